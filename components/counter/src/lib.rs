@@ -1,4 +1,4 @@
-//! Counts what it handles, over all its lives and versions.
+//! Counts the messages it handles, across all its incarnations and versions.
 
 use strowger_component::{Actor, Message, Start, export};
 

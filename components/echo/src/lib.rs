@@ -1,4 +1,4 @@
-//! Answers with what it is asked.
+//! Answers with the payload of the call.
 
 use strowger_component::{Actor, Message, Start, export};
 

@@ -1,16 +1,16 @@
-//! A policy for PFCP sessions: admits, lowers or refuses what a session asks for.
+//! A policy for PFCP sessions: admits, lowers or refuses the bit rates that a session asks for.
 //!
-//! It is asked with lines of `key value`: `uplink` and `downlink` in kilobits a second, and the
-//! name of the network as `dnn`. It answers with the lines that hold. Its configuration has the
-//! most that each network may have: `[config.internet]` with `uplink` and `downlink`. Others get
-//! what `[config.default]` says, and so does a session without a network, which it is asked about
-//! as `dnn default`; where there is no such section, they are refused.
+//! A request has lines of `key value`: `uplink` and `downlink` in kilobits per second, and the
+//! name of the network as `dnn`. The answer has the lines that apply. The configuration sets the
+//! maximum for each network: `[config.internet]` with `uplink` and `downlink`. The section
+//! `[config.default]` applies to other networks, and to a session without a network, which is
+//! asked about as `dnn default`; without that section, they are refused.
 
 use strowger_component::{Actor, Message, Start, config, export};
 
 struct QosCap;
 
-/// The network whose caps hold for those that have none of their own.
+/// The network whose caps apply to networks without caps of their own.
 const OTHERS: &str = "default";
 
 impl Actor for QosCap {

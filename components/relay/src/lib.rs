@@ -1,6 +1,6 @@
-//! Passes what it is asked on to another actor, and waits for the answer.
+//! Forwards each message to another actor, and waits for the answer.
 //!
-//! `times N` asks the other N times, which is how a request between two components is measured.
+//! `times N` asks the other actor N times, to measure a request between two components.
 
 use strowger_component::{Actor, Message, Start, config, export, messaging, rpc};
 

@@ -1,9 +1,9 @@
 //! Actors as WebAssembly components.
 //!
-//! A component is a type with [`Actor`], named once by [`export!`]. What it may import is in
+//! A component is a type that implements [`Actor`], passed once to [`export!`]. It may import
 //! [`messaging`], [`rpc`], [`streams`], [`kv`], [`files`], [`log`], [`clock`], [`random`] and
-//! [`config`]: it imports what it calls, and its manifest has to grant that. [`fault`] needs no
-//! grant.
+//! [`config`]: it imports the modules whose functions it calls, and its manifest has to grant
+//! them. [`fault`] needs no grant.
 //!
 //! ```no_run
 //! use strowger_component::{Actor, Message, Start, export};
@@ -27,7 +27,7 @@
 #[doc(hidden)]
 pub mod bindings {
     wit_bindgen::generate!({
-        path: "../../wit/component.wit",
+        path: "wit/component.wit",
         world: "complete",
         pub_export_macro: true,
         default_bindings_module: "strowger_component::bindings",
@@ -39,61 +39,61 @@ pub use bindings::strowger::component::{
     clock, config, fault, files, kv, log, messaging, random, refusal, rpc, streams,
 };
 
-/// How a life begins.
+/// The circumstances in which an incarnation starts.
 #[derive(Debug)]
 pub struct Start {
-    /// Why it begins.
+    /// The reason for the start.
     pub reason: Reason,
-    /// How many lives there were before.
+    /// Number of earlier incarnations.
     pub attempt: u32,
-    /// What [`Actor::snapshot`] gave in a life before, with [`Actor::VERSION`] as it was then.
+    /// The [`Actor::VERSION`] and [`Actor::snapshot`] of an earlier incarnation, if there is one.
     pub state: Option<(u32, Vec<u8>)>,
 }
 
-/// What an actor is given to handle.
+/// A message for an actor.
 #[derive(Debug)]
 pub struct Message {
-    /// What it is.
+    /// The kind of message.
     pub kind: Kind,
-    /// Which answer, event or timer it is; else 0.
+    /// The token of the answer, event or timer; 0 for other messages.
     pub token: u64,
-    /// Its octets.
+    /// The payload in bytes.
     pub payload: Vec<u8>,
 }
 
-/// An actor that is a component. A panic is a fault with its message: the next life begins with
-/// [`Actor::init`].
+/// An actor implemented as a component. A panic is a fault with the panic's message: the next
+/// incarnation starts with [`Actor::init`].
 pub trait Actor: Sized + 'static {
-    /// The version of the form of [`Actor::snapshot`].
+    /// The version of the format of [`Actor::snapshot`].
     const VERSION: u32 = 1;
 
-    /// Begins a life. An error is a fault.
+    /// Starts an incarnation. An error is a fault.
     fn init(start: Start) -> Result<Self, String>;
 
-    /// Handles one message; gives octets for an answer, or words for a refusal.
+    /// Handles one message; returns the bytes of the answer, or the reason for a refusal.
     fn handle(&mut self, message: Message) -> Result<Vec<u8>, String>;
 
-    /// Handles messages to which nobody waits for an answer; called if the manifest has
+    /// Handles messages that need no answer, several at a time; called if the manifest has
     /// `run.batch`.
     fn batch(&mut self, messages: Vec<Message>) -> Result<(), String> {
         messages.into_iter().try_for_each(|message| self.handle(message).map(drop))
     }
 
-    /// Ends a life in order.
+    /// Called when the actor is stopped in order.
     fn stop(self) {}
 
-    /// Whether it can do its work.
+    /// Returns an error with the reason if the actor cannot do its work.
     fn health(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// What the next life or the next version shall know.
+    /// Returns the state to hand to the next incarnation or version.
     fn snapshot(&self) -> Vec<u8> {
         Vec::new()
     }
 }
 
-/// Lets a panic end the life with its words, and where it was.
+/// Makes a panic end the incarnation as a fault with the message and location of the panic.
 #[doc(hidden)]
 pub fn say_why() {
     std::panic::set_hook(Box::new(|panic| {
@@ -105,7 +105,7 @@ pub fn say_why() {
     }));
 }
 
-/// Makes a type with [`Actor`] the actor of this component.
+/// Exports a type that implements [`Actor`] as the actor of this component.
 #[macro_export]
 macro_rules! export {
     ($actor:ty) => {

@@ -1,45 +1,46 @@
-//! Compiled components, kept so that nobody compiles twice.
+//! A cache of compiled components, so that no component is compiled twice.
 //!
-//! In memory they are kept by hash and engine, and the one that was not wanted for longest goes
-//! first; in a folder, if the host has one, they are kept for the next process.
+//! The memory cache is keyed by hash and engine, and evicts the least recently used entry first. If
+//! the host has a cache directory, compiled code is also kept there for the next process.
 
-mod folder;
+mod disk;
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-pub(crate) use self::folder::Folder;
+pub(crate) use self::disk::CodeDirectory;
 use crate::digest::Digest;
 use crate::engine::Class;
 use crate::load::Compiled;
 
-/// What is kept in memory.
+/// The compiled components in memory.
 #[derive(Default)]
 pub(crate) struct Cache {
-    kept: FxHashMap<(Digest, Class), Kept>,
-    octets: usize,
+    entries: FxHashMap<(Digest, Class), CacheEntry>,
+    bytes: usize,
     uses: u64,
 }
 
-struct Kept {
+struct CacheEntry {
     compiled: Arc<Compiled>,
-    octets: usize,
-    /// When it was last wanted.
+    bytes: usize,
+    /// Value of `Cache::uses` when the entry was last used.
     used: u64,
 }
 
 impl Cache {
     pub(crate) fn get(&mut self, key: (Digest, Class)) -> Option<Arc<Compiled>> {
-        let kept = self.kept.get_mut(&key)?;
+        let entry = self.entries.get_mut(&key)?;
         self.uses += 1;
-        kept.used = self.uses;
-        Some(Arc::clone(&kept.compiled))
+        entry.used = self.uses;
+        Some(Arc::clone(&entry.compiled))
     }
 
-    /// Keeps one, and lets go of others until all that is kept has at most so many octets of code;
-    /// of what is longer than that by itself nothing is kept. Returns what is kept under the key.
-    pub(crate) fn keep(
+    /// Inserts an entry, and evicts others until the code of all entries has at most `max` bytes.
+    /// An entry that is larger than `max` by itself is not kept. Returns the entry stored under the
+    /// key, which is an earlier one if there is one.
+    pub(crate) fn insert(
         &mut self,
         key: (Digest, Class),
         compiled: Arc<Compiled>,
@@ -48,31 +49,31 @@ impl Cache {
         if let Some(there) = self.get(key) {
             return there;
         }
-        let octets = compiled.code();
-        if octets > max {
+        let bytes = compiled.code_size();
+        if bytes > max {
             return compiled;
         }
-        while self.octets > max - octets {
-            let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used);
+        while self.bytes > max - bytes {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
             let Some(oldest) = oldest.map(|(key, _)| *key) else {
                 break;
             };
-            let gone = self.kept.remove(&oldest);
-            self.octets -= gone.map_or(0, |gone| gone.octets);
+            let gone = self.entries.remove(&oldest);
+            self.bytes -= gone.map_or(0, |gone| gone.bytes);
         }
         self.uses += 1;
-        self.octets += octets;
-        let kept = Kept {
+        self.bytes += bytes;
+        let entry = CacheEntry {
             compiled: Arc::clone(&compiled),
-            octets,
+            bytes,
             used: self.uses,
         };
-        self.kept.insert(key, kept);
+        self.entries.insert(key, entry);
         compiled
     }
 
-    /// The octets of code that are kept.
-    pub(crate) const fn octets(&self) -> usize {
-        self.octets
+    /// Total size of the cached code in bytes.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 }

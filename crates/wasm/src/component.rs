@@ -1,10 +1,12 @@
-//! A component as an actor of the tree.
+//! The actor that runs a component.
 
-mod flow;
-mod left;
-mod life;
-mod rest;
-mod seat;
+mod cell;
+
+mod incarnation;
+mod leftovers;
+mod passivation;
+mod streams;
+mod upgrade;
 
 use std::borrow::Cow;
 use std::mem;
@@ -13,40 +15,40 @@ use std::time::Duration;
 
 use strowger::{Actor, Ask, Completion, Context, Exit, Reply};
 
-pub(crate) use self::flow::{Item, Opening};
-use self::left::{Left, Stake, Tried};
-use self::life::{Kept, Life};
-use self::rest::Rest;
-use self::seat::Seat;
-pub use self::seat::{ComponentArgs, ComponentInfo, Stage};
-use crate::contract::{Answered, Envelope, Kind, Payload, Reason};
-use crate::fault::{Fault, FaultKind, Phase, cut};
-use crate::guest::Ties;
-use crate::host::Permit;
-use crate::load::Image;
+use self::cell::ComponentCell;
+pub use self::cell::{ComponentArgs, ComponentInfo, Stage};
+use self::incarnation::{Incarnation, unless_killed};
+use self::leftovers::{Affected, FailedMessage, Leftover};
+use self::passivation::IdleTracker;
+pub(crate) use self::streams::{Item, Opening};
+use crate::contract::{Answered, Envelope, MessageKind, Payload, Reason};
+use crate::fault::{Fault, FaultKind, Phase, printable};
+use crate::guest::ActorEnv;
 use crate::manifest::StateMode;
-use crate::message::{Answer, Call, CallError, ComponentMsg, Due, Inside, Message, Rouse};
+use crate::message::{
+    Answer, Call, CallError, ComponentMsg, HandleLeftovers, Message, MsgBody, TimerDue,
+};
 use crate::usage::Admission;
 
-/// An actor whose behaviour is a component.
+/// An actor whose behavior is a component.
 ///
-/// Each incarnation has a Store of its own, which nobody else touches. A fault of any kind ends
-/// the incarnation with [`Exit::Failed`] and a [`Fault`] in it; the supervisor decides what
-/// follows. What waits stays in the mailbox, and what the component kept is given to the next
-/// life.
+/// Each incarnation has a Store of its own, which nothing else accesses. A fault of any kind ends
+/// the incarnation with [`Exit::Failed`], which contains a [`Fault`]; the supervisor decides
+/// whether to restart it. Queued messages stay in the mailbox, and the next incarnation receives
+/// the saved state.
 #[derive(Debug)]
 pub struct ComponentActor {
-    life: Life,
-    seat: Arc<Seat>,
+    incarnation: Incarnation,
+    cell: Arc<ComponentCell>,
     /// Messages handled since the last snapshot.
     unsaved: u32,
-    /// What waits for a full batch.
+    /// Messages collected for the next call of `batch.handle`.
     batch: Vec<Envelope>,
-    /// What an end of this life in this moment ends over.
-    stake: Stake,
-    /// Whether lives before this one left something to handle.
-    behind: bool,
-    rest: Rest,
+    /// The messages that a fault in the current call would affect.
+    affected: Affected,
+    /// `true` if earlier incarnations left messages to handle.
+    has_leftovers: bool,
+    idle: IdleTracker,
 }
 
 impl Actor for ComponentActor {
@@ -55,61 +57,61 @@ impl Actor for ComponentActor {
     type Error = Fault;
 
     async fn pre_start(args: ComponentArgs, cx: &mut Context<Self>) -> Result<Self, Fault> {
-        let seat = args.0;
-        seat.stage(Stage::PreStart);
-        let ties = Ties {
+        let cell = args.0;
+        cell.stage(Stage::PreStart);
+        let env = ActorEnv {
             path: cx.path(),
             system: cx.system(),
             me: cx.me(),
             lane: cx.lane(),
-            directory: seat.directory().clone(),
+            directory: cell.directory().clone(),
         };
-        seat.take_room().await;
-        let (image, mut start, tokens) = seat.next_life();
+        cell.reserve_capacity().await;
+        let (image, mut start, tokens) = cell.next_incarnation();
         let now = cx.now();
         let failed = |fault: &Fault| {
-            seat.ended(fault, now, Stake::default(), Vec::new());
+            cell.record_end(fault, now, Affected::default(), Vec::new());
         };
         if start.reason == Reason::Fresh
-            && let Some(kept) = seat.recall().inspect_err(failed)?
+            && let Some(saved) = cell.load_state().inspect_err(failed)?
         {
-            (start.reason, start.kept) = (Reason::Restart, Some(kept));
+            (start.reason, start.saved) = (Reason::Restart, Some(saved));
         }
-        let usage = seat.usage().inspect_err(failed)?;
-        let mut life = Life::begin(seat.host(), image, usage, ties, tokens)
+        let usage = cell.usage().inspect_err(failed)?;
+        let mut incarnation = Incarnation::begin(cell.host(), image, usage, env, tokens)
             .await
             .inspect_err(failed)?;
-        life.init(start).await.inspect_err(failed)?;
-        let behind = seat.is_behind();
-        if behind {
-            cx.send_after(Duration::ZERO, Rouse);
+        incarnation.init(start).await.inspect_err(failed)?;
+        let has_leftovers = cell.has_leftovers();
+        if has_leftovers {
+            cx.send_after(Duration::ZERO, HandleLeftovers);
         }
         let mut actor = Self {
-            life,
-            seat,
+            incarnation,
+            cell,
             unsaved: 0,
             batch: Vec::new(),
-            stake: Stake::default(),
-            behind,
-            rest: Rest::new(now),
+            affected: Affected::default(),
+            has_leftovers,
+            idle: IdleTracker::new(now),
         };
-        actor.worked(cx);
+        actor.record_work(cx);
         actor.set_timers(cx);
-        actor.seat.stage(Stage::PostStart);
+        actor.cell.stage(Stage::PostStart);
         Ok(actor)
     }
 
     async fn handle(&mut self, message: ComponentMsg, cx: &mut Context<Self>) -> Result<(), Fault> {
         let worked = message.0.is_work();
         let mut waiting = Some(message.0);
-        let outcome = match self.at_once(&mut waiting, cx) {
-            Some(outcome) => outcome,
+        let outcome = match self.try_handle_now(&mut waiting, cx) {
+            Some(outcome) => unless_killed(outcome).await,
             None => {
-                if !self.is_awake_for(&mut waiting, cx).await? {
+                if !self.activate_for(&mut waiting, cx).await? {
                     return Ok(());
                 }
                 let admitted = match worked {
-                    true => self.admitted(cx).await,
+                    true => self.wait_for_share(cx).await,
                     false => Ok(()),
                 };
                 match admitted {
@@ -122,18 +124,18 @@ impl Actor for ComponentActor {
             Ok(()) => {
                 self.set_timers(cx);
                 if worked {
-                    self.worked(cx);
+                    self.record_work(cx);
                 }
             }
             Err(fault) => {
-                let stake = mem::take(&mut self.stake);
+                let affected = mem::take(&mut self.affected);
                 let unbegun = mem::take(&mut self.batch).into_iter();
                 let unbegun = unbegun.filter_map(|envelope| match envelope.kind {
-                    Kind::Message => Some(Inside::Message(Message(envelope.payload))),
+                    MessageKind::Message => Some(MsgBody::Message(Message(envelope.payload))),
                     _ => None,
                 });
                 let unbegun = unbegun.chain(waiting).collect();
-                cx.set_at_stake(self.seat.ended(fault, cx.now(), stake, unbegun));
+                cx.set_at_stake(self.cell.record_end(fault, cx.now(), affected, unbegun));
             }
         }
         outcome
@@ -144,46 +146,54 @@ impl Actor for ComponentActor {
     }
 
     async fn post_stop(mut self, exit: &Exit, _: &mut Context<Self>) {
-        // After a fault the Store is not used again.
+        // A Store is not used after a fault.
         if exit.is_orderly() {
-            self.seat.stage(Stage::PreStop);
-            if self.life.is_awake()
+            self.cell.stage(Stage::PreStop);
+            if self.incarnation.is_active()
                 && let Err(fault) = self.finish().await
             {
-                self.seat.failed(&fault);
-                tracing::warn!(component = %self.seat.name(), %fault, "failed while it stopped");
+                self.cell.record_fault(&fault);
+                if let Some(omitted) = self.cell.take_log_line() {
+                    let component = self.cell.name();
+                    tracing::warn!(component, %fault, omitted, "failed while it stopped");
+                }
             }
         }
-        self.seat.stage(Stage::PostStop);
+        self.cell.stage(Stage::PostStop);
     }
 }
 
 impl ComponentActor {
-    /// Handles a message here and now, which most can be: of a component that never waits, if there
-    /// is nothing before it and nothing to do after it. Otherwise it stays where it is.
-    fn at_once(
+    /// Handles a message synchronously where possible, which is the common case: the component
+    /// never waits, nothing is left to handle before the message, and no state has to be saved
+    /// after it. Otherwise returns `None` and leaves the message in `waiting`.
+    fn try_handle_now(
         &mut self,
-        waiting: &mut Option<Inside>,
+        waiting: &mut Option<MsgBody>,
         cx: &Context<Self>,
     ) -> Option<Result<(), Fault>> {
-        let manifest = self.life.image().manifest();
-        let more = self.behind || manifest.state.mode != StateMode::None;
-        if more || !self.life.is_prompt() {
+        let manifest = self.incarnation.image().manifest();
+        let more = self.has_leftovers || manifest.state.mode != StateMode::None;
+        if more || !self.incarnation.is_prompt() {
             return None;
         }
         match waiting.take() {
-            Some(Inside::Message(Message(payload))) if manifest.run.batch > 1 => {
-                let whole = self.is_whole_with(Kind::Message, 0, payload, cx);
-                Some(if whole { self.flush_now() } else { Ok(()) })
+            Some(MsgBody::Message(Message(payload))) if manifest.run.batch > 1 => {
+                let complete = self.push_to_batch(MessageKind::Message, 0, payload, cx);
+                Some(if complete { self.flush_now() } else { Ok(()) })
             }
-            Some(Inside::Message(Message(payload))) => {
-                self.at_stake(Kind::Message, &payload);
-                let called = self.life.handle_now(Kind::Message, 0, payload);
+            Some(MsgBody::Message(Message(payload))) => {
+                self.record_affected(MessageKind::Message, &payload);
+                let called = self
+                    .incarnation
+                    .handle_now(MessageKind::Message, 0, payload);
                 Some(called.map(|answered| self.count(1, answered.err())))
             }
-            Some(Inside::Call(Ask { request, reply })) if self.batch.is_empty() => {
-                self.stake.lost = 1;
-                let called = self.life.handle_now(Kind::Request, 0, request.0);
+            Some(MsgBody::Call(Ask { request, reply })) if self.batch.is_empty() => {
+                self.affected.lost = 1;
+                let called = self
+                    .incarnation
+                    .handle_now(MessageKind::Request, 0, request.0);
                 Some(replied(reply, called).map(|refused| self.count(1, refused)))
             }
             other => {
@@ -193,10 +203,10 @@ impl ComponentActor {
         }
     }
 
-    /// Waits until it has its share of a processor again. One that is put into quarantine for
-    /// having been beyond it ends with its supervisor, so that it is not started again.
-    async fn admitted(&self, cx: &Context<Self>) -> Result<(), Fault> {
-        match self.seat.admission() {
+    /// Waits until the component has its share of a processor again. If it is to be quarantined for
+    /// having exceeded its share, stops its supervisor as well, so that it is not restarted.
+    async fn wait_for_share(&self, cx: &Context<Self>) -> Result<(), Fault> {
+        match self.cell.admission() {
             Admission::Now => Ok(()),
             Admission::After(delay) => {
                 let pause = tokio::time::sleep(delay);
@@ -214,113 +224,119 @@ impl ComponentActor {
         }
     }
 
-    /// Handles what was left, and then what came. What is still in `waiting` after a fault was not
-    /// begun.
+    /// Handles the messages that earlier incarnations left, and then the new one. A message that is
+    /// still in `waiting` after a fault was not begun.
     async fn turn(
         &mut self,
-        waiting: &mut Option<Inside>,
+        waiting: &mut Option<MsgBody>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
-        while self.behind {
-            match self.seat.next_left() {
-                None => self.behind = false,
-                Some(Left::Tried(tried)) => self.again(tried).await?,
-                Some(Left::Waiting(message)) => {
+        while self.has_leftovers {
+            match self.cell.next_leftover() {
+                None => self.has_leftovers = false,
+                Some(Leftover::Failed(failed)) => self.retry(failed).await?,
+                Some(Leftover::Unbegun(message)) => {
                     let mut message = Some(message);
-                    let outcome = self.one(&mut message, cx).await;
+                    let outcome = self.handle_one(&mut message, cx).await;
                     if let (Err(_), Some(message)) = (&outcome, message) {
-                        self.seat.put_back(Left::Waiting(message));
+                        self.cell.put_back(Leftover::Unbegun(message));
                     }
                     outcome?;
                 }
             }
         }
-        self.one(waiting, cx).await
+        self.handle_one(waiting, cx).await
     }
 
-    async fn one(
+    async fn handle_one(
         &mut self,
-        waiting: &mut Option<Inside>,
+        waiting: &mut Option<MsgBody>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
-        // Who waits for an answer comes after what was told before.
+        // A message that does not batch is handled after the messages that arrived before it.
         if waiting.as_ref().is_some_and(|message| !message.batches()) {
             self.flush().await?;
         }
         match waiting.take() {
-            Some(message) => self.take(message, cx).await,
+            Some(message) => self.dispatch(message, cx).await,
             None => Ok(()),
         }
     }
 
-    /// Handles a message over which a life ended.
-    async fn again(&mut self, tried: Tried) -> Result<(), Fault> {
-        let payload = Arc::clone(&tried.envelope.payload);
-        self.stake.again.push(tried);
-        let answered = self.life.handle(Kind::Message, 0, payload).await?;
+    /// Handles a message again that ended an earlier incarnation.
+    async fn retry(&mut self, failed: FailedMessage) -> Result<(), Fault> {
+        let payload = Arc::clone(&failed.envelope.payload);
+        self.affected.retryable.push(failed);
+        let answered = self
+            .incarnation
+            .handle(MessageKind::Message, 0, payload)
+            .await?;
         self.handled(1, answered.err()).await
     }
 
-    async fn take(&mut self, message: Inside, cx: &mut Context<Self>) -> Result<(), Fault> {
+    async fn dispatch(&mut self, message: MsgBody, cx: &mut Context<Self>) -> Result<(), Fault> {
         match message {
-            Inside::Idle(_) => self.idle(cx).await,
-            Inside::Message(message) => self.told(Kind::Message, 0, message.0, cx).await,
-            Inside::Event(tagged) if self.life.guest().subscribes(tagged.token) => {
+            MsgBody::CheckIdle(_) => self.check_idle(cx).await,
+            MsgBody::Message(message) => self.deliver(MessageKind::Message, 0, message.0, cx).await,
+            MsgBody::Event(tagged) if self.incarnation.guest().subscribes(tagged.token) => {
                 let payload = Arc::clone(&tagged.event.payload);
-                self.told(Kind::Event, tagged.token, payload, cx).await
+                self.deliver(MessageKind::Event, tagged.token, payload, cx)
+                    .await
             }
-            // Of a life before this one; or what was left has been handled by now.
-            Inside::Event(_) | Inside::Rouse(_) => Ok(()),
-            Inside::Timer(due) => self.due(due, cx).await,
-            Inside::Answer(completion) => self.answered(completion, cx).await,
-            Inside::Call(ask) => self.asked(ask).await,
-            Inside::Open(ask) => self.opened(ask, cx).await,
-            Inside::Item(item) => self.item(item, cx).await,
-            Inside::Flow(news) => self.flowed(news, cx).await,
-            Inside::Health(ask) => {
-                self.stake.lost = 1;
-                let health = self.life.health().await;
+            // An event for an earlier incarnation, or a `HandleLeftovers` whose messages have been
+            // handled meanwhile.
+            MsgBody::Event(_) | MsgBody::HandleLeftovers(_) => Ok(()),
+            MsgBody::Timer(due) => self.handle_timer(due, cx).await,
+            MsgBody::Answer(completion) => self.handle_answer(completion, cx).await,
+            MsgBody::Call(ask) => self.handle_request(ask).await,
+            MsgBody::Open(ask) => self.handle_open(ask, cx).await,
+            MsgBody::Item(item) => self.handle_item(item, cx).await,
+            MsgBody::Flow(news) => self.handle_flow(news, cx).await,
+            MsgBody::Health(ask) => {
+                self.affected.lost = 1;
+                let health = self.incarnation.health().await;
                 ask.reply.send(health.clone().flatten());
                 self.done(health)
             }
-            Inside::Upgrade(ask) => {
-                self.stake.lost = 1;
-                let upgraded = self.upgrade(ask.request.0).await;
+            MsgBody::Upgrade(ask) => {
+                self.affected.lost = 1;
+                let upgraded = self.upgrade(ask.request).await;
                 ask.reply.send(upgraded.clone().flatten());
                 self.done(upgraded)
             }
         }
     }
 
-    /// A message to which nobody waits for an answer.
-    async fn told(
+    /// Handles a message whose sender expects no reply.
+    async fn deliver(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         token: u64,
         payload: Payload,
         cx: &Context<Self>,
     ) -> Result<(), Fault> {
-        let most = self.life.image().manifest().run.batch;
+        let most = self.incarnation.image().manifest().run.batch;
         if most == 1 {
-            self.at_stake(kind, &payload);
-            let answered = self.life.handle(kind, token, payload).await?;
+            self.record_affected(kind, &payload);
+            let answered = self.incarnation.handle(kind, token, payload).await?;
             return self.handled(1, answered.err()).await;
         }
-        if !self.is_whole_with(kind, token, payload, cx) {
+        if !self.push_to_batch(kind, token, payload, cx) {
             return Ok(());
         }
         self.flush().await
     }
 
-    /// Puts a message in the batch; whether that is to be handed over: what waits brings the rest.
-    fn is_whole_with(
+    /// Adds a message to the batch. Returns `true` if the batch is to be delivered now; otherwise
+    /// the next message in the mailbox completes it.
+    fn push_to_batch(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         token: u64,
         payload: Payload,
         cx: &Context<Self>,
     ) -> bool {
-        let most = self.life.image().manifest().run.batch;
+        let most = self.incarnation.image().manifest().run.batch;
         self.batch.push(Envelope {
             kind,
             token,
@@ -329,45 +345,45 @@ impl ComponentActor {
         self.batch.len() >= most || !cx.has_more()
     }
 
-    /// Hands the batch over.
+    /// Delivers the batch.
     async fn flush(&mut self) -> Result<(), Fault> {
         let Some((batch, count)) = self.take_batch() else {
             return Ok(());
         };
-        let answered = self.life.batch(batch).await?;
+        let answered = self.incarnation.batch(batch).await?;
         self.handled(count, answered.err()).await
     }
 
-    /// The same of a component that never waits, and keeps no state.
+    /// Delivers the batch synchronously, for a component that never waits and keeps no state.
     fn flush_now(&mut self) -> Result<(), Fault> {
         let Some((batch, count)) = self.take_batch() else {
             return Ok(());
         };
-        let answered = self.life.batch_now(batch)?;
+        let answered = self.incarnation.batch_now(batch)?;
         self.count(count, answered.err());
         Ok(())
     }
 
-    /// Takes the batch out, with the number of its messages, which are at stake from here on.
+    /// Takes the batch and the number of its messages, and records these messages in `affected`.
     fn take_batch(&mut self) -> Option<(Vec<Envelope>, u32)> {
         if self.batch.is_empty() {
             return None;
         }
-        // The next one is most likely as long.
+        // The next batch is likely to be of the same length.
         let room = Vec::with_capacity(self.batch.len());
         let batch = mem::replace(&mut self.batch, room);
         for envelope in &batch {
-            self.at_stake(envelope.kind, &envelope.payload);
+            self.record_affected(envelope.kind, &envelope.payload);
         }
         let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         Some((batch, count))
     }
 
-    /// Notes what a fault in the next call ends over. Events, answers and timers are those of this
-    /// life, so only a message can be handled by another one.
-    fn at_stake(&mut self, kind: Kind, payload: &Payload) {
-        if kind != Kind::Message || self.life.image().manifest().restart.poison == 1 {
-            self.stake.lost += 1;
+    /// Records a message that a fault in the next call would affect. Events, answers and timers
+    /// belong to this incarnation, so only a message can be handled again by the next one.
+    fn record_affected(&mut self, kind: MessageKind, payload: &Payload) {
+        if kind != MessageKind::Message || self.incarnation.image().manifest().restart.poison == 1 {
+            self.affected.lost += 1;
             return;
         }
         let envelope = Envelope {
@@ -375,28 +391,34 @@ impl ComponentActor {
             token: 0,
             payload: Arc::clone(payload),
         };
-        self.stake.again.push(Tried { envelope, kills: 0 });
+        self.affected.retryable.push(FailedMessage {
+            envelope,
+            failures: 0,
+        });
     }
 
-    /// Nothing is at stake any more, unless the call failed.
+    /// Clears `affected`, unless the call failed.
     fn done(&mut self, called: Result<Result<(), Fault>, Fault>) -> Result<(), Fault> {
-        called.map(|_| self.stake.clear())
+        called.map(|_| self.affected.clear())
     }
 
-    /// Notes what was handled.
+    /// Counts handled messages, and logs a refusal.
     fn count(&mut self, count: u32, refused: Option<String>) {
-        self.stake.clear();
-        self.seat.handled(count, refused.is_some());
-        if let Some(text) = refused {
-            let (component, text) = (self.seat.name(), cut(&text));
-            tracing::debug!(%component, text, "refused a message");
+        self.affected.clear();
+        self.cell.count_handled(count, refused.is_some());
+        if let Some(text) = refused
+            && tracing::enabled!(tracing::Level::DEBUG)
+            && let Some(omitted) = self.cell.take_log_line()
+        {
+            let (component, text) = (self.cell.name(), printable(&text));
+            tracing::debug!(%component, text, omitted, "refused a message");
         }
     }
 
-    /// Notes what was handled, and keeps the state if it is time.
+    /// Counts handled messages, and saves the state if it is due.
     async fn handled(&mut self, count: u32, refused: Option<String>) -> Result<(), Fault> {
         self.count(count, refused);
-        let rule = &self.life.image().manifest().state;
+        let rule = &self.incarnation.image().manifest().state;
         if rule.mode == StateMode::None {
             return Ok(());
         }
@@ -408,131 +430,90 @@ impl ComponentActor {
     }
 
     async fn save(&mut self) -> Result<(), Fault> {
-        let kept = self.life.snapshot().await?;
-        self.seat.keep(kept)?;
+        let saved = self.incarnation.snapshot().await?;
+        self.cell.save_state(saved)?;
         self.unsaved = 0;
         Ok(())
     }
 
-    async fn asked(&mut self, ask: Ask<Call>) -> Result<(), Fault> {
-        self.stake.lost = 1;
+    async fn handle_request(&mut self, ask: Ask<Call>) -> Result<(), Fault> {
+        self.affected.lost = 1;
         let Ask { request, reply } = ask;
-        let called = self.life.handle(Kind::Request, 0, request.0).await;
+        let called = self
+            .incarnation
+            .handle(MessageKind::Request, 0, request.0)
+            .await;
         let refused = replied(reply, called)?;
         self.handled(1, refused).await
     }
 
-    async fn answered(
+    async fn handle_answer(
         &mut self,
         completion: Completion<Answer>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
         let token = completion.token;
-        let Some(timer) = self.life.guest_mut().landed(token) else {
+        let Some(timer) = self.incarnation.guest_mut().finish_in_flight(token) else {
             return Ok(());
         };
         if let Some(timer) = timer {
             cx.cancel(timer);
         }
         let failure = match completion.result {
-            Ok(Ok(payload)) => return self.told(Kind::Answer, token, payload, cx).await,
+            Ok(Ok(payload)) => return self.deliver(MessageKind::Answer, token, payload, cx).await,
             Ok(Err(error)) => error.to_string(),
             Err(unanswered) => unanswered.to_string(),
         };
         let payload = Payload::from(failure.into_bytes());
-        self.told(Kind::Failure, token, payload, cx).await
+        self.deliver(MessageKind::Failure, token, payload, cx).await
     }
 
-    async fn due(&mut self, due: Due, cx: &Context<Self>) -> Result<(), Fault> {
-        if self.life.guest_mut().landed(due.token).is_none() {
+    async fn handle_timer(&mut self, due: TimerDue, cx: &Context<Self>) -> Result<(), Fault> {
+        if self
+            .incarnation
+            .guest_mut()
+            .finish_in_flight(due.token)
+            .is_none()
+        {
             return Ok(());
         }
         match due.payload {
-            Some(payload) => self.told(Kind::Timer, due.token, payload, cx).await,
+            Some(payload) => {
+                self.deliver(MessageKind::Timer, due.token, payload, cx)
+                    .await
+            }
             None => {
                 let late = Payload::from(&b"no answer within the deadline"[..]);
-                self.told(Kind::Failure, due.token, late, cx).await
+                self.deliver(MessageKind::Failure, due.token, late, cx)
+                    .await
             }
         }
     }
 
-    /// Puts another version in the place of this one. On any error this one goes on, but for one
-    /// of its own: that is the outer error.
-    async fn upgrade(&mut self, image: Arc<Image>) -> Result<Result<(), Fault>, Fault> {
-        let stateful = image.exports.is_stateful() && self.life.image().exports.is_stateful();
-        let kept = if stateful {
-            Some(self.life.snapshot().await?)
-        } else {
-            None
-        };
-        let next = self.next(&image, kept.clone()).await;
-        let upgraded = next.map(|(mut life, permit)| {
-            life.guest_mut().succeed(self.life.guest_mut());
-            self.life = life;
-            self.seat.upgraded(image, permit);
-            self.unsaved = 0;
-            kept
-        });
-        let upgraded = upgraded.map(|kept| self.hand_over(kept));
-        if upgraded.is_err() {
-            self.life.guest_mut().subscribe_again();
-        }
-        Ok(upgraded)
-    }
-
-    /// Keeps what the version before handed over: the new one has it, and may fail before it gives
-    /// a state of its own.
-    fn hand_over(&self, kept: Option<Kept>) {
-        let Some(kept) = kept else {
-            return self.seat.forget();
-        };
-        if let Err(fault) = self.seat.keep(kept) {
-            tracing::warn!(component = self.seat.name(), %fault, "did not keep its state");
-        }
-    }
-
-    /// A life of another version that is well, beside this one.
-    async fn next(&self, image: &Arc<Image>, kept: Option<Kept>) -> Result<(Life, Permit), Fault> {
-        let host = self.seat.host();
-        let permit = host.admit(image.waits()).map_err(|full| Fault {
-            phase: Phase::Instantiate,
-            kind: FaultKind::Host {
-                text: full.to_string(),
-            },
-        })?;
-        let guest = self.life.guest();
-        let (ties, tokens) = (guest.ties.clone(), guest.next_token());
-        let usage = self.seat.usage()?;
-        let mut life = Life::begin(host, Arc::clone(image), usage, ties, tokens).await?;
-        life.init(self.seat.start(Reason::Upgrade, kept)).await?;
-        life.health().await??;
-        Ok((life, permit))
-    }
-
     async fn finish(&mut self) -> Result<(), Fault> {
         self.flush().await?;
-        if self.life.image().manifest().state.mode != StateMode::None {
+        if self.incarnation.image().manifest().state.mode != StateMode::None {
             self.save().await?;
         }
-        self.life.stop().await
+        self.incarnation.stop().await
     }
 
-    /// Sets the timers that the last call asked for.
+    /// Sets the timers that the last call requested.
     fn set_timers(&mut self, cx: &mut Context<Self>) {
-        let guest = self.life.guest_mut();
+        let guest = self.incarnation.guest_mut();
         for (after, due) in guest.take_timers() {
             let token = due.token;
             let timer = cx.send_after(after, due);
-            guest.timed(token, timer);
+            guest.set_timer_key(token, timer);
         }
-        self.seat.measured(guest.memory.used());
+        self.cell.set_memory(guest.memory.used());
         if !guest.streams.is_quiet() {
-            self.attend_streams(cx);
+            self.update_streams(cx);
         }
     }
 }
 
-/// Answers who asked; the words of a refusal.
+/// Replies to the caller; returns the text of a refusal.
 fn replied(reply: Reply<Answer>, called: Result<Answered, Fault>) -> Result<Option<String>, Fault> {
     match called {
         Ok(answered) => {
@@ -540,6 +521,9 @@ fn replied(reply: Reply<Answer>, called: Result<Answered, Fault>) -> Result<Opti
             reply.send(answer(answered));
             Ok(refused)
         }
+        // The caller of a killed component sees the request dropped, on whatever thread the call
+        // ran.
+        Err(fault) if fault.kind == FaultKind::Killed => Err(fault),
         Err(fault) => {
             reply.send(Err(CallError::Fault(fault.clone())));
             Err(fault)
@@ -549,12 +533,12 @@ fn replied(reply: Reply<Answer>, called: Result<Answered, Fault>) -> Result<Opti
 
 fn answer(answered: Answered) -> Answer {
     match answered {
-        Ok(octets) => Ok(Payload::from(octets)),
-        Err(text) => Err(CallError::Refused(cut(&text))),
+        Ok(bytes) => Ok(Payload::from(bytes)),
+        Err(text) => Err(CallError::Refused(printable(&text))),
     }
 }
 
-/// The fault of a component that stayed beyond its share of a processor.
+/// The fault of a component that kept exceeding its share of a processor.
 const fn over_share() -> Fault {
     Fault {
         phase: Phase::Handle,
@@ -562,10 +546,12 @@ const fn over_share() -> Fault {
     }
 }
 
-/// A component's own word that it cannot go on.
+/// The fault of a component that reported an error itself.
 fn refused(phase: Phase, text: &str) -> Fault {
     Fault {
         phase,
-        kind: FaultKind::Refused { text: cut(text) },
+        kind: FaultKind::Refused {
+            text: printable(text),
+        },
     }
 }

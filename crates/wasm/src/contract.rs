@@ -8,20 +8,20 @@ use wasmtime::component::{
     TypedFunc,
 };
 
-/// Octets that a message carries; they are shared, not copied, between receivers.
+/// The bytes of a message; shared between receivers, not copied.
 pub type Payload = Arc<[u8]>;
 
 /// The package of the contract.
 pub(crate) const PACKAGE: &str = "strowger:component";
-/// Its version; a component may be made for an earlier one that it is compatible with.
+/// The version of the contract; a component may be built for an earlier, compatible one.
 pub(crate) const VERSION: &str = "0.1.0";
 
-/// The name of an interface, as components import and export it.
+/// Returns the full name of an interface, as components import and export it.
 pub(crate) fn interface(name: &str) -> String {
     format!("{PACKAGE}/{name}@{VERSION}")
 }
 
-/// Why a life begins: `actor.reason`.
+/// The reason why an incarnation starts: `actor.reason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
 #[component(enum)]
 #[repr(u8)]
@@ -34,11 +34,11 @@ pub(crate) enum Reason {
     Upgrade,
 }
 
-/// What a message is: `actor.kind`.
+/// The kind of a message: `actor.kind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
 #[component(enum)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     #[component(name = "message")]
     Message,
     #[component(name = "request")]
@@ -57,12 +57,12 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, ComponentType, Lower, Lift)]
 #[component(record)]
 pub(crate) struct Envelope {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageKind,
     pub(crate) token: u64,
     pub(crate) payload: Payload,
 }
 
-/// Why the host did not do what it was asked: `refusal.reason`.
+/// The reason why the host refused a request: `refusal.reason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
 #[component(enum)]
 #[repr(u8)]
@@ -87,18 +87,18 @@ pub(crate) enum Refusal {
     Ring,
 }
 
-/// How a component answers: with octets, or with words for not doing so.
+/// The answer of a component: bytes, or the text of a refusal.
 pub(crate) type Answered = Result<Vec<u8>, String>;
 
-type Init = TypedFunc<(Reason, u32, u32, Option<Payload>), (Result<(), String>,)>;
-type Handle = TypedFunc<(Kind, u64, Payload), (Answered,)>;
-type Stop = TypedFunc<(), ()>;
-type Health = TypedFunc<(), (Result<(), String>,)>;
-type Snapshot = TypedFunc<(), (Vec<u8>,)>;
-type Version = TypedFunc<(), (u32,)>;
-type Batch = TypedFunc<(Vec<Envelope>,), (Result<(), String>,)>;
+type InitFn = TypedFunc<(Reason, u32, u32, Option<Payload>), (Result<(), String>,)>;
+type HandleFn = TypedFunc<(MessageKind, u64, Payload), (Answered,)>;
+type StopFn = TypedFunc<(), ()>;
+type HealthFn = TypedFunc<(), (Result<(), String>,)>;
+type SnapshotFn = TypedFunc<(), (Vec<u8>,)>;
+type VersionFn = TypedFunc<(), (u32,)>;
+type BatchFn = TypedFunc<(Vec<Envelope>,), (Result<(), String>,)>;
 
-/// Where in a component the functions of the contract are; looked up once for each component.
+/// The export indices of the contract's functions in a component; looked up once per component.
 #[derive(Clone)]
 pub(crate) struct Exports {
     init: ComponentExportIndex,
@@ -110,7 +110,7 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Finds them; or names the export that is missing.
+    /// Looks up the exports; the error is the name of the missing one.
     pub(crate) fn find(component: &Component) -> Result<Self, String> {
         let within = |name: &str| component.get_export_index(None, interface(name));
         let missing = |name: &str, function: &str| format!("{}#{function}", interface(name));
@@ -146,15 +146,15 @@ impl Exports {
     }
 }
 
-/// The functions of an instance, with their types checked.
+/// The functions of an instance, with checked types.
 #[derive(Clone)]
 pub(crate) struct Functions {
-    pub(crate) init: Init,
-    pub(crate) handle: Handle,
-    pub(crate) stop: Stop,
-    pub(crate) health: Health,
-    pub(crate) stateful: Option<(Snapshot, Version)>,
-    pub(crate) batch: Option<Batch>,
+    pub(crate) init: InitFn,
+    pub(crate) handle: HandleFn,
+    pub(crate) stop: StopFn,
+    pub(crate) health: HealthFn,
+    pub(crate) stateful: Option<(SnapshotFn, VersionFn)>,
+    pub(crate) batch: Option<BatchFn>,
 }
 
 impl Functions {

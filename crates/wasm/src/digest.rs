@@ -1,48 +1,52 @@
-//! The hash by which a component is known.
+//! The hash that identifies a component.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 of a component's octets.
+/// The SHA-256 of a component's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Hashes octets.
+    /// Hashes bytes.
     #[must_use]
-    pub fn of(octets: &[u8]) -> Self {
-        Self(Sha256::digest(octets).into())
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
     }
 
-    pub(crate) const fn as_octets(&self) -> &[u8; 32] {
+    pub(crate) const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        octets(text).map(Self)
+        from_hex(text).map(Self)
     }
 }
 
-/// Reads hexadecimal digits, two for each octet.
-pub(crate) fn octets<const N: usize>(text: &str) -> Option<[u8; N]> {
+/// Parses hexadecimal digits, two per byte.
+pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }
-    let mut octets = [0; N];
-    for (octet, digits) in octets.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+    let mut bytes = [0; N];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
         let digits = std::str::from_utf8(digits).ok()?;
-        *octet = u8::from_str_radix(digits, 16).ok()?;
+        *byte = u8::from_str_radix(digits, 16).ok()?;
     }
-    Some(octets)
+    Some(bytes)
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who can be reached by which name.
+//! The names by which components reach actors.
 
 use std::fmt;
 use std::future::Future;
@@ -14,24 +14,25 @@ use crate::message::{Answer, Call, Message, Open};
 
 type Opened = Pin<Box<dyn Future<Output = Result<<Open as Request>::Reply, AskError>> + Send>>;
 
-/// An answer that is waited for.
+/// A future of an answer.
 pub type Waiting = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send>>;
 
-type Beyond = dyn Fn(&str) -> Option<Door> + Send + Sync;
+type Fallback = dyn Fn(&str) -> Option<Door> + Send + Sync;
 
-/// An actor that components can reach: another component, or any actor that takes [`Message`]s
+/// An actor that components can reach: another component, or any actor that accepts [`Message`]s
 /// and [`Call`]s.
 #[derive(Clone)]
 pub struct Door {
     pub(crate) tell: Recipient<Message>,
     pub(crate) ask: Recipient<Ask<Call>>,
     pub(crate) wait: Arc<dyn Fn(Call, Duration) -> Waiting + Send + Sync>,
-    /// For a stream, if it has some.
+    /// Opens a stream, if the actor serves streams.
     pub(crate) open: Option<Arc<dyn Fn(Open, Duration) -> Opened + Send + Sync>>,
 }
 
 impl Door {
-    /// A door of parts: whom to tell, whom to ask, and how an answer is waited for.
+    /// Creates a door from its parts: the recipient of messages, the recipient of requests, and a
+    /// function that sends a request and waits for the answer.
     #[must_use]
     pub fn new(
         tell: Recipient<Message>,
@@ -46,7 +47,7 @@ impl Door {
         }
     }
 
-    /// An actor of which components can read streams, too.
+    /// Creates a door to an actor that also serves streams to components.
     #[must_use]
     pub fn streaming<M>(actor: &ActorRef<M>) -> Self
     where
@@ -83,14 +84,14 @@ where
     }
 }
 
-/// The names by which components reach others. A clone is the same directory.
+/// The names by which components reach other actors. A clone is the same directory.
 #[derive(Clone, Default)]
 pub struct Directory(Arc<Names>);
 
 #[derive(Default)]
 struct Names {
     doors: RwLock<FxHashMap<Arc<str>, Door>>,
-    beyond: OnceLock<Box<Beyond>>,
+    fallback: OnceLock<Box<Fallback>>,
 }
 
 impl fmt::Debug for Directory {
@@ -100,28 +101,29 @@ impl fmt::Debug for Directory {
 }
 
 impl Directory {
-    /// An empty directory.
+    /// Creates an empty directory.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Enters an actor under a name; returns who had it before.
+    /// Inserts an actor under a name; returns the previous one.
     pub fn insert(&self, name: impl Into<Arc<str>>, door: impl Into<Door>) -> Option<Door> {
         self.0.doors.write().insert(name.into(), door.into())
     }
 
-    /// Has a function find those whom nobody entered. Only the first that is given is asked.
+    /// Sets a function that looks up names that are not in the directory. Only the first call has
+    /// an effect.
     pub fn beyond(&self, find: impl Fn(&str) -> Option<Door> + Send + Sync + 'static) {
-        let _ = self.0.beyond.set(Box::new(find));
+        let _ = self.0.fallback.set(Box::new(find));
     }
 
-    /// Enters many at once: nobody sees a part of them.
+    /// Inserts many names at once, so that no lookup sees only a part of them.
     pub fn extend(&self, doors: impl IntoIterator<Item = (Arc<str>, Door)>) {
         self.0.doors.write().extend(doors);
     }
 
-    /// Takes a name out.
+    /// Removes a name; returns its actor.
     #[expect(
         clippy::must_use_candidate,
         reason = "who had it is rarely of interest"
@@ -130,20 +132,20 @@ impl Directory {
         self.0.doors.write().remove(name)
     }
 
-    /// Who has a name.
+    /// Returns the actor under a name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Door> {
         let entered = self.0.doors.read().get(name).cloned();
-        entered.or_else(|| self.0.beyond.get()?(name))
+        entered.or_else(|| self.0.fallback.get()?(name))
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.doors.read().len()
     }
 
-    /// Whether there is no name.
+    /// Returns `true` if there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

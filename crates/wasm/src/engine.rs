@@ -1,9 +1,12 @@
-//! The machines that run components, and the clock that interrupts them.
+//! The engines that run components, and the ticker that interrupts them.
 //!
-//! There is an engine for each class of components: those whose memory fits the slots of a pool,
-//! which start in microseconds, and those that need more; each with and without the counting of
-//! instructions. An engine is made when the first component of its class is loaded.
+//! Each class of components has its own engine. Components whose memory fits the slots of a pool
+//! start in microseconds; the others allocate their memory from the system. Both kinds exist with
+//! and without counting of instructions (fuel). An engine is created when the first component of
+//! its class is loaded.
 
+mod calls;
+mod pool;
 mod ticker;
 
 use std::path::PathBuf;
@@ -11,67 +14,82 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::Deserialize;
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 
+pub use self::pool::ReserveError;
+use self::pool::{GUARD, Slots};
 use self::ticker::Ticker;
 pub(crate) use self::ticker::{Busy, Ticks};
 use crate::manifest::{Caps, Limits};
+use crate::trust::Trust;
 
-/// What a host may use up for all its components together.
+/// The limits of a host, for all its components together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostLimits {
-    /// The components that live at a time.
+    /// Maximum number of live components.
     pub instances: usize,
-    /// Of these, how many may import `rpc`: each of them keeps a stack of its own.
+    /// Maximum number of live components that import `rpc`: each of them has its own stack.
     pub waiting: usize,
-    /// The memory of a slot of the pool, in octets; a component whose manifest allows more gets
-    /// its memory from the system.
+    /// Size of a memory slot in the pool, in bytes. A component whose manifest allows more gets its
+    /// memory from the system.
     pub slot: usize,
-    /// The elements of a table in the pool.
+    /// Number of elements of a table in the pool.
     pub slot_table: usize,
-    /// The longest component, in octets.
+    /// Maximum size of a component, in bytes.
     pub component: usize,
-    /// How long a compilation may take.
+    /// Maximum duration of a compilation.
     pub compilation: Duration,
-    /// How many compilations may run at a time.
+    /// Maximum number of concurrent compilations.
     pub compilations: usize,
-    /// How often running components are looked at: a deadline holds to within two of these.
+    /// Interval of the checks on running components; a deadline is accurate to two intervals.
     pub tick: Duration,
-    /// The octets of compiled code that are kept in memory for who wants them again, besides those
-    /// of components that live; and as many in `cache`.
+    /// Maximum size of the compiled code that is kept in memory for later use, in bytes, not
+    /// counting the code of live components. `cache` may hold as much on disk.
     pub cached: usize,
-    /// A folder that keeps compiled code for the next process, if any. It must be the process's
-    /// own: whoever writes in it runs code of his in the process.
+    /// A directory that keeps compiled code for the next process, if any. It must be private to the
+    /// user of the process: anyone who can write to it can run code in the process.
     pub cache: Option<PathBuf>,
-    /// The memory mappings of the process that components may use; each takes a few.
+    /// Number of memory mappings of the process that components may use; each component takes a
+    /// few.
     pub maps: usize,
-    /// The guest threads, on which components run that compute for long.
+    /// Number of guest threads, which run the components that compute for long.
     pub threads: usize,
-    /// How much their priority is below that of other threads, from 0 to 19, which is the lowest;
-    /// on Linux. At 19 a thread that always has something to do gets about a seventieth of what
-    /// one of the ordinary priority gets beside it.
+    /// Nice value of the guest threads on Linux, from 0 to 19, the lowest priority. At 19 a busy
+    /// thread gets about a seventieth of the processor time of a thread with ordinary priority
+    /// beside it.
     pub nice: u8,
-    /// A call may take so many times its limit of processor time on the clock, and a second more,
-    /// while it computes or its thread waits for a processor: guest threads have the lowest
-    /// priority, which on a busy machine may be a hundredth of a processor.
+    /// Bound of a call on the clock, as a multiple of its limit of processor time; one second is
+    /// added. It applies while the call computes or its thread waits for a processor. Guest threads
+    /// have the lowest priority, which on a busy machine may mean a hundredth of a processor.
     pub wall: u32,
-    /// The most that a manifest may ask for.
+    /// Upper bounds of what a manifest may ask for.
     pub caps: Caps,
-    /// What follows when a component uses more than its share of a processor.
+    /// The trusted signers of components, and whether upgrades may widen access.
+    pub trust: Trust,
+    /// The measure against a component that exceeds its share of a processor.
     pub excess: Excess,
-    /// How long a component may be beyond its share until it is in quarantine, if that follows.
+    /// Time that a component may exceed its share before it is quarantined, if `excess` says so.
     pub patience: Duration,
 }
 
-/// What follows when a component uses more than its share of a processor.
+impl HostLimits {
+    /// Number of components that never wait and may still have a stack of their own, so that their
+    /// calls can yield to others on guest threads. Calls of the other components occupy a guest
+    /// thread until they end.
+    pub(crate) fn heavy_stacks(&self) -> usize {
+        self.instances.min(self.maps / MAPS_OF_STACK).min(STACKS)
+    }
+}
+
+/// The measure against a component that exceeds its share of a processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Excess {
-    /// Its calls are delayed, so that it has its share.
+    /// Its calls are delayed so that it keeps to its share.
     #[default]
     Throttle,
-    /// The same, and one that stays beyond its share is put into quarantine.
+    /// Its calls are delayed, and it is quarantined if it continues to exceed its share.
     Quarantine,
 }
 
@@ -93,18 +111,19 @@ impl Default for HostLimits {
             nice: 19,
             wall: 100,
             caps: Caps::default(),
+            trust: Trust::default(),
             excess: Excess::Throttle,
             patience: Duration::from_secs(10),
         }
     }
 }
 
-/// The processors that this process may use.
+/// Returns the number of processors that this process may use.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The mappings that the system grants a process.
+/// Returns the number of memory mappings that the system allows a process.
 fn system_maps() -> usize {
     let text = std::fs::read_to_string("/proc/sys/vm/max_map_count");
     text.ok()
@@ -112,37 +131,36 @@ fn system_maps() -> usize {
         .unwrap_or(65_530)
 }
 
-/// The mappings that a live component takes, measured and rounded up.
+/// Number of memory mappings of a live component, measured and rounded up.
 pub(crate) const MAPS: usize = 5;
-/// Those of one with a stack of its own besides.
+/// Number of memory mappings of a live component that has its own stack.
 pub(crate) const WAITING_MAPS: usize = 7;
 
-/// The components that never wait and may still have a stack of their own, so that their calls make
-/// way for others on guest threads. Those beyond keep a guest thread to the end of a call.
-pub(crate) const HEAVY_STACKS: usize = 64;
+/// Number of mappings per stack of a heavy component. The pool maps all its stacks when it is
+/// created, used or not, so a node with many instances gets only one stack for every
+/// `MAPS_OF_STACK` mappings that components may use.
+const MAPS_OF_STACK: usize = 32;
 
-/// The stack of a guest.
+/// Maximum number of such stacks, whatever `maps` is: all are mapped when the engine is created.
+const STACKS: usize = 2048;
+
+/// Stack size of a guest.
 const STACK: usize = 512 << 10;
-/// The stack of a guest that waits, with room for what the host runs on it.
+/// Stack size of a guest that waits, including space for host code that runs on it.
 const WAITING_STACK: usize = 2 << 20;
-/// The stack of an engine for scripts: a script that calls itself takes much of it for each call.
+/// Stack size of the engine for scripts: a recursive script needs much of it for each call.
 const SCRIPT_STACK: usize = 3 << 20;
-/// That stack, with room for what the host runs on it.
+/// The same, including space for host code that runs on it.
 const SCRIPT_FIBER: usize = 4 << 20;
-/// The modules, memories and tables of one component.
+/// Maximum number of modules, memories and tables of one component.
 const CORES: u32 = 16;
-/// How much of a slot stays in memory between two owners, made as it was by hand: what they use
-/// need not be mapped anew, page by page.
-const RESIDENT: usize = 64 << 10;
-/// The same for an engine for scripts: what a short script changes of the realm it begins with.
-const SCRIPT_RESIDENT: usize = 512 << 10;
 
-/// Which engine a component needs.
+/// The class of a component, which selects its engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Class {
     large: bool,
     fuel: bool,
-    /// Whether its guests are deep: they run scripts that call themselves.
+    /// `true` if the guests need deep stacks: they run scripts, which may be recursive.
     deep: bool,
 }
 
@@ -154,6 +172,19 @@ impl Class {
         deep: true,
     };
 
+    /// The class of most components.
+    pub(crate) const SMALL: Self = Self {
+        large: false,
+        fuel: false,
+        deep: false,
+    };
+
+    /// The class of components whose instructions are counted.
+    pub(crate) const COUNTING: Self = Self {
+        fuel: true,
+        ..Self::SMALL
+    };
+
     pub(crate) fn of(limits: &Limits, host: &HostLimits) -> Self {
         Self {
             large: limits.memory > host.slot || limits.table > host.slot_table,
@@ -162,7 +193,19 @@ impl Class {
         }
     }
 
-    /// For listings.
+    const fn is_deep(self) -> bool {
+        self.deep
+    }
+
+    /// Returns the stack size of a guest, and that of a guest that waits.
+    const fn stacks(self) -> (usize, usize) {
+        match self.deep {
+            true => (SCRIPT_STACK, SCRIPT_FIBER),
+            false => (STACK, WAITING_STACK),
+        }
+    }
+
+    /// Returns the name of the class for listings.
     pub(crate) const fn name(self) -> &'static str {
         if self.deep {
             return "scripts";
@@ -184,6 +227,7 @@ impl Class {
 pub(crate) struct Engines {
     made: [OnceLock<Result<Engine, String>>; 5],
     ticker: Ticker,
+    slots: Slots,
 }
 
 impl Engines {
@@ -191,6 +235,7 @@ impl Engines {
         Ok(Self {
             made: [const { OnceLock::new() }; 5],
             ticker: Ticker::start(limits.tick)?,
+            slots: Slots::of(limits),
         })
     }
 
@@ -198,14 +243,38 @@ impl Engines {
         self.ticker.ticks()
     }
 
-    /// The engine of a class.
+    /// Returns the engine of a class, and creates it at the first use.
     pub(crate) fn get(&self, class: Class, limits: &HostLimits) -> Result<&Engine, String> {
         let made = self.made[class.index()].get_or_init(|| {
-            let engine = Engine::new(&config(class, limits)).map_err(|e| format!("{e:#}"))?;
+            let engine = Engine::new(&config(class, limits, self.slots));
+            let engine = engine.map_err(|error| {
+                let text = format!("{error:#}");
+                match class.large {
+                    true => text,
+                    false => {
+                        let refused = self.slots.refused(limits, &[class], text.clone());
+                        format!("{refused}: {text}")
+                    }
+                }
+            })?;
             self.ticker.add(engine.weak());
             Ok(engine)
         });
         made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Creates the engines of these classes now, so that their address space is reserved.
+    pub(crate) fn reserve(
+        &self,
+        classes: &[Class],
+        limits: &HostLimits,
+    ) -> Result<(), ReserveError> {
+        pool::check_maps(limits)?;
+        for class in classes {
+            let made = self.get(*class, limits);
+            made.map_err(|text| self.slots.refused(limits, classes, text))?;
+        }
+        Ok(())
     }
 }
 
@@ -215,11 +284,8 @@ impl std::fmt::Debug for Engines {
     }
 }
 
-fn config(class: Class, limits: &HostLimits) -> Config {
-    let (stack, fiber) = match class.deep {
-        true => (SCRIPT_STACK, SCRIPT_FIBER),
-        false => (STACK, WAITING_STACK),
-    };
+fn config(class: Class, limits: &HostLimits, slots: Slots) -> Config {
+    let (stack, fiber) = class.stacks();
     let mut config = Config::new();
     config
         .wasm_component_model(true)
@@ -228,45 +294,34 @@ fn config(class: Class, limits: &HostLimits) -> Config {
         .max_wasm_stack(stack)
         .async_stack_size(fiber)
         .concurrency_support(false)
-        // A fault says what went wrong and not where: nobody walks the stack of a guest.
+        // A fault says what went wrong and not where, so no stack of a guest is ever walked.
         .wasm_backtrace_max_frames(None)
         .native_unwind_info(false);
     if !class.large {
-        let (waiting, resident) = match class.deep {
-            true => (limits.instances, SCRIPT_RESIDENT),
-            false => (limits.waiting.saturating_add(HEAVY_STACKS), RESIDENT),
-        };
-        let pool = pool(limits, waiting, resident);
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+        config
+            .memory_reservation(slots.reservation)
+            .memory_guard_size(GUARD)
+            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool::config(
+                limits, class,
+            )));
     }
     config
-}
-
-fn pool(limits: &HostLimits, waiting: usize, resident: usize) -> PoolingAllocationConfig {
-    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    // An upgrade holds two instances of one component for a moment.
-    let instances = count(limits.instances.saturating_add(limits.instances / 8 + 8));
-    let mut pool = PoolingAllocationConfig::default();
-    pool.total_component_instances(instances)
-        .total_core_instances(instances.saturating_mul(4))
-        .total_memories(instances)
-        .total_tables(instances.saturating_mul(2))
-        .total_stacks(count(waiting.saturating_add(8)))
-        .max_core_instances_per_component(CORES)
-        .max_memories_per_component(CORES)
-        .max_tables_per_component(CORES)
-        .max_memory_size(limits.slot)
-        .table_elements(limits.slot_table)
-        .linear_memory_keep_resident(resident)
-        // Where the system can say which pages were written, only these are made as they were.
-        .pagemap_scan(Enabled::Auto)
-        .table_keep_resident(RESIDENT);
-    pool
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_instance_may_have_a_stack_while_the_system_has_mappings_for_them() {
+        let host = |instances| HostLimits {
+            instances,
+            maps: 52_424,
+            ..HostLimits::default()
+        };
+        let stacks = [100, 1000, 20_000].map(|instances| host(instances).heavy_stacks());
+        assert_eq!(stacks, [100, 1000, 1638]);
+    }
 
     #[test]
     fn a_component_gets_the_smallest_engine_that_will_do() {

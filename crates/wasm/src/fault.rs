@@ -1,15 +1,15 @@
-//! Why a life of a component ended.
+//! The faults that end an incarnation of a component.
 
 use std::fmt;
 use std::time::Duration;
 
 use wasmtime::Trap;
 
-/// What the host was doing when a component failed.
+/// The operation during which a component failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Instantiation: memories, start functions.
+    /// Instantiation: memories and start functions.
     Instantiate,
     /// `actor.init`.
     Init,
@@ -39,90 +39,97 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Why a life of a component ended. Its memory is gone with it: no Store is used after a fault.
+/// The reason why an incarnation of a component ended. Its memory is lost: no Store is used after a
+/// fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{phase}: {kind}")]
 pub struct Fault {
-    /// What the host was doing.
+    /// The operation that failed.
     pub phase: Phase,
-    /// What went wrong.
+    /// The kind of the fault.
     pub kind: FaultKind,
 }
 
-/// What went wrong in a component.
+/// The kind of a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// A call used more of a processor than it may.
+    /// A call used more processor time than its limit.
     #[error("computed for longer than {limit:?}")]
     Deadline {
         /// The limit.
         limit: Duration,
     },
-    /// A call was not over after a generous time on the clock, though it used less of a processor
-    /// than it may.
+    /// A call exceeded its generous bound on the clock, although it used less processor time than
+    /// its limit.
     #[error("was not done after {limit:?} on the clock")]
     Late {
-        /// The time.
+        /// The bound.
         limit: Duration,
     },
-    /// A limit of the manifest was passed.
+    /// A call exceeded a limit of the manifest.
     #[error("passed limits.{limit}")]
     Budget {
         /// The key of the limit, in `[limits]`.
         limit: &'static str,
     },
-    /// It was refused memory or room in a table, and gave up.
+    /// The component was refused memory or table elements, and gave up.
     #[error("was refused memory beyond limits.{limit} ({max})")]
     Memory {
         /// The key of the limit, in `[limits]`.
         limit: &'static str,
-        /// Its value.
+        /// The value of the limit.
         max: usize,
     },
-    /// It called itself too deeply.
+    /// The component overflowed its stack.
     #[error("exhausted its stack")]
     Stack,
-    /// It gave up by itself: `fault.fail`, or `unreachable`, which is what a panic is.
+    /// The component gave up by itself: `fault.fail`, or `unreachable`, which is how panics end.
     #[error("gave up: {text}")]
     Panic {
-        /// What it said, cut to 256 octets, or what else is known of it.
+        /// The message of the component, truncated to 256 bytes; or another description, with the
+        /// last line that it logged in the call.
         text: String,
     },
-    /// It did what the machine forbids: access out of bounds, division by zero, a bad cast.
+    /// The component trapped: access out of bounds, division by zero, a bad cast.
     #[error("trapped: {text}")]
     Bug {
-        /// What is known of it.
+        /// A description, with the last line that the component logged in the call.
         text: String,
     },
-    /// It broke the rules of the component model: a bad pointer, length, string or value.
+    /// The component broke the rules of the component model: a bad pointer, length, string or
+    /// value.
     #[error("broke the component model: {text}")]
     Abi {
-        /// What is known of it.
+        /// A description.
         text: String,
     },
-    /// It said itself that it cannot go on: an error from `init` or `health`.
+    /// The component reported that it cannot continue: an error from `init` or `health`.
     #[error("refused: {text}")]
     Refused {
-        /// What it said, cut to 256 octets.
+        /// The message of the component, truncated to 256 bytes.
         text: String,
     },
-    /// The state that it gave to be kept is longer than `grant.kv` has room for.
+    /// The state to be saved is larger than `grant.kv` allows.
     #[error("gave {octets} octets of state, more than grant.kv has room for")]
     Quota {
-        /// The octets of its state.
+        /// Size of the state in bytes.
         octets: usize,
     },
+    /// Its actor was killed during the call. The incarnation ends with [`strowger::Exit::Killed`]
+    /// instead of this fault, which is neither counted nor reported.
+    #[error("was killed")]
+    Killed,
     /// The host could not do its part.
     #[error("the host failed: {text}")]
     Host {
-        /// What is known of it.
+        /// A description.
         text: String,
     },
 }
 
 impl FaultKind {
-    /// One word for the kind, for listings and labels.
+    /// Returns one word for the kind, for listings and metric labels.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -136,34 +143,37 @@ impl FaultKind {
             Self::Abi { .. } => "abi",
             Self::Refused { .. } => "refused",
             Self::Quota { .. } => "quota",
+            Self::Killed => "killed",
             Self::Host { .. } => "host",
         }
     }
 }
 
-/// What the host raised itself, inside a call.
+/// An error that the host raises inside a call when a limit is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("passed limits.{0}")]
-pub(crate) struct Passed(pub(crate) &'static str);
+pub(crate) struct LimitExceeded(pub(crate) &'static str);
 
-/// What a component said when it gave up; cut.
+/// The message of a component that gave up, truncated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct GaveUp(pub(crate) String);
 
-/// What the host knows of a call that failed.
+/// The circumstances of a call that failed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Called {
+pub(crate) struct CallContext {
     pub(crate) phase: Phase,
     pub(crate) limit: Duration,
-    /// The bound on the clock, if that ended the call.
+    /// The bound on the clock, if it ended the call.
     pub(crate) late: Option<Duration>,
-    /// The limit beyond which memory was refused in this life, and its value.
+    /// `true` if a kill ended the call.
+    pub(crate) killed: bool,
+    /// The limit at which this incarnation was refused memory, with its value.
     pub(crate) refused: Option<(&'static str, usize)>,
 }
 
-impl Called {
-    /// Names the fault behind an error of the engine.
+impl CallContext {
+    /// Classifies an error of the engine.
     pub(crate) fn fault(&self, error: &wasmtime::Error) -> Fault {
         Fault {
             phase: self.phase,
@@ -172,7 +182,7 @@ impl Called {
     }
 
     fn kind(&self, error: &wasmtime::Error) -> FaultKind {
-        if let Some(Passed(limit)) = error.downcast_ref::<Passed>() {
+        if let Some(LimitExceeded(limit)) = error.downcast_ref::<LimitExceeded>() {
             return FaultKind::Budget { limit };
         }
         if let Some(GaveUp(text)) = error.downcast_ref::<GaveUp>() {
@@ -183,6 +193,9 @@ impl Called {
             };
         }
         let trap = error.downcast_ref::<Trap>().copied();
+        if trap == Some(Trap::Interrupt) && self.killed {
+            return FaultKind::Killed;
+        }
         if let (Some(Trap::Interrupt), Some(limit)) = (trap, self.late) {
             return FaultKind::Late { limit };
         }
@@ -197,26 +210,27 @@ impl Called {
                 FaultKind::Memory { limit, max }
             }
             (Some(Trap::UnreachableCodeReached), _) => FaultKind::Panic {
-                text: cut(&root(error)),
+                text: printable(&root(error)),
             },
             (Some(trap), _) if is_abi(trap) => FaultKind::Abi {
-                text: cut(&trap.to_string()),
+                text: printable(&trap.to_string()),
             },
             (Some(trap), _) => FaultKind::Bug {
-                text: cut(&trap.to_string()),
+                text: printable(&trap.to_string()),
             },
             (None, _) if root(error).contains(PAYLOAD) => FaultKind::Budget { limit: "payload" },
             (None, _) if self.phase == Phase::Instantiate => FaultKind::Host {
-                text: cut(&root(error)),
+                text: printable(&root(error)),
             },
             (None, _) => FaultKind::Abi {
-                text: cut(&root(error)),
+                text: printable(&root(error)),
             },
         }
     }
 }
 
-/// Traps of the component model, not of the component's own code.
+/// Returns `true` for traps of the component model, as opposed to those of the component's own
+/// code.
 const fn is_abi(trap: Trap) -> bool {
     matches!(
         trap,
@@ -230,16 +244,16 @@ const fn is_abi(trap: Trap) -> bool {
     )
 }
 
-/// What the engine says when more octets cross than it was told to let through; it has no type
-/// for it.
+/// Part of wasmtime's message when more bytes cross the boundary than allowed; the error has no
+/// type of its own.
 pub(crate) const PAYLOAD: &str = "fuel allocated for hostcalls";
 
 fn root(error: &wasmtime::Error) -> String {
     error.root_cause().to_string()
 }
 
-/// Text of a component for people: at most 256 octets, without control characters.
-pub(crate) fn cut(text: &str) -> String {
+/// Makes the text of a component safe to print: at most 256 bytes, control characters escaped.
+pub(crate) fn printable(text: &str) -> String {
     let mut end = text.len().min(256);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -251,11 +265,12 @@ pub(crate) fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn called(phase: Phase, refused: bool) -> Called {
-        Called {
+    fn called(phase: Phase, refused: bool) -> CallContext {
+        CallContext {
             phase,
             limit: Duration::from_millis(1),
             late: None,
+            killed: false,
             refused: refused.then_some(("memory", 9)),
         }
     }
@@ -296,7 +311,7 @@ mod tests {
 
     #[test]
     fn text_is_cut_between_letters() {
-        assert_eq!(cut(&"\u{20ac}".repeat(100)), "\u{20ac}".repeat(85));
-        assert_eq!(cut("short"), "short");
+        assert_eq!(printable(&"\u{20ac}".repeat(100)), "\u{20ac}".repeat(85));
+        assert_eq!(printable("short"), "short");
     }
 }

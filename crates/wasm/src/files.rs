@@ -1,13 +1,15 @@
-//! Files below folders that a component was granted.
+//! File access below granted directories.
 //!
-//! A folder is opened once, and everything below it is reached from that handle, name by name:
-//! each step opens one name in the folder that is open, and follows no link. So there is no path
-//! that could lead elsewhere, whatever others do to the folders meanwhile, and none is compared.
+//! A granted directory is opened once, and everything below it is reached from that handle, one
+//! name at a time. Each step opens one name in the open directory and follows no link. No path can
+//! therefore lead outside, even if others change the directories meanwhile, and no paths are
+//! compared.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -15,41 +17,49 @@ use rustix::io::Errno;
 use crate::contract::Refusal;
 use crate::manifest::FilesGrant;
 
-/// A folder that was granted.
+/// A granted directory.
 #[derive(Debug)]
-pub(crate) struct Root {
-    folder: OwnedFd,
+pub(crate) struct GrantedDir {
+    dir: OwnedFd,
     grant: FilesGrant,
-    /// What is below it, once somebody wanted to write.
-    used: Option<Used>,
+    /// Usage below the directory; measured before the first write.
+    used: Option<DirUsage>,
 }
 
-/// The files below a folder.
+/// The size and number of the files below a directory.
 #[derive(Debug, Clone, Copy, Default)]
-struct Used {
-    octets: u64,
+struct DirUsage {
+    bytes: u64,
     files: usize,
 }
 
-/// The longest path, and the deepest.
+/// Maximum length of a path in bytes, and maximum number of names in it.
 const PATH: usize = 4096;
 const DEPTH: usize = 32;
-/// The most names in a folder that is listed, and of all folders that are measured.
+/// Maximum number of entries in a directory to be listed, and in all directories to be measured.
 const ENTRIES: usize = 10_000;
-/// The most names of one listing.
+/// Maximum number of names that one listing returns.
 const LIST: u32 = 1000;
 
-const FOLDER: OFlags = OFlags::RDONLY
+const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// Nobody waits for the other end of a pipe.
+/// Flags for an intermediate directory, which need not be readable.
+#[cfg(target_os = "linux")]
+const INTERMEDIATE: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const INTERMEDIATE: OFlags = DIRECTORY;
+/// Flags for a file. `NONBLOCK`: opening a FIFO must not wait for the other end.
 const PLAIN: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// What the system says, in the words of the contract.
+/// Maps an error of the system to a refusal of the contract.
 fn refusal(error: Errno) -> Refusal {
     match error {
         Errno::NOENT | Errno::NOTDIR => Refusal::Unknown,
@@ -72,7 +82,7 @@ fn failed(error: &io::Error) -> Refusal {
     })
 }
 
-/// The names of a path; at least one.
+/// Splits a path into its names, of which there is at least one.
 fn names(path: &str) -> Result<Vec<&str>, Refusal> {
     let names: Vec<_> = path.split('/').take(DEPTH + 1).collect();
     let plain = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains('\0');
@@ -82,24 +92,42 @@ fn names(path: &str) -> Result<Vec<&str>, Refusal> {
     Ok(names)
 }
 
-impl Root {
-    pub(crate) fn open(grant: &FilesGrant) -> Result<Self, Refusal> {
-        // Where the folder itself is, the manifest says; links on the way are its own.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(CWD, &grant.path, flags, Mode::empty());
-        let folder = opened.map_err(|error| {
-            let path = grant.path.display();
-            tracing::warn!(%path, %error, "cannot open a folder that a component was granted");
-            Refusal::Failed
-        })?;
+/// Opens a directory whose path was resolved when the component was loaded. That path was checked
+/// against the caps of the node, so a link created since then is not followed.
+fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    let mut components = path.components();
+    if components.next() != Some(Component::RootDir) {
+        return Err(Errno::INVAL);
+    }
+    let names: Vec<_> = components.map(|one| one.as_os_str()).collect();
+    let first = if names.is_empty() {
+        DIRECTORY
+    } else {
+        INTERMEDIATE
+    };
+    let mut dir = rustix::fs::openat(CWD, "/", first, Mode::empty())?;
+    for (at, name) in names.iter().enumerate() {
+        let flags = if at + 1 == names.len() {
+            DIRECTORY
+        } else {
+            INTERMEDIATE
+        };
+        dir = rustix::fs::openat(&dir, *name, flags, Mode::empty())?;
+    }
+    Ok(dir)
+}
+
+impl GrantedDir {
+    pub(crate) fn open(grant: &FilesGrant) -> Result<Self, Errno> {
+        let opened = open(&grant.path);
         Ok(Self {
-            folder,
+            dir: opened?,
             grant: grant.clone(),
             used: None,
         })
     }
 
-    /// The folder in which the last name of a path is, and that name.
+    /// Opens the parent directory of a path; returns it with the last name.
     fn reach<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), Refusal> {
         let names = names(path)?;
         let (last, way) = names.split_last().ok_or(Refusal::Denied)?;
@@ -107,22 +135,22 @@ impl Root {
     }
 
     fn walk(&self, way: &[&str]) -> Result<OwnedFd, Refusal> {
-        let own = self.folder.try_clone();
-        let mut folder = own.map_err(|error| failed(&error))?;
+        let own = self.dir.try_clone();
+        let mut dir = own.map_err(|error| failed(&error))?;
         for name in way {
-            let next = rustix::fs::openat(&folder, *name, FOLDER, Mode::empty());
-            folder = next.map_err(refusal)?;
+            let next = rustix::fs::openat(&dir, *name, DIRECTORY, Mode::empty());
+            dir = next.map_err(refusal)?;
         }
-        Ok(folder)
+        Ok(dir)
     }
 
-    /// Opens a plain file, with its length.
+    /// Opens a regular file; returns it with its length.
     fn file(&self, path: &str, flags: OFlags) -> Result<(File, u64), Refusal> {
-        let (folder, name) = self.reach(path)?;
-        let file = rustix::fs::openat(&folder, name, PLAIN | flags, Mode::from(0o600));
+        let (dir, name) = self.reach(path)?;
+        let file = rustix::fs::openat(&dir, name, PLAIN | flags, Mode::from(0o600));
         let file = File::from(file.map_err(refusal)?);
         let metadata = file.metadata().map_err(|error| failed(&error))?;
-        // What has another name is somebody else's as well.
+        // A file with several hard links may also be reachable from outside, so it is not written.
         let shared = metadata.nlink() > 1 && !(flags & OFlags::RDWR).is_empty();
         if !metadata.is_file() || shared {
             return Err(Refusal::Denied);
@@ -137,48 +165,48 @@ impl Root {
     pub(crate) fn read(&self, path: &str, offset: u64, count: usize) -> Result<Vec<u8>, Refusal> {
         let (file, size) = self.file(path, OFlags::RDONLY)?;
         let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let mut octets = vec![0; count.min(left)];
+        let mut bytes = vec![0; count.min(left)];
         let mut done = 0;
-        while done < octets.len() {
-            let read = file.read_at(&mut octets[done..], offset + done as u64);
+        while done < bytes.len() {
+            let read = file.read_at(&mut bytes[done..], offset + done as u64);
             match read.map_err(|error| failed(&error))? {
                 0 => break,
                 more => done += more,
             }
         }
-        octets.truncate(done);
-        Ok(octets)
+        bytes.truncate(done);
+        Ok(bytes)
     }
 
-    /// Writes at an offset; makes the file if it is not there.
-    pub(crate) fn write(&mut self, path: &str, offset: u64, octets: &[u8]) -> Result<(), Refusal> {
-        let end = offset.checked_add(octets.len() as u64);
+    /// Writes at an offset, and creates the file if it does not exist.
+    pub(crate) fn write(&mut self, path: &str, offset: u64, bytes: &[u8]) -> Result<(), Refusal> {
+        let end = offset.checked_add(bytes.len() as u64);
         let end = end.ok_or(Refusal::Limit)?;
-        // Nothing, written far away, makes no file longer.
-        let end = if octets.is_empty() { 0 } else { end };
+        // Writing no bytes does not extend the file, whatever the offset.
+        let end = if bytes.is_empty() { 0 } else { end };
         let (file, size) = match self.writable(path) {
             Err(Refusal::Unknown) => {
-                self.make_room(end, 1)?;
+                self.check_quota(end, 1)?;
                 self.used = None;
                 self.file(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?
             }
             found => found?,
         };
-        self.make_room(end.saturating_sub(size), 0)?;
+        self.check_quota(end.saturating_sub(size), 0)?;
         let used = self.used.take();
-        let written = file.write_all_at(octets, offset);
+        let written = file.write_all_at(bytes, offset);
         written.map_err(|error| failed(&error))?;
-        self.used = used.map(|used| Used {
-            octets: used.octets + end.saturating_sub(size),
+        self.used = used.map(|used| DirUsage {
+            bytes: used.bytes + end.saturating_sub(size),
             ..used
         });
         Ok(())
     }
 
-    /// Makes a file so long: cuts it off, or puts zeros at its end.
+    /// Sets the length of a file: truncates it or appends zeros.
     pub(crate) fn resize(&mut self, path: &str, size: u64) -> Result<(), Refusal> {
         let (file, old) = self.writable(path)?;
-        self.make_room(size.saturating_sub(old), 0)?;
+        self.check_quota(size.saturating_sub(old), 0)?;
         self.used = None;
         file.set_len(size).map_err(|error| failed(&error))
     }
@@ -188,22 +216,22 @@ impl Root {
         if !self.grant.write {
             return Err(Refusal::Denied);
         }
-        let (folder, name) = self.reach(path)?;
+        let (dir, name) = self.reach(path)?;
         self.used = None;
-        // A name is removed, not what a link points to.
-        rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(refusal)
+        // This removes the name itself, even if it is a link.
+        rustix::fs::unlinkat(&dir, name, AtFlags::empty()).map_err(refusal)
     }
 
-    /// The files, and with `/` at their end the folders, in a folder: in their order, those after
-    /// the one named.
+    /// Returns the names of files and directories (these with a trailing `/`) in a directory,
+    /// sorted, starting after `after`.
     pub(crate) fn list(&self, path: &str, after: &str, most: u32) -> Result<Vec<String>, Refusal> {
         let way = match path {
             "" => Vec::new(),
             path => names(path)?,
         };
-        let folder = self.walk(&way)?;
+        let dir = self.walk(&way)?;
         let mut found = Vec::new();
-        entries(folder.as_fd(), &mut |name, kind| {
+        entries(dir.as_fd(), &mut |name, kind| {
             let mut name = name.to_owned();
             if kind == FileType::Directory {
                 name.push('/');
@@ -227,18 +255,18 @@ impl Root {
         self.file(path, OFlags::RDWR)
     }
 
-    /// Sees to it that there may be so much more.
-    fn make_room(&mut self, octets: u64, files: usize) -> Result<(), Refusal> {
+    /// Checks that `bytes` more bytes and `files` more files fit in the quota.
+    fn check_quota(&mut self, bytes: u64, files: usize) -> Result<(), Refusal> {
         let used = match self.used {
             Some(used) => used,
             None => self.measure()?,
         };
         self.used = Some(used);
-        let room = self.grant.size as u64;
+        let quota = self.grant.size as u64;
         let fits = used
-            .octets
-            .checked_add(octets)
-            .is_some_and(|sum| sum <= room);
+            .bytes
+            .checked_add(bytes)
+            .is_some_and(|sum| sum <= quota);
         if fits && used.files + files <= self.grant.files {
             Ok(())
         } else {
@@ -246,9 +274,10 @@ impl Root {
         }
     }
 
-    /// Counts what is below the folder. One folder is open at a time, however many there are.
-    fn measure(&self) -> Result<Used, Refusal> {
-        let mut used = Used::default();
+    /// Measures the usage below the directory. Only one directory is open at a time, whatever their
+    /// number.
+    fn measure(&self) -> Result<DirUsage, Refusal> {
+        let mut used = DirUsage::default();
         let mut seen = 0;
         let mut left = vec![String::new()];
         while let Some(path) = left.pop() {
@@ -256,9 +285,9 @@ impl Root {
             if way.len() > DEPTH {
                 return Err(Refusal::Limit);
             }
-            let folder = self.walk(&way)?;
+            let dir = self.walk(&way)?;
             let mut files = Vec::new();
-            entries(folder.as_fd(), &mut |name, kind| {
+            entries(dir.as_fd(), &mut |name, kind| {
                 match kind {
                     FileType::Directory => left.push(format!("{path}/{name}")),
                     _ => files.push(name.to_owned()),
@@ -270,10 +299,10 @@ impl Root {
                 return Err(Refusal::Limit);
             }
             for name in files {
-                let found = rustix::fs::statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW);
-                // What is gone meanwhile does not count.
+                let found = rustix::fs::statat(&dir, &*name, AtFlags::SYMLINK_NOFOLLOW);
+                // A file that has disappeared meanwhile does not count.
                 if let Ok(found) = found {
-                    used.octets += u64::try_from(found.st_size).unwrap_or(0);
+                    used.bytes += u64::try_from(found.st_size).unwrap_or(0);
                     used.files += 1;
                 }
             }
@@ -282,25 +311,25 @@ impl Root {
     }
 }
 
-/// Shows the plain files and the folders in a folder, until it is told to stop.
+/// Calls `visit` for each regular file and directory in a directory, until it returns `false`.
 fn entries(
-    folder: BorrowedFd<'_>,
-    show: &mut dyn FnMut(&str, FileType) -> bool,
+    dir: BorrowedFd<'_>,
+    visit: &mut dyn FnMut(&str, FileType) -> bool,
 ) -> Result<(), Refusal> {
-    for entry in Dir::read_from(folder).map_err(refusal)? {
+    for entry in Dir::read_from(dir).map_err(refusal)? {
         let entry = entry.map_err(refusal)?;
         let Ok(name) = entry.file_name().to_str() else {
             continue;
         };
         let kind = match entry.file_type() {
             FileType::Unknown => {
-                let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+                let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
                 FileType::from_raw_mode(found.map_err(refusal)?.st_mode)
             }
             known => known,
         };
         let plain = matches!(kind, FileType::RegularFile | FileType::Directory);
-        if plain && !matches!(name, "." | "..") && !show(name, kind) {
+        if plain && !matches!(name, "." | "..") && !visit(name, kind) {
             break;
         }
     }

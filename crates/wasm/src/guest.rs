@@ -1,12 +1,11 @@
-//! What the host knows of a running component: the data of its Store.
+//! The host's data of a running component, kept in its Store.
 
-mod bucket;
 mod handles;
 mod imports;
 mod memory;
+mod stopwatch;
 mod streams;
 mod tick;
-mod watch;
 
 use std::mem;
 use std::sync::Arc;
@@ -16,72 +15,68 @@ use rustc_hash::FxHashMap;
 use strowger::{ActorRef, ActorSystem, Lane, Path, Subscription, TimerKey, TopicError};
 use tokio::time::Instant;
 
-use self::bucket::Bucket;
 use self::handles::Handles;
 pub(crate) use self::imports::link;
-use self::memory::Memory;
+use self::memory::MemoryLimiter;
+use self::stopwatch::Stopwatch;
+pub(crate) use self::stopwatch::{Bounds, Spent, ThreadInstant};
 use self::streams::Streams;
-use self::tick::Course;
-pub(crate) use self::tick::{Place, is_worker};
-use self::watch::Watch;
-pub(crate) use self::watch::{Bounds, Moment, Spent};
+use self::tick::CallState;
+pub(crate) use self::tick::{CallPlace, is_worker};
+use crate::bucket::Bucket;
 use crate::contract::Refusal;
 use crate::directory::Directory;
-use crate::fault::cut;
+use crate::fault::printable;
 #[cfg(unix)]
-use crate::files::Root;
-use crate::guests::Clock;
+use crate::files::GrantedDir;
+use crate::guest_threads::TurnClock;
 use crate::host::Host;
 use crate::kv::Space;
+use crate::lines::LogLimits;
 use crate::load::Image;
-use crate::message::{Answer, ComponentMsg, Due, Event, Tagged};
+use crate::message::{Answer, ComponentMsg, Event, TaggedEvent, TimerDue};
 use crate::metric::{self, AUDIT};
 use crate::usage::Usage;
 
-/// The lines about what was refused in a second.
-const AUDITS: u32 = 10;
-
-/// The data of a component's Store. One life, one Store.
+/// The data of a component's Store. Each incarnation has one Store.
 pub(crate) struct Guest {
     pub(crate) host: Host,
     pub(crate) image: Arc<Image>,
-    pub(crate) memory: Memory,
-    pub(crate) ties: Ties,
+    pub(crate) memory: MemoryLimiter,
+    pub(crate) env: ActorEnv,
     handles: Handles,
     sends: Bucket,
-    lines: Bucket,
-    lines_dropped: u64,
-    audits: Bucket,
-    audits_dropped: u64,
-    /// What it keeps by key, once it looked.
+    /// The latest line logged in the current call.
+    last_line: Option<String>,
+    /// The key-value space of the component, after its first use.
     space: Option<Space>,
-    /// The folders that it looked into.
+    /// The directories opened so far.
     #[cfg(unix)]
-    roots: FxHashMap<String, Root>,
+    granted_dirs: FxHashMap<String, GrantedDir>,
     writes: Bucket,
-    /// When the call under way began, once somebody wanted to know.
+    /// Start time of the current call, if it was needed.
     now: Option<Instant>,
-    /// How long the call under way has computed.
-    watch: Watch,
-    course: Course,
-    /// The same on guest threads.
-    pub(crate) clock: Arc<Clock>,
-    /// How long all lives of the component have.
+    /// Processor time of the current call.
+    stopwatch: Stopwatch,
+    call: CallState,
+    /// Processor time of the current call on guest threads.
+    pub(crate) clock: Arc<TurnClock>,
+    /// Processor usage of all incarnations of the component.
     pub(crate) usage: Arc<Usage>,
-    /// Timers that were set in the call under way.
-    timers: Vec<(Duration, Due)>,
-    /// Asks and timers that are under way, by token, with what wakes the actor for them.
-    under_way: FxHashMap<u64, Option<TimerKey>>,
+    /// Timers set in the current call.
+    timers: Vec<(Duration, TimerDue)>,
+    /// Asks and timers in progress by token, with the actor's timer for each.
+    in_flight: FxHashMap<u64, Option<TimerKey>>,
     pub(crate) streams: Streams,
     next_token: u64,
     subscriptions: Vec<(u64, Subscription)>,
-    /// Those of the life before a sleep, until this one has said whether it wants them.
+    /// Subscriptions of the incarnation before passivation, until this one has subscribed again.
     inherited: Vec<(u64, Subscription)>,
 }
 
-/// How a component is tied into the system.
+/// The environment of a component's actor: its path, its system, and the addresses that it uses.
 #[derive(Clone)]
-pub(crate) struct Ties {
+pub(crate) struct ActorEnv {
     pub(crate) path: Path,
     pub(crate) system: ActorSystem,
     pub(crate) me: ActorRef<ComponentMsg>,
@@ -89,11 +84,11 @@ pub(crate) struct Ties {
     pub(crate) directory: Directory,
 }
 
-impl Ties {
-    /// Subscribes the actor; its events come with this token.
+impl ActorEnv {
+    /// Subscribes the actor; its events carry this token.
     fn subscribe(&self, pattern: &str, token: u64) -> Result<Subscription, TopicError> {
-        let me = self.me.recipient::<Tagged>();
-        let recipient = me.contramap(move |event: Arc<Event>| Tagged { token, event });
+        let me = self.me.recipient::<TaggedEvent>();
+        let recipient = me.contramap(move |event: Arc<Event>| TaggedEvent { token, event });
         self.system.subscribe(pattern, recipient)
     }
 }
@@ -103,131 +98,136 @@ impl Guest {
         host: Host,
         image: Arc<Image>,
         usage: Arc<Usage>,
-        ties: Ties,
+        env: ActorEnv,
         tokens: u64,
     ) -> Self {
         let limits = &image.manifest().limits;
         Self {
-            memory: Memory::new(limits),
+            memory: MemoryLimiter::new(limits),
             handles: Handles::new(limits.handles),
             sends: Bucket::new(limits.send_rate),
-            lines: Bucket::new(limits.log_rate),
-            lines_dropped: 0,
-            audits: Bucket::new(AUDITS),
-            audits_dropped: 0,
+            last_line: None,
             space: None,
             #[cfg(unix)]
-            roots: FxHashMap::default(),
+            granted_dirs: FxHashMap::default(),
             writes: Bucket::new(image.manifest().grant.kv.map_or(0, |kv| kv.rate)),
             now: None,
-            watch: Watch::new(),
-            course: Course::new(),
+            stopwatch: Stopwatch::new(),
+            call: CallState::new(),
             clock: Arc::default(),
             usage,
             timers: Vec::new(),
-            under_way: FxHashMap::default(),
+            in_flight: FxHashMap::default(),
             streams: Streams::default(),
             next_token: tokens,
             subscriptions: Vec::new(),
             inherited: Vec::new(),
             host,
             image,
-            ties,
+            env,
         }
     }
 
-    /// Takes out the timers that the last call set.
-    pub(crate) fn take_timers(&mut self) -> Vec<(Duration, Due)> {
+    /// Takes the timers that the last call set.
+    pub(crate) fn take_timers(&mut self) -> Vec<(Duration, TimerDue)> {
         mem::take(&mut self.timers)
     }
 
-    /// Notes by which timer an ask or a timer of the component ends.
-    pub(crate) fn timed(&mut self, token: u64, timer: TimerKey) {
-        if let Some(noted) = self.under_way.get_mut(&token) {
+    /// Records the actor's timer for an ask or a timer of the component.
+    pub(crate) fn set_timer_key(&mut self, token: u64, timer: TimerKey) {
+        if let Some(noted) = self.in_flight.get_mut(&token) {
             *noted = Some(timer);
         }
     }
 
-    /// Says that an ask or a timer is no longer under way; `None` if it was not.
-    pub(crate) fn landed(&mut self, token: u64) -> Option<Option<TimerKey>> {
-        self.under_way.remove(&token)
+    /// Removes an ask or a timer that is no longer in progress; returns `None` if it was not.
+    pub(crate) fn finish_in_flight(&mut self, token: u64) -> Option<Option<TimerKey>> {
+        self.in_flight.remove(&token)
     }
 
-    /// Whether a subscription is of this life.
+    /// Returns `true` if the subscription belongs to this incarnation.
     pub(crate) fn subscribes(&self, token: u64) -> bool {
         self.subscriptions.iter().any(|(own, _)| *own == token)
     }
 
-    /// The token that comes next.
+    /// Returns the next token without taking it.
     pub(crate) const fn next_token(&self) -> u64 {
         self.next_token
     }
 
-    /// Takes over what another version of the component has under way. A subscription to what
-    /// both subscribe to is this one's by now.
-    pub(crate) fn succeed(&mut self, old: &mut Self) {
-        self.under_way.extend(old.under_way.drain());
-        self.streams.succeed(&mut old.streams);
+    /// Takes over asks, timers and streams from the incarnation of another version. A subscription
+    /// that both made already belongs to this one.
+    pub(crate) fn take_over(&mut self, old: &mut Self) {
+        self.in_flight.extend(old.in_flight.drain());
+        self.streams.take_over(&mut old.streams);
         let own = &self.subscriptions;
         old.subscriptions
             .retain(|(_, old)| !own.iter().any(|(_, own)| own.pattern() == old.pattern()));
     }
 
-    /// Whether it waits for nothing: no answer, no timer, no stream.
+    /// Returns `true` if no answer, timer or stream is pending.
     pub(crate) fn is_idle(&self) -> bool {
-        self.under_way.is_empty() && self.streams.len() == 0
+        self.in_flight.is_empty() && self.streams.len() == 0
     }
 
-    /// Holds what another one subscribed to, while nobody handles it.
-    pub(crate) fn hold(&mut self, old: &mut Self) {
+    /// Keeps the subscriptions of an incarnation that is being passivated.
+    pub(crate) fn keep_subscriptions(&mut self, old: &mut Self) {
         self.subscriptions = mem::take(&mut old.subscriptions);
     }
 
-    /// Takes over what was held; what it subscribes to again keeps its token, so that what came
-    /// meanwhile is its own.
-    pub(crate) fn inherit(&mut self, held: &mut Self) {
+    /// Takes over the kept subscriptions. If the component subscribes again, the subscription keeps
+    /// its token, so that events that arrived meanwhile are still delivered.
+    pub(crate) fn inherit_subscriptions(&mut self, held: &mut Self) {
         self.inherited = mem::take(&mut held.subscriptions);
     }
 
-    /// Lets go of what it did not subscribe to again.
-    pub(crate) fn settle(&mut self) {
+    /// Drops the kept subscriptions that were not renewed.
+    pub(crate) fn drop_inherited(&mut self) {
         for (_, subscription) in self.inherited.drain(..) {
             subscription.unsubscribe();
         }
     }
 
-    /// Subscribes again to what another version, that did not come to life, subscribed to.
+    /// Renews the subscriptions after a failed upgrade, because the failed version may have
+    /// replaced them.
     pub(crate) fn subscribe_again(&mut self) {
         for (token, subscription) in mem::take(&mut self.subscriptions) {
             let pattern = subscription.pattern().to_owned();
-            if let Ok(subscription) = self.ties.subscribe(&pattern, token) {
+            if let Ok(subscription) = self.env.subscribe(&pattern, token) {
                 self.subscriptions.push((token, subscription));
             }
         }
     }
 
-    /// The coarse time of this call.
+    /// Returns the coarse time of this call.
     fn now(&mut self) -> Instant {
-        let system = &self.ties.system;
+        let system = &self.env.system;
         *self.now.get_or_insert_with(|| system.now())
     }
 
-    /// A line for those who look after the node: who wanted what. Each counts; the lines have a
-    /// rate of their own, so that a component that logs a lot does not hide what it tries.
-    fn refuse(&mut self, grant: &'static str, what: &str) {
-        metric::refused(&self.image.manifest().component.name, grant);
-        let now = self.now();
-        if !self.audits.take(now) {
-            self.audits_dropped += 1;
-            return;
-        }
-        let omitted = mem::take(&mut self.audits_dropped);
-        let (component, what) = (&self.ties.path, cut(what));
-        tracing::warn!(target: AUDIT, %component, grant, what, omitted, "refused");
+    /// Returns the rate limiters of log lines caused by the component.
+    fn log(&self) -> &LogLimits {
+        self.usage.log()
     }
 
-    /// Pays for one message out.
-    fn pay(&mut self) -> Result<(), Refusal> {
+    /// Returns the latest line logged in the current call.
+    pub(crate) fn last_line(&self) -> Option<&str> {
+        self.last_line.as_deref()
+    }
+
+    /// Logs a denied operation for the operators of the node. Each one is counted in the metrics,
+    /// even if its line is omitted.
+    fn log_denied(&mut self, grant: &'static str, what: &str) {
+        metric::refused(&self.image.manifest().component.name, grant);
+        let now = self.now();
+        if let Some(omitted) = self.log().audits.take(now) {
+            let (component, what) = (&self.env.path, printable(what));
+            tracing::warn!(target: AUDIT, %component, grant, what, omitted, "refused");
+        }
+    }
+
+    /// Takes one token of `limits.send_rate`.
+    fn take_send_token(&mut self) -> Result<(), Refusal> {
         let now = self.now();
         if self.sends.take(now) {
             Ok(())
@@ -236,17 +236,17 @@ impl Guest {
         }
     }
 
-    /// Takes a place among what is under way, with a token for it.
-    fn launch(&mut self) -> Result<u64, Refusal> {
-        if self.under_way.len() >= self.image.manifest().limits.in_flight {
+    /// Reserves an entry for an ask or a timer in progress; returns its token.
+    fn begin_in_flight(&mut self) -> Result<u64, Refusal> {
+        if self.in_flight.len() >= self.image.manifest().limits.in_flight {
             return Err(Refusal::Limit);
         }
         let token = self.token();
-        self.under_way.insert(token, None);
+        self.in_flight.insert(token, None);
         Ok(token)
     }
 
-    /// A token that nothing has had.
+    /// Returns a new token.
     pub(crate) const fn token(&mut self) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
@@ -255,9 +255,11 @@ impl Guest {
 }
 
 impl Drop for Guest {
-    /// Subscriptions are those of a life; the actor that holds them may live on.
+    /// Subscriptions end with an incarnation; the actor that holds them may continue.
     fn drop(&mut self) {
-        self.settle();
+        let now = self.now();
+        self.log().settle(now);
+        self.drop_inherited();
         for (_, subscription) in self.subscriptions.drain(..) {
             subscription.unsubscribe();
         }

@@ -1,4 +1,4 @@
-//! What all components of a process share.
+//! The state that all components of a process share.
 
 use std::fmt;
 use std::pin::pin;
@@ -9,14 +9,15 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use crate::cache::{Cache, Folder};
+use crate::cache::{Cache, CodeDirectory};
 use crate::component::ComponentArgs;
 use crate::directory::Directory;
 use crate::engine::{
-    Class, Engines, HEAVY_STACKS, HostLimits, MAPS, Ticks, WAITING_MAPS, processors,
+    Class, Engines, HostLimits, MAPS, ReserveError, Ticks, WAITING_MAPS, processors,
 };
-use crate::guests::Guests;
+use crate::guest_threads::GuestThreads;
 use crate::kv::KvStore;
+use crate::lines::{LineLimiter, RATE};
 use crate::load::{self, Compiled, Image, Inspection, LoadError};
 use crate::manifest::Manifest;
 use crate::metric;
@@ -24,25 +25,28 @@ use crate::metric;
 /// The engines, limits and compiled code that all components of a process share. A clone is the
 /// same host.
 #[derive(Clone)]
-pub struct Host(Arc<Inner>);
+pub struct Host(Arc<HostInner>);
 
-struct Inner {
+struct HostInner {
     limits: HostLimits,
     engines: Engines,
     kv: KvStore,
     cache: Mutex<Cache>,
-    folder: Option<Folder>,
+    code_directory: Option<CodeDirectory>,
     compiled: AtomicU64,
     compilations: Arc<Semaphore>,
+    /// Rate limit of log lines about what is refused before a component is loaded.
+    audits: LineLimiter,
     start: Instant,
-    /// What is taken: components, stacks of those that wait, mappings, stacks of heavy ones.
-    room: [AtomicUsize; ROOMS],
-    guests: Guests,
-    /// Calls that passed their slice on a worker and have not ended.
-    crowd: AtomicUsize,
-    /// So many of them are too many: there is no worker left for others.
-    crowded: usize,
-    /// Told each time that somebody gives room back.
+    /// Capacity in use: components, stacks of components that wait, mappings, stacks of heavy
+    /// components.
+    reserved: Mutex<Capacity>,
+    guest_threads: GuestThreads,
+    /// Number of calls that exceeded their slice on a worker and have not ended.
+    overrunning: AtomicUsize,
+    /// Number of such calls at which no worker is left for others.
+    max_overrunning: usize,
+    /// Notified whenever capacity is released.
     freed: Notify,
 }
 
@@ -54,39 +58,52 @@ impl fmt::Debug for Host {
     }
 }
 
-/// The kinds of room that a host has.
-const ROOMS: usize = 4;
+/// Amounts of each kind of capacity: components, stacks of components that wait, mappings, stacks
+/// of heavy components.
+type Capacity = [usize; 4];
+/// The limits of the same kinds, in `[components]`.
+const LIMITS: [&str; 4] = ["instances", "waiting", "maps", "stacks"];
 
-/// The figures of a host at one moment.
+/// The stats of a host at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostInfo {
-    /// The components that live, or have room to.
+    /// Number of live components, including those with reserved capacity.
     pub live: usize,
-    /// The components that it compiled; what was kept is not compiled again.
+    /// Number of compilations; code found in a cache does not count.
     pub compiled: u64,
-    /// The octets of compiled code that it keeps in memory.
+    /// Size of the compiled code cached in memory, in bytes.
     pub cached: usize,
 }
 
-/// Why there is no host.
+/// The progress of loading a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoadStage {
+    /// Waiting until another compilation may start.
+    Waiting,
+    /// Validating, compiling and linking, or reading compiled code.
+    Compiling,
+}
+
+/// The error returned when a host cannot be created.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("components cannot run here: {0}")]
 pub struct HostError(String);
 
-/// Why one component more is not admitted.
+/// The error returned when the host has no capacity for another component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the host has room for {max} {limit}, and no more")]
 #[non_exhaustive]
 pub struct Full {
     /// The limit of [`HostLimits`] that is reached.
     pub limit: &'static str,
-    /// Its value.
+    /// The value of the limit.
     pub max: usize,
 }
 
 impl Host {
-    /// Makes a host. What its components keep is gone with the process.
+    /// Creates a host whose components keep their data in memory, so that it ends with the process.
     ///
     /// # Errors
     /// As [`Host::with_store`].
@@ -94,63 +111,70 @@ impl Host {
         Self::with_store(limits, KvStore::memory())
     }
 
-    /// Makes a host whose components keep what outlives them in this store.
+    /// Creates a host whose components keep their data in this store.
     ///
     /// # Errors
-    /// When the system has no thread for its deadlines, or the folder for compiled code is not this
-    /// process's own.
+    /// If the system has no thread for the ticker, or the directory for compiled code is not
+    /// private to the user of the process.
     pub fn with_store(limits: HostLimits, kv: KvStore) -> Result<Self, HostError> {
-        let folder = limits.cache.as_deref();
-        let folder = folder.map(|path| Folder::open(path, limits.cached));
-        let folder = folder.transpose().map_err(HostError)?;
+        let code_directory = limits.cache.as_deref();
+        let code_directory = code_directory.map(|path| CodeDirectory::open(path, limits.cached));
+        let code_directory = code_directory.transpose().map_err(HostError)?;
         let engines = Engines::new(&limits).map_err(HostError)?;
-        let guests = Guests::new(limits.threads, limits.nice);
-        Ok(Self(Arc::new(Inner {
+        let guest_threads = GuestThreads::new(limits.threads, limits.nice);
+        Ok(Self(Arc::new(HostInner {
             compilations: Arc::new(Semaphore::new(limits.compilations.max(1))),
             engines,
             kv,
             cache: Mutex::new(Cache::default()),
-            folder,
+            code_directory,
             compiled: AtomicU64::new(0),
             limits,
+            audits: LineLimiter::new(RATE),
             start: Instant::now(),
-            room: [const { AtomicUsize::new(0) }; ROOMS],
-            guests,
-            crowd: AtomicUsize::new(0),
-            crowded: processors(),
+            reserved: Mutex::default(),
+            guest_threads,
+            overrunning: AtomicUsize::new(0),
+            max_overrunning: processors(),
             freed: Notify::new(),
         })))
     }
 
-    /// The limits.
+    /// Returns the limits.
     #[must_use]
     pub fn limits(&self) -> &HostLimits {
         &self.0.limits
     }
 
-    /// How many components live, or have room to; those that are passivated do not count.
+    /// Returns the number of live components, including those with reserved capacity; passivated
+    /// ones do not count.
     #[must_use]
     pub fn live(&self) -> usize {
-        self.0.room[0].load(Ordering::Relaxed)
+        self.0.reserved.lock()[0]
     }
 
-    /// The figures.
+    /// Returns the current stats.
     #[must_use]
     pub fn info(&self) -> HostInfo {
         HostInfo {
             live: self.live(),
             compiled: self.0.compiled.load(Ordering::Relaxed),
-            cached: self.0.cache.lock().octets(),
+            cached: self.0.cache.lock().bytes(),
         }
     }
 
-    pub(crate) fn folder(&self) -> Option<&Folder> {
-        self.0.folder.as_ref()
+    pub(crate) fn code_directory(&self) -> Option<&CodeDirectory> {
+        self.0.code_directory.as_ref()
     }
 
     pub(crate) fn count_compilation(&self) {
         self.0.compiled.fetch_add(1, Ordering::Relaxed);
         metric::compiled();
+    }
+
+    /// Returns the rate limiter of log lines about what is refused before a component is loaded.
+    pub(crate) fn audits(&self) -> &LineLimiter {
+        &self.0.audits
     }
 
     pub(crate) fn engines(&self) -> &Engines {
@@ -165,87 +189,146 @@ impl Host {
         self.0.engines.ticks()
     }
 
-    /// The threads for components that compute for long.
-    pub(crate) fn guests(&self) -> &Guests {
-        &self.0.guests
+    /// Reserves the address space of every pooled engine now. Otherwise that happens when the first
+    /// component of a class is loaded, and that load fails if there is not enough. The engines for
+    /// large components reserve nothing.
+    ///
+    /// # Errors
+    /// [`ReserveError`], which says how many instances would fit.
+    pub fn reserve(&self) -> Result<(), ReserveError> {
+        let classes = [Class::SMALL, Class::COUNTING];
+        self.engines().reserve(&classes, self.limits())
     }
 
-    /// Returns `true` while calls that passed their slice hold as many workers as may be held: then
-    /// no call begins on a worker.
+    /// Like [`Host::reserve`], including the engine for [`Scripts`](crate::Scripts).
+    ///
+    /// # Errors
+    /// [`ReserveError`], which says how many instances would fit.
+    pub fn reserve_with_scripts(&self) -> Result<(), ReserveError> {
+        let classes = [Class::SMALL, Class::COUNTING, Class::SCRIPT];
+        self.engines().reserve(&classes, self.limits())
+    }
+
+    /// Returns the guest threads.
+    pub(crate) fn guest_threads(&self) -> &GuestThreads {
+        &self.0.guest_threads
+    }
+
+    /// Returns `true` while calls that exceeded their slice hold the maximum number of workers.
+    /// Then no call begins on a worker.
     #[inline]
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.0.crowd.load(Ordering::Relaxed) >= self.0.crowded
+    pub(crate) fn workers_are_held(&self) -> bool {
+        self.0.overrunning.load(Ordering::Relaxed) >= self.0.max_overrunning
     }
 
-    pub(crate) fn join_crowd(&self) {
-        self.0.crowd.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn begin_overrun(&self) {
+        self.0.overrunning.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn leave_crowd(&self) {
-        self.0.crowd.fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn end_overrun(&self) {
+        self.0.overrunning.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Takes a stack for a component that never waits, if there is one.
+    /// Reserves all of it or nothing: a refused caller that held a part for a moment would have
+    /// others refused who then wait, although there is capacity.
+    fn reserve_amounts(&self, wanted: Capacity) -> Result<Permit, Full> {
+        let limits = self.limits();
+        let max = [
+            limits.instances,
+            limits.waiting,
+            limits.maps,
+            limits.heavy_stacks(),
+        ];
+        let mut reserved = self.0.reserved.lock();
+        for kind in 0..wanted.len() {
+            let free = max[kind].saturating_sub(reserved[kind]);
+            if wanted[kind] > free {
+                let (limit, max) = (LIMITS[kind], max[kind]);
+                return Err(Full { limit, max });
+            }
+        }
+        for (used, wanted) in reserved.iter_mut().zip(wanted) {
+            *used += wanted;
+        }
+        drop(reserved);
+        let host = self.clone();
+        Ok(Permit {
+            host,
+            amounts: wanted,
+        })
+    }
+
+    /// Reserves a stack for a component that never waits, if one is free.
     pub(crate) fn admit_stack(&self) -> Option<Permit> {
-        let mut permit = Permit {
-            host: self.clone(),
-            taken: [0; ROOMS],
-            whole: false,
-        };
-        let maps = WAITING_MAPS - MAPS;
-        permit.take(2, maps, "maps", self.limits().maps).ok()?;
-        permit.take(3, 1, "stacks", HEAVY_STACKS).ok()?;
-        permit.whole = true;
-        Some(permit)
+        self.reserve_amounts([0, 0, WAITING_MAPS - MAPS, 1]).ok()
     }
 
     pub(crate) fn start(&self) -> Instant {
         self.0.start
     }
 
-    /// Validates, compiles and links a component; on this thread, for milliseconds to seconds.
-    /// What was compiled before is found by its hash.
+    /// Validates, compiles and links a component on this thread, which takes milliseconds to
+    /// seconds. Compiled code is found in the cache by its hash.
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn load_blocking(&self, octets: &[u8], manifest: Manifest) -> Result<Image, LoadError> {
-        let digest = load::check(self, octets, &manifest)?;
+    pub fn load_blocking(&self, bytes: &[u8], manifest: Manifest) -> Result<Image, LoadError> {
+        let manifest = manifest.resolved();
+        let digest = load::check(self, bytes, &manifest)?;
         let class = Class::of(&manifest.limits, self.limits());
-        self.compiled(digest, class, octets)?
-            .image(digest, manifest)
+        self.compiled(digest, class, bytes)?
+            .image(self, digest, manifest)
     }
 
     fn compiled(
         &self,
         digest: crate::Digest,
         class: Class,
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Result<Arc<Compiled>, LoadError> {
         if let Some(compiled) = self.0.cache.lock().get((digest, class)) {
             return Ok(compiled);
         }
-        let compiled = Arc::new(load::compile(self, digest, class, octets)?);
+        let compiled = Arc::new(load::compile(self, digest, class, bytes)?);
         let max = self.limits().cached;
-        Ok(self.0.cache.lock().keep((digest, class), compiled, max))
+        Ok(self.0.cache.lock().insert((digest, class), compiled, max))
     }
 
-    /// Loads a component on a thread of its own. As many compile at a time as the host allows, and
-    /// one that takes too long is given up; its thread counts until it is done.
+    /// Loads a component on a blocking thread. The host limits the number of concurrent
+    /// compilations. A compilation that takes too long is abandoned; it counts until its thread has
+    /// finished.
     ///
     /// # Errors
     /// [`LoadError`].
-    pub async fn load(&self, octets: Vec<u8>, manifest: Manifest) -> Result<Image, LoadError> {
+    pub async fn load(&self, bytes: Vec<u8>, manifest: Manifest) -> Result<Image, LoadError> {
+        self.load_watched(bytes, manifest, |_| {}).await
+    }
+
+    /// Like [`Host::load`], and calls a function at each stage, in the order of [`LoadStage`].
+    /// Dropping the future cancels the load: a waiting compilation does not start, and one in
+    /// progress finishes and is cached.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub async fn load_watched(
+        &self,
+        bytes: Vec<u8>,
+        manifest: Manifest,
+        report: impl Fn(LoadStage) + Send + 'static,
+    ) -> Result<Image, LoadError> {
         let limit = self.limits().compilation;
         let host = self.clone();
         let compiling = async {
+            report(LoadStage::Waiting);
             let permit = Arc::clone(&host.0.compilations).acquire_owned().await;
+            report(LoadStage::Compiling);
             let ended = |_| LoadError::Host {
                 text: "the compilation ended in a panic".to_owned(),
             };
             let host = host.clone();
             let work = tokio::task::spawn_blocking(move || {
                 let _permit = permit;
-                host.load_blocking(&octets, manifest)
+                host.load_blocking(&bytes, manifest)
             });
             work.await.map_err(ended)?
         };
@@ -255,51 +338,34 @@ impl Host {
         }
     }
 
-    /// Says what a component imports and exports, and which of it a manifest does not grant.
+    /// Returns the imports and exports of a component, and the imports that a manifest does not
+    /// grant.
     ///
     /// # Errors
-    /// [`LoadError`], but for what is not granted.
-    pub fn inspect(&self, octets: &[u8], manifest: &Manifest) -> Result<Inspection, LoadError> {
-        let digest = load::check(self, octets, manifest)?;
+    /// [`LoadError`], except for imports that are not granted.
+    pub fn inspect(&self, bytes: &[u8], manifest: &Manifest) -> Result<Inspection, LoadError> {
+        let digest = load::check(self, bytes, manifest)?;
         let class = Class::of(&manifest.limits, self.limits());
-        let compiled = self.compiled(digest, class, octets)?;
-        Ok(compiled.inspect(octets, manifest, class))
+        let compiled = self.compiled(digest, class, bytes)?;
+        Ok(compiled.inspect(bytes, manifest, class))
     }
 
-    /// Takes room for one component.
+    /// Reserves capacity for one component.
     pub(crate) fn admit(&self, waits: bool) -> Result<Permit, Full> {
-        let limits = self.limits();
         let maps = if waits { WAITING_MAPS } else { MAPS };
-        let mut permit = Permit {
-            host: self.clone(),
-            taken: [0; ROOMS],
-            whole: false,
-        };
-        permit.take(0, 1, "instances", limits.instances)?;
-        permit.take(1, usize::from(waits), "waiting", limits.waiting)?;
-        permit.take(2, maps, "maps", limits.maps)?;
-        permit.whole = true;
-        Ok(permit)
+        self.reserve_amounts([1, usize::from(waits), maps, 0])
     }
 
-    /// Takes room for one realm of scripts, each of which has a stack of its own.
+    /// Reserves capacity for one script realm, which has a stack of its own.
     pub(crate) fn admit_realm(&self) -> Result<Permit, Full> {
-        let limits = self.limits();
-        let mut permit = Permit {
-            host: self.clone(),
-            taken: [0; ROOMS],
-            whole: false,
-        };
-        permit.take(0, 1, "instances", limits.instances)?;
-        permit.take(2, WAITING_MAPS, "maps", limits.maps)?;
-        permit.whole = true;
-        Ok(permit)
+        self.reserve_amounts([1, 0, WAITING_MAPS, 0])
     }
 
-    /// Takes room for one component as soon as there is some.
-    pub(crate) async fn admitted(&self, waits: bool) -> Permit {
+    /// Waits for capacity for one component and reserves it.
+    pub(crate) async fn wait_for_capacity(&self, waits: bool) -> Permit {
         let mut freed = pin!(self.0.freed.notified());
         loop {
+            // Registered before the attempt, so that a release in between is not missed.
             freed.as_mut().enable();
             if let Ok(permit) = self.admit(waits) {
                 return permit;
@@ -309,7 +375,7 @@ impl Host {
         }
     }
 
-    /// Makes a component that can be started, with room taken for it.
+    /// Creates a component that is ready to start, with reserved capacity.
     ///
     /// # Errors
     /// [`Full`], which names the limit.
@@ -318,39 +384,20 @@ impl Host {
     }
 }
 
-/// Room for one component; given back when it is dropped.
+/// Reserved capacity for one component; released on drop.
 #[derive(Debug)]
 pub(crate) struct Permit {
     host: Host,
-    taken: [usize; ROOMS],
-    /// Whether it was admitted; who is refused frees nothing for others.
-    whole: bool,
-}
-
-impl Permit {
-    fn take(
-        &mut self,
-        which: usize,
-        count: usize,
-        limit: &'static str,
-        max: usize,
-    ) -> Result<(), Full> {
-        let room = &self.host.0.room[which];
-        let more = |taken: usize| taken.checked_add(count).filter(|sum| *sum <= max);
-        room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .map_err(|_| Full { limit, max })?;
-        self.taken[which] = count;
-        Ok(())
-    }
+    amounts: Capacity,
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        for (room, taken) in self.host.0.room.iter().zip(self.taken) {
-            room.fetch_sub(taken, Ordering::Relaxed);
+        let mut reserved = self.host.0.reserved.lock();
+        for (used, amount) in reserved.iter_mut().zip(self.amounts) {
+            *used -= amount;
         }
-        if self.whole {
-            self.host.0.freed.notify_waiters();
-        }
+        drop(reserved);
+        self.host.0.freed.notify_waiters();
     }
 }

@@ -1,13 +1,13 @@
-//! What components keep by key, each in a place of its own.
+//! The key-value store of components, in which each component has its own space.
 //!
 //! ```text
 //!  component "a" ── Space ──┐
-//!                           ├─▶ KvStore ── memory, or a database in a folder
+//!                           ├─▶ KvStore ── memory, or a database in a directory
 //!  component "b" ── Space ──┘
 //! ```
 //!
-//! A space is that of a name: the lives and versions of a component share it. What a space may
-//! hold is the business of the one who writes: each write brings its quota along.
+//! A space belongs to a name: all incarnations and versions of a component share it. The quota is
+//! not part of the space; each write passes it.
 
 mod disk;
 mod memory;
@@ -19,38 +19,38 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use self::disk::Disk;
-use self::memory::Memory;
+use self::disk::DiskTable;
+use self::memory::MemoryTable;
 use crate::contract::{Payload, Refusal};
 use crate::manifest::KvGrant;
 
-/// Where components keep what outlives them. A clone is the same store.
+/// The store for what components keep beyond an incarnation. A clone is the same store.
 #[derive(Clone)]
-pub struct KvStore(Arc<Inner>);
+pub struct KvStore(Arc<KvInner>);
 
-struct Inner {
+struct KvInner {
     table: Box<dyn Table>,
-    spaces: Mutex<FxHashMap<Arc<str>, Place>>,
+    spaces: Mutex<FxHashMap<Arc<str>, SharedUsage>>,
 }
 
-type Place = Arc<Mutex<Option<Used>>>;
+type SharedUsage = Arc<Mutex<Option<SpaceUsage>>>;
 
-/// Why a store cannot be used.
+/// The error returned when a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KvError {
-    /// Another process has it.
+    /// Another process uses the store.
     #[error("the store of components {path} is used by another process")]
     Locked {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
-    /// The system refuses, or what is there cannot be read.
+    /// The system refuses access, or the content cannot be read.
     #[error("cannot use the store of components {path}: {why}")]
     Unusable {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
-        /// What the database says.
+        /// The error message of the database.
         why: String,
     },
 }
@@ -62,7 +62,7 @@ impl fmt::Debug for KvStore {
 }
 
 impl Default for KvStore {
-    /// In memory.
+    /// Creates a store in memory.
     fn default() -> Self {
         Self::memory()
     }
@@ -70,96 +70,97 @@ impl Default for KvStore {
 
 impl KvStore {
     fn new(table: impl Table + 'static) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(KvInner {
             table: Box::new(table),
             spaces: Mutex::default(),
         }))
     }
 
-    /// A store that is gone with its process.
+    /// Creates a store in memory, which ends with the process.
     #[must_use]
     pub fn memory() -> Self {
-        Self::new(Memory::default())
+        Self::new(MemoryTable::default())
     }
 
-    /// A store in a folder, which is made if it is not there. What is written survives the end of
-    /// the process, however it ends.
+    /// Opens a store in a directory, which is created if it does not exist. Written data survives
+    /// the end of the process, however it ends.
     ///
     /// # Errors
     /// [`KvError`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, KvError> {
-        Disk::open(folder.as_ref()).map(Self::new)
+        DiskTable::open(folder.as_ref()).map(Self::new)
     }
 
-    /// The place of a name.
+    /// Returns the space of a name.
     pub(crate) fn space(&self, name: &str) -> Space {
         let mut spaces = self.0.spaces.lock();
-        let place = match spaces.get(name) {
-            Some(place) => Arc::clone(place),
+        let usage = match spaces.get(name) {
+            Some(usage) => Arc::clone(usage),
             None => Arc::clone(spaces.entry(Arc::from(name)).or_default()),
         };
         Space {
             store: self.clone(),
             prefix: [name.as_bytes(), b"\0"].concat(),
-            place,
+            usage,
         }
     }
 }
 
-/// The form of a store: keys in their order.
+/// The backend of a store: a table with ordered keys.
 trait Table: fmt::Debug + Send + Sync {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Broken>;
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError>;
 
-    /// The octets of a value.
-    fn size(&self, key: &[u8]) -> Result<Option<usize>, Broken>;
+    /// Returns the size of a value in bytes.
+    fn size(&self, key: &[u8]) -> Result<Option<usize>, BackendError>;
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Broken>;
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), BackendError>;
 
-    fn remove(&self, key: &[u8]) -> Result<(), Broken>;
+    fn remove(&self, key: &[u8]) -> Result<(), BackendError>;
 
-    /// Shows the keys from one on that begin with a prefix, with the octets of their values, until
-    /// it is told to stop.
+    /// Calls `visit` for the keys from `from` on that start with `prefix`, with the size of their
+    /// values in bytes, until it returns `false`.
     fn scan(
         &self,
         prefix: &[u8],
         from: &[u8],
-        show: &mut dyn FnMut(&[u8], usize) -> bool,
-    ) -> Result<(), Broken>;
+        visit: &mut dyn FnMut(&[u8], usize) -> bool,
+    ) -> Result<(), BackendError>;
 }
 
-/// A store that does not do its work; why was written to the log.
+/// The error of a failed backend; the cause is in the log.
 #[derive(Debug)]
-struct Broken;
+struct BackendError;
 
-impl From<Broken> for Refusal {
-    fn from(_: Broken) -> Self {
+impl From<BackendError> for Refusal {
+    fn from(_: BackendError) -> Self {
         Self::Failed
     }
 }
 
-/// What a space holds.
+/// The usage of a space.
 #[derive(Debug, Clone, Copy, Default)]
-struct Used {
-    octets: usize,
+struct SpaceUsage {
+    bytes: usize,
     keys: usize,
 }
 
-/// What an entry counts besides its key and its value: many tiny keys are no way around a quota.
+/// Size that each entry counts in addition to key and value, so that many tiny keys do not bypass
+/// the quota.
 const ENTRY: usize = 64;
-/// The longest key.
+/// Maximum length of a key in bytes.
 const KEY: usize = 256;
-/// The most keys of one listing.
+/// Maximum number of keys per listing.
 const LIST: u32 = 1000;
-/// What stands before keys of the component, and before what its host keeps for it.
+/// Key prefixes: entries of the component, and the state that its host saves.
 const OWN: u8 = b'k';
 const STATE: u8 = b's';
 
-/// What a component keeps.
+/// The space of one component.
 #[derive(Debug)]
 pub(crate) struct Space {
     store: KvStore,
     prefix: Vec<u8>,
-    place: Place,
+    usage: SharedUsage,
 }
 
 impl Space {
@@ -181,11 +182,11 @@ impl Space {
 
     pub(crate) fn set(&self, key: &str, value: &[u8], quota: &KvGrant) -> Result<(), Refusal> {
         let key = self.key(OWN, key)?;
-        let mut used = self.place.lock();
+        let mut used = self.usage.lock();
         self.write(&mut used, &key, Some(value), quota)
     }
 
-    /// Writes if the present value is the expected one.
+    /// Writes if the current value is the expected one.
     pub(crate) fn swap(
         &self,
         key: &str,
@@ -194,7 +195,7 @@ impl Space {
         quota: &KvGrant,
     ) -> Result<bool, Refusal> {
         let key = self.key(OWN, key)?;
-        let mut used = self.place.lock();
+        let mut used = self.usage.lock();
         if self.table().get(&key)?.as_deref() != expected {
             return Ok(false);
         }
@@ -204,7 +205,7 @@ impl Space {
 
     pub(crate) fn remove(&self, key: &str, quota: &KvGrant) -> Result<bool, Refusal> {
         let key = self.key(OWN, key)?;
-        let mut used = self.place.lock();
+        let mut used = self.usage.lock();
         let there = self.table().size(&key)?.is_some();
         self.write(&mut used, &key, None, quota)?;
         Ok(there)
@@ -225,7 +226,7 @@ impl Space {
             return Ok(keys);
         }
         self.table().scan(&begin, &from, &mut |key, _| {
-            // The empty key is after nothing.
+            // An empty `after` excludes no key.
             if key != skip || after.is_empty() {
                 keys.push(String::from_utf8_lossy(&key[at..]).into_owned());
             }
@@ -234,28 +235,33 @@ impl Space {
         Ok(keys)
     }
 
-    /// The state that the host keeps for the component, with the version of its form.
-    pub(crate) fn state(&self) -> Result<Option<(u32, Payload)>, Refusal> {
+    /// Returns the saved state of the component, with the version of its format.
+    pub(crate) fn saved_state(&self) -> Result<Option<(u32, Payload)>, Refusal> {
         let key = self.key(STATE, "")?;
-        let kept = self.table().get(&key)?;
-        Ok(kept.as_deref().and_then(|kept| {
-            let (version, state) = kept.split_first_chunk()?;
+        let saved = self.table().get(&key)?;
+        Ok(saved.as_deref().and_then(|saved| {
+            let (version, state) = saved.split_first_chunk()?;
             Some((u32::from_le_bytes(*version), Payload::from(state)))
         }))
     }
 
-    /// Keeps that state; it counts as an entry of the component's own.
-    pub(crate) fn keep(&self, version: u32, state: &[u8], quota: &KvGrant) -> Result<(), Refusal> {
+    /// Saves the state of the component; it counts as an entry of the space.
+    pub(crate) fn save_state(
+        &self,
+        version: u32,
+        state: &[u8],
+        quota: &KvGrant,
+    ) -> Result<(), Refusal> {
         let key = self.key(STATE, "")?;
-        let kept = [&version.to_le_bytes(), state].concat();
-        let mut used = self.place.lock();
-        self.write(&mut used, &key, Some(&kept), quota)
+        let value = [&version.to_le_bytes(), state].concat();
+        let mut used = self.usage.lock();
+        self.write(&mut used, &key, Some(&value), quota)
     }
 
-    /// Writes within the quota. What takes no more room than before is always written.
+    /// Writes within the quota. A write that does not increase the usage always succeeds.
     fn write(
         &self,
-        used: &mut Option<Used>,
+        used: &mut Option<SpaceUsage>,
         key: &[u8],
         value: Option<&[u8]>,
         quota: &KvGrant,
@@ -266,16 +272,16 @@ impl Space {
         };
         let cost = |value: usize| key.len() - self.prefix.len() + value + ENTRY;
         let old = self.table().size(key)?;
-        let next = Used {
-            octets: now.octets - old.map_or(0, cost) + value.map_or(0, |value| cost(value.len())),
+        let next = SpaceUsage {
+            bytes: now.bytes - old.map_or(0, cost) + value.map_or(0, |value| cost(value.len())),
             keys: now.keys - usize::from(old.is_some()) + usize::from(value.is_some()),
         };
-        // One key more is always some octets more.
-        let grows = next.octets > now.octets;
-        if grows && (next.octets > quota.size || next.keys > quota.keys) {
+        // Each further key also adds bytes.
+        let grows = next.bytes > now.bytes;
+        if grows && (next.bytes > quota.size || next.keys > quota.keys) {
             return Err(Refusal::Limit);
         }
-        // Until the write is known to have been done or not, so is what it uses.
+        // If the write fails, the usage is unknown and will be measured again.
         *used = None;
         match value {
             Some(value) => self.table().put(key, value)?,
@@ -286,12 +292,12 @@ impl Space {
         Ok(())
     }
 
-    /// Counts what is there; once for each name and process, and after a failure.
-    fn measure(&self) -> Result<Used, Broken> {
-        let mut used = Used::default();
+    /// Measures the usage: at the first write to each space in a process, and after a failure.
+    fn measure(&self) -> Result<SpaceUsage, BackendError> {
+        let mut used = SpaceUsage::default();
         self.table()
             .scan(&self.prefix, &self.prefix, &mut |key, value| {
-                used.octets += key.len() - self.prefix.len() + value + ENTRY;
+                used.bytes += key.len() - self.prefix.len() + value + ENTRY;
                 used.keys += 1;
                 true
             })?;

@@ -1,69 +1,94 @@
-//! From octets to a component that can be started.
+//! Loading: from the bytes of a component to an image that can be started.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use tokio::time::Instant;
 use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::contract::{Exports, PACKAGE, VERSION};
 use crate::digest::Digest;
 use crate::engine::Class;
+use crate::fault::printable;
 use crate::guest::{Guest, link};
 use crate::host::Host;
-use crate::manifest::{Excessive, Identity, Manifest, ManifestError, StateMode};
+use crate::lines::RATE;
+use crate::manifest::{Excessive, Manifest, ManifestError, StateMode};
 use crate::metric::{self, AUDIT};
 use crate::signature::Signer;
+use crate::trust::audit;
 
-/// Why a component is not loaded.
+/// The error returned when a component cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// Its manifest is none.
+    /// The manifest is invalid.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// Its manifest asks for more than the host allows.
+    /// The manifest asks for more than the host allows.
     #[error(transparent)]
     Excessive(#[from] Excessive),
-    /// Its octets are not those that the manifest pins.
+    /// The hash of the component differs from the one that the manifest pins.
     #[error("the component hashes to {found}, and its manifest pins {pinned}")]
     Digest {
-        /// What the manifest says.
+        /// The hash in the manifest.
         pinned: Digest,
-        /// What it is.
+        /// The hash of the component.
         found: Digest,
     },
-    /// It is not signed as its manifest says that it is.
+    /// The signature that the manifest promises is missing or wrong.
     #[error("the component is not signed by {signer}: {why}")]
     Signature {
-        /// Who must have signed it.
-        signer: Signer,
-        /// What is wrong.
+        /// The signer that the manifest names: its key, with the name that the host has for it.
+        signer: String,
+        /// The flaw.
         why: &'static str,
     },
-    /// It is longer than the host takes.
+    /// The host trusts certain signers, and the manifest names none of them.
+    #[error(
+        "{}, and the node takes only components that are signed by {trusted} \
+         (`components.trust.signers`)",
+        of(.signer.as_ref())
+    )]
+    Untrusted {
+        /// The signer that the manifest names.
+        signer: Option<Signer>,
+        /// The names of the trusted signers.
+        trusted: String,
+    },
+    /// The component is larger than the host allows.
     #[error("the component has {octets} octets, at most {max}")]
     Size {
-        /// Its length.
+        /// Its size in bytes.
         octets: usize,
-        /// The host's limit.
+        /// The limit of the host.
         max: usize,
     },
-    /// Its octets are no valid component.
-    #[error("not a valid component: {text}")]
-    Invalid {
-        /// What the validator says.
+    /// The bytes are a core module, which first has to be made into a component.
+    #[error("a core module, not a component")]
+    Module,
+    /// The component has more parts, or larger ones, than the host allows.
+    #[error("more than the host takes of one component: {text}")]
+    Parts {
+        /// The part, with the limit of the host.
         text: String,
     },
-    /// It imports what it was not granted.
+    /// The bytes are not a valid component.
+    #[error("not a valid component: {text}")]
+    Invalid {
+        /// The message of the validator.
+        text: String,
+    },
+    /// The component has imports that are not granted.
     #[error("not granted: {}", show(.0))]
     Denied(Vec<Denied>),
-    /// It does not export what every component does, or with other types.
+    /// A required export is missing, or has other types.
     #[error("does not export {missing}")]
     Export {
         /// The interface and its function.
         missing: String,
     },
-    /// Its manifest asks for what it does not export.
+    /// The manifest asks for an interface that the component does not export.
     #[error("`{key}` needs `{interface}`, which the component does not export")]
     Unfit {
         /// The key of the manifest.
@@ -71,61 +96,89 @@ pub enum LoadError {
         /// The interface.
         interface: &'static str,
     },
-    /// Its compilation took longer than the host allows.
-    #[error("compilation took longer than {limit:?}")]
+    /// The compilation, including the wait for others, took longer than the host allows.
+    #[error("not compiled within {limit:?}")]
     Slow {
-        /// The host's limit.
+        /// The limit of the host.
         limit: std::time::Duration,
     },
-    /// The host cannot run it.
+    /// The host cannot run the component.
     #[error("the host cannot run it: {text}")]
     Host {
-        /// Why.
+        /// The reason.
         text: String,
     },
 }
 
-/// An import that is refused.
+/// An import that is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Denied {
-    /// What the component imports.
+    /// The import.
     pub import: String,
-    /// What would grant it.
+    /// The grant that is missing, or the change that the component needs.
     pub needs: &'static str,
 }
 
-fn show(denied: &[Denied]) -> String {
-    let each = denied
-        .iter()
-        .map(|one| format!("`{}` (needs {})", one.import, one.needs));
-    each.collect::<Vec<_>>().join(", ")
+impl Denied {
+    /// Returns `true` if a manifest can grant it; `false` if the host does not have the interface.
+    #[must_use]
+    pub fn is_grantable(&self) -> bool {
+        Compiled::interface(&self.import) != self.import
+    }
 }
 
-/// What a component wants and has, for people.
+fn of(signer: Option<&Signer>) -> String {
+    match signer {
+        Some(signer) => format!("the component names the signer {signer}"),
+        None => "the component names no signer".to_owned(),
+    }
+}
+
+fn show(denied: &[Denied]) -> String {
+    /// A component can have any number of imports; the error shows this many.
+    const SHOWN: usize = 16;
+    let shown = denied.iter().take(SHOWN);
+    let each = shown.map(|one| format!("`{}` (needs {})", printable(&one.import), one.needs));
+    let mut text = each.collect::<Vec<_>>().join(", ");
+    if let Some(more @ 1..) = denied.len().checked_sub(SHOWN) {
+        text.push_str(&format!(", and {more} more"));
+    }
+    text
+}
+
+/// The properties of a component, for display.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The hash of its octets.
+    /// The hash of the component.
     pub digest: Digest,
-    /// Who signed them, if its manifest says who must have; it was checked.
+    /// The signer that the manifest names, if any; the signature was checked.
     pub signer: Option<Signer>,
-    /// How many octets it has.
+    /// Size of the component in bytes.
     pub octets: usize,
-    /// Its imports; with what would grant each that is refused.
+    /// The imports; for each denied one, the grant that is missing.
     pub imports: Vec<(String, Option<&'static str>)>,
-    /// What its manifest grants, whether it is wanted or not.
+    /// The grants of the manifest, used or not.
     pub grants: Vec<(&'static str, String)>,
-    /// Its exports.
+    /// The exports.
     pub exports: Vec<String>,
     /// The engine on which it runs.
     pub engine: &'static str,
-    /// Whether it may wait for answers, on a stack of its own.
+    /// `true` if it may wait for answers, which needs a stack of its own.
     pub waits: bool,
 }
 
-/// A component that was validated, compiled and linked, with its manifest. Instances of it start
-/// in microseconds.
+impl Inspection {
+    /// Returns the imports that no manifest can grant, because the host does not have them.
+    pub fn ungrantable(&self) -> impl Iterator<Item = &str> {
+        let imports = self.imports.iter().map(|(import, _)| import.as_str());
+        imports.filter(|import| Compiled::interface(import) == *import)
+    }
+}
+
+/// A component that was validated, compiled and linked, with its manifest. Its instances start in
+/// microseconds.
 pub struct Image {
     manifest: Manifest,
     settings: BTreeMap<String, String>,
@@ -143,25 +196,25 @@ impl fmt::Debug for Image {
 }
 
 impl Image {
-    /// The manifest.
+    /// Returns the manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The hash of the octets.
+    /// Returns the hash of the component.
     #[must_use]
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Whether it may wait for answers, on a stack of its own.
+    /// Returns `true` if it may wait for answers, which needs a stack of its own.
     #[must_use]
     pub const fn waits(&self) -> bool {
         self.waits
     }
 
-    /// Whether it knows of streams.
+    /// Returns `true` if it imports the `streams` interface.
     pub(crate) const fn streams(&self) -> bool {
         self.streams
     }
@@ -171,7 +224,7 @@ impl Image {
     }
 }
 
-/// What was compiled, which other manifests can use.
+/// Compiled code, which can be used with several manifests.
 #[derive(Clone)]
 pub(crate) struct Compiled {
     component: Component,
@@ -179,68 +232,122 @@ pub(crate) struct Compiled {
     exports: Vec<String>,
 }
 
-/// Compiles octets, which takes milliseconds to seconds, if they were not compiled before.
+/// Compiles a component, which takes milliseconds to seconds, unless the code is in the cache
+/// directory.
 pub(crate) fn compile(
     host: &Host,
     digest: Digest,
     class: Class,
-    octets: &[u8],
+    bytes: &[u8],
 ) -> Result<Compiled, LoadError> {
-    let folder = host.folder();
+    let directory = host.code_directory();
     let limits = host.limits();
     let engine = host.engines().get(class, limits);
     let engine = engine.map_err(|text| LoadError::Host { text })?;
-    if let Some(kept) = folder.and_then(|folder| folder.read(engine, digest, class)) {
-        return Ok(Compiled::of(kept));
+    if let Some(component) = directory.and_then(|directory| directory.read(engine, digest, class)) {
+        return Ok(Compiled::of(component));
     }
-    let component = Component::new(engine, octets).map_err(|error| LoadError::Invalid {
-        text: format!("{error:#}"),
-    })?;
+    if bytes.starts_with(MODULE) {
+        return Err(LoadError::Module);
+    }
+    let component = Component::new(engine, bytes).map_err(|error| compile_error(&error))?;
     host.count_compilation();
-    if let Some(folder) = folder {
-        folder.write(&component, digest, class);
+    if let Some(directory) = directory {
+        directory.write(&component, digest, class);
     }
     Ok(Compiled::of(component))
 }
 
-/// What is known of octets before they are compiled.
-pub(crate) fn check(host: &Host, octets: &[u8], manifest: &Manifest) -> Result<Digest, LoadError> {
+/// The first bytes of a core module; a component has a different version number after the magic.
+const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+
+/// Classifies an error of the engine. Errors of the pool have no type of their own, but their texts
+/// name the limits, which never occur in texts of the validator.
+fn compile_error(error: &wasmtime::Error) -> LoadError {
+    const LIMITS: [&str; 3] = [
+        "exceeds the configured maximum",
+        "exceeds the limit of",
+        "exceeds the per-instance limit",
+    ];
+    let text = format!("{error:#}");
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match LIMITS.iter().any(|limit| one_line(&text).contains(limit)) {
+        true => LoadError::Parts {
+            text: one_line(&text)
+                .replace(" in the pooling allocator", "")
+                .replace(" does not fit in pooling allocator requirements", ""),
+        },
+        false => LoadError::Invalid { text },
+    }
+}
+
+/// Makes all checks that need no compilation; returns the hash of the component.
+pub(crate) fn check(host: &Host, bytes: &[u8], manifest: &Manifest) -> Result<Digest, LoadError> {
     manifest.check()?;
-    host.limits().caps.check(manifest)?;
+    let name = &manifest.component.name;
+    host.limits()
+        .caps
+        .check(manifest)
+        .inspect_err(|excessive| {
+            audit(host, name, "caps", &excessive.to_string());
+        })?;
     let max = host.limits().component;
-    if octets.len() > max {
+    if bytes.len() > max {
         return Err(LoadError::Size {
-            octets: octets.len(),
+            octets: bytes.len(),
             max,
         });
     }
-    let found = Digest::of(octets);
-    let Identity {
-        name,
-        sha256,
-        signer,
-        signature,
-        ..
-    } = &manifest.component;
-    if let Some(pinned) = sha256.filter(|pinned| *pinned != found) {
-        metric::refused(name, "sha256");
-        tracing::warn!(target: AUDIT, component = name, grant = "sha256", what = %found, "refused");
+    let found = Digest::of(bytes);
+    let pinned = manifest.component.sha256;
+    if let Some(pinned) = pinned.filter(|pinned| *pinned != found) {
+        audit(host, name, "sha256", &found.to_string());
         return Err(LoadError::Digest { pinned, found });
     }
-    if let Some(signer) = *signer {
-        let why = match signature {
-            None => Some("its manifest has no signature"),
-            Some(signature) if signer.vouches(octets, signature) => None,
-            Some(_) => Some("the signature is not one of these octets"),
-        };
-        if let Some(why) = why {
-            metric::refused(name, "signer");
-            let grant = "signer";
-            tracing::warn!(target: AUDIT, component = name, grant, what = why, "refused");
-            return Err(LoadError::Signature { signer, why });
+    let trusted = host
+        .limits()
+        .trust
+        .check_with_digest(manifest, bytes, found);
+    trusted.inspect_err(|error| audit(host, name, "signer", &error.to_string()))?;
+    Ok(found)
+}
+
+/// Returns the advice for an import that no host has and no manifest can grant.
+fn foreign(import: &str) -> &'static str {
+    if import.starts_with("wasi:") {
+        return "to be built without WASI, which the host does not have";
+    }
+    match import.starts_with(PACKAGE) {
+        true => "to be built for the contract of version 0.1.0",
+        false => "to be built without it: the host has the interfaces of the contract only",
+    }
+}
+
+/// Logs the denied imports. If there are too many, the last line counts the rest.
+fn log_denied(host: &Host, component: &str, refused: &[Denied]) {
+    const GRANT: &str = "import";
+    let (now, lines) = (Instant::now(), host.audits());
+    let most = RATE as usize;
+    let each = match refused.len() > most {
+        true => most - 1,
+        false => refused.len(),
+    };
+    for Denied { import, needs } in &refused[..each] {
+        if let Some(omitted) = lines.take(now) {
+            let (grant, what) = (GRANT, printable(import));
+            tracing::warn!(target: AUDIT, component, grant, what, needs, omitted, "refused");
         }
     }
-    Ok(found)
+    lines.omit((refused.len() - each) as u64);
+    if refused.len() > each
+        && let Some(omitted) = lines.take(now)
+    {
+        let (grant, what) = (GRANT, "more than these");
+        tracing::warn!(target: AUDIT, component, grant, what, omitted, "refused");
+    }
+    for _ in refused {
+        metric::refused(component, GRANT);
+    }
 }
 
 impl Compiled {
@@ -255,19 +362,19 @@ impl Compiled {
         }
     }
 
-    /// What was compiled.
+    /// Returns the compiled component.
     pub(crate) const fn component(&self) -> &Component {
         &self.component
     }
 
-    /// The octets of its code.
-    pub(crate) fn code(&self) -> usize {
+    /// Returns the size of the code in bytes.
+    pub(crate) fn code_size(&self) -> usize {
         let range = self.component.image_range();
         (range.end as usize).saturating_sub(range.start as usize)
     }
 
-    /// The name of an import of the contract, without package and version; of another its whole
-    /// name.
+    /// Returns the name of an interface of the contract without package and version, or the whole
+    /// name of another import.
     fn interface(import: &str) -> &str {
         import
             .strip_prefix(PACKAGE)
@@ -280,7 +387,11 @@ impl Compiled {
     fn imports(&self, manifest: &Manifest) -> Vec<(String, Option<&'static str>)> {
         let configured = !manifest.config.is_empty();
         let each = self.imports.iter().map(|import| {
-            let missing = manifest.grant.missing(Self::interface(import), configured);
+            let interface = Self::interface(import);
+            let missing = match interface == import {
+                true => Some(foreign(import)),
+                false => manifest.grant.missing(interface, configured),
+            };
             (import.clone(), missing)
         });
         each.collect()
@@ -295,10 +406,10 @@ impl Compiled {
         imports.any(|import| Self::interface(import) == interface)
     }
 
-    pub(crate) fn inspect(&self, octets: &[u8], manifest: &Manifest, class: Class) -> Inspection {
+    pub(crate) fn inspect(&self, bytes: &[u8], manifest: &Manifest, class: Class) -> Inspection {
         Inspection {
-            digest: Digest::of(octets),
-            octets: octets.len(),
+            digest: Digest::of(bytes),
+            octets: bytes.len(),
             signer: manifest.component.signer,
             imports: self.imports(manifest),
             grants: manifest.grant.list(),
@@ -308,20 +419,20 @@ impl Compiled {
         }
     }
 
-    /// Checks grants and types, and links.
-    pub(crate) fn image(&self, digest: Digest, manifest: Manifest) -> Result<Image, LoadError> {
+    /// Checks grants and exports, and links.
+    pub(crate) fn image(
+        &self,
+        host: &Host,
+        digest: Digest,
+        manifest: Manifest,
+    ) -> Result<Image, LoadError> {
         let refused = self
             .imports(&manifest)
             .into_iter()
             .filter_map(|(import, needs)| needs.map(|needs| Denied { import, needs }));
         let refused: Vec<_> = refused.collect();
         if !refused.is_empty() {
-            for Denied { import, needs } in &refused {
-                let component = &manifest.component.name;
-                metric::refused(component, "import");
-                let (grant, what) = ("import", import);
-                tracing::warn!(target: AUDIT, component, grant, what, needs, "refused");
-            }
+            log_denied(host, &manifest.component.name, &refused);
             return Err(LoadError::Denied(refused));
         }
         let exports = Exports::find(&self.component);

@@ -1,13 +1,18 @@
-//! What a component is granted: a file in TOML, strictly read.
+//! The manifest of a component: a TOML file, parsed strictly.
 //!
-//! An unknown key is an error that shows its place. What is not granted is denied, and every limit
-//! has a default that suits a small plug-in.
+//! An unknown key is an error that shows its position. Access is denied unless granted, and every
+//! limit has a default that suits a small component.
 
+#[cfg(test)]
+mod amounts;
 mod caps;
+mod change;
 mod grant;
-mod quantity;
+mod path;
 mod range;
+mod reach;
 mod share;
+mod signed_text;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +21,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger::{Backoff, Restart};
 
-pub use self::caps::{Caps, Excessive};
+pub use self::caps::{Bound, Caps, Excessive, FilesCaps, KvCaps};
+pub use self::change::{Change, ChangeKind};
 pub use self::grant::{FilesGrant, Grant, KvGrant, Pattern};
+#[cfg(all(test, unix))]
+pub(crate) use self::path::resolve;
 pub use self::share::Share;
+use self::signed_text::SignedText;
 use crate::digest::Digest;
-use crate::signature::{Signature, Signer};
+use crate::signature::{Signature, Signer, Statement};
 
 /// The manifest of a component.
 ///
@@ -50,122 +59,129 @@ use crate::signature::{Signature, Signer};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Manifest {
-    /// Which component it is.
+    /// The identity of the component.
     pub component: Identity,
-    /// What it may use up.
+    /// Its limits.
     #[serde(default)]
     pub limits: Limits,
-    /// What it may reach.
+    /// Its grants.
     #[serde(default)]
     pub grant: Grant,
-    /// What the component reads through `config`; free.
+    /// The values that the component reads through `config`, in any form.
     #[serde(default)]
     pub config: toml::Table,
-    /// What follows a fault.
+    /// The restart rule after a fault.
     #[serde(default)]
     pub restart: RestartRule,
-    /// What outlives a fault.
+    /// The rule for state that outlives a fault.
     #[serde(default)]
     pub state: StateRule,
-    /// How it is run.
+    /// The rule for its calls.
     #[serde(default)]
     pub run: RunRule,
+    /// The digest of the text that it was parsed from, for signatures.
+    #[serde(skip)]
+    signed_text: SignedText,
 }
 
-/// Which component it is.
+/// The identity of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Identity {
-    /// Its name: what others send to, and its key in the tree. Letters, digits, `-`, `_` and `.`.
+    /// The name: its address for others, and its key in the supervision tree. Letters, digits, `-`,
+    /// `_` and `.`.
     pub name: String,
-    /// Where its octets are, from the folder of the manifest.
+    /// The file of the component, relative to the directory of the manifest.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// What its octets must hash to.
+    /// The hash that the component must have.
     #[serde(default)]
     pub sha256: Option<Digest>,
-    /// Who must have signed its octets.
+    /// The public key that must have signed the manifest and the component.
     #[serde(default)]
     pub signer: Option<Signer>,
-    /// The signer's signature.
+    /// The signature of this signer.
     #[serde(default)]
     pub signature: Option<Signature>,
 }
 
-/// What a component may use up. Sizes are in octets.
+/// The limits of a component. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// All linear memories together.
-    #[serde(deserialize_with = "quantity::size")]
+    /// Maximum size of all linear memories together.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub memory: usize,
-    /// The elements of each table.
+    /// Maximum number of elements in each table.
     pub table: usize,
-    /// The octets that cross from the component to its host in one call.
-    #[serde(deserialize_with = "quantity::size")]
+    /// Maximum number of bytes that cross from the component to its host in one call.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub payload: usize,
-    /// The actors and topics that it holds at a time.
+    /// Maximum number of handles to actors and topics that it holds at a time.
     pub handles: usize,
-    /// The processor time of one call.
-    #[serde(deserialize_with = "quantity::span")]
+    /// Maximum processor time of one call.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub deadline: Duration,
-    /// The processor time of `init`.
-    #[serde(deserialize_with = "quantity::span")]
+    /// Maximum processor time of `init`.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub init: Duration,
-    /// The instructions of one call, about; 0 counts none, which is faster.
+    /// Approximate maximum number of instructions of one call; 0 disables counting, which is
+    /// faster.
     pub fuel: u64,
-    /// The messages that wait for it.
+    /// Capacity of its mailbox.
     pub mailbox: usize,
-    /// The messages that it sends in a second; bursts of as many are allowed.
+    /// Maximum number of messages that it sends per second; bursts of the same number are allowed.
     pub send_rate: u32,
-    /// The lines that it logs in a second; bursts of as many are allowed.
+    /// Maximum number of lines that it logs per second; bursts of the same number are allowed.
     pub log_rate: u32,
-    /// The asks and timers that are under way at a time.
+    /// Maximum number of asks and timers in progress at a time.
     pub in_flight: usize,
-    /// The streams that it reads, and that others read from it, at a time.
+    /// Maximum number of streams at a time: those that it reads, and those that others read from
+    /// it.
     pub streams: usize,
-    /// The items of a stream that wait for who reads it.
+    /// Maximum number of items of a stream that wait for the reader.
     pub window: u32,
-    /// How long an ask of its own waits.
-    #[serde(deserialize_with = "quantity::span")]
+    /// Time limit of its own asks.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub answer: Duration,
-    /// How much it gets of the guest threads beside others, where a component that says nothing has
-    /// 100, or the most that the node allows if that is less.
+    /// Weight among components on guest threads. The default is 100, or the maximum of the node if
+    /// that is less.
     pub weight: Option<u32>,
-    /// The share of a processor that it may use; unless it is said, what the node allows.
+    /// Share of a processor that it may use. The default is the maximum of the node.
     pub cpu: Option<Share>,
 }
 
-/// What follows a fault.
+/// The rule for restarts after a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RestartRule {
-    /// Whether it is started again.
+    /// The exits after which the component is restarted.
     pub kind: RestartKind,
-    /// With one fault more than so many within `period` it is put into quarantine.
+    /// Maximum number of faults within `period`; with one more the component is quarantined.
     pub intensity: u32,
     /// See `intensity`.
-    #[serde(deserialize_with = "quantity::span")]
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub period: Duration,
-    /// The pause before the second restart in a row; it doubles from there. The first is at once.
-    #[serde(deserialize_with = "quantity::span")]
+    /// Backoff before the second restart in a row; it doubles from there. The first restart is
+    /// immediate.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub backoff: Duration,
-    /// The longest pause.
-    #[serde(deserialize_with = "quantity::span")]
+    /// Maximum backoff.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub backoff_max: Duration,
-    /// A message of which so many lives ended is a dead letter; until then the next life handles it
-    /// again. 1 never delivers a message twice.
+    /// Number of incarnations that a message may end before it becomes a dead letter; until then
+    /// the next incarnation handles it again. With 1 no message is delivered twice.
     pub poison: u32,
 }
 
-/// Whether a component that ended is started again.
+/// Determines the exits after which a component is restarted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestartKind {
-    /// Always.
+    /// After any exit.
     #[default]
     Permanent,
     /// After a fault.
@@ -174,40 +190,40 @@ pub enum RestartKind {
     Temporary,
 }
 
-/// What outlives a fault.
+/// The rule for state that outlives a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct StateRule {
-    /// How state is kept.
+    /// The method of saving state.
     pub mode: StateMode,
-    /// A snapshot is taken each time that so many messages were handled.
+    /// Number of messages between snapshots.
     pub interval: u32,
-    /// After so long without a message, and with nothing under way, only its state is kept until
-    /// the next message; never, unless it is said.
-    #[serde(deserialize_with = "quantity::perhaps")]
+    /// Idle time after which the component is passivated: without a message and with nothing in
+    /// progress, only its state is kept until the next message. By default it is never passivated.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub passivate: Option<Duration>,
 }
 
-/// How state is kept.
+/// The method of saving state between incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateMode {
-    /// Not at all.
+    /// State is not saved.
     #[default]
     None,
-    /// By what `stateful.snapshot` gives.
+    /// The snapshots of `stateful.snapshot` are kept for the next incarnation.
     Snapshot,
-    /// By the same, written to the host's store: for its next run, too.
+    /// The snapshots are also written to the host's store, for the next run of the host.
     Kv,
 }
 
-/// How a component is run.
+/// The rule for calls of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RunRule {
-    /// The most messages of one call to `batch.handle`; 1 never calls it.
+    /// Maximum number of messages in one call to `batch.handle`; with 1 it is never called.
     pub batch: usize,
 }
 
@@ -264,7 +280,7 @@ impl Default for RunRule {
 }
 
 impl RestartRule {
-    /// The rule in the runtime's words.
+    /// Converts the rule to the runtime's type.
     pub(crate) const fn restart(&self) -> Restart {
         match self.kind {
             RestartKind::Permanent => Restart::Permanent,
@@ -273,33 +289,33 @@ impl RestartRule {
         }
     }
 
-    /// The pauses in the runtime's words.
+    /// Converts the backoff to the runtime's type.
     pub(crate) const fn pauses(&self) -> Backoff {
         Backoff::new(self.backoff, self.backoff_max)
     }
 }
 
-/// Why a manifest is none.
+/// The error returned when a manifest is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// It does not parse, or has a key or a value that it may not have.
+    /// The text does not parse, or has an unknown key or a value of a wrong type.
     #[error("the manifest does not parse")]
     Parse(#[from] toml::de::Error),
-    /// A value is outside of its range.
+    /// A value is out of range.
     #[error("`{key}` is {value}, and may be {range}")]
     Range {
         /// The key, with its table.
         key: &'static str,
-        /// What it says.
+        /// The value.
         value: String,
-        /// What it may say.
+        /// The range.
         range: &'static str,
     },
 }
 
 impl Manifest {
-    /// A manifest that grants nothing, with the default limits.
+    /// Creates a manifest without grants and with the default limits.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -316,20 +332,28 @@ impl Manifest {
             restart: RestartRule::default(),
             state: StateRule::default(),
             run: RunRule::default(),
+            signed_text: SignedText::default(),
         }
     }
 
-    /// Reads a manifest.
+    /// Parses a manifest.
+    ///
+    /// A signature in it is one of this text. A program may change the manifest afterwards on its
+    /// own authority, without a signature.
     ///
     /// # Errors
-    /// [`ManifestError`], which says where and what is wrong.
+    /// [`ManifestError`], which names the position and the reason.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
-        let manifest: Self = toml::from_str(text)?;
+        let mut manifest: Self = toml::from_str(text)?;
+        if manifest.component.signature.is_some() {
+            manifest.signed_text = SignedText::of(text.parse()?);
+        }
         manifest.check()?;
         Ok(manifest)
     }
 
-    /// The manifest as one that was read in a folder: paths in it begin there.
+    /// Resolves the paths of a manifest that was read from this directory: relative paths start
+    /// there.
     #[must_use]
     pub fn within(mut self, folder: impl AsRef<Path>) -> Self {
         let folder = folder.as_ref();
@@ -342,7 +366,14 @@ impl Manifest {
         self
     }
 
-    /// The values of `[config]`, by key: within tables with dots, texts without quotes.
+    /// Returns the statement to be signed for the manifest's text and a component, if it has a
+    /// text.
+    pub(crate) fn statement(&self, code: Digest) -> Option<Statement> {
+        self.signed_text.statement(code)
+    }
+
+    /// Returns the values of `[config]` by key; keys within tables are joined with dots, and
+    /// strings have no quotes.
     pub(crate) fn settings(&self) -> BTreeMap<String, String> {
         let mut settings = BTreeMap::new();
         flatten("", &self.config, &mut settings);

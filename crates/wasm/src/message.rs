@@ -1,4 +1,4 @@
-//! What components and others say to each other.
+//! The messages that components and other actors exchange.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::contract::Payload;
 use crate::fault::Fault;
 use crate::load::Image;
 
-/// Octets that are told: to a component, or by one.
+/// A message without a reply, sent to or by a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message(pub Payload);
 
-/// Octets that are asked, with octets for an answer.
+/// A request whose reply is an [`Answer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call(pub Payload);
 
@@ -25,19 +25,19 @@ impl Request for Call {
 /// The answer to a [`Call`].
 pub type Answer = Result<Payload, CallError>;
 
-/// Why a [`Call`] that was delivered has no octets for an answer.
+/// The error returned when a delivered [`Call`] was not answered with a payload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The actor refused, with these words, and goes on.
+    /// The actor refused, with this text, and continues.
     #[error("refused: {0}")]
     Refused(String),
-    /// The component failed over it.
+    /// The component failed while it handled the call.
     #[error("the component failed: {0}")]
     Fault(Fault),
 }
 
-/// Octets by which a stream of octets is asked for.
+/// A request to read a stream of payloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open(pub Payload);
 
@@ -45,79 +45,89 @@ impl Request for Open {
     type Reply = Result<Reader<Payload>, CallError>;
 }
 
-/// Octets published on a topic. The topics of components are those of their system with messages
-/// of this type.
+/// A payload published on a topic. The topics of components are those topics of their system whose
+/// messages have this type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The topic.
     pub topic: Arc<str>,
-    /// What was published.
+    /// The published payload.
     pub payload: Payload,
 }
 
-/// What a component takes: [`Message`]s, [`Call`]s, and what its host has for it.
-pub struct ComponentMsg(pub(crate) Inside);
+/// The message type of a component: [`Message`]s, [`Call`]s, and messages of the host.
+pub struct ComponentMsg(pub(crate) MsgBody);
 
-pub(crate) enum Inside {
+pub(crate) enum MsgBody {
     Message(Message),
     Call(Ask<Call>),
     Answer(Completion<Answer>),
-    Event(Tagged),
-    Timer(Due),
+    Event(TaggedEvent),
+    Timer(TimerDue),
     Health(Ask<Health>),
     Upgrade(Ask<Upgrade>),
-    Rouse(Rouse),
-    Idle(Idle),
+    HandleLeftovers(HandleLeftovers),
+    CheckIdle(CheckIdle),
     Open(Ask<Open>),
     Item(Item),
     Flow(Completion<()>),
 }
 
-/// An event, with the subscription through which it came.
-pub(crate) struct Tagged {
+/// An event, with the token of its subscription.
+pub(crate) struct TaggedEvent {
     pub(crate) token: u64,
     pub(crate) event: Arc<Event>,
 }
 
-/// A timer that is due: one of the component's own, with a payload, or the end of an ask.
-pub(crate) struct Due {
+/// A timer that fired: one of the component's own, with a payload, or the timeout of an ask.
+pub(crate) struct TimerDue {
     pub(crate) token: u64,
     pub(crate) payload: Option<Payload>,
 }
 
-/// Says that something of a life before this one is left to handle.
-pub(crate) struct Rouse;
+/// A message that makes the actor handle what earlier incarnations left.
+pub(crate) struct HandleLeftovers;
 
-/// Says that it is time to see whether a component has had nothing to do.
-pub(crate) struct Idle;
+/// A message that makes the actor check whether it has been idle.
+pub(crate) struct CheckIdle;
 
-/// Asks a component whether it can do its work.
+/// A request for the health of a component.
 #[derive(Debug, Clone, Copy)]
 pub struct Health;
 
 impl Request for Health {
-    /// A fault is its own word that it cannot, or why it did not come to say it.
+    /// The fault is the component's own report that it is not healthy, or the reason why the call
+    /// failed.
     type Reply = Result<(), Fault>;
 }
 
-/// Asks a component to let another version take its place.
+/// A request to replace a component with another version.
 ///
-/// What waits is held meanwhile. State is handed over if both versions are `stateful`; the new
-/// one gets its `init` and has to be well. On any error the old version goes on, except that a
-/// trap in its own snapshot ends its life, as every trap does.
+/// Messages stay in the mailbox meanwhile. State is handed over if both versions are `stateful`.
+/// The new version is initialized and has to report that it is healthy. On any error the old
+/// version continues, except that a trap in its own snapshot ends its incarnation, as every trap
+/// does. What the two versions may do is not compared here;
+/// [`ComponentRegistry::upgrade`](crate::ComponentRegistry::upgrade) does that.
 #[derive(Debug)]
-pub struct Upgrade(pub(crate) Arc<Image>);
+pub struct Upgrade {
+    pub(crate) image: Arc<Image>,
+    /// The version that must still be running, if any.
+    pub(crate) over: Option<Arc<Image>>,
+}
 
 impl Upgrade {
-    /// To this version.
+    /// Creates a request to upgrade to this version.
     #[must_use]
     pub fn to(image: Image) -> Self {
-        Self(Arc::new(image))
+        Self {
+            image: Arc::new(image),
+            over: None,
+        }
     }
 }
 
 impl Request for Upgrade {
-    /// A fault is the one in which the new version ended, or the old one's snapshot.
+    /// The fault ended the new version, or the snapshot of the old one.
     type Reply = Result<(), Fault>;
 }
 
@@ -125,7 +135,7 @@ macro_rules! accepts {
     ($($message:ty => $case:ident),*) => {$(
         impl Accepts<$message> for ComponentMsg {
             fn wrap(message: $message) -> Self {
-                Self(Inside::$case(message))
+                Self(MsgBody::$case(message))
             }
         }
     )*};
@@ -135,12 +145,12 @@ accepts! {
     Message => Message,
     Ask<Call> => Call,
     Completion<Answer> => Answer,
-    Tagged => Event,
-    Due => Timer,
+    TaggedEvent => Event,
+    TimerDue => Timer,
     Ask<Health> => Health,
     Ask<Upgrade> => Upgrade,
-    Rouse => Rouse,
-    Idle => Idle,
+    HandleLeftovers => HandleLeftovers,
+    CheckIdle => CheckIdle,
     Ask<Open> => Open,
     Item => Item,
     Completion<()> => Flow
@@ -152,8 +162,8 @@ impl fmt::Debug for ComponentMsg {
     }
 }
 
-impl Inside {
-    /// What it is, in traces.
+impl MsgBody {
+    /// Returns the name of the variant, for traces.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Message(_) => "message",
@@ -163,15 +173,15 @@ impl Inside {
             Self::Timer(_) => "timer",
             Self::Health(_) => "health",
             Self::Upgrade(_) => "upgrade",
-            Self::Rouse(_) => "rouse",
-            Self::Idle(_) => "idle",
+            Self::HandleLeftovers(_) => "rouse",
+            Self::CheckIdle(_) => "idle",
             Self::Open(_) => "open",
             Self::Item(_) => "item",
             Self::Flow(_) => "flow",
         }
     }
 
-    /// Whether it is for the actor, whichever of its lives handles it.
+    /// Returns `true` if any incarnation can handle it.
     pub(crate) const fn outlives(&self) -> bool {
         matches!(
             self,
@@ -179,12 +189,15 @@ impl Inside {
         )
     }
 
-    /// Whether who has this to handle is not idle.
+    /// Returns `true` if handling it counts as work, so that the component is not idle.
     pub(crate) const fn is_work(&self) -> bool {
-        !matches!(self, Self::Idle(_) | Self::Health(_) | Self::Rouse(_))
+        !matches!(
+            self,
+            Self::CheckIdle(_) | Self::Health(_) | Self::HandleLeftovers(_)
+        )
     }
 
-    /// Whether it may wait in a batch with others.
+    /// Returns `true` if it may be part of a batch.
     pub(crate) const fn batches(&self) -> bool {
         matches!(
             self,

@@ -1,10 +1,10 @@
-//! What is counted through the `metrics` facade, by component.
+//! The counters that components report through the `metrics` facade.
 
 use metrics::counter;
 
 use crate::fault::FaultKind;
 
-/// The target of lines about what was refused.
+/// The target of log lines about denied operations.
 pub(crate) const AUDIT: &str = "strowger_wasm::audit";
 
 const FAULTS: &str = "strowger_component_faults_total";
@@ -14,12 +14,12 @@ const PASSIVATED: &str = "strowger_component_passivated_total";
 const COMPILED: &str = "strowger_component_compilations_total";
 const STARVED: &str = "strowger_component_over_share_total";
 
-/// Octets were compiled.
+/// Counts a compilation.
 pub(crate) fn compiled() {
     counter!(COMPILED).increment(1);
 }
 
-/// A life ended in a fault.
+/// Counts a fault.
 pub(crate) fn fault(component: &str, kind: &FaultKind) {
     let labels = [
         ("component", component.to_owned()),
@@ -28,7 +28,7 @@ pub(crate) fn fault(component: &str, kind: &FaultKind) {
     counter!(FAULTS, &labels).increment(1);
 }
 
-/// Something that was not granted was refused.
+/// Counts a denied operation.
 pub(crate) fn refused(component: &str, grant: &'static str) {
     let labels = [
         ("component", component.to_owned()),
@@ -37,17 +37,17 @@ pub(crate) fn refused(component: &str, grant: &'static str) {
     counter!(REFUSED, &labels).increment(1);
 }
 
-/// Messages were given up.
+/// Counts messages that were given up.
 pub(crate) fn poison(component: &str, count: u64) {
     counter!(POISON, "component" => component.to_owned()).increment(count);
 }
 
-/// A component was passivated.
+/// Counts a passivation.
 pub(crate) fn passivated(component: &str) {
     counter!(PASSIVATED, "component" => component.to_owned()).increment(1);
 }
 
-/// A component was put into quarantine because it stayed beyond its share of a processor.
+/// Counts a component that was quarantined for exceeding its share of a processor.
 pub(crate) fn starved(component: &str) {
     counter!(STARVED, "component" => component.to_owned()).increment(1);
 }

@@ -1,4 +1,4 @@
-//! The components of a system by name: deployed, upgraded, rolled back, removed.
+//! The components of a system by name: deploy, upgrade, roll back, remove.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,50 +17,62 @@ use crate::directory::{Directory, Door};
 use crate::fault::Fault;
 use crate::host::{Full, Host};
 use crate::load::Image;
+use crate::manifest::Change;
 use crate::message::{ComponentMsg, Health, Upgrade};
+use crate::metric::AUDIT;
+use crate::trust::audit;
 
 /// The components of a system by name, below one supervisor. A clone is the same registry.
 ///
-/// What is deployed is in its [`Directory`] too, and out of it when it is removed. A component in
-/// quarantine keeps its place, so that somebody sees it, and another version may be deployed in
-/// its place.
+/// A deployed component is also entered in the [`Directory`] of the registry until it is removed. A
+/// quarantined component keeps its entry so that it stays visible; another version may be deployed
+/// in its place.
 #[derive(Clone)]
-pub struct ComponentRegistry(Arc<Inner>);
+pub struct ComponentRegistry(Arc<RegistryInner>);
 
-struct Inner {
+struct RegistryInner {
     host: Host,
     system: ActorSystem,
     top: SupervisorRef,
     directory: Directory,
-    entries: RwLock<FxHashMap<Arc<str>, Entry>>,
+    deployments: RwLock<FxHashMap<Arc<str>, Deployment>>,
 }
 
-struct Entry {
+struct Deployment {
     args: ComponentArgs,
     actor: ActorRef<ComponentMsg>,
-    current: Arc<Image>,
     previous: Option<Arc<Image>>,
 }
 
-/// A component of a registry at one moment.
+/// The state of a deployed component at one moment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Deployed {
-    /// Its figures.
+    /// The stats of the component.
     pub info: ComponentInfo,
-    /// Whether it runs, or is about to be restarted; if not, it is in quarantine.
+    /// `true` if it runs or is about to be restarted; otherwise it is quarantined.
     pub alive: bool,
-    /// The messages that wait for it.
+    /// Number of messages in its mailbox.
     pub mailbox_size: usize,
     /// The version to which it can be rolled back.
     pub previous: Option<Digest>,
 }
 
-/// Why a registry did not do what it was asked.
+/// The decision about a version with wider access, higher limits or another signer than the running
+/// one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Widening {
+    /// The version is refused, unless [`Trust::widen`](crate::Trust::widen) allows it.
+    Refused,
+    /// The version is accepted: the caller grants the additional access.
+    Granted,
+}
+
+/// The error returned when a registry operation fails.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// A component of this name runs: it is upgraded, not deployed.
+    /// A component of this name is running; it can be upgraded, but not deployed.
     #[error("the component {name:?} runs already")]
     Taken {
         /// The name.
@@ -72,28 +84,36 @@ pub enum RegistryError {
         /// The name.
         name: Arc<str>,
     },
-    /// There is no version before this one.
+    /// There is no previous version.
     #[error("the component {name:?} has no version to go back to")]
     First {
         /// The name.
         name: Arc<str>,
     },
-    /// The host has no room.
+    /// The other version has wider access than the running one, and that was not granted.
+    #[error("the component {name:?} would have more than the version before: {}", list(.changes))]
+    Wider {
+        /// The name.
+        name: Arc<str>,
+        /// All differences, including those that are not wider.
+        changes: Vec<Change>,
+    },
+    /// The host has no capacity.
     #[error(transparent)]
     Full(#[from] Full),
-    /// It did not start, and why, if it says so.
+    /// The component did not start.
     #[error("it does not start: {}", why(.fault.as_ref()))]
     Start {
-        /// The fault of its first life.
+        /// The fault of its first incarnation, if known.
         fault: Option<Fault>,
     },
-    /// The other version failed; the one that ran goes on.
+    /// The other version failed; the running one continues.
     #[error("the version before goes on: {0}")]
     RolledBack(Fault),
-    /// It did not answer in time, or ended.
+    /// The component did not answer in time, or ended.
     #[error("it does not answer: {0}")]
     Silent(AskError),
-    /// The supervisor of components has ended.
+    /// The supervisor of the components has ended.
     #[error("components are ending")]
     Ended,
 }
@@ -102,20 +122,26 @@ fn why(fault: Option<&Fault>) -> String {
     fault.map_or_else(|| "it ended at once".to_owned(), Fault::to_string)
 }
 
+fn list(changes: &[Change]) -> String {
+    let wider = changes.iter().filter(|change| change.wider);
+    let wider: Vec<String> = wider.map(ToString::to_string).collect();
+    wider.join(", ")
+}
+
 impl fmt::Debug for ComponentRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ComponentRegistry({})", self.0.top.path())
     }
 }
 
-/// How long an upgrade may take, or the first word of a component.
+/// Time limit of an upgrade, and of the first health check of a component.
 const UPGRADE: Duration = Duration::from_secs(30);
 
 impl ComponentRegistry {
-    /// Makes a registry whose components live below a supervisor with this key.
+    /// Creates a registry whose components live below a supervisor with this key.
     ///
     /// # Errors
-    /// When the key is taken.
+    /// If the key is taken.
     pub async fn start(
         system: &ActorSystem,
         key: impl Into<Key>,
@@ -123,37 +149,43 @@ impl ComponentRegistry {
     ) -> Result<Self, StartError> {
         let top = Supervisor::new(Strategy::OneForOne);
         let top = system.supervise(key, top).await?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(RegistryInner {
             host: host.clone(),
             system: system.clone(),
             top,
             directory: Directory::new(),
-            entries: RwLock::default(),
+            deployments: RwLock::default(),
         })))
     }
 
-    /// The names by which its components reach others; enter native actors here.
+    /// Returns the names by which its components reach others; add native actors here.
     #[must_use]
     pub fn directory(&self) -> &Directory {
         &self.0.directory
     }
 
-    /// Starts a component under the name of its manifest.
+    /// Starts a component under the name in its manifest. It replaces a quarantined component of
+    /// that name if its access is not wider; otherwise that one has to be removed first.
     ///
     /// # Errors
-    /// [`RegistryError`]; nothing of it stays then.
+    /// [`RegistryError`]; then nothing remains of the component.
     pub async fn deploy(&self, image: Image) -> Result<ActorRef<ComponentMsg>, RegistryError> {
         let inner = &*self.0;
         let image = Arc::new(image);
         let name: Arc<str> = Arc::from(image.manifest().component.name.as_str());
         let there = inner
-            .entries
+            .deployments
             .read()
             .get(&name)
-            .map(|entry| entry.actor.is_alive());
+            .map(|deployment| deployment.actor.is_alive());
         match there {
             Some(true) => return Err(RegistryError::Taken { name }),
-            Some(false) => self.remove(&name).await?,
+            Some(false) => {
+                if let Some(before) = self.running(&name) {
+                    self.permit(&before, &image, Widening::Refused)?;
+                }
+                self.remove(&name).await?;
+            }
             None => {}
         }
         let args = ComponentArgs::new(
@@ -175,118 +207,187 @@ impl ComponentRegistry {
         let actor = actor.ok_or_else(|| RegistryError::Start {
             fault: args.info().fault,
         })?;
-        // It may have failed and be about to begin again: only one that is well is there.
-        if let Err(fault) = well(&actor).await {
+        // It may have failed and be about to restart: only a healthy component is registered.
+        if let Err(fault) = check_health(&actor).await {
             let fault = fault.or_else(|| args.info().fault);
-            // One that gave up for good has no place there any more.
+            // The supervisor has no entry any more for a component that gave up.
             let _ = inner.top.terminate_child(&name).await;
             return Err(RegistryError::Start { fault });
         }
         let door = Door::streaming(&actor);
         inner.directory.insert(Arc::clone(&name), door);
-        let entry = Entry {
+        let deployment = Deployment {
             args,
             actor: actor.clone(),
-            current: image,
             previous: None,
         };
-        inner.entries.write().insert(name, entry);
+        inner.deployments.write().insert(name, deployment);
         Ok(actor)
     }
 
-    /// Puts another version in the place of the one that runs; see [`Upgrade`].
+    /// Replaces the running version with another one; see [`Upgrade`]. Returns the differences
+    /// between what the two may do.
     ///
     /// # Errors
-    /// [`RegistryError`]; the version that ran goes on, if it ran.
-    pub async fn upgrade(&self, image: Image) -> Result<(), RegistryError> {
+    /// [`RegistryError`]; the running version continues, if there is one.
+    pub async fn upgrade(
+        &self,
+        image: Image,
+        widening: Widening,
+    ) -> Result<Vec<Change>, RegistryError> {
         let name: Arc<str> = Arc::from(image.manifest().component.name.as_str());
-        self.exchange(&name, Arc::new(image)).await
+        self.replace_version(&name, Some(Arc::new(image)), widening)
+            .await
     }
 
-    /// Puts the version before in the place of the one that runs.
+    /// Replaces the running version with the previous one, by the same rules: wider access of the
+    /// previous version has to be granted again.
     ///
     /// # Errors
-    /// [`RegistryError`]; the version that ran goes on, if it ran.
-    pub async fn rollback(&self, name: &str) -> Result<(), RegistryError> {
-        let name: Arc<str> = Arc::from(name);
-        let previous = match self.0.entries.read().get(&name) {
-            None => return Err(RegistryError::Unknown { name }),
-            Some(entry) => entry.previous.clone(),
-        };
-        match previous {
-            None => Err(RegistryError::First { name }),
-            Some(previous) => self.exchange(&name, previous).await,
+    /// [`RegistryError`]; the running version continues, if there is one.
+    pub async fn rollback(
+        &self,
+        name: &str,
+        widening: Widening,
+    ) -> Result<Vec<Change>, RegistryError> {
+        self.replace_version(&Arc::from(name), None, widening).await
+    }
+
+    /// Replaces the running version with `image`, or with the previous one if there is none.
+    async fn replace_version(
+        &self,
+        name: &Arc<str>,
+        image: Option<Arc<Image>>,
+        widening: Widening,
+    ) -> Result<Vec<Change>, RegistryError> {
+        loop {
+            let (actor, running, previous) = {
+                let deployments = self.0.deployments.read();
+                let deployment = deployments
+                    .get(name)
+                    .ok_or_else(|| RegistryError::Unknown {
+                        name: Arc::clone(name),
+                    })?;
+                let running = deployment.args.running();
+                (
+                    deployment.actor.clone(),
+                    running,
+                    deployment.previous.clone(),
+                )
+            };
+            let image = image.clone().or(previous);
+            let image = image.ok_or_else(|| RegistryError::First {
+                name: Arc::clone(name),
+            })?;
+            let changes = self.permit(&running, &image, widening)?;
+            // The component itself checks that it still runs the version that was compared.
+            let upgrade = Upgrade {
+                image: Arc::clone(&image),
+                over: Some(Arc::clone(&running)),
+            };
+            let upgraded = actor.ask_within(upgrade, UPGRADE).await;
+            if let Err(fault) = upgraded.map_err(RegistryError::Silent)? {
+                match self.running(name) {
+                    Some(now) if !Arc::ptr_eq(&now, &running) => continue,
+                    _ => return Err(RegistryError::RolledBack(fault)),
+                }
+            }
+            if let Some(deployment) = self.0.deployments.write().get_mut(name) {
+                deployment.previous = Some(running);
+            }
+            if changes.iter().any(|change| change.wider) {
+                let (component, grant, what) = (&**name, "upgrade", list(&changes));
+                tracing::warn!(target: AUDIT, component, grant, what, "granted more");
+            }
+            return Ok(changes);
         }
     }
 
-    async fn exchange(&self, name: &Arc<str>, image: Arc<Image>) -> Result<(), RegistryError> {
-        let actor = self.find(name).ok_or_else(|| RegistryError::Unknown {
-            name: Arc::clone(name),
-        })?;
-        let upgrade = Upgrade(Arc::clone(&image));
-        let upgraded = actor.ask_within(upgrade, UPGRADE).await;
-        upgraded
-            .map_err(RegistryError::Silent)?
-            .map_err(RegistryError::RolledBack)?;
-        if let Some(entry) = self.0.entries.write().get_mut(name) {
-            entry.previous = Some(std::mem::replace(&mut entry.current, image));
+    /// Returns the differences between two versions, if the later one may replace the other.
+    fn permit(
+        &self,
+        before: &Image,
+        image: &Image,
+        widening: Widening,
+    ) -> Result<Vec<Change>, RegistryError> {
+        let limits = self.0.host.limits();
+        let (caps, trust) = (&limits.caps, &limits.trust);
+        let changes = before.manifest().changes(image.manifest(), caps, trust);
+        let wider = changes.iter().any(|change| change.wider);
+        // An image that is loaded is already within the caps.
+        let capped = trust.widen && caps.grant.is_some();
+        if wider && widening == Widening::Refused && !capped {
+            let name = Arc::from(image.manifest().component.name.as_str());
+            audit(&self.0.host, &name, "upgrade", &list(&changes));
+            return Err(RegistryError::Wider { name, changes });
         }
-        Ok(())
+        Ok(changes)
     }
 
-    /// Ends a component in order and takes its name out.
+    /// Returns the running version of a component, or the last one that ran.
+    fn running(&self, name: &str) -> Option<Arc<Image>> {
+        let deployments = self.0.deployments.read();
+        deployments
+            .get(name)
+            .map(|deployment| deployment.args.running())
+    }
+
+    /// Stops a component and removes its name.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// If there is no component of this name.
     pub async fn remove(&self, name: &str) -> Result<(), RegistryError> {
         let inner = &*self.0;
         inner.directory.remove(name);
-        let removed = inner.entries.write().remove(name);
+        let removed = inner.deployments.write().remove(name);
         if removed.is_none() {
             let name = Arc::from(name);
             return Err(RegistryError::Unknown { name });
         }
         match inner.top.terminate_child(name).await {
             Err(ChildError::Ended) => Err(RegistryError::Ended),
-            // One in quarantine has no place there any more.
+            // The supervisor has no entry any more for a quarantined component.
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// The address of a component.
+    /// Returns the address of a component.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<ActorRef<ComponentMsg>> {
-        let entries = self.0.entries.read();
-        entries.get(name).map(|entry| entry.actor.clone())
+        let deployments = self.0.deployments.read();
+        deployments
+            .get(name)
+            .map(|deployment| deployment.actor.clone())
     }
 
-    /// What is known of one component.
+    /// Returns the state of one component.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Deployed> {
-        let entries = self.0.entries.read();
-        entries.get(name).map(Entry::seen)
+        let deployments = self.0.deployments.read();
+        deployments.get(name).map(Deployment::status)
     }
 
-    /// All components, by name.
+    /// Returns all components, sorted by name.
     #[must_use]
     pub fn list(&self) -> Vec<Deployed> {
-        let entries = self.0.entries.read();
-        let mut list: Vec<Deployed> = entries.values().map(Entry::seen).collect();
+        let deployments = self.0.deployments.read();
+        let mut list: Vec<Deployed> = deployments.values().map(Deployment::status).collect();
         list.sort_by(|a, b| a.info.name.cmp(&b.info.name));
         list
     }
 }
 
-/// Whether a component says that it can do its work; or what kept it from saying so, if known.
-async fn well(actor: &ActorRef<ComponentMsg>) -> Result<(), Option<Fault>> {
+/// Checks that a component reports to be healthy; the error is the fault that prevented it, if
+/// known.
+async fn check_health(actor: &ActorRef<ComponentMsg>) -> Result<(), Option<Fault>> {
     match actor.ask_within(Health, UPGRADE).await {
         Ok(health) => health.map_err(Some),
         Err(_) => Err(None),
     }
 }
 
-impl Entry {
-    fn seen(&self) -> Deployed {
+impl Deployment {
+    fn status(&self) -> Deployed {
         Deployed {
             info: self.args.info(),
             alive: self.actor.is_alive(),

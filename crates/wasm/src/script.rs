@@ -1,12 +1,12 @@
-//! Scripts: JavaScript that nobody has to trust, in realms of their own.
+//! Scripts: untrusted JavaScript, in realms of their own.
 //!
-//! A realm is an instance of the component `components/quickjs` in a Store of its own. What a
-//! script can do is what is in its realm: the language, `console`, and the functions it was given.
-//! A run that passes a limit ends with its realm, which takes along all that the run has made.
+//! A realm is an instance of the component `components/quickjs` in a Store of its own. A script has
+//! access only to its realm: the language, `console`, and the functions that it is given. A run
+//! that exceeds a limit ends together with its realm, which frees everything that the run has
+//! created.
 //!
-//! A run computes on the thread of whoever polls it, and gives way at each tick, so that neither a
-//! loop nor a builtin of the engine that takes long holds up a worker. Time counts while it
-//! computes, not while it waits.
+//! A run computes on the thread that polls it. It yields at each tick, so that neither a loop nor a
+//! long-running builtin blocks a worker. Time counts while the run computes, not while it waits.
 
 mod guest;
 mod meter;
@@ -20,22 +20,22 @@ use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker};
 
-use self::guest::{Data, Exports, Functions, Gone, Passed, State};
-use self::meter::{Clock, Metered};
+use self::guest::{RealmData, RealmExports, RealmFunctions, ResultUnwanted, StepState, text_of};
+use self::meter::{Metered, RunClock};
 use crate::digest::Digest;
 use crate::engine::Class;
-use crate::fault::cut;
+use crate::fault::printable;
 use crate::host::{Full, Host, Permit};
 use crate::load::{self, LoadError};
 
-/// The engine for scripts, compiled and linked. A clone is the same.
+/// The engine for scripts, compiled and linked. A clone is the same engine.
 #[derive(Clone)]
-pub struct Scripts(Arc<Inner>);
+pub struct Scripts(Arc<ScriptsInner>);
 
-struct Inner {
+struct ScriptsInner {
     host: Host,
-    pre: InstancePre<Data>,
-    exports: Exports,
+    pre: InstancePre<RealmData>,
+    exports: RealmExports,
 }
 
 impl fmt::Debug for Scripts {
@@ -44,25 +44,25 @@ impl fmt::Debug for Scripts {
     }
 }
 
-/// What a run may use up.
+/// The limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunLimits {
-    /// How long it may compute.
+    /// Maximum computing time.
     pub time: Duration,
-    /// The octets of its stack, as the engine counts them.
+    /// Maximum size of its stack in bytes, as the engine counts them.
     pub stack: u32,
-    /// The jobs of promises that may wait at a time.
+    /// Maximum number of pending promise jobs.
     pub jobs: u32,
-    /// The octets that it may write to the console.
+    /// Maximum number of bytes that it may write to the console.
     pub output: usize,
-    /// The octets of its result, and of what it hands to a function of the host.
+    /// Maximum size in bytes of its result, and of the arguments that it passes to a host function.
     pub result: usize,
-    /// The calls of the host that may be under way at a time.
+    /// Maximum number of host calls in progress.
     pub calls: usize,
-    /// Whether it sees the time of day.
+    /// `true` if it can read the time of day.
     pub clock: bool,
-    /// Whether its random numbers are nobody's to foretell.
+    /// `true` if its random numbers are unpredictable.
     pub random: bool,
 }
 
@@ -81,87 +81,106 @@ impl Default for RunLimits {
     }
 }
 
-/// A function that a run is given.
+/// A host function that a run is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptFunction {
     /// Its name in `fns`.
     pub name: String,
-    /// Whether the script waits for its answer; else it gets a promise.
+    /// `true` if the script waits for its result; otherwise it gets a promise.
     pub waits: bool,
 }
 
-/// What a function of the host comes to: a value in JSON, or what went wrong.
+/// A future of the result of a host function: a value in JSON, or an error message.
 pub type Answering = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-/// Whoever a run works for.
+/// The caller of a run.
 pub trait ScriptCaller: Send + 'static {
-    /// Takes a line that the run wrote: 0 debug, 1 log, 2 info, 3 warn, 4 error.
+    /// Receives a line that the run printed: 0 debug, 1 log, 2 info, 3 warn, 4 error.
     fn print(&mut self, level: u32, text: String);
 
-    /// Calls a function that the run was given, by its place, with a list of values in JSON.
+    /// Calls a function that the run was given, by its index, with a list of values in JSON.
     fn call(&mut self, function: usize, arguments: String) -> Answering;
 
-    /// Whether anybody still wants the result.
+    /// Returns `true` if the result is still wanted.
     fn is_wanted(&self) -> bool;
 }
 
-/// What a realm is to do.
+/// A task for a realm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task<'a> {
-    /// Run a script.
+    /// Runs a script.
     Script {
         /// Its name in stack traces.
         name: &'a str,
-        /// What it says.
+        /// Its source code.
         code: &'a str,
     },
-    /// Call a global function.
+    /// Calls a global function.
     Call {
-        /// Which.
+        /// The name of the function.
         function: &'a str,
-        /// With these: a list in JSON.
+        /// The arguments: a list in JSON.
         arguments: &'a str,
     },
-    /// Set a global variable.
+    /// Sets a global variable.
     Set {
-        /// Which.
+        /// The name of the variable.
         name: &'a str,
-        /// To this, in JSON.
+        /// The value in JSON.
         value: &'a str,
     },
 }
 
-/// Why a run has no result.
+/// The error returned when a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The script failed.
     #[error("{0}")]
     Thrown(String),
-    /// It passed a limit; the realm is gone.
-    #[error("passed the limit `{0}`")]
-    Limit(&'static str),
-    /// Nobody wanted its result any more; the realm is gone.
+    /// The run exceeded a limit; the realm is lost.
+    #[error("{0}")]
+    Limit(ScriptLimit),
+    /// The result was no longer wanted; the realm is lost.
     #[error("cancelled")]
     Cancelled,
-    /// It waits for a promise that nothing will settle.
+    /// The script waits for a promise that nothing will settle.
     #[error("waits for a promise that nothing will settle")]
     Unsettled,
     /// The realm was lost in an earlier run.
     #[error("the realm is gone")]
     Lost,
-    /// The engine failed; the realm is gone.
+    /// The engine failed; the realm is lost.
     #[error("the engine failed: {0}")]
     Engine(String),
 }
 
-/// A realm: globals, and what scripts left in them.
+/// A limit that a script exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("passed the limit `{name}` of {most}")]
+#[non_exhaustive]
+pub struct ScriptLimit {
+    /// The name of the limit, which is that of the field of [`RunLimits`], or `memory`.
+    pub name: &'static str,
+    /// The value of the limit: milliseconds, bytes or a count.
+    pub most: u64,
+    /// The amount that was used or requested, if known.
+    pub used: Option<u64>,
+}
+
+impl ScriptLimit {
+    const fn new(name: &'static str, most: u64, used: Option<u64>) -> Self {
+        Self { name, most, used }
+    }
+}
+
+/// A realm: global variables and everything that scripts stored in them.
 pub struct Realm {
-    store: Store<Data>,
-    functions: Functions,
+    store: Store<RealmData>,
+    functions: RealmFunctions,
     host: Host,
-    clock: Arc<Clock>,
-    /// Whether a run ended in the middle: nothing is to run here again.
+    clock: Arc<RunClock>,
+    /// `true` if a run ended early, so that nothing can run here again.
     lost: bool,
     _permit: Permit,
 }
@@ -176,43 +195,44 @@ impl fmt::Debug for Realm {
 }
 
 impl Scripts {
-    /// Compiles and links the engine, which takes a second where it is not cached.
+    /// Compiles and links the engine, which takes a second unless it is cached.
     ///
     /// # Errors
-    /// When the octets are not the engine.
-    pub fn load_blocking(host: &Host, octets: &[u8]) -> Result<Self, LoadError> {
+    /// If the bytes are not the engine.
+    pub fn load_blocking(host: &Host, bytes: &[u8]) -> Result<Self, LoadError> {
         let class = Class::SCRIPT;
-        let compiled = load::compile(host, Digest::of(octets), class, octets)?;
+        let compiled = load::compile(host, Digest::of(bytes), class, bytes)?;
         let component = compiled.component();
-        let exports = Exports::find(component).map_err(|missing| LoadError::Export { missing })?;
+        let exports =
+            RealmExports::find(component).map_err(|missing| LoadError::Export { missing })?;
         let invalid = |error: wasmtime::Error| LoadError::Invalid {
             text: format!("{error:#}"),
         };
         let mut linker = Linker::new(component.engine());
         guest::link(&mut linker).map_err(invalid)?;
         let pre = linker.instantiate_pre(component).map_err(invalid)?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ScriptsInner {
             host: host.clone(),
             pre,
             exports,
         })))
     }
 
-    /// Makes a fresh realm with so much memory.
+    /// Creates a new realm with at most `memory` bytes of memory.
     ///
     /// # Errors
-    /// When the host has no room for it.
+    /// If the host has no capacity, or the realm cannot be created.
     pub async fn realm(&self, memory: usize) -> Result<Realm, RealmError> {
-        let Inner { host, pre, exports } = &*self.0;
+        let ScriptsInner { host, pre, exports } = &*self.0;
         let permit = host.admit_realm()?;
-        let engine = |error: wasmtime::Error| RealmError::Engine(cut(&format!("{error:#}")));
-        let clock = Arc::new(Clock::default());
-        let mut store = Store::new(pre.engine(), Data::new(memory, Arc::clone(&clock)));
+        let engine = |error: wasmtime::Error| RealmError::Engine(printable(&format!("{error:#}")));
+        let clock = Arc::new(RunClock::default());
+        let mut store = Store::new(pre.engine(), RealmData::new(memory, Arc::clone(&clock)));
         store.limiter(|data| &mut data.memory);
         store.epoch_deadline_callback(guest::tick);
         store.set_epoch_deadline(1);
         let instance = pre.instantiate_async(&mut store).await.map_err(engine)?;
-        let functions = Functions::bind(&instance, &mut store, exports).map_err(engine)?;
+        let functions = RealmFunctions::bind(&instance, &mut store, exports).map_err(engine)?;
         Ok(Realm {
             store,
             functions,
@@ -224,34 +244,34 @@ impl Scripts {
     }
 }
 
-/// Why there is no realm.
+/// The error returned when a realm cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RealmError {
-    /// The host has no room for one more.
+    /// The host has no capacity for another realm.
     #[error(transparent)]
     Full(#[from] Full),
-    /// It cannot be made: mostly because its memory is less than the engine itself takes.
+    /// Instantiation failed, usually because the memory is less than the engine itself needs.
     #[error("no realm: {0}")]
     Engine(String),
 }
 
 impl Realm {
-    /// The octets of its memory.
+    /// Returns the size of its memory in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.store.data().memory.used()
     }
 
-    /// Whether a run ended in the middle, so that nothing can run here again.
+    /// Returns `true` if a run ended early, so that nothing can run here again.
     #[must_use]
     pub const fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// Does a task. Its result is JSON, or nothing.
+    /// Performs a task. Its result is JSON, or `None`.
     ///
-    /// A run that is dropped before it ends takes its realm along.
+    /// If the returned future is dropped before it ends, the realm is lost.
     ///
     /// # Errors
     /// [`RunError`].
@@ -265,12 +285,14 @@ impl Realm {
         if self.lost {
             return Err(RunError::Lost);
         }
-        // Until it has ended in order.
+        // Set until the run has ended in order.
         self.lost = true;
         self.clock.begin();
         self.store.data_mut().begin(*limits, caller);
-        self.store
-            .set_hostcall_fuel(limits.result.max(limits.output) + SLACK);
+        // Nothing that a guest passes is larger than its memory. Results that exceed their limit
+        // are measured later, where the limit is known.
+        let longest = self.store.data().memory.max();
+        self.store.set_hostcall_fuel(longest + SLACK);
         self.store.set_epoch_deadline(1);
         let (clock, host) = (Arc::clone(&self.clock), self.host.clone());
         let steps = self.steps(task, functions, limits);
@@ -280,8 +302,8 @@ impl Realm {
             outcome,
             Ok(_) | Err(RunError::Thrown(_) | RunError::Unsettled)
         );
-        // What ran out of memory may hold anything.
-        self.lost |= self.store.data().memory.was_refused();
+        // A realm that ran out of memory may be in any state.
+        self.lost |= self.store.data().memory.passed().is_some();
         outcome
     }
 
@@ -298,7 +320,7 @@ impl Realm {
         let params = (limits.stack, limits.jobs, granted, listed(given));
         let begun = functions.begin.call_async(&mut *store, params).await;
         begun.map_err(|error| failed(store, &error))?;
-        let octets = |text: &str| text.as_bytes().to_vec();
+        let bytes = |text: &str| text.as_bytes().to_vec();
         let (function, first, second) = match task {
             Task::Script { name, code } => (&functions.evaluate, name, code),
             Task::Call {
@@ -307,16 +329,16 @@ impl Realm {
             } => (&functions.call, function, arguments),
             Task::Set { name, value } => (&functions.set, name, value),
         };
-        let params = (octets(first), octets(second));
+        let params = (bytes(first), bytes(second));
         let called = function.call_async(&mut *store, params).await;
-        let ((mut state, mut octets),) = called.map_err(|error| failed(store, &error))?;
+        let ((mut state, mut bytes),) = called.map_err(|error| failed(store, &error))?;
         loop {
-            match State::of(state) {
-                State::Value => return value(store, octets, limits),
-                State::Thrown => return Err(thrown(store, &octets)),
-                State::Waiting => {}
-                State::Stack => return Err(RunError::Limit("stack")),
-                State::Unknown => return Err(RunError::Engine(format!("state {state}"))),
+            match StepState::of(state) {
+                StepState::Value => return value(store, bytes, limits),
+                StepState::Thrown => return Err(thrown(store, &bytes, limits)),
+                StepState::Waiting => {}
+                StepState::Stack => return Err(RunError::Limit(store.data().stack())),
+                StepState::Unknown => return Err(RunError::Engine(format!("state {state}"))),
             }
             let Some((token, answer)) = store.data_mut().answer().await else {
                 return Err(RunError::Unsettled);
@@ -330,66 +352,86 @@ impl Realm {
             };
             let params = (token, well, text.into_bytes());
             let called = functions.settle.call_async(&mut *store, params).await;
-            ((state, octets),) = called.map_err(|error| failed(store, &error))?;
+            ((state, bytes),) = called.map_err(|error| failed(store, &error))?;
         }
     }
 }
 
-/// What a call carries besides octets.
+/// Allowance for what a call carries besides bytes.
 const SLACK: usize = 4096;
 
-/// The functions that a run is given, as the guest reads them.
+/// Encodes the functions that a run is given for the guest.
 fn listed(functions: &[ScriptFunction]) -> Vec<u8> {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
-    let mut octets = number(functions.len()).to_vec();
+    let mut bytes = number(functions.len()).to_vec();
     for function in functions {
-        octets.extend(number(function.waits.into()));
-        octets.extend(number(function.name.len()));
-        octets.extend(function.name.as_bytes());
+        bytes.extend(number(function.waits.into()));
+        bytes.extend(number(function.name.len()));
+        bytes.extend(function.name.as_bytes());
     }
-    octets
+    bytes
 }
 
 fn value(
-    store: &Store<Data>,
-    octets: Vec<u8>,
+    store: &Store<RealmData>,
+    bytes: Vec<u8>,
     limits: &RunLimits,
 ) -> Result<Option<String>, RunError> {
-    if octets.len() > limits.result {
-        return Err(RunError::Limit("result"));
-    }
-    if octets.is_empty() {
-        // A value that there was no memory to write down.
-        return match store.data().memory.was_refused() {
-            true => Err(RunError::Limit("memory")),
-            false => Ok(None),
+    fits(&bytes, limits)?;
+    if bytes.is_empty() {
+        // There was not enough memory to encode the value.
+        return match store.data().memory.passed() {
+            Some(passed) => Err(RunError::Limit(passed)),
+            None => Ok(None),
         };
     }
-    let text = String::from_utf8(octets);
+    let text = String::from_utf8(bytes);
     let text = text.map_err(|_| RunError::Engine("a result that is no text".to_owned()))?;
     Ok(Some(text))
 }
 
-fn thrown(store: &Store<Data>, octets: &[u8]) -> RunError {
-    if store.data().memory.was_refused() {
-        return RunError::Limit("memory");
+/// Checks that the result of a run is within the limit.
+fn fits(bytes: &[u8], limits: &RunLimits) -> Result<(), RunError> {
+    if bytes.len() <= limits.result {
+        return Ok(());
     }
-    RunError::Thrown(String::from_utf8_lossy(octets).into_owned())
+    let (most, used) = (limits.result as u64, bytes.len() as u64);
+    Err(RunError::Limit(ScriptLimit::new(
+        "result",
+        most,
+        Some(used),
+    )))
 }
 
-/// Names what ended a call.
-fn failed(store: &Store<Data>, error: &wasmtime::Error) -> RunError {
-    if let Some(Passed(limit)) = error.downcast_ref::<Passed>() {
-        return RunError::Limit(limit);
+fn thrown(store: &Store<RealmData>, bytes: &[u8], limits: &RunLimits) -> RunError {
+    if let Some(passed) = store.data().memory.passed() {
+        return RunError::Limit(passed);
     }
-    if error.downcast_ref::<Gone>().is_some() {
+    // The message of an error may be longer than a small limit of results.
+    match bytes.len() <= limits.output.max(SLACK) {
+        true => RunError::Thrown(text_of(bytes)),
+        false => {
+            fits(bytes, limits).map_or_else(|passed| passed, |()| RunError::Thrown(text_of(bytes)))
+        }
+    }
+}
+
+/// Classifies the error that ended a call.
+fn failed(store: &Store<RealmData>, error: &wasmtime::Error) -> RunError {
+    if let Some(passed) = error.downcast_ref::<ScriptLimit>() {
+        return RunError::Limit(*passed);
+    }
+    if error.downcast_ref::<ResultUnwanted>().is_some() {
         return RunError::Cancelled;
     }
     let root = error.root_cause().to_string();
+    let data = store.data();
     match error.downcast_ref::<wasmtime::Trap>() {
-        Some(wasmtime::Trap::StackOverflow) => RunError::Limit("stack"),
-        _ if store.data().memory.was_refused() => RunError::Limit("memory"),
-        _ if root.contains(crate::fault::PAYLOAD) => RunError::Limit("result"),
-        _ => RunError::Engine(cut(&root)),
+        Some(wasmtime::Trap::StackOverflow) => RunError::Limit(data.stack()),
+        _ => match data.memory.passed() {
+            Some(passed) => RunError::Limit(passed),
+            None if root.contains(crate::fault::PAYLOAD) => RunError::Limit(data.result()),
+            None => RunError::Engine(printable(&root)),
+        },
     }
 }

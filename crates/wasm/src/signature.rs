@@ -1,52 +1,63 @@
-//! Who vouches for a component.
+//! Signatures of components.
 //!
-//! A signature is one of Ed25519 over the octets of the component, as `openssl pkeyutl -sign
-//! -rawin` makes it; key and signature are written in hexadecimal digits.
+//! A signature is an Ed25519 signature of a [`Statement`], which names the manifest and the
+//! component. Keys and signatures are written in hexadecimal.
+
+mod key;
+mod statement;
 
 use std::fmt;
 
 use ed25519_dalek::VerifyingKey;
 use serde::{Deserialize, Deserializer};
 
-use crate::digest::octets;
+pub use self::key::SigningKey;
+pub use self::statement::Statement;
+pub(crate) use self::statement::content_digest;
+use crate::digest::from_hex;
 
-/// The public key of one who signs components.
+/// The public key of a signer of components.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signer([u8; 32]);
 
-/// What a signer made of the octets of a component.
+/// A signature of a manifest and a component.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature([u8; 64]);
 
 impl Signer {
-    /// Reads 64 hexadecimal digits; `None` if they are no key.
+    /// Parses 64 hexadecimal digits; returns `None` if they are not a valid key.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let octets = octets(text)?;
-        let key = VerifyingKey::from_bytes(&octets).ok()?;
-        // Under a weak key many octets have one signature.
-        (!key.is_weak()).then_some(Self(octets))
+        let bytes = from_hex(text)?;
+        let key = VerifyingKey::from_bytes(&bytes).ok()?;
+        // With a weak key, one signature is valid for many messages.
+        (!key.is_weak()).then_some(Self(bytes))
     }
 
-    /// Whether the signature is this signer's, and one of these octets.
+    /// Returns `true` if the signature is this signer's signature of the statement.
     #[must_use]
-    pub fn vouches(&self, component: &[u8], signature: &Signature) -> bool {
+    pub fn vouches(&self, statement: &Statement, signature: &Signature) -> bool {
+        self.signed(statement.to_string().as_bytes(), signature)
+    }
+
+    /// Returns `true` if the signature is this signer's signature of the bytes.
+    pub(crate) fn signed(&self, bytes: &[u8], signature: &Signature) -> bool {
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
         let key = VerifyingKey::from_bytes(&self.0);
-        key.is_ok_and(|key| key.verify_strict(component, &signature).is_ok())
+        key.is_ok_and(|key| key.verify_strict(bytes, &signature).is_ok())
     }
 }
 
 impl Signature {
-    /// Reads 128 hexadecimal digits.
+    /// Parses 128 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        octets(text).map(Self)
+        from_hex(text).map(Self)
     }
 }
 
-fn hex(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
 impl fmt::Display for Signer {
@@ -104,15 +115,30 @@ mod tests {
         let signature = Signature::parse(SIGNED).expect("it is a signature");
         assert_eq!(signer.to_string(), KEY);
         assert_eq!(signature.to_string(), SIGNED);
-        assert!(signer.vouches(&[0xaf, 0x82], &signature));
-        assert!(!signer.vouches(&[0xaf, 0x83], &signature));
+        assert!(signer.signed(&[0xaf, 0x82], &signature));
+        assert!(!signer.signed(&[0xaf, 0x83], &signature));
         let altered = Signature::parse(&SIGNED.replace("6291", "6292"));
-        assert!(!signer.vouches(&[0xaf, 0x82], &altered.expect("it has the form of one")));
+        assert!(!signer.signed(&[0xaf, 0x82], &altered.expect("it has the form of one")));
+    }
+
+    #[test]
+    fn a_key_signs_a_statement_as_its_public_half_checks_it() {
+        // RFC 8032 §7.1, TEST 3.
+        let seed = "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7";
+        let key = SigningKey::from_seed(from_hex(seed).expect("it is a seed"));
+        assert_eq!(key.signer().to_string(), KEY);
+        assert!(!format!("{key:?}").contains(&seed[..8]));
+        let statement = |code: &[u8]| Statement::of("", code).expect("it is TOML");
+        let signature = key.sign(&statement(b"a"));
+        assert!(key.signer().vouches(&statement(b"a"), &signature));
+        assert!(!key.signer().vouches(&statement(b"b"), &signature));
+        let other = SigningKey::generate().expect("there are random bytes");
+        assert!(!other.signer().vouches(&statement(b"a"), &signature));
     }
 
     #[test]
     fn what_is_no_key_is_refused() {
-        // The neutral point, which is weak, and what is no point or too short.
+        // The neutral element, which is weak, then text that is not a point or is too short.
         let weak = format!("01{}", "0".repeat(62));
         for bad in [&weak[..], &"f".repeat(63), ""] {
             assert_eq!(Signer::parse(bad), None, "{bad}");

@@ -1,4 +1,4 @@
-//! The processor time of a component over all its lives, and what follows from it.
+//! The processor time of a component over all its incarnations, and the rules that depend on it.
 //!
 //! ```text
 //!  quick: runs on the worker that has its message ──────────────┐ promotion: quick for long enough
@@ -7,8 +7,9 @@
 //!  heavy: runs on guest threads, by virtual time = CPU / weight ┘
 //! ```
 //!
-//! Beyond its share of a processor it is throttled: its next call begins when its budget is level
-//! again. Where the node says so, one that stays beyond its share is put into quarantine.
+//! A component that exceeds its share of a processor is throttled: its next call begins when its
+//! budget is no longer negative. Where the node says so, a component that keeps exceeding its share
+//! is quarantined.
 
 mod budget;
 mod placement;
@@ -23,25 +24,29 @@ use self::budget::Budget;
 use self::placement::Placement;
 pub(crate) use self::placement::SLICE;
 use crate::engine::{Excess, HostLimits};
+use crate::lines::LogLimits;
 use crate::manifest::Limits;
 use crate::metric;
-use crate::planted::{Bug, planted};
+use crate::seeded_bug::{Bug, is_seeded};
 
-/// The processor time of one component. Its lives share it, and so do its versions.
+/// The processor usage of one component, and the rate limiters of its log lines. All its
+/// incarnations and versions share it.
 #[derive(Debug)]
 pub(crate) struct Usage {
     name: Box<str>,
-    /// [`HEAVY`] and [`OVER`]: 0 for a component that may run where its messages are.
+    /// The flags [`HEAVY`] and [`OVER`]; 0 for a component whose calls run on workers without
+    /// delay.
     state: AtomicU8,
     /// Nanoseconds of processor time.
     cpu: AtomicU64,
-    /// Nanoseconds of processor time by weight, from where the run queue began.
+    /// Nanoseconds of processor time divided by weight, relative to the start of the run queue.
     virtual_time: AtomicU64,
     weight: AtomicU32,
     throttled: AtomicU64,
-    /// Nanoseconds that its calls were delayed.
+    /// Total delay of its calls in nanoseconds.
     delayed: AtomicU64,
     banned: AtomicBool,
+    log: LogLimits,
     rules: Mutex<Rules>,
 }
 
@@ -51,26 +56,26 @@ struct Rules {
     placement: Placement,
     excess: Excess,
     patience: Duration,
-    /// When it was last said that it is throttled.
-    told: Option<Instant>,
+    /// Time of the latest log line about its throttling.
+    last_logged: Option<Instant>,
 }
 
-/// Its calls run on guest threads.
+/// Calls run on guest threads.
 const HEAVY: u8 = 1;
-/// It has used more than its share.
+/// The component has exceeded its share.
 const OVER: u8 = 2;
 
-/// The weight that counts processor time as it is.
+/// The weight at which virtual time equals processor time.
 pub(crate) const WEIGHT: u32 = 100;
-/// How far apart two lines in the log about the same component's throttling are at least.
-const TELL: Duration = Duration::from_secs(10);
+/// Minimum interval of log lines about the throttling of one component.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Whether a call may begin.
+/// The decision whether a call may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
     Now,
     After(Duration),
-    /// Never: it was beyond its share for longer than the node bears.
+    /// Never: it exceeded its share for longer than the node allows.
     Quarantine,
 }
 
@@ -86,27 +91,29 @@ impl Usage {
             throttled: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
             banned: AtomicBool::new(false),
+            log: LogLimits::new(name, limits.log_rate),
             rules: Mutex::new(Rules {
                 budget: None,
                 placement: Placement::new(now),
                 excess: host.excess,
                 patience: host.patience,
-                told: None,
+                last_logged: None,
             }),
         };
-        usage.limit(limits, host);
+        usage.set_limits(limits, host);
         usage
     }
 
-    /// Takes over what the manifest of a version says, within what the node allows.
-    pub(crate) fn limit(&self, limits: &Limits, host: &HostLimits) {
+    /// Takes over the limits of a version, within the caps of the node.
+    pub(crate) fn set_limits(&self, limits: &Limits, host: &HostLimits) {
+        self.log.limit(limits.log_rate);
         let caps = &host.caps;
-        let weight = limits.weight.unwrap_or_else(|| WEIGHT.min(caps.weight));
+        let weight = caps.weight_of(limits);
         self.weight.store(weight.max(1), Ordering::Relaxed);
-        let share = limits.cpu.unwrap_or(caps.cpu);
+        let share = caps.cpu_of(limits);
         let mut rules = self.rules.lock();
         let budget = rules.budget.take();
-        // A new version does not begin with a full budget.
+        // A new version does not start with a full budget.
         rules.budget = (!share.is_whole()).then(|| match budget {
             Some(budget) => budget.with(share),
             None => Budget::new(share, Instant::now()),
@@ -114,6 +121,11 @@ impl Usage {
         if rules.budget.is_none() {
             self.state.fetch_and(!OVER, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the rate limiters of log lines caused by the component.
+    pub(crate) const fn log(&self) -> &LogLimits {
+        &self.log
     }
 
     /// Returns `true` if its calls are neither delayed nor moved to guest threads.
@@ -134,14 +146,15 @@ impl Usage {
         Duration::from_nanos(self.cpu.load(Ordering::Relaxed))
     }
 
-    /// How often a call was delayed, and for how long altogether.
+    /// Returns the number of delayed calls, and their total delay.
     pub(crate) fn throttled(&self) -> (u64, Duration) {
         let delayed = Duration::from_nanos(self.delayed.load(Ordering::Relaxed));
         (self.throttled.load(Ordering::Relaxed), delayed)
     }
 
-    /// Takes its place in the run queue: one that was away for long does not come back with credit.
-    pub(crate) fn no_earlier_than(&self, least: u64) -> u64 {
+    /// Advances its virtual time to at least `least` and returns it, so that a long idle time does
+    /// not give unlimited credit in the run queue.
+    pub(crate) fn advance_virtual_time(&self, least: u64) -> u64 {
         let before = self.virtual_time.fetch_max(least, Ordering::Relaxed);
         before.max(least)
     }
@@ -149,7 +162,7 @@ impl Usage {
     /// Counts processor time that was measured on a guest thread.
     pub(crate) fn measured(&self, cpu: Duration) {
         let nanos = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
-        let weight = match planted(Bug::WeightIgnored) {
+        let weight = match is_seeded(Bug::WeightIgnored) {
             true => u64::from(WEIGHT),
             false => u64::from(self.weight.load(Ordering::Relaxed)),
         };
@@ -158,8 +171,8 @@ impl Usage {
         self.spend(cpu);
     }
 
-    /// Counts processor time on a worker, where a call saw a tick: it stands for the calls that
-    /// saw none. `calls` is the number of calls of this life.
+    /// Counts processor time on a worker, where a call saw a tick: it stands for the calls that saw
+    /// none. `calls` is the number of calls of this incarnation.
     pub(crate) fn sampled(&self, cpu: Duration, calls: u64) {
         let now = Instant::now();
         self.spend(cpu);
@@ -179,7 +192,7 @@ impl Usage {
         }
     }
 
-    /// A call passed its slice on a worker: from now on calls run on guest threads.
+    /// Records that a call exceeded its slice on a worker: later calls run on guest threads.
     pub(crate) fn passed_slice(&self) {
         if !self.is_heavy() {
             self.demote(Instant::now());
@@ -187,7 +200,7 @@ impl Usage {
     }
 
     fn demote(&self, now: Instant) {
-        if planted(Bug::HogStaysOnWorker) {
+        if is_seeded(Bug::HogStaysOnWorker) {
             return;
         }
         let patience = self.rules.lock().placement.demote(now);
@@ -200,21 +213,27 @@ impl Usage {
         );
     }
 
-    /// A call of a heavy component ended, and saw a tick or not.
-    pub(crate) fn called(&self, ticked: bool) {
-        if self.is_heavy() && self.rules.lock().placement.called(Instant::now(), ticked) {
+    /// Records that a call of a heavy component ended, and whether it saw a tick.
+    pub(crate) fn record_call(&self, ticked: bool) {
+        if self.is_heavy()
+            && self
+                .rules
+                .lock()
+                .placement
+                .record_call(Instant::now(), ticked)
+        {
             self.state.fetch_and(!HEAVY, Ordering::Relaxed);
             let component = &*self.name;
             tracing::debug!(component, "computes on workers again");
         }
     }
 
-    /// Asks whether its next call may begin.
+    /// Decides whether the next call may begin.
     pub(crate) fn admission(&self) -> Admission {
         if self.is_banned() {
             return Admission::Quarantine;
         }
-        if self.state.load(Ordering::Relaxed) & OVER == 0 || planted(Bug::ShareIgnored) {
+        if self.state.load(Ordering::Relaxed) & OVER == 0 || is_seeded(Bug::ShareIgnored) {
             return Admission::Now;
         }
         let now = Instant::now();
@@ -224,7 +243,8 @@ impl Usage {
             return Admission::Now;
         };
         let (delay, over) = budget.delay(now);
-        if excess == Excess::Quarantine && over >= patience {
+        let is_banned = excess == Excess::Quarantine && over >= patience;
+        if is_banned && !is_seeded(Bug::QuarantineIgnored) {
             self.banned.store(true, Ordering::Relaxed);
             metric::starved(&self.name);
             return Admission::Quarantine;
@@ -234,9 +254,11 @@ impl Usage {
             return Admission::Now;
         }
         let share = budget.share();
-        let silent = rules.told.is_some_and(|told| now < told + TELL);
+        let silent = rules
+            .last_logged
+            .is_some_and(|last_logged| now < last_logged + LOG_INTERVAL);
         if !silent {
-            rules.told = Some(now);
+            rules.last_logged = Some(now);
         }
         drop(rules);
         self.throttled.fetch_add(1, Ordering::Relaxed);

@@ -1,90 +1,77 @@
-//! The thread that moves the epochs of all engines on.
+//! The thread that increments the epochs of all engines.
 //!
-//! It ticks only while a component computes: a host whose components are idle wakes nobody.
+//! It ticks only while a component computes; a host with idle components causes no wakeups.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use wasmtime::EngineWeak;
 
-/// Ticks without a call after which the thread rests.
+use super::calls::Calls;
+
+/// Number of ticks without a call after which the thread parks.
 const IDLE: u32 = 40;
 
-/// How often ticks come, and how many calls are under way.
+/// The interval of ticks, and the calls in progress.
 #[derive(Debug)]
 pub(crate) struct Ticks {
     period: Duration,
-    calls: [Calls; LANES],
-    resting: AtomicBool,
+    calls: Calls<LANES>,
     ending: AtomicBool,
     thread: Mutex<Option<Thread>>,
 }
 
-/// The calls that threads began, and how many of these have ended. Threads that call at the same
-/// time count apart, so that no call waits for another's cache line.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Calls {
-    begun: AtomicU64,
-    ended: AtomicU64,
-}
-
+/// Number of lanes; more threads than this share them.
 const LANES: usize = 16;
 
-impl Calls {
-    /// Where this thread counts.
-    fn lane() -> usize {
-        static THREADS: AtomicUsize = AtomicUsize::new(0);
-        thread_local! {
-            static LANE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % LANES;
-        }
-        // A thread that is ending may count with another.
-        LANE.try_with(|lane| *lane).unwrap_or(0)
+/// Returns the lane in which this thread counts its calls.
+fn lane() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static LANE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % LANES;
     }
+    // A thread that is ending counts in lane 0.
+    LANE.try_with(|lane| *lane).unwrap_or(0)
 }
 
-/// A call under way; the epochs move on for as long as there is one.
+/// A guard for a call in progress; epochs advance while at least one exists.
 #[derive(Debug)]
-pub(crate) struct Busy<'a>(&'a Calls);
+pub(crate) struct Busy<'a> {
+    calls: &'a Calls<LANES>,
+    lane: usize,
+}
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Release);
+        self.calls.end(self.lane);
     }
 }
 
 impl Ticks {
-    /// Says that a call is under way.
+    /// Marks a call as in progress.
     pub(crate) fn busy(&self) -> Busy<'_> {
-        let calls = &self.calls[Calls::lane()];
-        calls.begun.fetch_add(1, Ordering::SeqCst);
-        // Either the thread sees the call before it rests, or this sees that it rests.
-        if self.resting.load(Ordering::SeqCst) {
+        let lane = lane();
+        if self.calls.begin(lane) {
             self.wake();
         }
-        Busy(calls)
+        Busy {
+            calls: &self.calls,
+            lane,
+        }
     }
 
-    /// How far apart they come at least.
+    /// Returns the minimum interval of ticks.
     pub(crate) const fn period(&self) -> Duration {
         self.period
     }
 
-    /// The ticks that take this long.
+    /// Returns the number of ticks in this time span, rounded up.
     pub(crate) fn of(&self, span: Duration) -> u64 {
         let ticks = span.as_nanos().div_ceil(self.period.as_nanos().max(1));
         u64::try_from(ticks).unwrap_or(u64::MAX / 2)
-    }
-
-    /// The calls that have begun, and whether one of them is under way.
-    fn begun(&self) -> (u64, bool) {
-        let sum = |read: fn(&Calls) -> u64| self.calls.iter().map(read).fold(0, u64::wrapping_add);
-        let ended = sum(|calls| calls.ended.load(Ordering::Acquire));
-        let begun = sum(|calls| calls.begun.load(Ordering::SeqCst));
-        (begun, begun != ended)
     }
 
     fn wake(&self) {
@@ -94,18 +81,18 @@ impl Ticks {
     }
 }
 
-/// The thread; it ends with this.
+/// The owner of the ticker thread; dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct Ticker {
     ticks: Arc<Ticks>,
-    engines: Arc<Mutex<Vec<EngineList>>>,
+    engines: Arc<Mutex<Vec<WeakEngine>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// An engine that may have ended.
-struct EngineList(EngineWeak);
+/// A weak reference to an engine.
+struct WeakEngine(EngineWeak);
 
-impl std::fmt::Debug for EngineList {
+impl std::fmt::Debug for WeakEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Engine")
     }
@@ -115,8 +102,7 @@ impl Ticker {
     pub(super) fn start(period: Duration) -> Result<Self, String> {
         let ticks = Arc::new(Ticks {
             period: period.max(Duration::from_micros(50)),
-            calls: Default::default(),
-            resting: AtomicBool::new(false),
+            calls: Calls::new(),
             ending: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
@@ -139,7 +125,7 @@ impl Ticker {
     }
 
     pub(super) fn add(&self, engine: EngineWeak) {
-        self.engines.lock().push(EngineList(engine));
+        self.engines.lock().push(WeakEngine(engine));
     }
 }
 
@@ -148,30 +134,28 @@ impl Drop for Ticker {
         self.ticks.ending.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic there is one of the engine; it was reported when it happened.
+            // A panic there is one of the engine, and was reported when it happened.
             drop(thread.join());
         }
     }
 }
 
-fn run(ticks: &Ticks, engines: &Mutex<Vec<EngineList>>) {
+fn run(ticks: &Ticks, engines: &Mutex<Vec<WeakEngine>>) {
     let (mut idle, mut before) = (0, 0);
     while !ticks.ending.load(Ordering::SeqCst) {
         if idle >= IDLE {
-            ticks.resting.store(true, Ordering::SeqCst);
-            while ticks.begun() == (before, false) && !ticks.ending.load(Ordering::SeqCst) {
-                thread::park();
-            }
-            ticks.resting.store(false, Ordering::SeqCst);
+            // The drop sets `ending` before it unparks the thread, so the park does not miss it.
+            let is_over = || ticks.ending.load(Ordering::SeqCst);
+            ticks.calls.park_until_call(before, is_over, thread::park);
             idle = 0;
         }
         thread::sleep(ticks.period);
-        for EngineList(engine) in &*engines.lock() {
+        for WeakEngine(engine) in &*engines.lock() {
             if let Some(engine) = engine.upgrade() {
                 engine.increment_epoch();
             }
         }
-        let (begun, busy) = ticks.begun();
+        let (begun, busy) = ticks.calls.count();
         idle = if begun == before && !busy {
             idle + 1
         } else {

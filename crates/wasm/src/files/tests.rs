@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::manifest::resolve;
 
-/// A folder that is granted, beside a file that is not.
-struct Place {
+/// A granted directory beside files that are not granted.
+struct TestDirs {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl TestDirs {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let at = |name: &str| folder.path().join(name);
@@ -36,11 +37,11 @@ impl Place {
         }
     }
 
-    fn root(&self) -> Root {
-        Root::open(&self.grant()).expect("it is there")
+    fn root(&self) -> GrantedDir {
+        GrantedDir::open(&self.grant()).expect("it is there")
     }
 
-    /// What is outside is as it was.
+    /// Returns `true` if the files outside the grant are unchanged.
     fn is_untouched(&self) -> bool {
         let read = |name| fs::read_to_string(self.at(name)).expect("it is there");
         read("secret") == "secret" && read("data-secret/file") == "secret"
@@ -53,8 +54,8 @@ fn link(to: impl AsRef<Path>, at: impl AsRef<Path>) {
 
 #[test]
 fn a_file_is_written_read_and_removed() {
-    let place = Place::new();
-    let mut root = place.root();
+    let dirs = TestDirs::new();
+    let mut root = dirs.root();
     assert_eq!(root.read("file", 0, 100), Ok(b"0123456789".to_vec()));
     assert_eq!(root.read("file", 8, 100), Ok(b"89".to_vec()));
     assert_eq!(root.read("file", 1 << 60, 100), Ok(vec![]));
@@ -69,8 +70,8 @@ fn a_file_is_written_read_and_removed() {
 
 #[test]
 fn a_listing_goes_on_where_the_last_one_ended() {
-    let place = Place::new();
-    let root = place.root();
+    let dirs = TestDirs::new();
+    let root = dirs.root();
     let names = |path, after, most| root.list(path, after, most).map(|names| names.join(" "));
     assert_eq!(names("", "", 10), Ok("file in/".to_owned()));
     assert_eq!(names("", "file", 10), Ok("in/".to_owned()));
@@ -81,9 +82,9 @@ fn a_listing_goes_on_where_the_last_one_ended() {
 
 #[test]
 fn no_path_leads_outside() {
-    let place = Place::new();
-    let mut root = place.root();
-    let absolute = place.at("secret").display().to_string();
+    let dirs = TestDirs::new();
+    let mut root = dirs.root();
+    let absolute = dirs.at("secret").display().to_string();
     let paths = [
         "../secret",
         "in/../../secret",
@@ -116,21 +117,21 @@ fn no_path_leads_outside() {
     assert_eq!(root.read(&deep, 0, 1), Err(Refusal::Denied));
     let long = "x".repeat(PATH + 1);
     assert_eq!(root.read(&long, 0, 1), Err(Refusal::Denied));
-    assert!(place.is_untouched());
+    assert!(dirs.is_untouched());
 }
 
 #[test]
 fn no_link_is_followed() {
-    let place = Place::new();
-    link("../secret", place.at("data/file-link"));
-    link("file-link", place.at("data/chain"));
-    link("..", place.at("data/folder-link"));
-    link("/", place.at("data/everything"));
-    link("/proc/self/root", place.at("data/magic"));
-    link("file", place.at("data/within"));
-    link("../not-there", place.at("data/dangling"));
-    let mut root = place.root();
-    let secret = place.at("secret").display().to_string();
+    let dirs = TestDirs::new();
+    link("../secret", dirs.at("data/file-link"));
+    link("file-link", dirs.at("data/chain"));
+    link("..", dirs.at("data/folder-link"));
+    link("/", dirs.at("data/everything"));
+    link("/proc/self/root", dirs.at("data/magic"));
+    link("file", dirs.at("data/within"));
+    link("../not-there", dirs.at("data/dangling"));
+    let mut root = dirs.root();
+    let secret = dirs.at("secret").display().to_string();
     let paths = [
         "file-link".to_owned(),
         "chain".to_owned(),
@@ -155,58 +156,59 @@ fn no_link_is_followed() {
         "a link is removed, not its end"
     );
     assert!(root.remove("folder-link/secret").is_err());
-    assert!(!place.at("not-there").exists());
-    assert!(place.is_untouched());
+    assert!(!dirs.at("not-there").exists());
+    assert!(dirs.is_untouched());
 }
 
 #[test]
 fn a_link_that_comes_and_goes_is_not_followed_either() {
-    let place = Place::new();
+    let dirs = TestDirs::new();
     let ending = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (folder, link_at) = (place.at("data/in"), place.at("data/in.link"));
-            let aside = place.at("data/in.aside");
+            let (folder, link_at) = (dirs.at("data/in"), dirs.at("data/in.link"));
+            let aside = dirs.at("data/in.aside");
             link("../data-secret", &link_at);
             while !ending.load(Ordering::Relaxed) {
-                // A folder and a link change places under one name.
+                // A directory and a link keep swapping under one name.
                 fs::rename(&folder, &aside).expect("it is there");
                 fs::rename(&link_at, &folder).expect("it is there");
                 fs::rename(&folder, &link_at).expect("it is there");
                 fs::rename(&aside, &folder).expect("it is there");
             }
         });
-        let mut root = place.root();
+        let mut root = dirs.root();
         let escaped = (0..2000).any(|_| {
             let _ = root.write("in/file", 0, b"x");
-            // What it wrote itself may be there, or a file that it made and could not write.
+            // The file may hold what this test wrote, or be one that it created and could not
+            // write.
             root.read("in/file", 0, 100)
-                .is_ok_and(|octets| octets.starts_with(b"secret"))
+                .is_ok_and(|bytes| bytes.starts_with(b"secret"))
         });
         ending.store(true, Ordering::Relaxed);
         assert!(!escaped);
     });
-    assert!(place.is_untouched());
+    assert!(dirs.is_untouched());
 }
 
 #[test]
 fn what_has_another_name_elsewhere_is_read_and_not_written() {
-    let place = Place::new();
-    fs::hard_link(place.at("secret"), place.at("data/hard")).expect("it is linked");
-    let mut root = place.root();
+    let dirs = TestDirs::new();
+    fs::hard_link(dirs.at("secret"), dirs.at("data/hard")).expect("it is linked");
+    let mut root = dirs.root();
     assert_eq!(root.read("hard", 0, 100), Ok(b"secret".to_vec()));
     assert_eq!(root.write("hard", 0, b"x"), Err(Refusal::Denied));
     assert_eq!(root.resize("hard", 0), Err(Refusal::Denied));
-    assert!(place.is_untouched());
+    assert!(dirs.is_untouched());
 }
 
 #[test]
 fn what_is_no_plain_file_is_refused_and_nobody_waits_for_it() {
-    let place = Place::new();
-    let pipe = place.at("data/pipe");
+    let dirs = TestDirs::new();
+    let pipe = dirs.at("data/pipe");
     rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).expect("it is made");
-    let _socket = std::os::unix::net::UnixListener::bind(place.at("data/socket"));
-    let mut root = place.root();
+    let _socket = std::os::unix::net::UnixListener::bind(dirs.at("data/socket"));
+    let mut root = dirs.root();
     for name in ["pipe", "socket", "in"] {
         assert_eq!(root.read(name, 0, 1), Err(Refusal::Denied), "{name}");
         assert_eq!(root.write(name, 0, b"x"), Err(Refusal::Denied), "{name}");
@@ -215,12 +217,12 @@ fn what_is_no_plain_file_is_refused_and_nobody_waits_for_it() {
 
 #[test]
 fn what_may_be_read_may_not_be_written() {
-    let place = Place::new();
+    let dirs = TestDirs::new();
     let grant = FilesGrant {
         write: false,
-        ..place.grant()
+        ..dirs.grant()
     };
-    let mut root = Root::open(&grant).expect("it is there");
+    let mut root = GrantedDir::open(&grant).expect("it is there");
     assert_eq!(root.read("file", 0, 1), Ok(b"0".to_vec()));
     assert_eq!(root.write("file", 0, b"x"), Err(Refusal::Denied));
     assert_eq!(root.write("new", 0, b"x"), Err(Refusal::Denied));
@@ -230,23 +232,46 @@ fn what_may_be_read_may_not_be_written() {
 
 #[test]
 fn a_folder_that_is_itself_reached_through_a_link_is_one() {
-    let place = Place::new();
-    link("data", place.at("alias"));
+    let dirs = TestDirs::new();
+    link("data", dirs.at("alias"));
     let grant = FilesGrant {
-        path: place.at("alias"),
-        ..place.grant()
+        path: resolve(&dirs.at("alias")),
+        ..dirs.grant()
     };
-    let root = Root::open(&grant).expect("the manifest may say so");
+    let root = GrantedDir::open(&grant).expect("the manifest may say so");
     assert_eq!(root.read("file", 0, 1), Ok(b"0".to_vec()));
+    // After the path was resolved, a link replaces an intermediate directory or the directory
+    // itself.
+    fs::create_dir_all(dirs.at("real/deep")).expect("it is ours");
+    let way = resolve(&dirs.at("real/deep"));
+    fs::rename(dirs.at("real"), dirs.at("moved")).expect("it is there");
+    link("moved", dirs.at("real"));
+    for path in [
+        way,
+        resolve(&dirs.at("data")).join("../real"),
+        "data".into(),
+        "".into(),
+    ] {
+        let grant = FilesGrant {
+            path,
+            ..dirs.grant()
+        };
+        assert!(GrantedDir::open(&grant).is_err(), "{:?}", grant.path);
+    }
+    let grant = FilesGrant {
+        path: "/".into(),
+        ..dirs.grant()
+    };
+    assert!(GrantedDir::open(&grant).is_ok());
 }
 
 #[test]
 fn files_end_at_their_quota_and_go_through_with_more() {
-    let place = Place::new();
+    let dirs = TestDirs::new();
     for (size, fits) in [(100, false), (1000, true)] {
-        let mut root = Root::open(&FilesGrant {
+        let mut root = GrantedDir::open(&FilesGrant {
             size,
-            ..place.grant()
+            ..dirs.grant()
         })
         .expect("it is there");
         assert_eq!(root.write("a", 0, &[0; 200]).is_ok(), fits);
@@ -255,9 +280,9 @@ fn files_end_at_their_quota_and_go_through_with_more() {
         assert_eq!(root.write("sparse", 1 << 40, b"x"), Err(Refusal::Limit));
         assert_eq!(root.write("far", u64::MAX, b"x"), Err(Refusal::Limit));
     }
-    let mut root = Root::open(&FilesGrant {
+    let mut root = GrantedDir::open(&FilesGrant {
         files: 5,
-        ..place.grant()
+        ..dirs.grant()
     })
     .expect("it is there");
     let written = (0..10).filter(|n| root.write(&format!("n{n}"), 0, b"").is_ok());

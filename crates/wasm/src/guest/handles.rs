@@ -1,4 +1,4 @@
-//! The table of what a component holds.
+//! The table of handles that a component holds.
 
 use strowger::Topic;
 
@@ -6,25 +6,25 @@ use crate::contract::Refusal;
 use crate::directory::Door;
 use crate::message::Event;
 
-/// What a handle stands for.
+/// The target of a handle.
 #[derive(Clone)]
-pub(super) enum Held {
+pub(super) enum HandleTarget {
     Actor {
         door: Door,
-        /// Whether it may be sent to and asked.
+        /// `true` if `send` and `ask` are allowed.
         send: bool,
-        /// Whether it may be requested from.
+        /// `true` if `request` is allowed.
         request: bool,
-        /// Whether its streams may be read.
+        /// `true` if reading streams is allowed.
         stream: bool,
     },
     Topic(Topic<Event>),
 }
 
-/// What a component holds. A handle has the number of its place in its low half and that of its
-/// use in the high half, so a handle that was released is nobody's.
+/// The handle table of a component. The low half of a handle is an index and the high half a
+/// generation, so a released handle never refers to a later entry.
 pub(super) struct Handles {
-    places: Vec<(u32, Option<Held>)>,
+    slots: Vec<(u32, Option<HandleTarget>)>,
     free: Vec<u32>,
     limit: usize,
 }
@@ -32,47 +32,47 @@ pub(super) struct Handles {
 impl Handles {
     pub(super) const fn new(limit: usize) -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             free: Vec::new(),
             limit,
         }
     }
 
-    pub(super) fn insert(&mut self, held: Held) -> Result<u64, Refusal> {
-        if let Some(place) = self.free.pop() {
-            let entry = &mut self.places[place as usize];
-            entry.1 = Some(held);
-            return Ok(number(place, entry.0));
+    pub(super) fn insert(&mut self, target: HandleTarget) -> Result<u64, Refusal> {
+        if let Some(slot) = self.free.pop() {
+            let entry = &mut self.slots[slot as usize];
+            entry.1 = Some(target);
+            return Ok(number(slot, entry.0));
         }
-        if self.places.len() >= self.limit {
+        if self.slots.len() >= self.limit {
             return Err(Refusal::Limit);
         }
-        let place = u32::try_from(self.places.len()).map_err(|_| Refusal::Limit)?;
-        self.places.push((1, Some(held)));
-        Ok(number(place, 1))
+        let slot = u32::try_from(self.slots.len()).map_err(|_| Refusal::Limit)?;
+        self.slots.push((1, Some(target)));
+        Ok(number(slot, 1))
     }
 
-    pub(super) fn get(&self, handle: u64) -> Result<&Held, Refusal> {
-        let (place, used) = parts(handle);
-        match self.places.get(place as usize) {
-            Some((now, Some(held))) if *now == used => Ok(held),
+    pub(super) fn get(&self, handle: u64) -> Result<&HandleTarget, Refusal> {
+        let (slot, generation) = parts(handle);
+        match self.slots.get(slot as usize) {
+            Some((now, Some(target))) if *now == generation => Ok(target),
             _ => Err(Refusal::Unknown),
         }
     }
 
     pub(super) fn release(&mut self, handle: u64) -> Result<(), Refusal> {
         self.get(handle)?;
-        let (place, _) = parts(handle);
-        let entry = &mut self.places[place as usize];
+        let (slot, _) = parts(handle);
+        let entry = &mut self.slots[slot as usize];
         entry.1 = None;
         entry.0 = entry.0.wrapping_add(1);
-        self.free.push(place);
+        self.free.push(slot);
         Ok(())
     }
 }
 
-const fn number(place: u32, used: u32) -> u64 {
-    ((used as u64) << 32) | place as u64
+const fn number(slot: u32, generation: u32) -> u64 {
+    ((generation as u64) << 32) | slot as u64
 }
 
 #[expect(
@@ -90,14 +90,14 @@ mod tests {
     #[test]
     fn a_handle_that_was_released_is_nobodys() {
         let system = strowger::testing::TestSystem::new(1);
-        let topic = || Held::Topic(system.system().topic("news").expect("a plain name"));
+        let topic = || HandleTarget::Topic(system.system().topic("news").expect("a plain name"));
         let mut handles = Handles::new(2);
         let first = handles.insert(topic()).expect("there is room");
         let second = handles.insert(topic()).expect("there is room");
         assert!(matches!(handles.insert(topic()), Err(Refusal::Limit)));
         assert!(matches!(handles.release(first), Ok(())));
         assert!(matches!(handles.get(first), Err(Refusal::Unknown)));
-        // Its place is another's now.
+        // The slot is in use again, with another generation.
         let third = handles.insert(topic()).expect("there is room");
         assert_ne!(third, first);
         assert!(matches!(handles.get(first), Err(Refusal::Unknown)));

@@ -1,4 +1,4 @@
-//! What components may import.
+//! The functions that components may import.
 
 #[cfg(unix)]
 mod files;
@@ -12,8 +12,8 @@ use wasmtime::component::Linker;
 use super::Guest;
 use crate::contract::interface;
 
-/// Adds every interface of the host to a linker, and what waits only for a component that does.
-/// What a component was not granted it does not import: that is checked before.
+/// Adds every interface of the host to a linker; those that wait only if the component waits.
+/// Grants need no check here: they are checked before a component is linked.
 pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<()> {
     messaging::link(&mut linker.instance(&interface("messaging"))?)?;
     if waits {

@@ -1,19 +1,19 @@
-//! The memory and the tables of a component.
+//! The memories and tables of a component.
 
 use wasmtime::ResourceLimiter;
 
 use crate::manifest::Limits;
 
-/// How much memory a component has, and whether it was refused more.
+/// The resource limiter of a component: its memory use, and whether it was refused more.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryLimiter {
     max: usize,
     table: usize,
     used: usize,
     refused: Option<(&'static str, usize)>,
 }
 
-impl Memory {
+impl MemoryLimiter {
     pub(super) const fn new(limits: &Limits) -> Self {
         Self {
             max: limits.memory,
@@ -23,19 +23,19 @@ impl Memory {
         }
     }
 
-    /// The octets of all its memories.
+    /// Returns the size of all memories in bytes.
     pub(crate) const fn used(&self) -> usize {
         self.used
     }
 
-    /// The limit beyond which it was refused something, with its value.
+    /// Returns the limit at which growth was refused, with its value.
     pub(crate) const fn refused(&self) -> Option<(&'static str, usize)> {
         self.refused
     }
 }
 
-impl ResourceLimiter for Memory {
-    /// Memories count together: many small ones are no way around the limit.
+impl ResourceLimiter for MemoryLimiter {
+    /// All memories count together, so that many small ones do not bypass the limit.
     fn memory_growing(
         &mut self,
         current: usize,
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn limits_are_inclusive() {
-        let mut memory = Memory::new(&Limits {
+        let mut memory = MemoryLimiter::new(&Limits {
             memory: 100,
             table: 10,
             ..Limits::default()

@@ -7,28 +7,29 @@ use strowger::{PipeId, Reply, SendError, Source};
 use crate::component::Opening;
 use crate::contract::{Payload, Refusal};
 
-/// Streams by their tokens.
+/// The streams of a component by token.
 #[derive(Default)]
 pub(crate) struct Streams {
-    /// Those that the call under way asked for. Never locked: they are not to be shared.
+    /// Streams requested in the current call. The mutex only makes the type `Sync`; it is accessed
+    /// through `get_mut` and never locked.
     opening: Mutex<Vec<(u64, Opening)>>,
-    /// Those that it reads, with what brings the next item.
+    /// Streams that the component reads, with the pipe that brings the next item.
     reading: FxHashMap<u64, Option<PipeId>>,
-    /// What brings items that nobody wants any more.
+    /// Pipes of streams that were closed.
     closed: Vec<PipeId>,
-    /// Those that others read.
+    /// Streams that others read.
     served: FxHashMap<u64, Source<Payload>>,
-    /// Of these, those that had no room when the call under way wanted some.
+    /// Tokens of those that were full in the current call.
     full: Vec<u64>,
 }
 
 impl Streams {
-    /// How many there are.
+    /// Returns the number of streams.
     pub(crate) fn len(&self) -> usize {
         self.reading.len() + self.served.len()
     }
 
-    /// Whether the last call left nothing to do.
+    /// Returns `true` if the last call left nothing to do.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.opening.get_mut().is_empty() && self.closed.is_empty() && self.full.is_empty()
     }
@@ -46,16 +47,16 @@ impl Streams {
         std::mem::take(&mut self.closed)
     }
 
-    /// Whether this one is read.
+    /// Returns `true` if the component reads this stream.
     pub(crate) fn reads(&self, token: u64) -> bool {
         self.reading.contains_key(&token)
     }
 
-    /// Notes what brings the next item.
+    /// Records the pipe that brings the next item.
     pub(crate) fn reads_by(&mut self, token: u64, pipe: PipeId) {
         match self.reading.get_mut(&token) {
             Some(noted) => *noted = Some(pipe),
-            // Opened and closed in one call.
+            // The stream was opened and closed in one call.
             None => self.closed.push(pipe),
         }
     }
@@ -66,19 +67,19 @@ impl Streams {
         Ok(())
     }
 
-    /// Others may read this one from now on.
+    /// Adds a stream that others read.
     pub(crate) fn serve(&mut self, token: u64, source: Source<Payload>) {
         self.served.insert(token, source);
     }
 
-    /// Says who is told that nobody reads it.
+    /// Sets the reply to send when the stream has no reader any more.
     pub(crate) fn when_unread(&self, token: u64, gone: Reply<()>) {
         if let Some(source) = self.served.get(&token) {
             source.when_idle(gone);
         }
     }
 
-    /// Whether somebody reads it; nothing if it is not there to be read.
+    /// Returns `true` if the stream has a reader; `None` if it is not served.
     pub(crate) fn is_read(&self, token: u64) -> Option<bool> {
         self.served
             .get(&token)
@@ -105,8 +106,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Asks to be told when there is room where it was missing.
-    pub(crate) fn ask_for_room(&mut self, mut reply: impl FnMut(u64) -> Reply<()>) {
+    /// Requests a notification for each stream that was full, when it has space again.
+    pub(crate) fn request_ready(&mut self, mut reply: impl FnMut(u64) -> Reply<()>) {
         for token in self.full.drain(..) {
             if let Some(source) = self.served.get(&token) {
                 source.when_ready(reply(token));
@@ -114,14 +115,14 @@ impl Streams {
         }
     }
 
-    /// A stream is over.
+    /// Removes a stream that has ended.
     pub(crate) fn end(&mut self, token: u64) {
         self.reading.remove(&token);
         self.served.remove(&token);
     }
 
-    /// Takes over those of another version.
-    pub(super) fn succeed(&mut self, old: &mut Self) {
+    /// Takes over the streams of another version.
+    pub(super) fn take_over(&mut self, old: &mut Self) {
         self.reading.extend(old.reading.drain());
         self.served.extend(old.served.drain());
     }

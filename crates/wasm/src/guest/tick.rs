@@ -1,4 +1,4 @@
-//! What a tick finds of the call under way: it goes on, makes way, or ends.
+//! The check of the current call at a tick: it continues, yields, or ends.
 
 use std::time::Duration;
 
@@ -6,121 +6,136 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use wasmtime::UpdateDeadline;
 
 use super::Guest;
-use super::watch::{Bounds, Left, Moment};
-use crate::guests::TURN;
-use crate::planted::{Bug, planted};
+use super::stopwatch::{Bounds, Remaining, ThreadInstant};
+use crate::guest_threads::TURN;
+use crate::seeded_bug::{Bug, is_seeded};
 use crate::usage::SLICE;
 
-/// Where a call runs.
+/// The place where a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum CallPlace {
     /// On the worker of its actor.
     Worker,
-    /// On a guest thread; with a stack of its own it can make way for others.
+    /// On a guest thread. With a stack of its own (a fiber) the call can yield to others.
     Thread { fiber: bool },
 }
 
-/// What is known of the call under way besides its time.
+/// The state of the current call besides its time.
 #[derive(Debug)]
-pub(super) struct Course {
-    place: Place,
-    /// Calls of this life.
+pub(super) struct CallState {
+    place: CallPlace,
+    /// Number of calls of this incarnation.
     calls: u64,
-    /// The processor time of the call that was counted by samples.
+    /// Processor time of the call counted by samples.
     sampled: Duration,
-    /// How often the worker's other work was handed to another thread.
+    /// Number of times that the worker's other work was handed to another thread.
     handed: u32,
-    /// It was ended by the clock, not for its processor time.
+    /// `true` if the clock ended it, not its processor time.
     late: bool,
+    /// `true` if it ended because its actor was killed.
+    killed: bool,
 }
 
-/// How long a call waits for another thread to take over the worker's other work. It is asleep
-/// meanwhile, so that the other thread finds a processor.
+/// Time that a call waits for another thread to take over the worker's other work. It sleeps
+/// meanwhile, so that the other thread gets a processor.
 const HAND_OVER: Duration = Duration::from_micros(500);
-/// Where the machine is busy the other thread may not come in time; it is tried so often.
+/// Number of attempts: on a busy system the other thread may not run in time.
 const TRIES: u32 = 4;
 
-impl Course {
+impl CallState {
     pub(super) const fn new() -> Self {
         Self {
-            place: Place::Worker,
+            place: CallPlace::Worker,
             calls: 0,
             sampled: Duration::ZERO,
             handed: 0,
             late: false,
+            killed: false,
         }
     }
 }
 
 impl Guest {
-    /// Says that a call begins, where it runs, and how long it may compute.
-    pub(crate) fn begin(&mut self, bounds: Bounds, place: Place) {
+    /// Records that a call begins, where it runs, and its bounds.
+    pub(crate) fn begin(&mut self, bounds: Bounds, place: CallPlace) {
         self.now = None;
-        let waits = place == Place::Worker && self.image.waits();
-        self.watch.begin(bounds, waits);
-        let course = &mut self.course;
-        course.place = place;
-        course.calls += 1;
-        course.sampled = Duration::ZERO;
-        course.late = false;
-        if place != Place::Worker || waits {
+        self.last_line = None;
+        let waits = place == CallPlace::Worker && self.image.waits();
+        self.stopwatch.begin(bounds, waits);
+        let call = &mut self.call;
+        call.place = place;
+        call.calls += 1;
+        call.sampled = Duration::ZERO;
+        call.late = false;
+        call.killed = false;
+        if place != CallPlace::Worker || waits {
             self.clock.begin();
         }
     }
 
-    /// Says that a call on a worker is over.
+    /// Records that a call on a worker has ended.
     pub(crate) fn end_call(&mut self) {
-        if self.course.handed > 0 {
-            self.course.handed = 0;
-            self.host.leave_crowd();
+        if self.call.handed > 0 {
+            self.call.handed = 0;
+            self.host.end_overrun();
         }
     }
 
-    /// The bound on the clock, if that ended the call under way.
+    /// Returns the bound on the clock, if it ended the current call.
     pub(crate) fn late(&self) -> Option<Duration> {
-        self.course.late.then_some(self.watch.bounds().wall)
+        self.call.late.then_some(self.stopwatch.bounds().wall)
     }
 
-    /// The call waits for somebody else, until [`Guest::resume`]. On a guest thread only its turns
-    /// count anyway.
+    /// Returns `true` if a kill ended the current call.
+    pub(crate) const fn was_killed(&self) -> bool {
+        self.call.killed
+    }
+
+    /// Records that the call waits for another actor, until [`Guest::resume`]. On a guest thread
+    /// only the turns count, so nothing is recorded there.
     pub(crate) fn pause(&mut self) {
-        if self.course.place == Place::Worker {
+        if self.call.place == CallPlace::Worker {
             let tick = self.host.ticks().period();
-            self.watch.pause(Moment::now, tick);
+            self.stopwatch.pause(ThreadInstant::now, tick);
         }
     }
 
     pub(crate) fn resume(&mut self) {
-        if self.course.place == Place::Worker {
-            self.watch.resume();
+        if self.call.place == CallPlace::Worker {
+            self.stopwatch.resume();
         }
     }
 
-    /// Looks at the call under way when a tick came.
+    /// Checks the current call at a tick.
     pub(crate) fn tick(&mut self) -> UpdateDeadline {
-        match self.course.place {
-            Place::Worker => self.tick_on_worker(),
-            Place::Thread { fiber } => self.tick_on_thread(fiber),
+        match self.call.place {
+            CallPlace::Worker => self.tick_on_worker(),
+            CallPlace::Thread { fiber } => self.tick_on_thread(fiber),
         }
     }
 
     fn tick_on_worker(&mut self) -> UpdateDeadline {
-        let now = Moment::now();
-        let spent = self.watch.look(now);
-        // The first tick of a call stands for the calls before that saw none.
+        // On a guest thread the call is abandoned instead: its actor waits there, and ends at once.
+        if self.env.me.is_killed() && !is_seeded(Bug::KilledComputesOn) {
+            self.call.killed = true;
+            return UpdateDeadline::Interrupt;
+        }
+        let now = ThreadInstant::now();
+        let spent = self.stopwatch.look(now);
+        // The first tick of a call stands for the earlier calls that saw none.
         let sampled = spent.cpu + self.host.ticks().period();
-        let more = sampled.saturating_sub(self.course.sampled);
-        self.course.sampled = sampled;
-        self.usage.sampled(more, self.course.calls);
-        let Some(left) = self.left(spent.left_of(self.watch.bounds())) else {
+        let more = sampled.saturating_sub(self.call.sampled);
+        self.call.sampled = sampled;
+        self.usage.sampled(more, self.call.calls);
+        let Some(left) = self.remaining(spent.remaining_of(self.stopwatch.bounds())) else {
             return UpdateDeadline::Interrupt;
         };
-        if sampled >= SLICE && !planted(Bug::HogStaysOnWorker) && is_worker() {
+        if sampled >= SLICE && !is_seeded(Bug::HogStaysOnWorker) && is_worker() {
             self.usage.passed_slice();
             if self.image.waits() {
-                // It has a stack of its own: it goes on elsewhere from here.
-                self.watch.pause(|| now, Duration::ZERO);
-                self.course.place = Place::Thread { fiber: true };
+                // The call has a stack of its own, so it can continue on another thread from here.
+                self.stopwatch.pause(|| now, Duration::ZERO);
+                self.call.place = CallPlace::Thread { fiber: true };
                 self.clock.want_move();
                 return UpdateDeadline::Yield(1);
             }
@@ -136,50 +151,52 @@ impl Guest {
             return UpdateDeadline::Interrupt;
         }
         let (turn, call) = self.clock.read();
-        let spent = self.watch.before().plus(call);
-        let Some(left) = self.left(spent.left_of(self.watch.bounds())) else {
+        self.usage.measured(self.clock.charge(turn.cpu));
+        let spent = self.stopwatch.before().plus(call);
+        let Some(left) = self.remaining(spent.remaining_of(self.stopwatch.bounds())) else {
             return UpdateDeadline::Interrupt;
         };
         if spent.cpu >= SLICE {
-            // It began here because there was no worker for it.
+            // The call began here because too many calls held the workers.
             self.usage.passed_slice();
         }
-        if fiber && turn.cpu >= TURN && self.host.guests().is_wanted() {
+        let makes_way = fiber && turn.cpu >= TURN && !is_seeded(Bug::WayNotMade);
+        if makes_way && self.host.guest_threads().has_waiting() {
             return UpdateDeadline::Yield(1);
         }
         let ticks = self.host.ticks();
         UpdateDeadline::Continue(ticks.of(left.min(TURN)))
     }
 
-    /// How long the call may go on, if it may.
-    fn left(&mut self, left: Left) -> Option<Duration> {
+    /// Returns the remaining processor time of the call, or `None` if it must end.
+    fn remaining(&mut self, left: Remaining) -> Option<Duration> {
         match left {
-            Left::Cpu(left) => Some(left),
-            Left::Spent | Left::Late if planted(Bug::CpuLimitIgnored) => Some(SLICE),
-            Left::Spent => None,
-            Left::Late => {
-                self.course.late = true;
+            Remaining::Cpu(left) => Some(left),
+            Remaining::Spent | Remaining::Late if is_seeded(Bug::CpuLimitIgnored) => Some(SLICE),
+            Remaining::Spent => None,
+            Remaining::Late => {
+                self.call.late = true;
                 None
             }
         }
     }
 
-    /// Hands all other work of this worker to another thread, and goes on with the call here: a
-    /// call that began on the worker's own stack cannot be put aside.
+    /// Hands all other work of this worker to another thread, and continues the call here: a call
+    /// that began on the worker's own stack cannot be suspended.
     #[cold]
     fn hand_over(&mut self) {
-        if self.course.handed >= TRIES {
+        if self.call.handed >= TRIES || is_seeded(Bug::WorkerNotHandedOver) {
             return;
         }
-        if self.course.handed == 0 {
-            self.host.join_crowd();
+        if self.call.handed == 0 {
+            self.host.begin_overrun();
         }
-        self.course.handed += 1;
+        self.call.handed += 1;
         tokio::task::block_in_place(|| std::thread::sleep(HAND_OVER));
     }
 }
 
-/// Returns `true` on a thread of a runtime that can give its work to other threads.
+/// Returns `true` on a thread of a runtime that can move its work to other threads.
 pub(crate) fn is_worker() -> bool {
     let runtime = Handle::try_current();
     runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)

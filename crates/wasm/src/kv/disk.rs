@@ -1,4 +1,4 @@
-//! The form on disk: an embedded database.
+//! The backend on disk: an embedded database.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,39 +7,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 
-use super::{Broken, KvError, Table};
+use super::{BackendError, KvError, Table};
 
-pub(super) struct Disk {
+pub(super) struct DiskTable {
     path: PathBuf,
-    /// Held while its table is used; its end writes all that is left.
+    /// Kept open as long as the table is used; closing it writes all remaining data.
     _database: Database,
     table: Keyspace,
-    /// Whether it was said that it failed; components may try again and again.
+    /// `true` once a failure was logged; components may try again and again.
     failed: AtomicBool,
 }
 
-impl fmt::Debug for Disk {
+impl fmt::Debug for DiskTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())
     }
 }
 
-/// The table; its name is the version of its form.
+/// The table; its name contains the version of the format.
 const TABLE: &str = "components-1";
-/// Components keep little: what they keep is small enough to be read again.
+/// Size of the cache. It is small because components keep little data.
 const CACHE: u64 = 8 << 20;
-/// How much is kept in memory before a table is written.
+/// Size of the data kept in memory before a table is written.
 const BUFFER: u64 = 8 << 20;
-/// The least that the database allows.
+/// The minimum that the database allows.
 const JOURNALS: u64 = 64 << 20;
 
-impl Disk {
+impl DiskTable {
     pub(super) fn open(path: &Path) -> Result<Self, KvError> {
         let unusable = |why: String| KvError::Unusable {
             path: path.to_owned(),
             why,
         };
-        // What it reads is not trusted to keep it from panicking.
+        // The files are not trusted: reading corrupt ones may panic.
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let database = Database::builder(path)
                 .worker_threads(1)
@@ -65,33 +65,33 @@ impl Disk {
         }
     }
 
-    fn done<T>(&self, result: fjall::Result<T>) -> Result<T, Broken> {
+    fn done<T>(&self, result: fjall::Result<T>) -> Result<T, BackendError> {
         result.map_err(|error| {
             if !self.failed.swap(true, Ordering::Relaxed) {
                 let store = self.path.display();
                 tracing::error!(%store, %error, "the store of components failed");
             }
-            Broken
+            BackendError
         })
     }
 }
 
-impl Table for Disk {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Broken> {
+impl Table for DiskTable {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError> {
         let value = self.done(self.table.get(key))?;
         Ok(value.map(|value| value.to_vec()))
     }
 
-    fn size(&self, key: &[u8]) -> Result<Option<usize>, Broken> {
+    fn size(&self, key: &[u8]) -> Result<Option<usize>, BackendError> {
         let size = self.done(self.table.size_of(key))?;
         Ok(size.map(|size| size as usize))
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Broken> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), BackendError> {
         self.done(self.table.insert(key, value))
     }
 
-    fn remove(&self, key: &[u8]) -> Result<(), Broken> {
+    fn remove(&self, key: &[u8]) -> Result<(), BackendError> {
         self.done(self.table.remove(key))
     }
 
@@ -99,11 +99,11 @@ impl Table for Disk {
         &self,
         prefix: &[u8],
         from: &[u8],
-        show: &mut dyn FnMut(&[u8], usize) -> bool,
-    ) -> Result<(), Broken> {
+        visit: &mut dyn FnMut(&[u8], usize) -> bool,
+    ) -> Result<(), BackendError> {
         for entry in self.table.range(from..) {
             let (key, value) = self.done(entry.into_inner())?;
-            if !key.starts_with(prefix) || !show(&key, value.len()) {
+            if !key.starts_with(prefix) || !visit(&key, value.len()) {
                 break;
             }
         }

@@ -1,30 +1,30 @@
-//! The form in memory.
+//! The backend in memory.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use parking_lot::RwLock;
 
-use super::{Broken, Table};
+use super::{BackendError, Table};
 
 #[derive(Debug, Default)]
-pub(super) struct Memory(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
+pub(super) struct MemoryTable(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
 
-impl Table for Memory {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Broken> {
+impl Table for MemoryTable {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError> {
         Ok(self.0.read().get(key).cloned())
     }
 
-    fn size(&self, key: &[u8]) -> Result<Option<usize>, Broken> {
+    fn size(&self, key: &[u8]) -> Result<Option<usize>, BackendError> {
         Ok(self.0.read().get(key).map(Vec::len))
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Broken> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), BackendError> {
         self.0.write().insert(key.to_owned(), value.to_owned());
         Ok(())
     }
 
-    fn remove(&self, key: &[u8]) -> Result<(), Broken> {
+    fn remove(&self, key: &[u8]) -> Result<(), BackendError> {
         self.0.write().remove(key);
         Ok(())
     }
@@ -33,12 +33,12 @@ impl Table for Memory {
         &self,
         prefix: &[u8],
         from: &[u8],
-        show: &mut dyn FnMut(&[u8], usize) -> bool,
-    ) -> Result<(), Broken> {
+        visit: &mut dyn FnMut(&[u8], usize) -> bool,
+    ) -> Result<(), BackendError> {
         let table = self.0.read();
         let keys = table.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
         for (key, value) in keys {
-            if !key.starts_with(prefix) || !show(key, value.len()) {
+            if !key.starts_with(prefix) || !visit(key, value.len()) {
                 break;
             }
         }

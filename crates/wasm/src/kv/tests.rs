@@ -16,7 +16,7 @@ const WIDE: KvGrant = KvGrant {
     rate: 1000,
 };
 
-/// Runs one suite on both forms.
+/// Runs one test on both backends.
 fn both(test: impl Fn(&KvStore)) {
     test(&KvStore::memory());
     let folder = tempfile::tempdir().expect("there is room for a folder");
@@ -44,10 +44,12 @@ fn names_share_nothing() {
         assert_eq!(other.get("x"), Ok(None));
         assert_eq!(other.list("", "", 10), Ok(vec![]));
         assert_eq!(store.space("a").get("x"), Ok(Some(b"1".to_vec())));
-        assert_eq!(one.keep(1, b"state", &WIDE), Ok(()));
+        assert_eq!(one.save_state(1, b"state", &WIDE), Ok(()));
         assert_eq!(one.list("", "", 10), Ok(vec!["x".to_owned()]));
-        assert_eq!(other.state(), Ok(None));
-        let kept = one.state().map(|kept| kept.map(|(version, _)| version));
+        assert_eq!(other.saved_state(), Ok(None));
+        let kept = one
+            .saved_state()
+            .map(|kept| kept.map(|(version, _)| version));
         assert_eq!(kept, Ok(Some(1)));
     });
 }
@@ -120,23 +122,23 @@ fn a_quota_holds_to_the_octet() {
             Err(Refusal::Limit)
         );
         assert_eq!(space.set("key", b"123", &quota(entry, 9)), Ok(()));
-        // What takes no more room is written, however narrow the quota has become.
+        // A write that does not increase the usage succeeds, however small the quota has become.
         assert_eq!(space.set("key", b"456", &quota(1, 9)), Ok(()));
         assert_eq!(
             space.set("key", b"4567", &quota(entry, 9)),
             Err(Refusal::Limit)
         );
-        // Another use of the name counts anew what is there.
+        // Without a cached usage, the next write measures again.
         store
             .space("other")
             .set("key", b"1", &WIDE)
             .expect("there is room");
-        *space.place.lock() = None;
+        *space.usage.lock() = None;
         assert_eq!(
             space.set("kez", b"123", &quota(2 * entry - 1, 9)),
             Err(Refusal::Limit)
         );
-        *space.place.lock() = None;
+        *space.usage.lock() = None;
         assert_eq!(space.set("kez", b"123", &quota(2 * entry, 9)), Ok(()));
     });
 }
@@ -175,7 +177,7 @@ fn a_folder_that_is_a_file_is_said_to_be_unusable() {
 }
 
 proptest! {
-    /// What is counted is what is there, whatever is written over what.
+    /// The counted usage is the measured one, whatever is overwritten.
     #[test]
     fn the_count_is_that_of_what_is_there(
         writes in proptest::collection::vec((0..6_u8, proptest::option::of(0..200_usize)), 0..60),
@@ -185,16 +187,16 @@ proptest! {
         let tight = quota(600, 5);
         for (key, value) in writes {
             let key = key.to_string();
-            // What is beyond the quota is refused.
+            // Writes beyond the quota are refused.
             let _ = match value {
-                Some(octets) => space.set(&key, &vec![0; octets], &tight),
+                Some(bytes) => space.set(&key, &vec![0; bytes], &tight),
                 None => space.remove(&key, &tight).map(drop),
             };
             let measured = space.measure().expect("memory does not fail");
-            if let Some(used) = *space.place.lock() {
-                prop_assert_eq!((used.octets, used.keys), (measured.octets, measured.keys));
+            if let Some(used) = *space.usage.lock() {
+                prop_assert_eq!((used.bytes, used.keys), (measured.bytes, measured.keys));
             }
-            prop_assert!(measured.octets <= tight.size && measured.keys <= tight.keys);
+            prop_assert!(measured.bytes <= tight.size && measured.keys <= tight.keys);
         }
     }
 }

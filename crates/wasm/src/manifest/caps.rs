@@ -1,48 +1,105 @@
-//! The most that a manifest may ask for on a node.
+//! The caps of a node: upper bounds of what a manifest may ask for.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::time::Duration;
 
 use serde::Deserialize;
+use strowger::Size;
 
-use super::{Manifest, Share, quantity};
-use crate::planted::{Bug, planted};
+use super::{FilesGrant, Grant, KvGrant, Limits, Manifest, RestartRule, RunRule, Share, StateRule};
+use crate::seeded_bug::{Bug, is_seeded};
+use crate::usage::WEIGHT;
 
-/// The most that the manifest of any component may ask for; `[components.caps]` of a node's
-/// configuration. Each key bounds the one of the same name in `[limits]`, but for `intensity`,
-/// which is that of `[restart]`. Sizes are in bytes, rates in a second.
+/// The most that the manifest of any component may ask for; `[components.caps]` in a node's
+/// configuration.
+///
+/// Each key bounds the key of the same name in `[limits]`; `intensity`, `period` and `backoff`
+/// bound those in `[restart]`, and `batch` that in `[run]`. Rates are per second. Shorter values of
+/// `period` and `backoff` demand more of the node, so these caps are minimums.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Caps {
-    /// All linear memories of a component together.
-    #[serde(deserialize_with = "quantity::size")]
+    /// Maximum size of all linear memories of a component together, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub memory: usize,
-    /// The elements of each table.
+    /// Maximum number of elements in each table.
     pub table: usize,
-    /// The bytes that cross from a component to its host in one call.
-    #[serde(deserialize_with = "quantity::size")]
+    /// Maximum number of bytes that cross from a component to its host in one call.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub payload: usize,
-    /// The processor time of one call.
-    #[serde(deserialize_with = "quantity::span")]
+    /// Maximum number of handles to actors and topics at a time.
+    pub handles: usize,
+    /// Maximum processor time of one call.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub deadline: Duration,
-    /// The processor time of `init`.
-    #[serde(deserialize_with = "quantity::span")]
+    /// Maximum processor time of `init`.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub init: Duration,
-    /// The messages that wait for a component.
+    /// Maximum capacity of the mailbox.
     pub mailbox: usize,
-    /// The messages that it sends.
+    /// Maximum rate of sent messages.
     pub send_rate: u32,
-    /// The lines that it logs.
+    /// Maximum rate of log lines.
     pub log_rate: u32,
-    /// The asks and timers that are under way at a time.
+    /// Maximum number of asks and timers in progress at a time.
     pub in_flight: usize,
-    /// The weight among components on guest threads.
+    /// Maximum number of streams at a time: those that it reads, and those that others read from
+    /// it.
+    pub streams: usize,
+    /// Maximum number of items of a stream that wait for the reader.
+    pub window: u32,
+    /// Maximum time limit of its own asks.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
+    pub answer: Duration,
+    /// Maximum weight among components on guest threads.
     pub weight: u32,
-    /// The share of a processor.
+    /// Maximum share of a processor.
     pub cpu: Share,
-    /// The faults within `restart.period` after which it is in quarantine.
+    /// Maximum number of faults within `restart.period` before it is quarantined.
     pub intensity: u32,
+    /// Minimum of `restart.period`.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
+    pub period: Duration,
+    /// Minimum of `restart.backoff` and `restart.backoff_max`.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
+    pub backoff: Duration,
+    /// Maximum number of messages in one call to `batch.handle`.
+    pub batch: usize,
+    /// Bounds of key-value storage, whatever `grant` says.
+    pub kv: KvCaps,
+    /// Bounds of file storage, whatever `grant` says.
+    pub files: FilesCaps,
+    /// The widest grant that a component may have, in the format of `[grant]`. Without it, any
+    /// grant is allowed.
+    pub grant: Option<Grant>,
+}
+
+/// Bounds of the key-value storage of a component; `[components.caps.kv]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct KvCaps {
+    /// Maximum size of keys and values in bytes; each entry counts 64 bytes more.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
+    pub size: usize,
+    /// Maximum number of keys.
+    pub keys: usize,
+    /// Maximum number of writes per second.
+    pub rate: u32,
+}
+
+/// Bounds of the file storage of a component in all its writable directories together;
+/// `[components.caps.files]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct FilesCaps {
+    /// Maximum size of all files, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
+    pub size: usize,
+    /// Maximum number of files.
+    pub files: usize,
 }
 
 impl Default for Caps {
@@ -51,54 +108,130 @@ impl Default for Caps {
             memory: 256 << 20,
             table: 100_000,
             payload: 16 << 20,
+            handles: 4096,
             deadline: Duration::from_secs(1),
             init: Duration::from_secs(5),
             mailbox: 65_536,
             send_rate: 100_000,
             log_rate: 1000,
             in_flight: 4096,
-            weight: 100,
+            streams: 256,
+            window: 4096,
+            answer: Duration::from_secs(60),
+            weight: WEIGHT,
             cpu: Share::WHOLE,
             intensity: 1000,
+            period: Duration::from_secs(1),
+            backoff: Duration::from_millis(1),
+            batch: 4096,
+            kv: KvCaps::default(),
+            files: FilesCaps::default(),
+            grant: None,
         }
     }
 }
 
-/// A value of a manifest that is beyond what the node allows.
+impl Default for KvCaps {
+    fn default() -> Self {
+        Self {
+            size: 64 << 20,
+            keys: 100_000,
+            rate: 10_000,
+        }
+    }
+}
+
+impl Default for FilesCaps {
+    fn default() -> Self {
+        Self {
+            size: 1 << 30,
+            files: 10_000,
+        }
+    }
+}
+
+/// The error returned when a value of a manifest exceeds the caps of the node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{key}` is {asked}, and the node allows at most {cap} (`components.caps.{}`)",
+    "`{key}` is {asked}, and the node allows at {bound} {cap} (`components.caps.{}`)",
     self.name()
 )]
 #[non_exhaustive]
 pub struct Excessive {
     /// The key of the manifest.
     pub key: &'static str,
-    /// Its value.
+    /// The value in the manifest.
     pub asked: String,
-    /// What the node allows.
+    /// The side on which the cap bounds the value.
+    pub bound: Bound,
+    /// The cap.
     pub cap: String,
 }
 
-impl Excessive {
-    /// The key of the cap.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.key.split_once('.').map_or(self.key, |(_, name)| name)
+/// The side on which a cap bounds a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// An upper bound.
+    Most,
+    /// A lower bound.
+    Least,
+}
+
+impl Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Most => "most",
+            Self::Least => "least",
+        })
     }
 }
+
+impl Excessive {
+    /// Returns the key of the cap, in `[components.caps]`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self.key.split_once('.') {
+            // It bounds the same backoff.
+            Some(("restart", "backoff_max")) => "backoff",
+            // Storage has caps of its own; all other grants are bounded by `caps.grant`.
+            Some(("grant", room)) if room.contains('.') => room,
+            Some(("grant", _)) | None => self.key,
+            Some((_, name)) => name,
+        }
+    }
+}
+
+type CapCheck = Result<(), Excessive>;
 
 fn within<T: PartialOrd>(
     key: &'static str,
     asked: &T,
     cap: &T,
     show: impl Fn(&T) -> String,
-) -> Result<(), Excessive> {
-    if asked <= cap || planted(Bug::CapIgnored) {
+) -> CapCheck {
+    bounded(key, asked, Bound::Most, cap, show)
+}
+
+fn bounded<T: PartialOrd>(
+    key: &'static str,
+    asked: &T,
+    bound: Bound,
+    cap: &T,
+    show: impl Fn(&T) -> String,
+) -> CapCheck {
+    let is_allowed = match bound {
+        Bound::Most => asked <= cap,
+        Bound::Least => asked >= cap,
+    };
+    if is_allowed || is_seeded(Bug::CapIgnored) {
         return Ok(());
     }
-    let (asked, cap) = (show(asked), show(cap));
-    Err(Excessive { key, asked, cap })
+    Err(Excessive {
+        key,
+        asked: show(asked),
+        bound,
+        cap: show(cap),
+    })
 }
 
 fn plain<T: Display>(value: &T) -> String {
@@ -109,110 +242,191 @@ fn time(value: &Duration) -> String {
     format!("{value:?}")
 }
 
-fn size(value: &usize) -> String {
-    match value {
-        0 => "0".to_owned(),
-        value if value % (1 << 20) == 0 => format!("{}MiB", value >> 20),
-        value if value % (1 << 10) == 0 => format!("{}KiB", value >> 10),
-        value => format!("{value} bytes"),
-    }
+pub(super) fn size(value: &usize) -> String {
+    Size::new(*value as u64).to_string()
 }
 
 impl Caps {
-    /// Caps that no manifest reaches, for hosts whose components are trusted with the machine.
+    /// Returns caps without bounds, for hosts that trust their components with the whole system.
     #[must_use]
     pub const fn none() -> Self {
         Self {
             memory: usize::MAX,
             table: usize::MAX,
             payload: usize::MAX,
+            handles: usize::MAX,
             deadline: Duration::MAX,
             init: Duration::MAX,
             mailbox: usize::MAX,
             send_rate: u32::MAX,
             log_rate: u32::MAX,
             in_flight: usize::MAX,
+            streams: usize::MAX,
+            window: u32::MAX,
+            answer: Duration::MAX,
             weight: u32::MAX,
             cpu: Share::WHOLE,
             intensity: u32::MAX,
+            period: Duration::ZERO,
+            backoff: Duration::ZERO,
+            batch: usize::MAX,
+            kv: KvCaps {
+                size: usize::MAX,
+                keys: usize::MAX,
+                rate: u32::MAX,
+            },
+            files: FilesCaps {
+                size: usize::MAX,
+                files: usize::MAX,
+            },
+            grant: None,
         }
     }
 
-    /// Checks that a manifest asks for no more than this.
+    /// Checks that a manifest stays within these caps.
     ///
     /// # Errors
-    /// [`Excessive`] for the first value that is beyond.
+    /// [`Excessive`] for the first value that does not.
     pub fn check(&self, manifest: &Manifest) -> Result<(), Excessive> {
-        let limits = &manifest.limits;
-        within("limits.memory", &limits.memory, &self.memory, size)?;
-        within("limits.table", &limits.table, &self.table, plain)?;
-        within("limits.payload", &limits.payload, &self.payload, size)?;
-        within("limits.deadline", &limits.deadline, &self.deadline, time)?;
-        within("limits.init", &limits.init, &self.init, time)?;
-        within("limits.mailbox", &limits.mailbox, &self.mailbox, plain)?;
-        within(
-            "limits.send_rate",
-            &limits.send_rate,
-            &self.send_rate,
-            plain,
-        )?;
-        within("limits.log_rate", &limits.log_rate, &self.log_rate, plain)?;
-        within(
-            "limits.in_flight",
-            &limits.in_flight,
-            &self.in_flight,
-            plain,
-        )?;
-        if let Some(weight) = &limits.weight {
+        self.check_limits(&manifest.limits)?;
+        self.check_rules(&manifest.restart, &manifest.state, &manifest.run)?;
+        self.check_quotas(&manifest.grant)?;
+        self.check_grant(&manifest.grant)
+    }
+
+    fn check_limits(&self, limits: &Limits) -> CapCheck {
+        // Exhaustive, so that a new limit does not compile until it is bounded, or has a reason
+        // here.
+        let Limits {
+            memory,
+            table,
+            payload,
+            handles,
+            deadline,
+            init,
+            // The limit of processor time ends the call in any case.
+            fuel: _,
+            mailbox,
+            send_rate,
+            log_rate,
+            in_flight,
+            streams,
+            window,
+            answer,
+            weight,
+            cpu,
+        } = limits;
+        within("limits.memory", memory, &self.memory, size)?;
+        within("limits.table", table, &self.table, plain)?;
+        within("limits.payload", payload, &self.payload, size)?;
+        within("limits.handles", handles, &self.handles, plain)?;
+        within("limits.deadline", deadline, &self.deadline, time)?;
+        within("limits.init", init, &self.init, time)?;
+        within("limits.mailbox", mailbox, &self.mailbox, plain)?;
+        within("limits.send_rate", send_rate, &self.send_rate, plain)?;
+        within("limits.log_rate", log_rate, &self.log_rate, plain)?;
+        within("limits.in_flight", in_flight, &self.in_flight, plain)?;
+        within("limits.streams", streams, &self.streams, plain)?;
+        within("limits.window", window, &self.window, plain)?;
+        within("limits.answer", answer, &self.answer, time)?;
+        if let Some(weight) = weight {
             within("limits.weight", weight, &self.weight, plain)?;
         }
-        if let Some(cpu) = &limits.cpu {
+        if let Some(cpu) = cpu {
             within("limits.cpu", cpu, &self.cpu, plain)?;
         }
-        let intensity = &manifest.restart.intensity;
-        within("restart.intensity", intensity, &self.intensity, plain)
+        Ok(())
+    }
+
+    /// Checks the rules for restarts, state and calls.
+    fn check_rules(&self, restart: &RestartRule, state: &StateRule, run: &RunRule) -> CapCheck {
+        let RestartRule {
+            kind: _,
+            intensity,
+            period,
+            backoff,
+            backoff_max,
+            // At most the intensity.
+            poison: _,
+        } = restart;
+        let StateRule {
+            mode: _,
+            // The default is the most work: a snapshot for each message.
+            interval: _,
+            // It wakes at most once per message, at the cost of an `init`.
+            passivate: _,
+        } = state;
+        let RunRule { batch } = run;
+        let least = Bound::Least;
+        within("restart.intensity", intensity, &self.intensity, plain)?;
+        bounded("restart.period", period, least, &self.period, time)?;
+        bounded("restart.backoff", backoff, least, &self.backoff, time)?;
+        let (key, longest) = ("restart.backoff_max", backoff_max);
+        bounded(key, longest, least, &self.backoff, time)?;
+        within("run.batch", batch, &self.batch, plain)
+    }
+
+    /// Checks the storage.
+    fn check_quotas(&self, grant: &Grant) -> CapCheck {
+        if let Some(KvGrant {
+            size: most,
+            keys,
+            rate,
+        }) = &grant.kv
+        {
+            within("grant.kv.size", most, &self.kv.size, size)?;
+            within("grant.kv.keys", keys, &self.kv.keys, plain)?;
+            within("grant.kv.rate", rate, &self.kv.rate, plain)?;
+        }
+        let (mut total, mut count) = (0_usize, 0_usize);
+        for folder in grant.files.values() {
+            let FilesGrant {
+                path: _,
+                write,
+                size,
+                files,
+            } = folder;
+            if *write {
+                total = total.saturating_add(*size);
+                count = count.saturating_add(*files);
+            }
+        }
+        within("grant.files.size", &total, &self.files.size, size)?;
+        within("grant.files.files", &count, &self.files.files, plain)
+    }
+
+    /// Checks the grants. Directories are compared by their resolved paths.
+    fn check_grant(&self, asked: &Grant) -> CapCheck {
+        let Some(most) = &self.grant else {
+            return Ok(());
+        };
+        let (mut asked, mut most) = (asked.clone(), most.clone());
+        asked.resolve();
+        most.resolve();
+        match asked.wider_parts(&most).into_iter().next() {
+            Some(wider) if !is_seeded(Bug::CapIgnored) => Err(Excessive {
+                key: wider.key,
+                asked: match wider.name {
+                    Some(name) => format!("`{name}`: {}", wider.asked),
+                    None => wider.asked,
+                },
+                bound: Bound::Most,
+                cap: wider.most,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the weight of a component with these limits.
+    pub(crate) fn weight_of(&self, limits: &Limits) -> u32 {
+        limits.weight.unwrap_or_else(|| WEIGHT.min(self.weight))
+    }
+
+    /// Returns the share of a processor of a component with these limits.
+    pub(crate) fn cpu_of(&self, limits: &Limits) -> Share {
+        limits.cpu.unwrap_or(self.cpu)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn defaults_of_a_manifest_are_within_defaults_of_a_node() {
-        assert_eq!(Caps::default().check(&Manifest::new("a")), Ok(()));
-    }
-
-    #[test]
-    fn each_cap_is_inclusive_and_named_with_both_values() {
-        for (key, most, beyond) in [
-            ("limits.memory", "\"256MiB\"", "\"257MiB\""),
-            ("limits.table", "100000", "100001"),
-            ("limits.payload", "\"16MiB\"", "\"16385KiB\""),
-            ("limits.deadline", "\"1s\"", "\"1001ms\""),
-            ("limits.init", "\"5s\"", "\"5001ms\""),
-            ("limits.mailbox", "65536", "65537"),
-            ("limits.send_rate", "100000", "100001"),
-            ("limits.log_rate", "1000", "1001"),
-            ("limits.in_flight", "4096", "4097"),
-            ("limits.weight", "100", "101"),
-            ("limits.cpu", "\"100%\"", ""),
-            ("restart.intensity", "1000", "1001"),
-        ] {
-            let (table, name) = key.split_once('.').expect("a table and a key");
-            let check = |value: &str| {
-                let text = format!("[component]\nname = \"a\"\n[{table}]\n{name} = {value}");
-                let manifest = Manifest::parse(&text).expect("it is a manifest");
-                Caps::default().check(&manifest)
-            };
-            assert_eq!(check(most), Ok(()), "{key}");
-            if beyond.is_empty() {
-                continue;
-            }
-            let error = check(beyond).expect_err(key);
-            assert_eq!((error.key, error.name()), (key, name));
-            let said = error.to_string();
-            assert!(said.contains(&format!("components.caps.{name}")), "{said}");
-        }
-    }
-}
+mod tests;

@@ -1,13 +1,11 @@
-//! What a component may reach.
+//! The grants of a component.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer};
 
-use super::quantity;
-
-/// What a component may reach. Empty is denied.
+/// The grants of a component. Access that is not granted is denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -16,41 +14,41 @@ pub struct Grant {
     pub send: Vec<Pattern>,
     /// The actors that it may `request` from.
     pub request: Vec<Pattern>,
-    /// The actors of which it may read streams.
+    /// The actors whose streams it may read.
     pub stream: Vec<Pattern>,
-    /// Whether others may read streams of it.
+    /// `true` if others may read streams from it.
     pub serve: bool,
     /// The topics on which it may publish.
     pub publish: Vec<Pattern>,
     /// The topics to which it may subscribe.
     pub subscribe: Vec<Pattern>,
-    /// Whether it may set timers.
+    /// `true` if it may set timers.
     pub timer: bool,
-    /// Whether it may write to the node's log.
+    /// `true` if it may write to the node's log.
     pub log: bool,
-    /// Whether it may read the time.
+    /// `true` if it may read the time.
     pub clock: bool,
-    /// Whether it may have random octets.
+    /// `true` if it may get random bytes.
     pub random: bool,
-    /// How much it may keep by key; nothing unless it is said.
+    /// Its key-value storage; none by default.
     pub kv: Option<KvGrant>,
-    /// The folders below which it may reach files, by the names by which it knows them.
+    /// The directories below which it may access files, by the names that it uses for them.
     pub files: BTreeMap<String, FilesGrant>,
 }
 
-/// What a component may do below a folder.
+/// The access of a component below a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesGrant {
-    /// The folder, from that of the manifest.
+    /// The directory, relative to that of the manifest.
     pub path: PathBuf,
-    /// Whether it may write and remove files, not only read them.
+    /// `true` if it may also write and remove files.
     #[serde(default)]
     pub write: bool,
-    /// The octets of all files below the folder, beyond which it may not write.
-    #[serde(default = "room", deserialize_with = "quantity::size")]
+    /// Maximum size of all files below the directory, in bytes; writes beyond it fail.
+    #[serde(default = "room", deserialize_with = "strowger::deserialize_size")]
     pub size: usize,
-    /// The files below the folder, beyond which it may make no more.
+    /// Maximum number of files below the directory; creating more fails.
     #[serde(default = "count")]
     pub files: usize,
 }
@@ -63,16 +61,16 @@ const fn count() -> usize {
     1000
 }
 
-/// How much a component may keep by key.
+/// The quota of a component's key-value storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KvGrant {
-    /// The octets of keys and values, and 64 for each entry.
-    #[serde(deserialize_with = "quantity::size")]
+    /// Maximum size of keys and values in bytes; each entry counts 64 bytes more.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub size: usize,
-    /// The keys.
+    /// Maximum number of keys.
     pub keys: usize,
-    /// The writes in a second; bursts of as many are allowed.
+    /// Maximum number of writes per second; bursts of the same number are allowed.
     pub rate: u32,
 }
 
@@ -86,15 +84,15 @@ impl Default for KvGrant {
     }
 }
 
-/// A name, or with `*` at its end all names that begin so.
+/// A name, or a prefix of names followed by `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Makes a pattern.
+    /// Creates a pattern.
     ///
     /// # Errors
-    /// Says what is wrong with it: it is empty, or has `*` elsewhere than at its end.
+    /// If it is empty, or has a `*` elsewhere than at its end.
     pub fn new(text: impl Into<String>) -> Result<Self, &'static str> {
         let text = text.into();
         let literal = text.strip_suffix('*').unwrap_or(&text);
@@ -107,16 +105,27 @@ impl Pattern {
         Ok(Self(text))
     }
 
-    /// Whether it covers a name. A pattern of topics is covered if all that it matches is.
+    /// Returns `true` if it covers a name. A topic pattern is covered if everything that it matches
+    /// is.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
-        match self.0.strip_suffix('*') {
+        match self.prefix() {
             Some(prefix) => name.starts_with(prefix),
             None => self.0 == name,
         }
     }
 
-    /// The pattern as it was written.
+    /// Returns the prefix of the names that it covers, if it ends in `*`.
+    pub(super) fn prefix(&self) -> Option<&str> {
+        self.0.strip_suffix('*')
+    }
+
+    /// Returns the pattern without a `*` at its end.
+    pub(super) fn literal(&self) -> &str {
+        self.prefix().unwrap_or(&self.0)
+    }
+
+    /// Returns the pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -132,12 +141,12 @@ impl<'de> Deserialize<'de> for Pattern {
 }
 
 impl Grant {
-    /// Whether a name is covered by one of these patterns.
+    /// Returns `true` if one of these patterns covers a name.
     pub(crate) fn covers(patterns: &[Pattern], name: &str) -> bool {
         patterns.iter().any(|pattern| pattern.covers(name))
     }
 
-    /// What is granted, in the words of the manifest.
+    /// Returns the grants, in the words of the manifest.
     pub(crate) fn list(&self) -> Vec<(&'static str, String)> {
         let Self {
             send,
@@ -192,7 +201,7 @@ impl Grant {
         list
     }
 
-    /// What an imported interface needs to be granted, if anything that it needs is missing.
+    /// Returns the grant that an imported interface needs, if it is missing.
     pub(crate) fn missing(&self, interface: &str, configured: bool) -> Option<&'static str> {
         let (granted, needs) = match interface {
             "messaging" => (

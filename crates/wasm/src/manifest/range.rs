@@ -1,18 +1,19 @@
-//! What the values of a manifest may be.
+//! The valid ranges of the values of a manifest.
 
 use std::fmt::Display;
 use std::time::Duration;
 
+use super::caps::size;
 use super::{Manifest, ManifestError, RestartRule, StateMode};
 
-type Checked = Result<(), ManifestError>;
+type RangeCheck = Result<(), ManifestError>;
 
-fn fault(key: &'static str, value: &dyn Display, range: &'static str) -> Checked {
+fn fault(key: &'static str, value: &dyn Display, range: &'static str) -> RangeCheck {
     let value = value.to_string();
     Err(ManifestError::Range { key, value, range })
 }
 
-/// Whether a name is one of a component or of a folder.
+/// Returns `true` if the name is valid for a component or a directory.
 fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=64).contains(&name.len()) && name.chars().all(plain)
@@ -22,7 +23,7 @@ impl Manifest {
     /// Checks that every value is within its range.
     ///
     /// # Errors
-    /// [`ManifestError::Range`] for the first that is not.
+    /// [`ManifestError::Range`] for the first value that is not.
     pub fn check(&self) -> Result<(), ManifestError> {
         self.check_identity()?;
         self.check_limits()?;
@@ -37,7 +38,7 @@ impl Manifest {
         Ok(())
     }
 
-    fn check_identity(&self) -> Checked {
+    fn check_identity(&self) -> RangeCheck {
         let name = &self.component.name;
         if !is_plain(name) {
             let range = "1 to 64 letters, digits, `-`, `_` and `.`";
@@ -50,13 +51,13 @@ impl Manifest {
         Ok(())
     }
 
-    fn check_limits(&self) -> Checked {
+    fn check_limits(&self) -> RangeCheck {
         let limits = &self.limits;
         if !(65_536..=1 << 32).contains(&limits.memory) {
-            return fault("limits.memory", &limits.memory, "64KiB to 4GiB");
+            return fault("limits.memory", &size(&limits.memory), "64KiB to 4GiB");
         }
         if !(1..=1 << 30).contains(&limits.payload) {
-            return fault("limits.payload", &limits.payload, "1 to 1GiB");
+            return fault("limits.payload", &size(&limits.payload), "1 byte to 1GiB");
         }
         for (key, value) in [
             ("limits.deadline", limits.deadline),
@@ -88,10 +89,10 @@ impl Manifest {
         Ok(())
     }
 
-    fn check_grants(&self) -> Checked {
+    fn check_grants(&self) -> RangeCheck {
         if let Some(kv) = self.grant.kv {
             if !(1..=1 << 30).contains(&kv.size) {
-                return fault("grant.kv.size", &kv.size, "1 to 1GiB");
+                return fault("grant.kv.size", &size(&kv.size), "1 byte to 1GiB");
             }
             if !(1..=1_000_000).contains(&kv.keys) {
                 return fault("grant.kv.keys", &kv.keys, "1 to 1000000");
@@ -109,7 +110,7 @@ impl Manifest {
         Ok(())
     }
 
-    fn check_state(&self) -> Checked {
+    fn check_state(&self) -> RangeCheck {
         if self.state.mode == StateMode::Kv && self.grant.kv.is_none() {
             let range = "`none` or `snapshot` without [grant.kv]";
             return fault("state.mode", &"\"kv\"", range);

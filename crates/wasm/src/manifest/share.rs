@@ -1,4 +1,4 @@
-//! A share of a processor, as people write it: `"50%"`.
+//! A share of a processor, written as `"50%"`.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// A share of one processor, from 1 % to all of it.
+/// A share of one processor, from 1% to 100%.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share(u8);
 
 impl Share {
-    /// All of a processor.
+    /// A whole processor.
     pub const WHOLE: Self = Self(100);
 
-    /// A share in percent; `None` unless it is from 1 to 100.
+    /// Creates a share from percent; returns `None` unless it is from 1 to 100.
     #[must_use]
     pub const fn percent(percent: u8) -> Option<Self> {
         match percent {
@@ -27,12 +27,12 @@ impl Share {
         self.0 == 100
     }
 
-    /// The processor time that this share has of a span.
+    /// Returns the processor time that this share yields in a span of time.
     pub(crate) fn of(self, span: Duration) -> Duration {
         span * u32::from(self.0) / 100
     }
 
-    /// The span in which this share has so much processor time.
+    /// Returns the span of time in which this share yields that much processor time.
     pub(crate) fn time_for(self, cpu: Duration) -> Duration {
         cpu * 100 / u32::from(self.0)
     }

@@ -1,4 +1,4 @@
-//! The contract of `wit/script.wit`, and what the host knows of a realm.
+//! The contract of `wit/script.wit`, and the host's data of a realm.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -9,22 +9,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Linker, TypedFunc};
 use wasmtime::{ResourceLimiter, Store, StoreContextMut, UpdateDeadline};
 
-use super::meter::Clock;
-use super::{Answering, RunLimits, ScriptCaller};
+use super::meter::RunClock;
+use super::{Answering, RunLimits, ScriptCaller, ScriptLimit};
 
-/// A limit that the host found passed, inside a call.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("passed the limit `{0}`")]
-pub(super) struct Passed(pub(super) &'static str);
-
-/// Nobody wants the result.
+/// The error of a run whose result is no longer wanted.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("cancelled")]
-pub(super) struct Gone;
+pub(super) struct ResultUnwanted;
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum StepState {
     Value,
     Thrown,
     Waiting,
@@ -32,7 +27,7 @@ pub(super) enum State {
     Unknown,
 }
 
-impl State {
+impl StepState {
     pub(super) const fn of(number: u32) -> Self {
         match number {
             0 => Self::Value,
@@ -44,19 +39,19 @@ impl State {
     }
 }
 
-type Ended = ((u32, Vec<u8>),);
-type Begin = TypedFunc<(u32, u32, u32, Vec<u8>), ()>;
-type Step = TypedFunc<(Vec<u8>, Vec<u8>), Ended>;
-type Settle = TypedFunc<(u32, bool, Vec<u8>), Ended>;
+type StepResult = ((u32, Vec<u8>),);
+type BeginFn = TypedFunc<(u32, u32, u32, Vec<u8>), ()>;
+type StepFn = TypedFunc<(Vec<u8>, Vec<u8>), StepResult>;
+type SettleFn = TypedFunc<(u32, bool, Vec<u8>), StepResult>;
 
-/// Where in the component its functions are.
-pub(super) struct Exports([ComponentExportIndex; 5]);
+/// The export indices of the component's functions.
+pub(super) struct RealmExports([ComponentExportIndex; 5]);
 
 const REALM: &str = "strowger:script/realm@0.1.0";
 const HOST: &str = "strowger:script/host@0.1.0";
 
-impl Exports {
-    /// Finds them; or names the one that is missing.
+impl RealmExports {
+    /// Looks up the exports; the error is the name of the missing one.
     pub(super) fn find(component: &Component) -> Result<Self, String> {
         let realm = component.get_export_index(None, REALM);
         let realm = realm.ok_or_else(|| REALM.to_owned())?;
@@ -75,19 +70,19 @@ impl Exports {
 }
 
 /// The functions of a realm.
-pub(super) struct Functions {
-    pub(super) begin: Begin,
-    pub(super) evaluate: Step,
-    pub(super) call: Step,
-    pub(super) set: Step,
-    pub(super) settle: Settle,
+pub(super) struct RealmFunctions {
+    pub(super) begin: BeginFn,
+    pub(super) evaluate: StepFn,
+    pub(super) call: StepFn,
+    pub(super) set: StepFn,
+    pub(super) settle: SettleFn,
 }
 
-impl Functions {
+impl RealmFunctions {
     pub(super) fn bind(
         instance: &Instance,
-        store: &mut Store<Data>,
-        Exports([begin, evaluate, call, set, settle]): &Exports,
+        store: &mut Store<RealmData>,
+        RealmExports([begin, evaluate, call, set, settle]): &RealmExports,
     ) -> wasmtime::Result<Self> {
         Ok(Self {
             begin: instance.get_typed_func(&mut *store, begin)?,
@@ -100,23 +95,23 @@ impl Functions {
 }
 
 /// The data of a realm's Store.
-pub(super) struct Data {
-    pub(super) memory: Memory,
-    clock: Arc<Clock>,
+pub(super) struct RealmData {
+    pub(super) memory: RealmMemory,
+    clock: Arc<RunClock>,
     limits: RunLimits,
-    /// Whoever the run under way is for.
+    /// The caller of the current run.
     caller: Option<Box<dyn ScriptCaller>>,
     written: usize,
     calls: VecDeque<(u32, Answering)>,
 }
 
-impl Data {
-    pub(super) fn new(memory: usize, clock: Arc<Clock>) -> Self {
+impl RealmData {
+    pub(super) fn new(memory: usize, clock: Arc<RunClock>) -> Self {
         Self {
-            memory: Memory {
+            memory: RealmMemory {
                 max: memory,
                 used: 0,
-                refused: false,
+                refused: None,
             },
             clock,
             limits: RunLimits::default(),
@@ -132,7 +127,7 @@ impl Data {
         self.written = 0;
     }
 
-    /// Drops what belongs to the run.
+    /// Drops everything that belongs to the run.
     pub(super) fn end(&mut self) {
         self.caller = None;
         self.calls.clear();
@@ -144,7 +139,8 @@ impl Data {
             .is_some_and(|caller| caller.is_wanted())
     }
 
-    /// The first answer of a function that the run called; `None` if it called none.
+    /// Waits for the first answer of a host function that the run called; returns `None` if no call
+    /// is in progress.
     pub(super) async fn answer(&mut self) -> Option<(u32, Result<String, String>)> {
         if self.calls.is_empty() {
             return None;
@@ -163,33 +159,50 @@ impl Data {
         .await
     }
 
+    /// Returns the error for an exceeded stack limit.
+    pub(super) fn stack(&self) -> ScriptLimit {
+        ScriptLimit::new("stack", self.limits.stack.into(), None)
+    }
+
+    /// Returns the error for a result that exceeded its limit before it was read.
+    pub(super) const fn result(&self) -> ScriptLimit {
+        ScriptLimit::new("result", self.limits.result as u64, None)
+    }
+
     fn caller(&mut self) -> wasmtime::Result<&mut dyn ScriptCaller> {
         match &mut self.caller {
             Some(caller) => Ok(&mut **caller),
-            None => Err(wasmtime::Error::new(Gone)),
+            None => Err(wasmtime::Error::new(ResultUnwanted)),
         }
     }
 }
 
 /// The memory of a realm.
-pub(super) struct Memory {
+pub(super) struct RealmMemory {
     max: usize,
     used: usize,
-    refused: bool,
+    /// The size that it requested, if that exceeded the limit.
+    refused: Option<usize>,
 }
 
-impl Memory {
+impl RealmMemory {
     pub(super) const fn used(&self) -> usize {
         self.used
     }
 
-    /// Whether it wanted more than it may have.
-    pub(super) const fn was_refused(&self) -> bool {
-        self.refused
+    pub(super) const fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Returns the error for the memory limit, if it was exceeded.
+    pub(super) fn passed(&self) -> Option<ScriptLimit> {
+        let wanted = self.refused?;
+        let most = self.max as u64;
+        Some(ScriptLimit::new("memory", most, Some(wanted as u64)))
     }
 }
 
-impl ResourceLimiter for Memory {
+impl ResourceLimiter for RealmMemory {
     fn memory_growing(
         &mut self,
         _current: usize,
@@ -197,7 +210,7 @@ impl ResourceLimiter for Memory {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         if desired > self.max {
-            self.refused = true;
+            self.refused = Some(desired);
             return Ok(false);
         }
         self.used = desired;
@@ -214,39 +227,65 @@ impl ResourceLimiter for Memory {
     }
 }
 
-/// At each tick: has it computed for too long, does anybody want it? Then others have their turn.
-pub(super) fn tick(mut cx: StoreContextMut<'_, Data>) -> wasmtime::Result<UpdateDeadline> {
+/// Ends the run at a tick if it has computed for too long or its result is no longer wanted;
+/// otherwise yields to other tasks.
+pub(super) fn tick(mut cx: StoreContextMut<'_, RealmData>) -> wasmtime::Result<UpdateDeadline> {
     let data = cx.data_mut();
     if data.clock.spent() > data.limits.time {
-        return Err(wasmtime::Error::new(Passed("time")));
+        let most = u64::try_from(data.limits.time.as_millis()).unwrap_or(u64::MAX);
+        return Err(ScriptLimit::new("time", most, None).into());
     }
     if data.caller.is_some() && !data.is_wanted() {
-        return Err(wasmtime::Error::new(Gone));
+        return Err(wasmtime::Error::new(ResultUnwanted));
     }
     Ok(UpdateDeadline::Yield(1))
 }
 
-/// What a line takes besides its text; one without text takes room too.
+/// Decodes text of the engine. A lone surrogate, which JavaScript allows and UTF-8 does not,
+/// becomes U+FFFD, as with a `TextEncoder`.
+pub(super) fn text_of(mut bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    loop {
+        let error = match std::str::from_utf8(bytes) {
+            Ok(rest) => {
+                text.push_str(rest);
+                return text;
+            }
+            Err(error) => error,
+        };
+        let (valid, rest) = bytes.split_at(error.valid_up_to());
+        text.push_str(&String::from_utf8_lossy(valid));
+        text.push(char::REPLACEMENT_CHARACTER);
+        let wrong = match rest {
+            // The three bytes that would encode one of D800 to DFFF.
+            [0xed, 0xa0..=0xbf, 0x80..=0xbf, ..] => 3,
+            _ => error.error_len().unwrap_or(rest.len()),
+        };
+        bytes = &rest[wrong..];
+    }
+}
+
+/// Size that each line counts in addition to its text, so that empty lines count as well.
 const LINE: usize = 32;
 
-pub(super) fn link(linker: &mut Linker<Data>) -> wasmtime::Result<()> {
+pub(super) fn link(linker: &mut Linker<RealmData>) -> wasmtime::Result<()> {
     let mut host = linker.instance(HOST)?;
     host.func_wrap(
         "print",
-        |mut cx: StoreContextMut<'_, Data>, (level, text): (u32, Vec<u8>)| {
+        |mut cx: StoreContextMut<'_, RealmData>, (level, text): (u32, Vec<u8>)| {
             let data = cx.data_mut();
             data.written = data.written.saturating_add(text.len() + LINE);
             if data.written > data.limits.output {
-                return Err(wasmtime::Error::new(Passed("output")));
+                let (most, used) = (data.limits.output as u64, data.written as u64);
+                return Err(ScriptLimit::new("output", most, Some(used)).into());
             }
-            let text = String::from_utf8_lossy(&text).into_owned();
-            data.caller()?.print(level, text);
+            data.caller()?.print(level, text_of(&text));
             Ok(())
         },
     )?;
     host.func_wrap(
         "call",
-        |mut cx: StoreContextMut<'_, Data>, (function, token, json): (u32, u32, Vec<u8>)| {
+        |mut cx: StoreContextMut<'_, RealmData>, (function, token, json): (u32, u32, Vec<u8>)| {
             let data = cx.data_mut();
             if data.calls.len() >= data.limits.calls {
                 return Ok((1_u32,));
@@ -258,7 +297,7 @@ pub(super) fn link(linker: &mut Linker<Data>) -> wasmtime::Result<()> {
     )?;
     host.func_wrap_async(
         "invoke",
-        |mut cx: StoreContextMut<'_, Data>, (function, json): (u32, Vec<u8>)| {
+        |mut cx: StoreContextMut<'_, RealmData>, (function, json): (u32, Vec<u8>)| {
             Box::new(async move {
                 let answer = cx.data_mut().ask(function, &json)?.await;
                 let (well, text) = match answer {
@@ -271,17 +310,18 @@ pub(super) fn link(linker: &mut Linker<Data>) -> wasmtime::Result<()> {
     )?;
     host.func_wrap(
         "crowded",
-        |_: StoreContextMut<'_, Data>, (): ()| -> wasmtime::Result<()> {
-            Err(wasmtime::Error::new(Passed("jobs")))
+        |cx: StoreContextMut<'_, RealmData>, (): ()| -> wasmtime::Result<()> {
+            let most = u64::from(cx.data().limits.jobs);
+            Err(ScriptLimit::new("jobs", most, Some(most + 1)).into())
         },
     )?;
-    host.func_wrap("now", |cx: StoreContextMut<'_, Data>, (): ()| {
+    host.func_wrap("now", |cx: StoreContextMut<'_, RealmData>, (): ()| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let granted = cx.data().limits.clock;
         let now = now.ok().filter(|_| granted).unwrap_or_default();
         Ok((now.as_secs_f64() * 1000.0,))
     })?;
-    host.func_wrap("random", |cx: StoreContextMut<'_, Data>, (): ()| {
+    host.func_wrap("random", |cx: StoreContextMut<'_, RealmData>, (): ()| {
         if !cx.data().limits.random {
             return Ok((0_u64,));
         }
@@ -290,12 +330,12 @@ pub(super) fn link(linker: &mut Linker<Data>) -> wasmtime::Result<()> {
     })
 }
 
-impl Data {
+impl RealmData {
     fn ask(&mut self, function: u32, json: &[u8]) -> wasmtime::Result<Answering> {
         if json.len() > self.limits.result {
-            return Err(wasmtime::Error::new(Passed("result")));
+            let (most, used) = (self.limits.result as u64, json.len() as u64);
+            return Err(ScriptLimit::new("result", most, Some(used)).into());
         }
-        let json = String::from_utf8_lossy(json).into_owned();
-        Ok(self.caller()?.call(function as usize, json))
+        Ok(self.caller()?.call(function as usize, text_of(json)))
     }
 }

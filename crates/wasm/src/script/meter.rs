@@ -1,4 +1,4 @@
-//! The time that a run computes.
+//! The computing time of a run.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,28 +9,28 @@ use std::time::{Duration, Instant};
 
 use crate::host::Host;
 
-/// How long a run has computed: the spans in which it was polled. What it waits for in between
-/// does not count, and neither does a machine that lets it wait.
+/// The computing time of a run: the spans in which it was polled. The waits in between do not
+/// count, nor does the time in which its task is not scheduled.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
-    /// Nanoseconds of the spans that are over.
+pub(super) struct RunClock {
+    /// Nanoseconds of completed spans.
     spent: AtomicU64,
-    /// When the span under way began, in nanoseconds since `START`, or 0.
+    /// Start of the current span, in nanoseconds since `START`, or 0.
     since: AtomicU64,
 }
 
-/// What instants are told from.
+/// The origin of all instants.
 static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
 
 fn now() -> u64 {
-    // One more, so that none is 0.
+    // Add 1, so that no instant is 0.
     u64::try_from(START.elapsed().as_nanos())
         .unwrap_or(u64::MAX)
         .saturating_add(1)
 }
 
-impl Clock {
-    /// Begins a run.
+impl RunClock {
+    /// Resets the clock for a new run.
     pub(super) fn begin(&self) {
         self.spent.store(0, Ordering::Relaxed);
         self.since.store(0, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Clock {
         self.since.store(0, Ordering::Relaxed);
     }
 
-    /// How long it has computed by now.
+    /// Returns the computing time so far.
     pub(super) fn spent(&self) -> Duration {
         let since = self.since.load(Ordering::Relaxed);
         let span = match since {
@@ -61,15 +61,15 @@ fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A run whose time is taken, and during which the epochs move on.
+/// A run whose time is measured; it counts as a call in progress, so that the epochs advance.
 pub(super) struct Metered<F> {
     run: Pin<Box<F>>,
-    clock: Arc<Clock>,
+    clock: Arc<RunClock>,
     host: Host,
 }
 
 impl<F> Metered<F> {
-    pub(super) const fn new(run: Pin<Box<F>>, clock: Arc<Clock>, host: Host) -> Self {
+    pub(super) const fn new(run: Pin<Box<F>>, clock: Arc<RunClock>, host: Host) -> Self {
         Self { run, clock, host }
     }
 }

@@ -1,4 +1,4 @@
-//! The share of a processor that a component has, over a window.
+//! The budget of processor time that a component's share allows over a window.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use tokio::time::Instant;
 
 use crate::manifest::Share;
 
-/// Processor time that may be used at once, and comes back with the clock.
+/// A token bucket of processor time, which refills with the clock.
 #[derive(Debug)]
 pub(super) struct Budget {
     share: Share,
-    /// Nanoseconds that are left; fewer than none after a call that took more.
+    /// Remaining nanoseconds; negative after a call that took more.
     level: i128,
     at: Instant,
-    /// Since when it has been beyond its share without much of a pause.
+    /// Start of the period in which it has exceeded its share without a notable pause.
     over: Option<Instant>,
 }
 
-/// A share counts over this time: so long may a component that was idle have a whole processor,
-/// times its share.
+/// The window over which a share counts: an idle component may use a whole processor at once for
+/// this time multiplied by its share.
 const WINDOW: Duration = Duration::from_secs(1);
 
 impl Budget {
@@ -31,7 +31,7 @@ impl Budget {
         }
     }
 
-    /// The same with another share; what was used stays used.
+    /// Replaces the share; time that was used stays used.
     pub(super) fn with(self, share: Share) -> Self {
         let level = self.level.min(Self::most(share));
         Self {
@@ -54,13 +54,13 @@ impl Budget {
         let more = self.share.of(passed).as_nanos().cast_signed();
         self.level = (self.level + more).min(Self::most(self.share));
         self.at = now;
-        // One that is throttled all the time comes back to nothing again and again, not to half.
+        // A component that is throttled all the time returns to 0 again and again, but not to half.
         if self.level >= Self::most(self.share) / 2 {
             self.over = None;
         }
     }
 
-    /// Uses processor time; returns `true` if none is left.
+    /// Uses processor time; returns `true` if more was used than the budget had.
     pub(super) fn spend(&mut self, now: Instant, cpu: Duration) -> bool {
         self.refill(now);
         self.level -= cpu.as_nanos().cast_signed();
@@ -70,7 +70,8 @@ impl Budget {
         self.level < 0
     }
 
-    /// How long until nothing is owed any more, and how long it has been beyond its share.
+    /// Returns the time until the budget is no longer negative, and the time for which the
+    /// component has exceeded its share.
     pub(super) fn delay(&mut self, now: Instant) -> (Duration, Duration) {
         self.refill(now);
         let owed = u64::try_from(-self.level.min(0)).unwrap_or(u64::MAX);

@@ -1,45 +1,47 @@
-//! Where the calls of a component run: on the workers of the node, or on guest threads.
+//! The placement of a component's calls: on the workers of the node, or on guest threads.
 //!
-//! A component is on the workers until one of its calls passes a slice, or its calls are long on
-//! average while it computes a good part of the time. It comes back after many quick calls in a row
-//! and some patience, which doubles each time that it has to go again soon: alternating does not
-//! pay.
+//! A component runs on the workers until one of its calls exceeds a slice, or its calls are long on
+//! average while it computes a considerable part of the time; then it is *heavy*, and runs on guest
+//! threads. It returns to the workers after many quick calls in a row and a minimum time, which
+//! doubles each time that the component becomes heavy again soon, so that alternating does not pay.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The processor time of a call on a worker after which its component is heavy.
+/// Processor time of a call on a worker after which its component is heavy.
 pub(crate) const SLICE: Duration = Duration::from_millis(1);
-/// The processor time after which the calls on a worker are averaged.
+/// Processor time after which the calls on a worker are averaged.
 const SAMPLE: Duration = Duration::from_millis(4);
-/// A component that needs longer than this for a sample computes a small part of the time.
+/// Maximum span of a sample; a component that takes longer for it computes only a small part of the
+/// time.
 const DENSE: Duration = Duration::from_millis(40);
-/// The longest call, on average, of a component that computes much.
+/// Maximum average length of the calls of a component that computes much.
 const LONG: Duration = Duration::from_micros(50);
-/// The calls of a row after which a heavy component may come back.
+/// Number of calls in a row after which a heavy component may return.
 const ROW: u32 = 64;
-/// So many of them may see a tick: then they take about as long as those that a worker bears.
-/// Without optimization the host's own part of a call takes longer than that. One whose calls are
-/// still too long for a worker is sent away again by the sample, for twice as long.
+/// Maximum number of calls in a row that see a tick. Up to this number, the calls are about as
+/// short as a worker allows. Without optimization the host's own part of a call takes longer than
+/// that. If the calls are still too long for a worker, the sample moves the component back to guest
+/// threads, for twice as long.
 const TICKED: u32 = if cfg!(debug_assertions) { 32 } else { 12 };
-/// How long a component is heavy at least, the first time and at most.
-const PATIENCE: Duration = Duration::from_secs(1);
-const PATIENCE_MAX: Duration = Duration::from_secs(1024);
+/// Minimum time for which a component is heavy: the initial value, and the maximum after doubling.
+const MIN_HEAVY_TIME: Duration = Duration::from_secs(1);
+const MIN_HEAVY_TIME_MAX: Duration = Duration::from_secs(1024);
 
-/// Where the calls of a component run, decided from what they take.
+/// The placement of a component's calls, decided from their processor time.
 #[derive(Debug)]
 pub(super) struct Placement {
-    /// The sample under way: since when, what it took so far, and the calls before it.
+    /// The current sample: its start, its processor time so far, and the calls before it.
     since: Instant,
     sampled: Duration,
     calls: u64,
-    /// How long it has to be heavy, the next time or this time.
-    patience: Duration,
-    /// When it became heavy, had its latest long call, or came back.
+    /// Minimum time for which it stays heavy, this time or the next time.
+    min_heavy_time: Duration,
+    /// Time at which it became heavy, made its latest long call, or returned to the workers.
     changed: Instant,
     heavy: bool,
-    /// The row under way on guest threads: its calls, and those of them that saw a tick.
+    /// The current row of calls on guest threads: all calls, and those that saw a tick.
     row: u32,
     ticked: u32,
 }
@@ -50,7 +52,7 @@ impl Placement {
             since: now,
             sampled: Duration::ZERO,
             calls: 0,
-            patience: PATIENCE,
+            min_heavy_time: MIN_HEAVY_TIME,
             changed: now,
             heavy: false,
             row: 0,
@@ -58,13 +60,13 @@ impl Placement {
         }
     }
 
-    /// Counts processor time on a worker; returns `true` if its calls are too long for one.
+    /// Counts processor time on a worker; returns `true` if its calls are too long for a worker.
     pub(super) fn sample(&mut self, now: Instant, cpu: Duration, calls: u64) -> bool {
         self.sampled += cpu;
         if self.sampled < SAMPLE {
             return false;
         }
-        // Another life counts from none.
+        // The number of calls starts at 0 in each incarnation.
         let count = match calls.checked_sub(self.calls) {
             None | Some(0) => calls.max(1),
             Some(more) => more,
@@ -75,24 +77,25 @@ impl Placement {
         !self.heavy && dense && average > LONG.as_nanos()
     }
 
-    /// It is heavy from now on; for how long at least.
+    /// Makes the component heavy; returns the minimum time for which it stays heavy.
     pub(super) fn demote(&mut self, now: Instant) -> Duration {
         if !self.heavy {
             let stayed = now.saturating_duration_since(self.changed);
-            self.patience = if stayed > self.patience * 10 {
-                PATIENCE
+            self.min_heavy_time = if stayed > self.min_heavy_time * 10 {
+                MIN_HEAVY_TIME
             } else {
-                (self.patience * 2).min(PATIENCE_MAX)
+                (self.min_heavy_time * 2).min(MIN_HEAVY_TIME_MAX)
             };
         }
         (self.heavy, self.changed) = (true, now);
         (self.row, self.ticked) = (0, 0);
-        self.patience
+        self.min_heavy_time
     }
 
-    /// A call on a guest thread is over, and saw a tick or not; returns `true` if its component
-    /// comes back to the workers. What the call took would say less: half of it may be the host's.
-    pub(super) fn called(&mut self, now: Instant, ticked: bool) -> bool {
+    /// Records that a call on a guest thread ended, and whether it saw a tick; returns `true` if
+    /// its component returns to the workers. The processor time of the call would say less: half of
+    /// it may be the host's.
+    pub(super) fn record_call(&mut self, now: Instant, ticked: bool) -> bool {
         self.row += 1;
         self.ticked += u32::from(ticked);
         if self.ticked > TICKED {
@@ -103,7 +106,7 @@ impl Placement {
             return false;
         }
         (self.row, self.ticked) = (0, 0);
-        let waited = now.saturating_duration_since(self.changed) >= self.patience;
+        let waited = now.saturating_duration_since(self.changed) >= self.min_heavy_time;
         if !self.heavy || !waited {
             return false;
         }
@@ -147,14 +150,14 @@ mod tests {
         for _ in 0..4 {
             let gone = now;
             placement.demote(now);
-            while !placement.called(now, false) {
+            while !placement.record_call(now, false) {
                 now += US * 1000;
             }
             heavy_for.push((now - gone).as_secs());
         }
         assert_eq!(heavy_for, [2, 4, 8, 16]);
         now += S * 1000;
-        assert_eq!(placement.demote(now), PATIENCE);
+        assert_eq!(placement.demote(now), MIN_HEAVY_TIME);
     }
 
     #[test]
@@ -166,7 +169,7 @@ mod tests {
             let mut back = false;
             for call in 0..10_000 {
                 let now = start + US * 1000 * call;
-                back |= placement.called(now, call % each == 0);
+                back |= placement.record_call(now, call % each == 0);
             }
             assert_eq!(back, comes_back, "one of {each}");
         }

@@ -1,17 +1,17 @@
-//! What is refused is said, and who vouches for a component is checked.
+//! Every refusal is logged.
 
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use strowger_wasm::{LoadError, Manifest, Signature, Signer};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber, subscriber};
 
 use crate::kit::{Guest, Stand, host, manifest};
 
-/// The audit lines, as `grant=what`, how many they say to omit, and the component's own lines.
+/// The audit lines as `grant=what`, the number of omitted ones that they report, and the
+/// component's own lines.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Seen>>);
 
@@ -29,7 +29,6 @@ struct Line {
     what: String,
     omitted: u64,
     message: String,
-    dropped: u64,
 }
 
 impl Visit for Line {
@@ -47,10 +46,8 @@ impl Visit for Line {
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        match field.name() {
-            "omitted" => self.omitted = value,
-            "dropped" => self.dropped = value,
-            _ => {}
+        if field.name() == "omitted" {
+            self.omitted = value;
         }
     }
 }
@@ -75,8 +72,8 @@ impl Subscriber for Lines {
         if event.metadata().target() == "strowger_wasm::audit" {
             seen.audits.push(format!("{}={}", line.grant, line.what));
             seen.omitted += line.omitted;
-        } else if line.dropped > 0 {
-            seen.dropped += line.dropped;
+        } else if line.omitted > 0 {
+            seen.dropped += line.omitted;
         } else {
             seen.own.push(line.message);
         }
@@ -94,7 +91,7 @@ fn seen(work: impl FnOnce()) -> Seen {
     seen.clone()
 }
 
-fn audited(work: impl FnOnce()) -> (Vec<String>, u64) {
+pub(crate) fn audited(work: impl FnOnce()) -> (Vec<String>, u64) {
     let seen = seen(work);
     (seen.audits, seen.omitted)
 }
@@ -116,7 +113,75 @@ fn each_import_that_is_refused_is_a_line() {
     assert_eq!(lines, expected);
 }
 
-/// A guest that does something as often as the first octet of a message says.
+#[test]
+fn a_load_that_is_refused_ten_thousand_times_is_ten_lines() {
+    let imports: String = (0..10_000)
+        .map(|n| format!("(import \"a{n}\" (func))"))
+        .collect();
+    let octets = wat::parse_str(format!("(component {imports})")).expect("it is text");
+    let host = host();
+    let (lines, omitted) = audited(|| {
+        let refused = host.load_blocking(&octets, manifest("guest", ""));
+        let refused = refused.expect_err("it is granted nothing");
+        let text = refused.to_string();
+        assert!(
+            text.ends_with("and 9984 more") && text.len() < 4000,
+            "{text}"
+        );
+    });
+    assert_eq!((lines.len(), omitted), (10, 9991), "{lines:?}");
+    // All loads of a host share this rate.
+    let (lines, _) = audited(|| {
+        for name in ["a", "b", "c"] {
+            let refused = host.load_blocking(&octets, manifest(name, ""));
+            assert!(refused.is_err());
+        }
+    });
+    assert!(lines.len() <= 10, "{lines:?}");
+}
+
+#[test]
+fn a_component_that_fails_and_fails_is_told_of_at_a_rate() {
+    let stand = Stand::new();
+    let guest = Guest::new()
+        .import("messaging", "resolve")
+        .data("vault")
+        .init("(call $resolve (i32.const 1024) (i32.const 5) (i32.const 64)) (call $ok)")
+        .handle("unreachable");
+    let more = "[grant]\nsend = [\"mail\"]\n[restart]\nintensity = 100\nbackoff = \"1ms\"\n\
+                backoff_max = \"1ms\"\npoison = 2";
+    let seen = seen(|| {
+        let started = stand.start(&guest, "guest", more);
+        for _ in 0..30 {
+            stand.tell(&started, "x");
+            stand.system.advance(std::time::Duration::from_millis(5));
+        }
+        assert!(started.args.info().lives > 25, "{:?}", started.args.info());
+    });
+    // The attempts of one incarnation count for the next one.
+    assert!((10..=15).contains(&seen.audits.len()), "{:?}", seen.audits);
+    let gave_up = seen.own.iter().filter(|line| *line == "gave up a message");
+    assert!((10..=15).contains(&gave_up.count()), "{:?}", seen.own);
+    assert!(seen.omitted + seen.dropped > 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_not_there_is_told_of_at_a_rate() {
+    let stand = Stand::new();
+    let guest = repeating(
+        Guest::new().import("files", "names").data("room"),
+        "(call $names (i32.const 1024) (i32.const 4) (i32.const 1024) (i32.const 4)
+           (i32.const 1024) (i32.const 0) (i32.const 1) (i32.const 64))",
+    );
+    let more = "[grant.files.room]\npath = \"/nowhere/at/all\"";
+    let guest = stand.start(&guest, "guest", more);
+    let seen = seen(|| stand.tell(&guest, "\u{64}"));
+    assert_eq!(seen.own.len(), 10, "{:?}", seen.own);
+    assert_eq!(guest.args.info().faults, 0, "{:?}", guest.args.info().fault);
+}
+
+/// A guest that repeats a call as often as the first byte of a message says.
 fn repeating(guest: Guest, call: &str) -> Guest {
     guest.handle(&format!(
         "(local $n i32)
@@ -195,49 +260,4 @@ fn a_flood_of_lines_is_cut_and_no_line_writes_on_a_terminal() {
         assert_eq!(neighbour.args.info().calls, 1);
         assert_eq!(guest.args.info().faults, 0);
     }
-}
-
-// Made with OpenSSL 3 over the octets `octets` from a key that is gone.
-const SIGNER: &str = "3510f5b92696dbaa45ac64e8ace67157cfba6a1ef52a5a2ef0fcee3f8a393cd4";
-const SIGNED: &str = "dbf8bf5d331887bcf46c4d99c661fbcb32217742d6c5aa8caeae2d6f1cee247e\
-                      281e33b22083f980f37039097701eba601bbc7f23bdd5e5ffd0858253f40e60d";
-
-#[test]
-fn a_component_is_loaded_only_with_the_signature_of_its_signer() {
-    let octets = b"octets of a component, perhaps";
-    let mut signed = Manifest::new("guest");
-    signed.component.signer = Signer::parse(SIGNER);
-    signed.component.signature = Signature::parse(SIGNED);
-    assert!(signed.component.signer.is_some() && signed.component.signature.is_some());
-    // They are no component, which is found out only of what is signed.
-    let loaded = host().load_blocking(octets, signed.clone());
-    let invalid = loaded.expect_err("they are none");
-    assert!(matches!(invalid, LoadError::Invalid { .. }), "{invalid}");
-    let mut unsigned = signed.clone();
-    unsigned.component.signature = None;
-    let (lines, _) = audited(|| {
-        for (octets, manifest) in [(&octets[1..], signed), (&octets[..], unsigned)] {
-            let loaded = host().load_blocking(octets, manifest);
-            let refused = loaded.expect_err("it is not signed so");
-            assert!(matches!(refused, LoadError::Signature { .. }), "{refused}");
-            assert!(refused.to_string().contains(SIGNER), "{refused}");
-        }
-    });
-    let expected = [
-        "signer=the signature is not one of these octets",
-        "signer=its manifest has no signature",
-    ];
-    assert_eq!(lines, expected);
-}
-
-#[test]
-fn an_inspection_says_who_signed() {
-    let octets = Guest::new().octets();
-    let seen = host().inspect(&octets, &manifest("guest", ""));
-    assert_eq!(seen.expect("it is a component").signer, None);
-    let text = format!("[component]\nname = \"a\"\nsignature = {SIGNED:?}");
-    let said = Manifest::parse(&text)
-        .expect_err("nobody checks it")
-        .to_string();
-    assert!(said.contains("component.signer"), "{said}");
 }

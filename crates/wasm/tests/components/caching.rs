@@ -1,4 +1,4 @@
-//! What is compiled is kept, within limits, and trusted only as far as it can be.
+//! The cache of compiled code: kept within limits, and trusted only as far as possible.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn what_was_compiled_is_not_compiled_again() {
         load(&host, &guest(0), "");
     }
     assert_eq!(host.info().compiled, 1);
-    // Another engine is another compilation.
+    // Another engine needs another compilation.
     load(&host, &guest(0), "[limits]\nfuel = 1000000");
     assert_eq!(host.info().compiled, 2);
 }
@@ -101,7 +101,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A new process, as far as a host is concerned; how many components it compiled.
+/// Loads the guests in a new host, which resembles a new process; returns the number of components
+/// that it compiled.
 fn compiled(folder: &Path, guests: &[Guest]) -> u64 {
     let host = host(|limits| limits.cache = Some(folder.to_owned()));
     for guest in guests {

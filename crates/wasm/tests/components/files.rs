@@ -1,4 +1,4 @@
-//! Files below a folder that was granted, and attempts to get out of it.
+//! Files below a granted directory, and attempts to escape from it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,9 +7,9 @@ use strowger_wasm::{CallError, LoadError};
 
 use crate::kit::{Guest, Stand, Started, manifest, text};
 
-/// A guest that does with the path in a message what its first octet says: `?` reads, `=` writes
-/// `tea` at its begin, `-` removes, `*` says how many entries it lists, as a digit. A refusal is
-/// answered with its number as a digit.
+/// A guest that treats the path in a message as its first byte says: `?` reads, `=` writes `tea` at
+/// the beginning, `-` removes, `*` returns the number of entries as a digit. A refusal is answered
+/// with its number as a digit.
 fn filer() -> Guest {
     let path = "(i32.const 1024) (i32.const 4)
         (i32.add (local.get $ptr) (i32.const 1)) (i32.sub (local.get $len) (i32.const 1))";
@@ -54,7 +54,7 @@ fn filer() -> Guest {
         .handle(&format!("{} (call $ok)", code.concat()))
 }
 
-/// A folder `data` with a file, beside a secret.
+/// A directory `data` with a file, beside a secret.
 fn place() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("there is room for a folder");
     let at = |name: &str| folder.path().join(name);

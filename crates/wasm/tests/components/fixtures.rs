@@ -1,4 +1,4 @@
-//! The guests of `components/`, as they are built in `fixtures/components`.
+//! The guests of `components/`, as built in `fixtures/components`.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ fn image(stand: &Stand, name: &str) -> strowger_wasm::Image {
     let manifest = folder("components").join(name).join(format!("{name}.toml"));
     let text = std::fs::read_to_string(manifest).expect("it is in the repository");
     let mut manifest = Manifest::parse(&text).expect("it is a manifest");
-    // Not what is shown here, on a machine that may do other things.
+    // Deadlines are not the subject here, and the machine may be busy.
     manifest.limits.deadline = std::time::Duration::from_secs(60);
     manifest.limits.init = std::time::Duration::from_secs(60);
     let loaded = stand
@@ -130,7 +130,8 @@ fn tally_which_is_written_in_javascript_counts_over_a_throw_and_an_upgrade() {
     let why = fault.to_string();
     assert!(why.contains("RangeError: bob said so"), "{why}");
     assert!(why.contains("tally.js:"), "says where: {why}");
-    // The state of before is there; a throw in a message, too, ends one life only.
+    // The previous state is restored; a throw while handling a message also ends only one
+    // incarnation.
     assert_eq!(
         text(stand.ask(&tally, "bob")),
         r#"{"words":1,"messages":1}"#

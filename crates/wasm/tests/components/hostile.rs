@@ -1,4 +1,4 @@
-//! More hostile guests: those that need company, and those that leave something behind.
+//! More hostile guests: guests that need others, and guests that leave something behind.
 
 use std::time::Duration;
 
@@ -48,8 +48,7 @@ fn a_result_that_overlaps_its_own_description_is_read_as_it_is() {
     assert_eq!(*answer, [0, 0, 0, 0, 16, 0, 0, 0, 12, 0, 0, 0]);
 }
 
-/// A guest that sees a place for its memory that somebody had before: whether there is anything in
-/// it.
+/// A guest that searches its memory, whose slot another guest used before, for leftovers.
 fn reader() -> Guest {
     Guest::new().pages("4").handle(
         "(local $at i32) (local $found i64)
@@ -78,7 +77,7 @@ fn who_comes_after_a_fault_finds_zeros() {
         stand.start(&dirty, "dirty", rule),
         stand.start(&honest, "honest", ""),
     ];
-    // As many lives as the pool has places, and more.
+    // More incarnations than the pool has slots.
     for _ in 0..40 {
         for guest in &guests {
             stand.tell(guest, "");
@@ -93,8 +92,8 @@ fn who_comes_after_a_fault_finds_zeros() {
     }
 }
 
-/// How often a guest that calls upon itself, by way of others or not, is called before its limits
-/// end it; a neighbour is served meanwhile.
+/// Number of calls that a guest which calls itself, directly or by way of others, receives before
+/// its limits end it; a neighbour is served meanwhile.
 fn rounds(guests: &[(&str, Guest)], more: &str) -> u64 {
     let stand = Stand::new();
     let neighbour = stand.start(&Guest::new(), "neighbour", "");
@@ -120,7 +119,7 @@ fn rounds(guests: &[(&str, Guest)], more: &str) -> u64 {
         .sum()
 }
 
-/// A guest that does something to the actor whose name is its data, on everything that comes.
+/// A guest that calls the actor whose name is its data, for everything that it receives.
 fn caller(name: &str, function: &str, times: usize) -> Guest {
     let call =
         format!("(call ${function} (global.get $to) (i32.const 0) (i32.const 1) (i32.const 64))");
@@ -149,7 +148,7 @@ fn who_sends_to_itself_ends_at_its_rate() {
 
 #[test]
 fn who_asks_itself_ends_at_its_rate() {
-    // Each of them is a question and an answer.
+    // Each of them is an ask and an answer.
     let itself = [("itself", caller("itself", "ask", 1))];
     assert_eq!(rounds(&itself, "[limits]\nsend_rate = 20"), 5 + 2 * 20);
     assert_eq!(rounds(&itself, "[limits]\nsend_rate = 200"), 5 + 2 * 200);
@@ -165,7 +164,7 @@ fn two_that_ask_each_other_end_at_their_rates() {
     assert_eq!(rounds(&both, "[limits]\nsend_rate = 200"), 5 + 4 * 200);
 }
 
-/// A guest that publishes on one topic whatever comes, and subscribes to another.
+/// A guest that publishes everything it receives on one topic, and subscribes to another.
 fn echo(topics: &str) -> Guest {
     Guest::new()
         .import("messaging", "subscribe")

@@ -14,7 +14,7 @@ use wit_parser::Resolve;
 
 const WIT: &str = include_str!("../../../../wit/component.wit");
 
-/// Memory that is handed out and never taken back, but all of it after each call.
+/// A bump allocator: memory is never freed, but reset after each call.
 const BUMP: &str = "\
   (global $top (mut i32) (i32.const 8192))
   (func $bump (param $align i32) (param $size i32) (result i32) (local $at i32)
@@ -29,7 +29,7 @@ const BUMP: &str = "\
       (br $more)))
     (local.get $at))";
 
-/// Results for the host: nothing, an answer, a refusal.
+/// Results for the host: success without a value, an answer, a refusal.
 const RESULTS: &str = "\
   (func $result (param $case i32) (param $ptr i32) (param $len i32) (result i32)
     (i32.store (i32.const 16) (local.get $case))
@@ -42,11 +42,11 @@ const RESULTS: &str = "\
   (func $fail (param i32 i32) (result i32)
     (call $result (i32.const 1) (local.get 0) (local.get 1)))";
 
-/// A guest that echoes, but for what is said otherwise.
+/// A guest that echoes unless it is told otherwise.
 ///
-/// Its pieces are bodies of functions. They may use `$ok` (nothing, well), `$answer` and `$fail`
-/// (pointer and length), which give a result for the host; results of imports go to address 64.
-/// From address 1024 there is the text of `data`.
+/// Its pieces are bodies of functions. They may use `$ok` (success, no value), `$answer` and
+/// `$fail` (pointer and length), which give a result for the host; results of imports go to address
+/// 64. The text of `data` begins at address 1024.
 #[derive(Clone, Default)]
 pub(crate) struct Guest {
     imports: String,
@@ -217,8 +217,8 @@ impl Guest {
     }
 }
 
-/// A guest that counts what it handles, answers with the count in one octet, keeps it as state,
-/// and traps when it is sent the octet 255.
+/// A guest that counts the messages that it handles, answers with the count in one byte, keeps it
+/// as its state, and traps on the byte 255.
 pub(crate) fn counter() -> Guest {
     Guest::new()
         .global("(global $count (mut i32) (i32.const 0))")
@@ -242,16 +242,15 @@ pub(crate) fn counter() -> Guest {
         )
 }
 
-/// The limits of hosts whose manifests may ask for anything: what a host allows has tests of its
-/// own.
+/// Limits of hosts whose manifests may ask for anything: separate tests cover what a host allows.
 pub(crate) fn limits() -> HostLimits {
     let mut limits = HostLimits::default();
     limits.caps = Caps::none();
     limits
 }
 
-/// A host of its own for a test. Its deadlines are those of the real clock, so a test that is not
-/// about them gives calls a long time.
+/// A host for a single test. Its deadlines run on the real clock, so tests that are not about
+/// deadlines give calls a long time.
 pub(crate) fn host() -> Host {
     let mut limits = limits();
     limits.instances = 16;
@@ -259,7 +258,7 @@ pub(crate) fn host() -> Host {
     Host::new(limits).expect("there is a thread to be had")
 }
 
-/// A manifest in which calls may take long, with more said about it.
+/// A manifest with long deadlines and additional text.
 pub(crate) fn manifest(name: &str, more: &str) -> Manifest {
     let mut manifest = Manifest::parse(&format!("[component]\nname = {name:?}\n{more}"))
         .unwrap_or_else(|error| panic!("{error}: {more}"));
@@ -272,7 +271,7 @@ pub(crate) fn manifest(name: &str, more: &str) -> Manifest {
     manifest
 }
 
-/// Octets of a message.
+/// The payload of a message.
 pub(crate) fn octets(text: &str) -> Payload {
     Payload::from(text.as_bytes())
 }
@@ -305,7 +304,7 @@ impl Stand {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Starts a component below a supervisor of its own, and enters it in the directory.
+    /// Starts a component below a supervisor of its own, and adds it to the directory.
     pub(crate) fn start(&self, guest: &Guest, name: &str, more: &str) -> Started {
         let image = self.image(guest, name, more);
         let args = self

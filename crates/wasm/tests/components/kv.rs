@@ -1,4 +1,4 @@
-//! What components keep by key, and the state that their host keeps there for them.
+//! The key-value store of components, and the state that their host keeps there for them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::kit::{Guest, Stand, Started, counter, manifest, text};
 
 pub(crate) const KV: &str = "[grant.kv]\nsize = \"64KiB\"\n";
 
-/// A stand whose host keeps what it keeps in this store.
+/// A stand whose host uses this store.
 pub(crate) fn stand(store: &KvStore) -> Stand {
     let mut limits = crate::kit::limits();
     (limits.instances, limits.waiting) = (16, 8);
@@ -18,9 +18,9 @@ pub(crate) fn stand(store: &KvStore) -> Stand {
     }
 }
 
-/// A guest that does what the first octet of a message says with the key `key`: `=` writes the
-/// rest, `?` reads, `-` removes, `+` writes the rest if there is nothing, `*` lists. It traps on
-/// others. A refusal is answered with its number as a digit.
+/// A guest that does with the key `key` what the first byte of a message says: `=` writes the rest,
+/// `?` reads, `-` removes, `+` writes the rest if the key is absent, `*` lists. It traps on other
+/// bytes. A refusal is answered with its number as a digit.
 pub(crate) fn keeper() -> Guest {
     let refused = "(if (i32.load8_u (i32.const 64)) (then
         (i32.store8 (i32.const 80) (i32.add (i32.const 48) (i32.load8_u (i32.const 68))))
@@ -125,8 +125,8 @@ fn a_value_beyond_the_quota_is_refused_and_goes_through_with_more() {
     }
 }
 
-/// Writes under one new key of four octets after the other until it is refused, at most 100 times,
-/// and says how often.
+/// Writes to one new four-byte key after the other until it is refused, at most 100 times, and
+/// answers with the number of writes.
 fn scatterer() -> Guest {
     Guest::new().import("kv", "set").handle(
         "(local $n i32)
@@ -159,7 +159,7 @@ fn scattered(more: &str) -> u8 {
 #[test]
 fn a_quota_holds_against_many_tiny_keys() {
     assert_eq!(scattered("[grant.kv]\nkeys = 10"), 10);
-    // Each counts its kind, its four octets and 64 more: 69 of 1024.
+    // Each key counts its kind, its four bytes and 64 more: 69 of 1024.
     assert_eq!(scattered("[grant.kv]\nsize = \"1KiB\""), 14);
     assert_eq!(scattered("[grant.kv]\nrate = 20"), 20);
     assert_eq!(scattered("[grant.kv]"), 100);

@@ -1,4 +1,4 @@
-//! Lives of components: starts, faults, state, upgrades.
+//! The lifecycle of components: starts, faults, state, upgrades.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn count(stand: &Stand, counter: &Started) -> u8 {
     stand.ask(counter, "x").expect("it counts")[0]
 }
 
-/// Sends what the counter traps on.
+/// Sends the message on which the counter traps.
 fn trap(stand: &Stand, counter: &Started) {
     let fatal = strowger_wasm::Message([255_u8].as_slice().into());
     counter.actor.try_tell(fatal).expect("there is room");
@@ -42,6 +42,41 @@ fn a_refusal_is_an_answer_and_no_fault() {
     assert_eq!(answer, Err(CallError::Refused("not today".to_owned())));
     let info = refuser.args.info();
     assert_eq!((info.refused, info.faults, info.lives), (1, 0, 1));
+}
+
+#[test]
+fn a_trap_comes_with_the_line_that_was_logged_before_it() {
+    let stand = Stand::new();
+    let traceback = "ValueError: no such user";
+    let say = format!(
+        "(call $write (i32.const 0) (i32.const 1024) (i32.const {}))",
+        traceback.len()
+    );
+    for (body, word) in [
+        ("unreachable", "panic"),
+        ("(drop (i32.load (i32.const -8)))", "bug"),
+    ] {
+        let guest = Guest::new()
+            .import("log", "write")
+            .data(traceback)
+            .handle(&format!(
+                "(if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const 108)) (then {say}))
+                 (if (i32.ne (i32.load8_u (local.get $ptr)) (i32.const 115)) (then {body}))
+                 {say} (call $ok)"
+            ));
+        let more = "[grant]\nlog = true";
+        let guest = stand.start(&guest, word, more);
+        // A line of another call says nothing about this one.
+        assert_eq!(text(stand.ask(&guest, "silence")), "");
+        for (message, said) in [("trap", false), ("log", true), ("trap", false)] {
+            let failed = stand.ask(&guest, message).expect_err("it traps");
+            let CallError::Fault(fault) = failed else {
+                panic!("{failed:?}");
+            };
+            assert_eq!(fault.kind.word(), word, "{fault}");
+            assert_eq!(fault.to_string().contains(traceback), said, "{fault}");
+        }
+    }
 }
 
 #[test]
@@ -177,7 +212,7 @@ fn health_is_its_own_word() {
     assert!(ill.actor.is_alive(), "to be ill is no fault");
 }
 
-/// A counter whose count begins anew at 100 when it takes over.
+/// A counter that starts again at 100 when it takes over.
 fn next_counter() -> Guest {
     counter().init(
         "(if (i32.eq (local.get $reason) (i32.const 2)) (then

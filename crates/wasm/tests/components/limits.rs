@@ -1,11 +1,11 @@
-//! Hostile guests: each ends in its named fault, its neighbour does not notice, and with the limit
-//! raised the same guest goes through.
+//! Hostile guests: each ends in its named fault, its neighbour is not affected, and with the limit
+//! raised the same guest succeeds.
 
 use strowger_wasm::{Full, Phase};
 
 use crate::kit::{Guest, Stand, octets};
 
-/// What a guest does, what stops it, and what lets it through.
+/// A hostile guest, the limit that stops it, and the limit under which it succeeds.
 pub(crate) struct Attack {
     pub(crate) guest: Guest,
     pub(crate) tight: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct Attack {
 }
 
 impl Attack {
-    /// Runs it beside a neighbour, with the tight limit and with the raised one.
+    /// Runs the guest beside a neighbour, with the tight limit and with the raised one.
     pub(crate) fn run(&self) {
         let stand = Stand::new();
         let neighbour = stand.start(&Guest::new(), "neighbour", "");
@@ -92,7 +92,7 @@ fn slow(guest: Guest, phase: Phase) {
     };
     let tight = match init {
         "init" => "[limits]\ninit = \"1ms\"",
-        // Long enough for a call that does nothing, on a machine that does much.
+        // Long enough for a call that does nothing, on a busy machine.
         _ => "[limits]\ndeadline = \"50ms\"",
     };
     let attack = Attack {
@@ -243,7 +243,7 @@ fn a_message_out_longer_than_the_payload_is_cut_off() {
     attack.run();
 }
 
-/// Guests that no limit lets through, with their fault.
+/// Guests that violate a rule, so that no limit admits them, with their fault.
 fn rule_breakers() -> Vec<(&'static str, Guest, &'static str)> {
     let result = |case: i64, ptr: i64, len: i64| {
         format!("(call $result (i32.const {case}) (i32.const {ptr}) (i32.const {len}))")

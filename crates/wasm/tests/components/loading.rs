@@ -1,10 +1,10 @@
-//! What is loaded, and what is refused before it runs.
+//! Loading: the components that are accepted, and those that are refused before they run.
 
 use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use strowger_wasm::{Digest, LoadError, Manifest};
+use strowger_wasm::{Digest, LoadError, Manifest, ReserveError};
 
 use crate::kit::{Guest, Stand, host, manifest};
 
@@ -62,6 +62,132 @@ fn an_interface_that_the_host_does_not_have_is_denied() {
     let loaded = host().load_blocking(&octets.expect("it is text"), manifest("guest", ""));
     let said = loaded.expect_err("it is refused").to_string();
     assert!(said.contains("wasi:sockets/network@0.2.0"), "{said}");
+    assert!(said.contains("without WASI"), "{said}");
+}
+
+/// Grants of everything that can be granted.
+const ALL: &str = "[grant]\nsend = [\"*\"]\nrequest = [\"*\"]\nstream = [\"*\"]\nserve = true\n\
+                   publish = [\"*\"]\nsubscribe = [\"*\"]\ntimer = true\nlog = true\nclock = true\n\
+                   random = true\n[grant.kv]\n[grant.files.tmp]\npath = \"/tmp\"\n[config]\na = 1";
+
+#[test]
+fn what_is_said_to_be_grantable_is_and_nothing_else() {
+    let contract = [
+        "messaging",
+        "rpc",
+        "streams",
+        "kv",
+        "files",
+        "log",
+        "clock",
+        "random",
+        "config",
+    ];
+    let contract = contract.map(|name| format!("strowger:component/{name}@0.1.0"));
+    let foreign = [
+        "wasi:cli/environment@0.2.0",
+        "wasi:io/streams@0.2.6",
+        "wasi:http/types@0.2.0",
+        "strowger:component/clock@0.2.0",
+        "strowger:component/gateway@0.1.1",
+        "acme:things/thing",
+    ];
+    let foreign = foreign.map(str::to_owned);
+    let host = host();
+    for (imports, grantable) in [(&contract[..], true), (&foreign[..], false)] {
+        for import in imports {
+            let text = format!("(component (import \"{import}\" (instance)))");
+            let octets = wat::parse_str(text).expect("it is text");
+            let refused = host.load_blocking(&octets, manifest("guest", ""));
+            let Err(LoadError::Denied(denied)) = refused else {
+                panic!("{import} is granted to nobody: {refused:?}");
+            };
+            assert_eq!(denied[0].is_grantable(), grantable, "{import}");
+            // The message uses the key that grants it.
+            let said = denied[0].needs.contains("[grant") || denied[0].needs.contains("[config]");
+            assert_eq!(said, grantable, "{import}: {}", denied[0].needs);
+            let granted = host.load_blocking(&octets, manifest("guest", ALL));
+            let denied = matches!(granted, Err(LoadError::Denied(_)));
+            assert_eq!(denied, !grantable, "{import}: {granted:?}");
+        }
+    }
+}
+
+#[test]
+fn more_parts_than_a_pool_takes_are_named_with_the_limit() {
+    let instances = |count: usize, module: &str| {
+        let each = "(core instance (instantiate $m))".repeat(count);
+        let text = format!("(component (core module $m {module}) {each})");
+        wat::parse_str(text).expect("it is text")
+    };
+    let host = host();
+    for (octets, limit) in [
+        (instances(17, ""), "17 core module instances"),
+        (instances(1, "(memory 1) (memory 1)"), "limit of 1"),
+        (
+            instances(1, "(table 1 funcref) (table 1 funcref)"),
+            "limit of 1",
+        ),
+        (instances(1, "(memory 2000)"), "limit"),
+        (instances(1, "(table 30000 funcref)"), "20000"),
+    ] {
+        let refused = host.load_blocking(&octets, manifest("guest", ""));
+        let refused = refused.expect_err(limit);
+        assert!(matches!(refused, LoadError::Parts { .. }), "{refused}");
+        let said = refused.to_string();
+        assert!(
+            said.contains(limit) && !said.contains("not a valid"),
+            "{said}"
+        );
+    }
+    // A component with the permitted number of instances lacks only an export.
+    let refused = host.load_blocking(&instances(16, ""), manifest("guest", ""));
+    assert!(
+        matches!(refused, Err(LoadError::Export { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn as_many_instances_as_are_reserved_are_loaded_by_every_engine() {
+    for instances in [1000, 10_000, 20_000] {
+        let mut limits = crate::kit::limits();
+        limits.instances = instances;
+        limits.maps = usize::MAX;
+        let host = strowger_wasm::Host::new(limits).expect("it starts");
+        host.reserve().unwrap_or_else(|error| panic!("{error}"));
+        for more in ["", "[limits]\nfuel = 1000000"] {
+            let octets = Guest::new().octets();
+            let loaded = host.load_blocking(&octets, manifest("guest", more));
+            loaded.unwrap_or_else(|error| panic!("{instances}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn more_instances_than_the_machine_holds_are_refused_with_what_fits() {
+    let mut limits = crate::kit::limits();
+    (limits.instances, limits.waiting, limits.maps) = (1000, 0, 4999);
+    let refused = strowger_wasm::Host::new(limits)
+        .expect("it starts")
+        .reserve();
+    let Err(ReserveError::Maps { fits: 999, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    // No process has room for a hundred thousand slots of 16 GiB each.
+    let mut limits = crate::kit::limits();
+    (limits.instances, limits.slot, limits.maps) = (100_000, 4 << 30, usize::MAX);
+    let refused = strowger_wasm::Host::new(limits.clone())
+        .expect("it starts")
+        .reserve();
+    let Err(ReserveError::Address { asked, fits, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(asked > 1 << 47 && fits > 0, "{refused:?}");
+    limits.instances = fits;
+    let host = strowger_wasm::Host::new(limits).expect("it starts");
+    host.reserve()
+        .unwrap_or_else(|error| panic!("{fits} are said to fit: {error}"));
 }
 
 #[test]
@@ -85,18 +211,14 @@ fn what_is_no_component_is_refused() {
     let host = host();
     let good = Guest::new().octets();
     let module = wat::parse_str(Guest::new().text()).expect("it is text");
-    for octets in [
-        &b""[..],
-        b"\0asm",
-        b"hello",
-        &good[..good.len() / 2],
-        &module,
-    ] {
+    for octets in [&b""[..], b"\0asm", b"hello", &good[..good.len() / 2]] {
         let refused = host
             .load_blocking(octets, manifest("guest", ""))
             .expect_err("it is refused");
         assert!(matches!(refused, LoadError::Invalid { .. }), "{refused}");
     }
+    let refused = host.load_blocking(&module, manifest("guest", ""));
+    assert!(matches!(refused, Err(LoadError::Module)), "{refused:?}");
 }
 
 #[test]
@@ -213,7 +335,7 @@ fn edited_octets_are_refused_or_run_within_their_limits() {
             let actor = stand.system.system().find(place.as_str());
             let actor = actor.and_then(|actor| actor.downcast::<strowger_wasm::ComponentMsg>());
             let call = strowger_wasm::Call(crate::kit::octets("x"));
-            // What it answers is its own matter.
+            // Its answer does not matter here.
             if let Some(actor) = actor {
                 drop(stand.system.run(actor.ask(call)));
             }

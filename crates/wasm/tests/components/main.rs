@@ -1,4 +1,4 @@
-//! What components and their host promise, with real WebAssembly, on virtual time.
+//! The guarantees of components and their host, with real WebAssembly on virtual time.
 //!
 //! The guests are text: see [`kit`].
 
@@ -22,3 +22,4 @@ mod schema;
 mod stored;
 mod streams;
 mod time;
+mod trust;

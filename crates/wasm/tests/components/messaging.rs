@@ -8,9 +8,9 @@ use strowger_wasm::{Answer, Call, CallError, Event, Message, Payload};
 
 use crate::kit::{Guest, Stand, octets, text};
 
-/// A native actor that answers with what it got in capitals, and notes what it is told.
+/// A native actor that answers in capitals, and records every tell.
 ///
-/// What is asked `keep` is answered when it is told the next time.
+/// The ask `keep` is answered at the next tell.
 struct Shouter(strowger::Recipient<String>, Option<strowger::Reply<Answer>>);
 
 enum ShouterMsg {
@@ -73,7 +73,7 @@ impl Actor for Shouter {
     }
 }
 
-/// A guest that resolves the name at address 1024, of this length, when it starts.
+/// A guest that resolves the name at address 1024 when it starts.
 pub(crate) fn resolving(name: &str) -> Guest {
     let resolve = format!(
         "(call $resolve (i32.const 1024) (i32.const {}) (i32.const 64))
@@ -89,7 +89,7 @@ pub(crate) fn resolving(name: &str) -> Guest {
         .init(&resolve)
 }
 
-/// A guest that sends all that it gets on.
+/// A guest that forwards every message.
 fn forwarder(name: &str) -> Guest {
     resolving(name).import("messaging", "send").handle(
         "(call $send (global.get $to) (local.get $ptr) (local.get $len) (i32.const 64))
@@ -99,7 +99,7 @@ fn forwarder(name: &str) -> Guest {
     )
 }
 
-/// A guest that requests the answer to all that it is asked from another.
+/// A guest that forwards each ask to another actor and returns the answer.
 fn relay(name: &str) -> Guest {
     resolving(name).import("rpc", "request").handle(
         "(call $request (global.get $to) (local.get $ptr) (local.get $len) (i32.const 64))
@@ -236,7 +236,8 @@ fn a_handle_that_was_released_twice_is_unknown() {
     assert_eq!(text(stand.ask(&guest, "x")), "01", "done, then unknown");
 }
 
-/// A guest that does something until it is refused, or 100 times, and answers how often.
+/// A guest that repeats a call until it is refused, or 100 times, and answers with the number of
+/// calls.
 fn until_refused(guest: Guest, call: &str) -> Guest {
     guest.handle(&format!(
         "(local $n i32)
@@ -300,7 +301,7 @@ fn asks_and_timers_under_way_end_at_their_limit() {
     }
 }
 
-/// A guest that sends on what is not a plain message: its kind as a digit, and the payload.
+/// A guest that forwards everything except plain messages: the kind as a digit, and the payload.
 fn reporter(first: &str) -> Guest {
     resolving("shouter")
         .import("messaging", "send")
@@ -515,7 +516,7 @@ fn an_answer_after_the_deadline_is_not_delivered() {
     stand.tell(&guest, "keep");
     stand.system.advance(Duration::from_secs(6));
     let late = "3NO ANSWER WITHIN THE DEADLINE";
-    // What the guest tells of it makes the shouter answer.
+    // The guest's report about it makes the shouter answer.
     assert_eq!(noted.drain(), [late]);
     stand.system.run_until_idle();
     assert_eq!(noted.drain(), [""; 0]);

@@ -1,4 +1,4 @@
-//! Components against a model of what their supervisor does with them, and under load.
+//! Components compared with a model of their supervision, and under load.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use strowger_wasm::{Call, ComponentArgs, Directory, Host, Message, Upgrade};
 
 use crate::kit::{Guest, Stand, Started, counter, host, manifest};
 
-/// What happens to a component.
+/// A step of the test.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Messages at once; those that are `true` are what it traps on.
+    /// Messages that are sent together; the component traps on those that are `true`.
     Told(Vec<bool>),
-    /// A question; what it traps on if it is `true`.
+    /// An ask; the component traps on it if it is `true`.
     Asked(bool),
-    /// Another version, which is ill if it is `true`.
+    /// An upgrade to another version, which is faulty if it is `true`.
     Upgraded(bool),
-    /// Nothing for so long that it is passivated.
+    /// Idle for so long that the component is passivated.
     Idle,
 }
 
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is to be seen of a component.
+/// The observable state of a component.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     alive: bool,
@@ -42,7 +42,7 @@ struct Seen {
     dead: u64,
 }
 
-/// The model: messages, lives and faults as numbers.
+/// The model: messages, incarnations and faults as numbers.
 struct Model {
     seen: Seen,
     poison: u64,
@@ -55,7 +55,7 @@ impl Model {
         self.seen.passive = false;
     }
 
-    /// A life ends; whether another one follows.
+    /// Ends an incarnation; returns `true` if another one follows.
     fn fault(&mut self) -> bool {
         self.seen.faults += 1;
         self.seen.alive = self.seen.faults <= self.intensity;
@@ -210,8 +210,8 @@ fn random_faults_end_as_the_model_says() {
     ran.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A guest that traps unless the messages it gets are the numbers from 0 on, in four octets each;
-/// the next number is its state, and its answer to what is empty.
+/// A guest that traps unless it receives the numbers from 0 on, in four bytes each; the next number
+/// is its state, and its answer to an empty message.
 fn numbered() -> Guest {
     Guest::new()
         .global("(global $next (mut i32) (i32.const 0))")
@@ -276,7 +276,7 @@ async fn upgrades_under_load_lose_double_and_reorder_nothing() {
     let asked = actor.ask_within(call, Duration::from_secs(60)).await;
     let next = asked.expect("it is asked").expect("it answers");
     assert_eq!(*next, NUMBERS.to_le_bytes());
-    // An answer leaves before the call that made it has been counted.
+    // An answer leaves before the call that produced it has been counted.
     system.shutdown(Duration::from_secs(5)).await;
     let info = args.info();
     assert_eq!(info.faults, 0);

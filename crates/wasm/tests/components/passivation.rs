@@ -1,4 +1,4 @@
-//! Components without work: reduced to their state, and back with the next message.
+//! Idle components: reduced to their state, and activated by the next message.
 
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ fn a_sleeper_s_room_is_another_s_and_what_comes_for_it_waits() {
     assert!(second.args.info().passive);
 }
 
-/// A guest that notes when it is told of a subscription's event, as state and as answer.
+/// A guest that records the events of a subscription, as its state and its answer.
 fn listener() -> Guest {
     Guest::new()
         .import("messaging", "subscribe")

@@ -1,4 +1,4 @@
-//! Messages over which lives end: what is handled again, and what is given up.
+//! Messages that end incarnations: which are handled again, and which are given up.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use strowger_wasm::{Call, CallError, Message};
 
 use crate::kit::{Guest, Stand, Started, counter, octets};
 
-/// The messages that were reported as dead letters.
+/// Number of messages that were reported as dead letters.
 fn dead(events: &mut strowger::EventStream) -> u64 {
     let mut dead = 0;
     while let Some(event) = events.try_next() {
@@ -18,7 +18,7 @@ fn dead(events: &mut strowger::EventStream) -> u64 {
     dead
 }
 
-/// Sends the octets one by one, and lets all restarts take place.
+/// Sends the bytes one by one, and waits until all restarts have happened.
 fn send(stand: &Stand, to: &Started, octets: &[u8]) {
     for octet in octets {
         let message = Message([*octet].as_slice().into());
@@ -54,7 +54,8 @@ fn a_message_is_a_dead_letter_after_as_many_lives_as_it_may_end() {
 #[test]
 fn what_one_life_fails_over_the_next_one_handles_in_its_place() {
     let stand = Stand::new();
-    // The first life traps on everything; the answer is all that came since, in order.
+    // The first incarnation traps on everything; the answer lists all messages received since, in
+    // order.
     let guest = Guest::new()
         .global("(global $attempt (mut i32) (i32.const 0))")
         .global("(global $seen (mut i32) (i32.const 0))")

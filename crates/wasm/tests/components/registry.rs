@@ -1,6 +1,6 @@
 //! Components by name: deployed, upgraded, rolled back, removed.
 
-use strowger_wasm::{Call, ComponentRegistry, Message, RegistryError};
+use strowger_wasm::{Call, ComponentRegistry, Message, RegistryError, Widening};
 
 use crate::kit::{Guest, Stand, counter, octets};
 
@@ -25,7 +25,7 @@ fn ask(stand: &Stand, registry: &ComponentRegistry, name: &str) -> u8 {
     asked.expect("it is answered").expect("it answers")[0]
 }
 
-/// A counter that begins at 100.
+/// A counter that starts at 100.
 fn hundred() -> Guest {
     counter().init("(global.set $count (i32.const 100)) (call $ok)")
 }
@@ -67,26 +67,26 @@ fn an_upgrade_can_be_rolled_back_by_hand_and_by_a_failure() {
     deploy(&stand, &registry, &counter(), "a").expect("there is room");
     let first = stand
         .system
-        .run(registry.rollback("a"))
+        .run(registry.rollback("a", Widening::Refused))
         .expect_err("there is one version");
     assert!(matches!(first, RegistryError::First { .. }), "{first}");
     let image = stand.image(&hundred(), "a", "");
     stand
         .system
-        .run(registry.upgrade(image))
+        .run(registry.upgrade(image, Widening::Granted))
         .expect("it is well");
     assert_eq!(ask(&stand, &registry, "a"), 101);
     let ill = hundred().health("(call $fail (i32.const 0) (i32.const 0))");
     let image = stand.image(&ill, "a", "");
     let failed = stand
         .system
-        .run(registry.upgrade(image))
+        .run(registry.upgrade(image, Widening::Granted))
         .expect_err("it is ill");
     assert!(matches!(failed, RegistryError::RolledBack(_)), "{failed}");
     assert_eq!(ask(&stand, &registry, "a"), 102);
     stand
         .system
-        .run(registry.rollback("a"))
+        .run(registry.rollback("a", Widening::Refused))
         .expect("the version before is well");
     assert_eq!(
         ask(&stand, &registry, "a"),

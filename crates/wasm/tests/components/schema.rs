@@ -1,4 +1,4 @@
-//! The schema of manifests says what the reader of manifests says.
+//! The schema of manifests agrees with the parser of manifests.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn schema() -> Value {
     serde_json::from_str(SCHEMA).expect("the schema is JSON")
 }
 
-/// The keys that the reader names when it is given one that does not exist.
+/// The keys that the parser lists when it is given an unknown one.
 fn known(table: &str) -> BTreeSet<String> {
     let text = match table {
         "" => "zzz = 1\n[component]\nname = \"a\"\n".to_owned(),

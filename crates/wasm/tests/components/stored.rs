@@ -1,8 +1,8 @@
-//! A store that an earlier build of the host wrote is read by this one.
+//! This build reads a store that an earlier build of the host wrote.
 //!
-//! The folder of the fixture was written by two components that ran on it: `keeper` was told
-//! `=tea`, and `counter` was asked three times, with `state.mode = "kv"`. A form that differs gets
-//! a folder of its own beside it, written by the first build that has it.
+//! Two components wrote the directory of the fixture: `keeper` was told `=tea`, and `counter` was
+//! asked three times, with `state.mode = "kv"`. A different form gets a directory of its own beside
+//! it, written by the first build that uses it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use strowger_wasm::KvStore;
 use crate::kit::{counter, text};
 use crate::kv::{KV, keeper, stand};
 
-/// The folder in which each version of the form of a store has one.
+/// The directory that has a subdirectory for each version of the store's form.
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/stores")
 }
@@ -32,7 +32,7 @@ fn copy(from: &Path, to: &Path) {
         } else {
             fs::copy(&from, &to).expect("there is room");
             if to.extension().is_some_and(|end| end == "jnl") {
-                // The database makes its journal this long, and the fixture leaves the zeros out.
+                // The database makes its journal this long, and the fixture omits the zeros.
                 let file = fs::File::options().write(true).open(&to);
                 let whole = file.and_then(|file| file.set_len(JOURNAL));
                 whole.expect("the folder is ours");

@@ -7,8 +7,8 @@ use strowger_wasm::{Call, CallError, Door, LoadError, Message, Open, Payload};
 
 use crate::kit::{Guest, Stand, Started, manifest, octets};
 
-/// A guest that serves one stream of the numbers from 0 on, so many, in four octets each. It traps
-/// when it is told something, and answers how many it sent and whether its reader went.
+/// A guest that serves one stream of the first `total` numbers, in four bytes each. It traps on a
+/// tell, and answers with the number of items sent and with 1 if its reader has gone.
 fn server(total: u32) -> Guest {
     Guest::new()
         .import("streams", "send")
@@ -42,8 +42,9 @@ fn server(total: u32) -> Guest {
         )
 }
 
-/// A guest that reads from the actor of this name when it is told to, traps on what is out of
-/// order, and answers how many items it got and how the stream ended: 2 in order, 3 otherwise.
+/// A guest that reads from the actor with this name when it is told to, and traps on items out of
+/// order. It answers with the number of items received and with the way in which the stream ended:
+/// 2 in order, 3 otherwise.
 fn listener(name: &str) -> Guest {
     Guest::new()
         .import("messaging", "resolve")
@@ -77,7 +78,7 @@ const SERVE: &str = "[grant]\nserve = true\n";
 const READ: &str = "[grant]\nstream = [\"*\"]\n";
 const NARROW: &str = "[limits]\nwindow = 4\n";
 
-/// The number and the octet that a guest of these answers with.
+/// The number and the byte in such a guest's answer.
 fn state(stand: &Stand, guest: &Started) -> (u32, u8) {
     let answer = stand.ask(guest, "").expect("it answers");
     let (number, rest) = answer.split_first_chunk().expect("four octets and one");
@@ -89,7 +90,7 @@ fn open(stand: &Stand, guest: &Started) -> Result<Reader<Payload>, CallError> {
     asked.expect("it is answered")
 }
 
-/// All that is there now, as numbers; and the end, if it came.
+/// All items that are available now, as numbers, and the end, if it has arrived.
 fn read(reader: &mut Reader<Payload>, most: usize) -> (Vec<u32>, Option<Option<ReadError>>) {
     let mut items = Vec::new();
     while items.len() < most {
@@ -195,7 +196,7 @@ fn what_is_not_granted_is_neither_served_nor_read() {
     assert_eq!(refused, Err(CallError::Refused(why)));
 }
 
-/// A native actor that serves the numbers from 0 on, so many; refuses if there are none.
+/// A native actor that serves the first `total` numbers; refuses if `total` is 0.
 struct Feeder {
     total: u32,
     sent: u32,

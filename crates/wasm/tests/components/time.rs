@@ -1,4 +1,4 @@
-//! Deadlines: what counts against them, and what does not.
+//! Deadlines: the time that counts against them, and the time that does not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,7 +16,7 @@ fn thinker() -> Guest {
     Guest::new().handle(handle).more(SPINS)
 }
 
-/// How long a question takes.
+/// The time that an ask takes.
 fn took(stand: &Stand, limits: &str) -> Duration {
     let guest = stand.start(&thinker(), "thinker", limits);
     let start = Instant::now();
@@ -43,7 +43,7 @@ fn a_busy_machine_ends_no_life() {
                 }
             });
         }
-        // So that a failure does not leave them behind.
+        // Catches panics, so that a failure does not leave the threads behind.
         let outcome = std::panic::catch_unwind(|| {
             let limits = format!("[limits]\ndeadline = \"{}ms\"", 3 * alone.as_millis() + 3);
             took(&Stand::new(), &limits);

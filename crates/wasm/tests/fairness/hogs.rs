@@ -1,13 +1,16 @@
 //! Hogs: components within every limit that compute all the time.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use strowger::ActorRef;
 use strowger_wasm::HostLimits;
 use tokio::net::UdpSocket;
 
 use crate::kit::{Guest, limits};
-use crate::node::{Native, Node, One, Ping, Times, cores, run};
+use crate::node::{Native, NativeMsg, Node, One, Ping, Times, WORKER, cores, run};
 
 /// A guest that spins this often for each message and sends itself the next one; its own name is
 /// its only grant.
@@ -25,7 +28,7 @@ pub(crate) fn spinner(turns: u32) -> Guest {
     Guest::new().handle(&format!("(call $spin (i32.const {turns}))"))
 }
 
-/// Deploys so many hogs, and begins with them.
+/// Deploys `count` hogs, and starts them.
 pub(crate) async fn hogs(node: &Node, count: usize, turns: u32, deadline: &str) -> Vec<One> {
     let mut hogs = Vec::new();
     for number in 0..count {
@@ -39,23 +42,79 @@ pub(crate) async fn hogs(node: &Node, count: usize, turns: u32, deadline: &str) 
     hogs
 }
 
-/// What neighbours of hogs notice.
+/// The delays of the neighbours of hogs: the median, and the 99th percentile.
 #[derive(Debug)]
 struct Noticed {
-    /// A native actor that is asked.
-    native: Duration,
-    /// A datagram there and back.
-    socket: Duration,
-    /// A component that is asked.
-    component: Duration,
-    /// A timer of a millisecond.
-    timer: Duration,
+    /// An ask of a native actor.
+    native: (Duration, Duration),
+    /// The round trip of a datagram.
+    socket: (Duration, Duration),
+    /// An ask of a component.
+    component: (Duration, Duration),
+    /// A timer of one millisecond.
+    timer: (Duration, Duration),
+    /// `None` if the kernel does not report it.
+    machine: Option<Machine>,
 }
 
-/// How long neighbours are watched.
+/// The processor time that a machine gave to a test.
+#[derive(Debug)]
+struct Machine {
+    /// The fraction of the time in which workers were runnable without a processor.
+    starved: f64,
+    /// The fraction of the processors that this process did not use: other programs, or idle time.
+    others: f64,
+}
+
+impl Machine {
+    /// The processor time since `begun`, given the earlier sums of the workers and of all threads.
+    fn since(begun: Instant, workers: Option<Sums>, all: Option<Sums>) -> Option<Self> {
+        let processors = u32::try_from(cores()).ok()?;
+        let whole = (begun.elapsed() * processors).as_secs_f64();
+        let waited = Sums::of(WORKER)?.waited.saturating_sub(workers?.waited);
+        let ran = Sums::of("")?.ran.saturating_sub(all?.ran);
+        Some(Self {
+            starved: waited.as_secs_f64() / whole,
+            others: 1.0 - ran.as_secs_f64() / whole,
+        })
+    }
+
+    /// Returns `true` if other programs use most of the machine. Guests have the lowest priority
+    /// and take nothing from workers; if they did, this process would have the processors.
+    fn is_busy(&self) -> bool {
+        self.starved >= 0.5 && self.others >= 0.2
+    }
+}
+
+/// The processor time of threads.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    ran: Duration,
+    /// The time in which they were runnable without a processor.
+    waited: Duration,
+}
+
+impl Sums {
+    /// The sums over the threads whose names begin with `name`, if the kernel counts them.
+    fn of(name: &str) -> Option<Self> {
+        let mut sums = Self::default();
+        for thread in threads(name) {
+            // A thread may end meanwhile.
+            let Ok(stat) = fs::read_to_string(thread.join("schedstat")) else {
+                continue;
+            };
+            let mut fields = stat.split(' ').map(|field| field.trim().parse().ok());
+            sums.ran += Duration::from_nanos(fields.next()??);
+            sums.waited += Duration::from_nanos(fields.next()??);
+        }
+        (!sums.ran.is_zero()).then_some(sums)
+    }
+}
+
+/// The time for which neighbours are measured.
 const SPAN: Duration = Duration::from_millis(1500);
 
-/// Does something again and again for a while, a millisecond apart; how long it took each time.
+/// Repeats work for a while, a millisecond apart; returns the time of each repetition.
 async fn repeat<F: Future<Output = ()>>(mut work: impl FnMut() -> F) -> Times {
     let mut times = Times::default();
     let until = Instant::now() + SPAN;
@@ -68,12 +127,12 @@ async fn repeat<F: Future<Output = ()>>(mut work: impl FnMut() -> F) -> Times {
     times
 }
 
-/// Sends back what comes, for as long as the runtime is there; where.
+/// Echoes datagrams as long as the runtime exists; returns the address.
 async fn echo() -> SocketAddr {
     let echo = UdpSocket::bind("127.0.0.1:0").await;
     let echo = echo.expect("a port is free");
     let place = echo.local_addr().expect("it is bound");
-    // It ends with the runtime of the test.
+    // The task ends with the runtime of the test.
     drop(tokio::spawn(async move {
         let mut room = [0; 16];
         while let Ok((length, from)) = echo.recv_from(&mut room).await {
@@ -83,12 +142,11 @@ async fn echo() -> SocketAddr {
     place
 }
 
-/// The delays of neighbours, at the 99th percentile. Each is watched from a task on the workers.
-async fn notice(node: &Node) -> Noticed {
-    let native = node.system.spawn::<Native>("native", ());
-    let native = native.expect("the key is free");
-    let benign = node.deploy(&Guest::new(), "benign", "").await;
+/// The delays of neighbours, each measured from a task on the workers.
+async fn notice(native: &ActorRef<NativeMsg>, benign: &One) -> Noticed {
+    let native = native.clone();
     let place = echo().await;
+    let (begun, workers, all) = (Instant::now(), Sums::of(WORKER), Sums::of(""));
     let actor = tokio::spawn(repeat(move || {
         let native = native.clone();
         async move { native.ask(Ping).await.expect("it answers") }
@@ -103,7 +161,6 @@ async fn notice(node: &Node) -> Noticed {
         .await
     });
     let timer = tokio::spawn(repeat(|| tokio::time::sleep(Duration::from_millis(1))));
-    let benign = &benign;
     let mut component = repeat(|| async move {
         benign.ask("x").await.expect("it answers");
     })
@@ -118,22 +175,65 @@ async fn notice(node: &Node) -> Noticed {
         "{actor:?} {socket:?}"
     );
     Noticed {
-        native: actor.p99(),
-        socket: socket.p99(),
-        component: component.p99(),
-        timer: timer.p99(),
+        native: actor.half_and_p99(),
+        socket: socket.half_and_p99(),
+        component: component.half_and_p99(),
+        timer: timer.half_and_p99(),
+        machine: Machine::since(begun, workers, all),
     }
 }
 
-/// No neighbour waits this long, at the 99th percentile, on a machine that does other things too.
-const BEARABLE: Duration = Duration::from_millis(250);
+/// The threads of this process whose names begin with `name`.
+pub(crate) fn threads(name: &str) -> Vec<PathBuf> {
+    let all = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let named = |path: &PathBuf| {
+        fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim().starts_with(name))
+    };
+    all.flatten()
+        .map(|thread| thread.path())
+        .filter(named)
+        .collect()
+}
 
-fn assert_bearable(noticed: &Noticed) {
-    eprintln!("{noticed:?}");
-    assert!(noticed.native < BEARABLE, "{noticed:?}");
-    assert!(noticed.socket < BEARABLE, "{noticed:?}");
-    assert!(noticed.component < BEARABLE, "{noticed:?}");
-    assert!(noticed.timer < BEARABLE, "{noticed:?}");
+/// Upper bounds of the median and of the 99th percentile.
+type Bounds = (Duration, Duration);
+
+/// A few milliseconds, and for one time in a hundred the delays that any machine has now and then.
+/// Measured with one guest per processor and with ten, beside up to four programs that compute:
+/// medians up to 1.5 ms, apart from the timer, whose median is 2.5 ms without any load, and
+/// percentiles up to 13 ms.
+const CLOSE: Bounds = (Duration::from_millis(6), Duration::from_millis(30));
+/// Bounds for a machine that other programs use most of. Workers then wait for their turn among
+/// these, with hogs and without: beside sixteen that compute, medians up to 27 ms were measured,
+/// and the best of three percentiles was 128 ms. A worker that a long call blocks is later still.
+const WIDE: Bounds = (Duration::from_millis(60), Duration::from_millis(400));
+
+impl Noticed {
+    fn is_bearable(&self) -> bool {
+        let busy = self.machine.as_ref().is_none_or(Machine::is_busy);
+        let bounds = if busy { WIDE } else { CLOSE };
+        let all = [self.native, self.socket, self.component, self.timer];
+        all.iter()
+            .all(|(half, most)| *half < bounds.0 && *most < bounds.1)
+    }
+}
+
+/// Measures neighbours up to three times. On a machine that is busy with other programs they may be
+/// late once; a broken guarantee makes them late each time.
+async fn assert_bearable(node: &Node) {
+    let native = node.system.spawn::<Native>("native", ());
+    let native = native.expect("the key is free");
+    let benign = node.deploy(&Guest::new(), "benign", "").await;
+    let mut late = Vec::new();
+    for _ in 0..3 {
+        let noticed = notice(&native, &benign).await;
+        eprintln!("{noticed:?}");
+        if noticed.is_bearable() {
+            return;
+        }
+        late.push(noticed);
+    }
+    panic!("late three times: {late:#?}");
 }
 
 fn beside(count: usize, turns: u32, deadline: &str) {
@@ -142,9 +242,9 @@ fn beside(count: usize, turns: u32, deadline: &str) {
         limits.nice = HostLimits::default().nice;
         let node = Node::start(limits).await;
         let hogs = hogs(&node, count, turns, deadline).await;
-        assert_bearable(&notice(&node).await);
+        assert_bearable(&node).await;
         for hog in &hogs {
-            // Each has its turn, if not soon.
+            // Each gets its turn, if not soon.
             while node.info(hog).calls == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -157,7 +257,7 @@ fn beside(count: usize, turns: u32, deadline: &str) {
     });
 }
 
-/// Calls of a fraction of a millisecond, with which a component may come back to the workers for a
+/// Calls of a fraction of a millisecond, with which a component may return to the workers for a
 /// moment.
 const SHORT: u32 = 200_000;
 /// Calls of a good part of a second, which a manifest may ask for.
@@ -167,7 +267,7 @@ const LONG: u32 = 400_000_000;
 fn neighbours_without_hogs_wait_for_nobody() {
     run(async {
         let node = Node::start(limits()).await;
-        assert_bearable(&notice(&node).await);
+        assert_bearable(&node).await;
         node.end().await;
     });
 }
@@ -185,6 +285,68 @@ fn ten_hogs_for_each_processor_delay_nobody() {
 #[test]
 fn calls_that_take_long_delay_nobody() {
     beside(2 * cores(), LONG, "60s");
+}
+
+#[test]
+fn calls_without_an_end_give_their_workers_away() {
+    run(async {
+        let node = Node::start(limits()).await;
+        let endless = spinner(1).handle("(loop $again (br $again))");
+        let more = "[limits]\ndeadline = \"4s\"";
+        let native = node.system.spawn::<Native>("native", ());
+        let native = native.expect("the key is free");
+        // More than there are workers, so that every worker has one.
+        for number in 0..2 * cores() {
+            let name = format!("endless-{number}");
+            node.deploy(&endless, &name, more).await.tell("x");
+        }
+        let until = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < until {
+            // A task of the runtime: it finds a worker only if one was freed.
+            let native = native.clone();
+            let began = Instant::now();
+            let asked = tokio::spawn(async move { native.ask(Ping).await }).await;
+            asked.expect("no panic").expect("it is answered");
+            // Without a free worker, nobody would look at a timer either.
+            assert!(
+                began.elapsed() < Duration::from_secs(2),
+                "no worker is free"
+            );
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        node.end().await;
+    });
+}
+
+#[test]
+fn calls_make_way_however_many_of_them_there_are() {
+    run(async {
+        let mut limits = limits();
+        limits.threads = 1;
+        let node = Node::start(limits).await;
+        // More calls than there ever were stacks, and none of them finishes before the test.
+        let long = spinner(0);
+        let more = "[limits]\ndeadline = \"60s\"";
+        for number in 0..80 {
+            let name = format!("long-{number:02}");
+            node.deploy(&long, &name, more).await.tell("x");
+        }
+        let moody =
+            spinner(1).handle("(if (local.get $len) (then (call $spin (i32.const 50000000))))");
+        let moody = node.deploy(&moody, "moody", "").await;
+        let asked = tokio::time::timeout(Duration::from_secs(20), moody.ask("long")).await;
+        asked.expect("it has its turns").expect("it answers");
+        assert!(node.info(&moody).heavy);
+        let mut took = Vec::new();
+        for _ in 0..5 {
+            let began = Instant::now();
+            moody.ask("").await.expect("it answers");
+            took.push(began.elapsed());
+        }
+        took.sort_unstable();
+        assert!(took[2] < Duration::from_millis(500), "{took:?}");
+        node.end().await;
+    });
 }
 
 #[test]
@@ -207,7 +369,7 @@ fn a_component_that_is_quick_again_comes_back() {
 }
 
 #[test]
-fn a_component_that_is_killed_leaves_its_guest_thread() {
+fn a_component_that_is_killed_computes_no_more() {
     run(async {
         let mut limits = limits();
         limits.threads = 1;
@@ -215,12 +377,59 @@ fn a_component_that_is_killed_leaves_its_guest_thread() {
         let endless = spinner(1).handle("(loop $again (br $again))");
         let more = "[limits]\ndeadline = \"600s\"";
         let endless = node.deploy(&endless, "endless", more).await;
-        endless.tell("x");
-        while !node.info(&endless).heavy {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        // The first call is on its worker's stack, the second one on a guest thread.
+        for life in 1..=2 {
+            let used = node.info(&endless).cpu;
+            endless.tell("x");
+            while node.info(&endless).cpu < used + Duration::from_millis(50) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let began = Instant::now();
+            endless.actor.kill();
+            while node.info(&endless).lives == life {
+                assert!(began.elapsed() < Duration::from_secs(5), "it computes on");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
-        // The call under way is on its worker's stack; the next one is not.
-        endless.actor.kill();
+        assert_eq!(node.info(&endless).faults, 0, "a kill is none");
         node.end().await;
+    });
+}
+
+#[test]
+fn guest_threads_have_the_priority_that_the_node_says() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    run(async {
+        for nice in [0, 7, 19] {
+            let mut limits = limits();
+            (limits.nice, limits.threads) = (nice, 1);
+            let node = Node::start(limits).await;
+            let hog = &hogs(&node, 1, LONG / 8, "60s").await[0];
+            while !node.info(hog).heavy {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let now = loop {
+                // The component becomes heavy on a worker; the next call is on a guest thread.
+                if let [thread] = &threads("guest-")[..]
+                    && let Ok(stat) = fs::read_to_string(thread.join("stat"))
+                {
+                    // After the name, which is in parentheses: the state is the third field.
+                    let fields = stat.rsplit(')').next().unwrap_or_default();
+                    let nice: Option<u8> = fields
+                        .split_whitespace()
+                        .nth(16)
+                        .and_then(|nice| nice.parse().ok());
+                    if node.info(hog).calls > 1 {
+                        break nice;
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            };
+            assert_eq!(now, Some(nice));
+            hog.actor.kill();
+            node.end().await;
+        }
     });
 }

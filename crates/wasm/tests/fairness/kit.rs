@@ -8,10 +8,10 @@ use wit_parser::Resolve;
 
 const WIT: &str = include_str!("../../../../wit/component.wit");
 
-/// A guest whose functions do what is said, and nothing else.
+/// A guest whose functions have the given bodies, and do nothing else.
 ///
-/// Its pieces are bodies of functions. They may use `$spin` with a number of turns, and `$ok` for a
-/// result. From address 1024 there is the text of `data`.
+/// The bodies may use `$spin` with a number of turns, and `$ok` for a result. The text of `data`
+/// begins at address 1024.
 #[derive(Clone, Default)]
 pub(crate) struct Guest {
     imports: &'static str,
@@ -20,13 +20,13 @@ pub(crate) struct Guest {
     handle: String,
 }
 
-/// What a guest needs to send to others.
+/// The imports with which a guest sends messages.
 const MESSAGING: &str = r#"
   (import "strowger:component/messaging@0.1.0" "resolve" (func $resolve (param i32 i32 i32)))
   (import "strowger:component/messaging@0.1.0" "send" (func $send (param i64 i32 i32 i32)))"#;
 
 impl Guest {
-    /// A guest that answers at once, with nothing.
+    /// A guest that returns at once, without a value.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -41,7 +41,7 @@ impl Guest {
         self
     }
 
-    /// Imports what it takes to send, and puts a name at address 1024.
+    /// Imports the functions for sending, and puts a name at address 1024.
     pub(crate) fn sends_to(mut self, name: &str) -> Self {
         self.imports = MESSAGING;
         self.data = format!("(data (i32.const 1024) {name:?})");
@@ -87,7 +87,7 @@ impl Guest {
     }
 }
 
-/// A manifest in which calls may take long, with more said about it.
+/// A manifest with long deadlines and additional text.
 pub(crate) fn manifest(name: &str, more: &str) -> Manifest {
     let mut manifest = Manifest::parse(&format!("[component]\nname = {name:?}\n{more}"))
         .unwrap_or_else(|error| panic!("{error}: {more}"));
@@ -105,8 +105,8 @@ pub(crate) fn octets(text: &str) -> Payload {
     Payload::from(text.as_bytes())
 }
 
-/// Limits for a few components whose manifests may ask for anything. Guest threads have the
-/// priority of others, so that what is not about neighbours ends in its time on a busy machine.
+/// Limits for a few components whose manifests may ask for anything. Guest threads have the normal
+/// priority, so that tests that are not about neighbours finish in time on a busy machine.
 pub(crate) fn limits() -> HostLimits {
     let mut limits = HostLimits::default();
     (limits.instances, limits.waiting, limits.nice) = (100, 20, 0);

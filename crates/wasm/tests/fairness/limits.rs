@@ -1,14 +1,14 @@
-//! Limits of processor time, and what a node allows.
+//! Limits of processor time, and the maximum that a node allows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use strowger_wasm::{Caps, Host, HostLimits, LoadError, Phase};
 
 use crate::hogs::{hogs, spinner};
 use crate::kit::{Guest, limits, manifest};
-use crate::node::{Node, cores, run};
+use crate::node::{Node, alone, cores, on_workers, run};
 
 const ENDLESS: &str = "(loop $again (br $again))";
 
@@ -22,11 +22,10 @@ fn a_call_that_has_used_its_processor_time_ends_wherever_it_runs() {
             .await;
         // The first call is on a worker; the next ones are on guest threads.
         for life in 1..=3 {
-            let began = Instant::now();
-            let answer = guest.ask("x").await;
+            let asked = tokio::time::timeout(Duration::from_secs(10), guest.ask("x")).await;
+            let answer = asked.unwrap_or_else(|_| panic!("it goes on: {life}"));
             assert!(answer.is_err(), "{answer:?}");
-            assert!(began.elapsed() < Duration::from_secs(20), "{life}");
-            // Whoever asked has the answer before the fault is counted.
+            // The asker has the answer before the fault is counted.
             while node.info(&guest).faults < life {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -43,7 +42,7 @@ fn a_call_that_has_used_its_processor_time_ends_wherever_it_runs() {
 fn an_endless_init_ends_on_a_guest_thread_too() {
     run(async {
         let node = Node::start(limits()).await;
-        // The first life begins, and ends over a message; the next ones do not come to life.
+        // The first incarnation starts, and ends over a message; the following ones fail to start.
         let guest = spinner(1)
             .init(&format!("(if (local.get $attempt) (then {ENDLESS}))"))
             .handle(ENDLESS);
@@ -65,7 +64,7 @@ fn an_endless_init_ends_on_a_guest_thread_too() {
     });
 }
 
-/// Keeps all processors busy with threads of others for as long as a test runs.
+/// Keeps all processors busy with other threads while a test runs.
 fn on_a_busy_machine<T>(test: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -76,7 +75,7 @@ fn on_a_busy_machine<T>(test: impl FnOnce() -> T) -> T {
                 }
             });
         }
-        // So that a failure does not leave them behind.
+        // Catches panics, so that a failure does not leave the threads behind.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
         done.store(true, Ordering::Relaxed);
         outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -87,8 +86,8 @@ fn on_a_busy_machine<T>(test: impl FnOnce() -> T) -> T {
 fn a_busy_machine_ends_no_call_that_used_little() {
     // Some tens of milliseconds, a hundred at most on a slow machine.
     let guest = spinner(30_000_000);
-    on_a_busy_machine(|| {
-        run(async {
+    let test = || {
+        on_workers(async {
             let node = Node::start(limits()).await;
             let more = "[limits]\ndeadline = \"500ms\"";
             let guest = node.deploy(&guest, "thinker", more).await;
@@ -99,7 +98,8 @@ fn a_busy_machine_ends_no_call_that_used_little() {
             assert_eq!(node.info(&guest).faults, 0);
             node.end().await;
         });
-    });
+    };
+    alone(|| on_a_busy_machine(test));
 }
 
 #[test]

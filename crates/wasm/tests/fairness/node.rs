@@ -1,6 +1,8 @@
 //! A host, and components on a runtime with threads.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, Context, Request};
@@ -9,28 +11,61 @@ use strowger_wasm::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use crate::hogs::threads;
 use crate::kit::{Guest, manifest, octets};
 
-/// How many processors there are.
+/// Number of processors.
 pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A test that takes longer than this hangs.
-pub(crate) const GUARD: Duration = Duration::from_secs(60);
+/// The name of each worker's thread.
+pub(crate) const WORKER: &str = "fair-worker";
+
+/// The time after which a test counts as hanging.
+pub(crate) const GUARD: Duration = Duration::from_secs(30);
 
 /// Runs a test on as many workers as there are processors; one test at a time.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    alone(|| on_workers(test))
+}
+
+/// Runs work that no other test may disturb.
+pub(crate) fn alone<T>(work: impl FnOnce() -> T) -> T {
     static MACHINE: Mutex<()> = Mutex::new(());
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// Runs a test that already has the machine to itself on as many workers as there are processors.
+pub(crate) fn on_workers<T>(test: impl Future<Output = T>) -> T {
     let runtime: Runtime = Builder::new_multi_thread()
         .worker_threads(cores())
+        .thread_name(WORKER)
         .enable_all()
         .build()
         .expect("threads can be had");
-    let done = runtime.block_on(async { tokio::time::timeout(GUARD, test).await });
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    done.expect("the test ends")
+    let whole = async {
+        let done = tokio::time::timeout(GUARD, test).await;
+        done.expect("the test ends")
+    };
+    let done = match panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(whole))) {
+        Ok(done) => done,
+        Err(failed) => {
+            // Otherwise the shutdown would wait for components that still compute.
+            runtime.shutdown_background();
+            panic::resume_unwind(failed);
+        }
+    };
+    runtime.shutdown_timeout(GUARD);
+    // The system lists a thread for a moment after its end.
+    let until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < until && !threads(WORKER).is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let left = threads(WORKER);
+    assert!(left.is_empty(), "beside the next test: {left:?}");
+    done
 }
 
 /// A system with a registry of components.
@@ -59,7 +94,7 @@ impl Node {
         image.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Deploys a component; those that send to themselves find themselves by name.
+    /// Deploys a component; components that send to themselves find themselves by name.
     pub(crate) async fn deploy(&self, guest: &Guest, name: &str, more: &str) -> One {
         let image = self.image(guest, name, more);
         let deployed = self.registry.deploy(image).await;
@@ -83,7 +118,7 @@ impl Node {
     }
 }
 
-/// A component that was deployed.
+/// A deployed component.
 pub(crate) struct One {
     pub(crate) actor: ActorRef<ComponentMsg>,
     pub(crate) name: String,
@@ -104,7 +139,7 @@ impl One {
 /// A native actor that answers.
 pub(crate) struct Native;
 
-/// A question to it.
+/// The request of a [`Native`].
 pub(crate) struct Ping;
 
 impl Request for Ping {
@@ -138,7 +173,7 @@ impl Actor for Native {
     }
 }
 
-/// How long neighbours took, one time after the other.
+/// The delays of a neighbour, in order of measurement.
 #[derive(Debug, Default)]
 pub(crate) struct Times(Vec<Duration>);
 
@@ -147,10 +182,15 @@ impl Times {
         self.0.push(began.elapsed());
     }
 
-    pub(crate) fn p99(&mut self) -> Duration {
+    /// The median, and the 99th percentile.
+    pub(crate) fn half_and_p99(&mut self) -> (Duration, Duration) {
         self.0.sort_unstable();
-        let at = (self.0.len() * 99 / 100).min(self.0.len().saturating_sub(1));
-        self.0.get(at).copied().unwrap_or(Duration::MAX)
+        let last = self.0.len().saturating_sub(1);
+        let at = |percent: usize| {
+            let place = (self.0.len() * percent / 100).min(last);
+            self.0.get(place).copied().unwrap_or(Duration::MAX)
+        };
+        (at(50), at(99))
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -15,7 +15,7 @@ fn components_share_guest_threads_by_weight() {
         limits.threads = 1;
         let node = Node::start(limits).await;
         let mut pairs = Vec::new();
-        // Two of each: between two calls of one there is another of its weight.
+        // Two of each: between two calls of one component, another of its weight runs.
         for (name, weight) in [
             ("heavy-1", 400),
             ("heavy-2", 400),
@@ -28,7 +28,7 @@ fn components_share_guest_threads_by_weight() {
         for one in &pairs {
             one.tell("x");
         }
-        // Both compute for a while before it counts.
+        // Both compute for a while before the measurement.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let used = || {
             pairs
@@ -78,7 +78,7 @@ fn a_share_of_a_processor_holds_and_is_counted() {
             .deploy(&Guest::new(), "benign", "[limits]\ncpu = \"20%\"")
             .await;
         throttled.tell("x");
-        // Its window is used up before it counts.
+        // Its window is used up before the measurement.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let (before, began) = (node.info(&throttled).cpu, Instant::now());
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -111,7 +111,12 @@ fn a_component_that_stays_beyond_its_share_is_put_into_quarantine_if_the_node_sa
         let more = "[limits]\ncpu = \"20%\"";
         let modest = node.deploy(&spinner(200_000), "modest", more).await;
         greedy.tell("x");
+        let began = Instant::now();
         while node.is_alive(&greedy) {
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "it is still there"
+            );
             modest.ask("x").await.expect("it answers");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -1,4 +1,4 @@
-//! Octets by key.
+//! The `kv` interface: bytes by key.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::LinkerInstance;
@@ -10,7 +10,7 @@ use crate::manifest::KvGrant;
 
 type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
 type Context<'a> = StoreContextMut<'a, Guest>;
-/// What `swap` takes: the key, what is expected, and what is written.
+/// The parameters of `swap`: the key, the expected value and the new value.
 type Swap = (String, Option<Payload>, Option<Payload>);
 
 pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
@@ -57,7 +57,7 @@ impl Guest {
         self.space.get_or_insert_with(|| self.host.kv().space(name))
     }
 
-    /// Pays for a write, and does it.
+    /// Takes one token of the write rate, and writes.
     fn write<T>(
         &mut self,
         work: impl FnOnce(&Space, &KvGrant) -> Result<T, Refusal>,

@@ -1,4 +1,4 @@
-//! Messages from a component to others.
+//! The `messaging` and `rpc` interfaces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use wasmtime::{AsContextMut, StoreContextMut};
 
 use crate::contract::{Payload, Refusal};
 use crate::guest::Guest;
-use crate::guest::handles::Held;
+use crate::guest::handles::HandleTarget;
 use crate::manifest::Grant;
-use crate::message::{Call, Due, Event, Message};
+use crate::message::{Call, Event, Message, TimerDue};
 
 type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
 type Context<'a> = StoreContextMut<'a, Guest>;
 
-/// What was wanted, where only a handle is known.
+/// Stands for the target in log lines if only a handle is known.
 pub(super) const OTHER: &str = "by a handle that is for something else";
 
 pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
@@ -70,17 +70,17 @@ pub(super) fn link_rpc(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Re
     )
 }
 
-/// Asks and waits. The time of the wait is not the component's.
+/// Sends a request and waits for the answer. The wait does not count as processor time.
 async fn request(cx: &mut Context<'_>, target: u64, payload: Payload) -> Result<Payload, Refusal> {
     let guest = cx.data_mut();
-    guest.pay()?;
-    let Held::Actor {
+    guest.take_send_token()?;
+    let HandleTarget::Actor {
         door,
         request: true,
         ..
     } = guest.handles.get(target)?
     else {
-        guest.refuse("request", OTHER);
+        guest.log_denied("request", OTHER);
         return Err(Refusal::Denied);
     };
     let within = guest.image.manifest().limits.answer;
@@ -120,11 +120,11 @@ impl Guest {
         let request = Grant::covers(&grant.request, name);
         let stream = Grant::covers(&grant.stream, name);
         if !send && !request && !stream {
-            self.refuse("send", name);
+            self.log_denied("send", name);
             return Err(Refusal::Denied);
         }
-        let door = self.ties.directory.find(name).ok_or(Refusal::Unknown)?;
-        self.handles.insert(Held::Actor {
+        let door = self.env.directory.find(name).ok_or(Refusal::Unknown)?;
+        self.handles.insert(HandleTarget::Actor {
             door,
             send,
             request,
@@ -133,34 +133,34 @@ impl Guest {
     }
 
     fn send(&mut self, target: u64, payload: Payload) -> Result<(), Refusal> {
-        self.pay()?;
+        self.take_send_token()?;
         match self.handles.get(target)? {
-            Held::Actor {
+            HandleTarget::Actor {
                 door, send: true, ..
             } => door
                 .tell
                 .try_tell(Message(payload))
                 .map_err(|error| refused(&error)),
             _ => {
-                self.refuse("send", OTHER);
+                self.log_denied("send", OTHER);
                 Err(Refusal::Denied)
             }
         }
     }
 
     fn ask(&mut self, target: u64, payload: Payload) -> Result<u64, Refusal> {
-        self.pay()?;
+        self.take_send_token()?;
         let ask = match self.handles.get(target)? {
-            Held::Actor {
+            HandleTarget::Actor {
                 door, send: true, ..
             } => door.ask.clone(),
             _ => {
-                self.refuse("send", OTHER);
+                self.log_denied("send", OTHER);
                 return Err(Refusal::Denied);
             }
         };
-        let token = self.launch()?;
-        let reply = self.ties.lane.reply(token);
+        let token = self.begin_in_flight()?;
+        let reply = self.env.lane.reply(token);
         let within = self.image.manifest().limits.answer;
         let call = Ask {
             request: Call(payload),
@@ -168,7 +168,7 @@ impl Guest {
         };
         match ask.try_tell_within(call, within) {
             Ok(()) => {
-                let late = Due {
+                let late = TimerDue {
                     token,
                     payload: None,
                 };
@@ -176,8 +176,9 @@ impl Guest {
                 Ok(token)
             }
             Err(error) => {
-                // The lane says once more that there is no answer; then nobody waits for it.
-                self.landed(token);
+                // The lane reports once more that there is no answer; nothing waits for that
+                // report.
+                self.finish_in_flight(token);
                 Err(refused(&error))
             }
         }
@@ -185,17 +186,17 @@ impl Guest {
 
     fn topic(&mut self, name: &str) -> Result<u64, Refusal> {
         if !Grant::covers(&self.image.manifest().grant.publish, name) {
-            self.refuse("publish", name);
+            self.log_denied("publish", name);
             return Err(Refusal::Denied);
         }
-        let topic = self.ties.system.topic(name).map_err(|_| Refusal::Unknown)?;
-        self.handles.insert(Held::Topic(topic))
+        let topic = self.env.system.topic(name).map_err(|_| Refusal::Unknown)?;
+        self.handles.insert(HandleTarget::Topic(topic))
     }
 
     fn publish(&mut self, topic: u64, payload: Payload) -> Result<u32, Refusal> {
-        self.pay()?;
-        let Held::Topic(topic) = self.handles.get(topic)? else {
-            self.refuse("publish", OTHER);
+        self.take_send_token()?;
+        let HandleTarget::Topic(topic) = self.handles.get(topic)? else {
+            self.log_denied("publish", OTHER);
             return Err(Refusal::Denied);
         };
         let published = topic.publish(Event {
@@ -207,7 +208,7 @@ impl Guest {
 
     fn subscribe(&mut self, pattern: &str) -> Result<u64, Refusal> {
         if !Grant::covers(&self.image.manifest().grant.subscribe, pattern) {
-            self.refuse("subscribe", pattern);
+            self.log_denied("subscribe", pattern);
             return Err(Refusal::Denied);
         }
         if self.subscriptions.len() >= self.image.manifest().limits.handles {
@@ -220,7 +221,7 @@ impl Guest {
             return Ok(token);
         }
         let token = self.token();
-        let subscribed = self.ties.subscribe(pattern, token);
+        let subscribed = self.env.subscribe(pattern, token);
         let subscription = subscribed.map_err(|_| Refusal::Unknown)?;
         self.subscriptions.push((token, subscription));
         Ok(token)
@@ -228,11 +229,11 @@ impl Guest {
 
     fn after(&mut self, milliseconds: u64, payload: Payload) -> Result<u64, Refusal> {
         if !self.image.manifest().grant.timer {
-            self.refuse("timer", "after");
+            self.log_denied("timer", "after");
             return Err(Refusal::Denied);
         }
-        let token = self.launch()?;
-        let due = Due {
+        let token = self.begin_in_flight()?;
+        let due = TimerDue {
             token,
             payload: Some(payload),
         };

@@ -1,14 +1,14 @@
-//! Log, clock, random octets, configuration, and words for giving up.
+//! The interfaces `log`, `clock`, `random`, `config` and `fault`.
 
 use std::time::SystemTime;
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower};
 
-use crate::fault::{GaveUp, Passed, cut};
+use crate::fault::{GaveUp, LimitExceeded, printable};
 use crate::guest::Guest;
 
-/// How much a line matters: `log.level`.
+/// The severity of a log line: `log.level`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
 #[component(enum)]
 #[repr(u8)]
@@ -23,7 +23,7 @@ enum Level {
     Debug,
 }
 
-/// The levels of the contract, as the log knows them.
+/// The levels of the contract and those of `tracing`.
 const LEVELS: [(Level, tracing::Level); 4] = [
     (Level::Error, tracing::Level::ERROR),
     (Level::Warn, tracing::Level::WARN),
@@ -31,7 +31,7 @@ const LEVELS: [(Level, tracing::Level); 4] = [
     (Level::Debug, tracing::Level::DEBUG),
 ];
 
-/// The most random octets of one call.
+/// Maximum number of random bytes per call.
 const RANDOM: u32 = 4096;
 
 pub(super) fn link_log(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
@@ -40,14 +40,13 @@ pub(super) fn link_log(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Re
         |mut store: StoreContextMut<'_, Guest>, (level, text): (Level, String)| {
             let guest = store.data_mut();
             let now = guest.now();
-            if !guest.lines.take(now) {
-                guest.lines_dropped += 1;
+            let text = &*guest.last_line.insert(printable(&text));
+            let Some(omitted) = guest.usage.log().own.take(now) else {
                 return Ok(());
-            }
-            let dropped = std::mem::take(&mut guest.lines_dropped);
-            let (component, text) = (&guest.ties.path, cut(&text));
-            if dropped > 0 {
-                tracing::warn!(%component, dropped, "a component logs more than it may");
+            };
+            let component = &guest.env.path;
+            if omitted > 0 {
+                tracing::warn!(%component, omitted, "logged more than it may");
             }
             let known = LEVELS.iter().find(|(own, _)| *own == level);
             match known.map(|(_, level)| *level) {
@@ -64,7 +63,7 @@ pub(super) fn link_log(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Re
 pub(super) fn link_clock(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
     instance.func_wrap("now", |store: StoreContextMut<'_, Guest>, (): ()| {
         let guest = store.data();
-        let since = guest.ties.system.now().duration_since(guest.host.start());
+        let since = guest.env.system.now().duration_since(guest.host.start());
         Ok((u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),))
     })?;
     instance.func_wrap("wall", |_: StoreContextMut<'_, Guest>, (): ()| {
@@ -79,12 +78,12 @@ pub(super) fn link_random(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime:
         "bytes",
         |_: StoreContextMut<'_, Guest>, (count,): (u32,)| {
             if count > RANDOM {
-                return Err(wasmtime::Error::new(Passed("payload")));
+                return Err(wasmtime::Error::new(LimitExceeded("payload")));
             }
-            let mut octets = vec![0; count as usize];
-            getrandom::fill(&mut octets)
+            let mut bytes = vec![0; count as usize];
+            getrandom::fill(&mut bytes)
                 .map_err(|error| wasmtime::Error::msg(format!("no random octets: {error}")))?;
-            Ok((octets,))
+            Ok((bytes,))
         },
     )
 }
@@ -102,7 +101,7 @@ pub(super) fn link_fault(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::
     instance.func_wrap(
         "fail",
         |_: StoreContextMut<'_, Guest>, (text,): (String,)| {
-            Err::<(), _>(wasmtime::Error::new(GaveUp(cut(&text))))
+            Err::<(), _>(wasmtime::Error::new(GaveUp(printable(&text))))
         },
     )
 }

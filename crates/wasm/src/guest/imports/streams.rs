@@ -1,4 +1,4 @@
-//! Streams with credit.
+//! The `streams` interface, with credit.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::LinkerInstance;
@@ -6,7 +6,7 @@ use wasmtime::component::LinkerInstance;
 use super::messaging::OTHER;
 use crate::contract::{Payload, Refusal};
 use crate::guest::Guest;
-use crate::guest::handles::Held;
+use crate::guest::handles::HandleTarget;
 use crate::message::Open;
 
 type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
@@ -26,7 +26,7 @@ pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result
         "send",
         |mut cx: Context<'_>, (token, payload): (u64, Payload)| {
             let guest = cx.data_mut();
-            let sent = guest.pay();
+            let sent = guest.take_send_token();
             let sent = sent.and_then(|()| guest.streams.send(token, payload));
             Ok((sent,)) as Outcome<()>
         },
@@ -37,19 +37,19 @@ pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result
 }
 
 impl Guest {
-    /// Asks an actor for a stream.
+    /// Requests a stream from an actor.
     fn open(&mut self, target: u64, payload: Payload) -> Result<u64, Refusal> {
-        self.pay()?;
+        self.take_send_token()?;
         let open = match self.handles.get(target)? {
-            Held::Actor {
+            HandleTarget::Actor {
                 door, stream: true, ..
             } => door.open.clone(),
             _ => {
-                self.refuse("stream", OTHER);
+                self.log_denied("stream", OTHER);
                 return Err(Refusal::Denied);
             }
         };
-        // It has no streams.
+        // The actor serves no streams.
         let open = open.ok_or(Refusal::Unknown)?;
         let limits = &self.image.manifest().limits;
         let (within, window) = (limits.answer, limits.window);

@@ -1,12 +1,12 @@
-//! Guest threads: where the calls of heavy components run.
+//! Guest threads, which run the calls of heavy components.
 //!
-//! They are as many as the node has processors for them, have a low priority,
-//! and take calls from one run queue in the order of virtual time: the processor time that a
-//! component has used, by its weight. A call that has used its slice while others wait is put aside
-//! on its own stack; so every component gets its share, however long its calls are.
+//! There are as many as the node allows. They have a low priority, and take calls from one run
+//! queue in order of virtual time: the processor time that a component has used, divided by its
+//! weight. A call that has used its turn while others wait is suspended on its own stack, so that
+//! every component gets its share, however long its calls are.
 //!
 //! ```text
-//!  actor ── call, Store ─▶ run queue ─▶ guest thread ── slice ─▶ run queue ...
+//!  actor ── call, Store ─▶ run queue ─▶ guest thread ── turn ──▶ run queue ...
 //!    ▲                    least virtual time first    └─ done ─▶ outcome, Store
 //!    └──────────────────────────────────────────────────────────────┘
 //! ```
@@ -14,6 +14,7 @@
 mod clock;
 mod job;
 mod queue;
+mod turns;
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,44 +26,46 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-pub(crate) use self::clock::Clock;
+pub(crate) use self::clock::TurnClock;
 use self::job::{Deliver, Job};
 use self::queue::RunQueue;
 use crate::host::Host;
+#[cfg(target_os = "linux")]
+use crate::seeded_bug::{Bug, is_seeded};
 use crate::usage::Usage;
 
-/// After this much of a processor a call makes way for others that wait.
+/// Processor time after which a call yields to others that wait.
 pub(crate) const TURN: Duration = Duration::from_millis(2);
 
 /// The guest threads of a host; they end with it.
 #[derive(Debug)]
-pub(crate) struct Guests {
+pub(crate) struct GuestThreads {
     queue: Arc<RunQueue>,
     most: usize,
     nice: u8,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Whose calls run, and what they run with.
-pub(crate) struct Party {
+/// The component whose call runs, and its context.
+pub(crate) struct JobContext {
     pub(crate) host: Host,
     pub(crate) usage: Arc<Usage>,
-    pub(crate) clock: Arc<Clock>,
-    /// The runtime in which what the host does for a call finds its timers.
+    pub(crate) clock: Arc<TurnClock>,
+    /// The runtime that provides timers for the host functions of the call.
     pub(crate) runtime: Option<Handle>,
 }
 
-/// Why a call on a guest thread has no outcome.
+/// The error returned when a call on a guest thread has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Lost {
+pub(crate) enum NoOutcome {
     #[error("the system has no thread for it")]
     NoThread,
     #[error("what the host did for it panicked")]
     Panicked,
 }
 
-impl Guests {
-    /// At most so many threads, whose priority is so much below that of others.
+impl GuestThreads {
+    /// Creates a pool of at most `most` threads, whose nice value is `nice`.
     pub(crate) fn new(most: usize, nice: u8) -> Self {
         Self {
             queue: Arc::new(RunQueue::default()),
@@ -73,34 +76,34 @@ impl Guests {
     }
 
     /// Returns `true` if calls wait for a guest thread.
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         self.queue.waiting() > 0
     }
 
-    /// Runs a call on a guest thread. A call that nobody waits for any more is interrupted.
+    /// Runs a call on a guest thread. The call is interrupted if the returned future is dropped.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        party: Party,
+        context: JobContext,
         call: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Lost> {
+    ) -> Result<T, NoOutcome> {
         let (done, outcome) = oneshot::channel();
         let call = Box::pin(async move {
             let outcome = call.await;
             let deliver: Deliver = Box::new(move || {
-                // Whoever waited may have gone; then nobody wants it.
+                // The receiver may be gone; then the outcome is not needed.
                 let _ = done.send(outcome);
             });
             deliver
         });
-        let job = Job::new(party, call, &self.queue);
-        self.staff()?;
+        let job = Job::new(context, call, &self.queue);
+        self.start_thread()?;
         let _waiter = Waiter(Arc::clone(&job));
         job.start();
-        outcome.await.map_err(|_| Lost::Panicked)
+        outcome.await.map_err(|_| NoOutcome::Panicked)
     }
 
-    /// Starts one thread more, unless there are enough.
-    fn staff(&self) -> Result<(), Lost> {
+    /// Starts another thread, unless there are enough.
+    fn start_thread(&self) -> Result<(), NoOutcome> {
         let mut threads = self.threads.lock();
         let enough = threads.len() >= self.most || !threads.is_empty() && self.queue.has_idle();
         if enough {
@@ -115,21 +118,22 @@ impl Guests {
             Ok(thread) => threads.push(thread),
             Err(error) if threads.is_empty() => {
                 tracing::error!(%error, "no thread for components that compute for long");
-                return Err(Lost::NoThread);
+                return Err(NoOutcome::NoThread);
             }
-            // Those that are there do.
+            // The existing threads run the call.
             Err(_) => {}
         }
         Ok(())
     }
 }
 
-impl Drop for Guests {
+impl Drop for GuestThreads {
     fn drop(&mut self) {
         self.queue.close();
         let me = thread::current().id();
         for thread in self.threads.get_mut().drain(..) {
-            // The last who knows the host may be a call, and then this is one of the threads.
+            // A call may hold the last reference to the host. Then this code runs on a guest
+            // thread, which cannot join itself.
             if thread.thread().id() != me {
                 drop(thread.join());
             }
@@ -137,7 +141,7 @@ impl Drop for Guests {
     }
 }
 
-/// Whoever waits for a call; dropped before its outcome is there, nobody does.
+/// The waiter for a call. If it is dropped before the outcome arrives, the call is abandoned.
 struct Waiter(Arc<Job>);
 
 impl Drop for Waiter {
@@ -149,19 +153,20 @@ impl Drop for Waiter {
 fn work(queue: &RunQueue, nice: u8) {
     lower_priority(nice);
     while let Some(job) = queue.next() {
-        // What a guest does is a trap; a panic is one of the host's own functions.
+        // A guest can only trap; a panic comes from a function of the host.
         if catch_unwind(AssertUnwindSafe(|| job.run())).is_err() {
             job.discard();
         }
     }
 }
 
-/// Gives this thread a lower priority: what is native goes first.
+/// Lowers the priority of this thread, so that native code runs first.
 #[cfg(target_os = "linux")]
 fn lower_priority(nice: u8) {
-    // On Linux this is the priority of the thread that asks. One that may not lower it goes on.
+    // On Linux this sets the priority of the calling thread. On failure the thread continues.
     let lowered = match nice {
         0 => Ok(()),
+        _ if is_seeded(Bug::GuestsAsUrgent) => Ok(()),
         nice => rustix::process::setpriority_process(None, nice.into()),
     };
     if let Err(error) = lowered {
@@ -169,6 +174,6 @@ fn lower_priority(nice: u8) {
     }
 }
 
-/// Elsewhere the priority of a thread is not its own matter.
+/// On other systems, threads have no priority of their own.
 #[cfg(not(target_os = "linux"))]
 const fn lower_priority(_: u8) {}

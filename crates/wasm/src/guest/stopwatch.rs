@@ -1,51 +1,51 @@
-//! The processor time of the call under way.
+//! The processor time of the current call.
 //!
-//! The limits of a call count the processor time of the guest itself: on a busy machine a clock
-//! says little about what a call did with its time. The clock is only a second, generous bound.
+//! The limits of a call count the processor time of the guest itself: on a busy system, elapsed
+//! time says little about the work of a call. The clock is only a second, generous bound.
 //!
-//! Most calls end before a tick comes, and read no clock at all. The first tick that a call sees is
-//! where its time begins; it is looked at again when it may have used up its slice or its limit.
+//! Most calls end before the first tick, and read no clock at all. The time of a call begins at its
+//! first tick. It is checked again when it may have used up its slice or its limit.
 
 use std::time::{Duration, Instant};
 
-/// The processor time of the call under way.
+/// The stopwatch of the current call.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Stopwatch {
     bounds: Bounds,
-    /// What was used before `since`.
+    /// Time used before `since`.
     used: Spent,
-    /// The moment from which on time is counted.
-    since: Option<Moment>,
-    /// When a call began that may wait, or went on after it did.
+    /// The moment from which time is counted.
+    since: Option<ThreadInstant>,
+    /// The time at which a call that may wait began or resumed.
     begun: Option<Instant>,
 }
 
-/// How long a call may compute.
+/// The bounds of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// Of processor time.
+    /// Bound of processor time.
     pub(crate) cpu: Duration,
-    /// On the clock, while it computes or wants to.
+    /// Bound on the clock, while the call computes or is ready to.
     pub(crate) wall: Duration,
 }
 
-/// How long a call has computed.
+/// The time that a call has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
-    /// Of processor time.
+    /// Processor time.
     pub(crate) cpu: Duration,
-    /// On the clock.
+    /// Time on the clock.
     pub(crate) wall: Duration,
 }
 
-/// What is left of a call.
+/// The remaining time of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// Processor time until it has used up its limit.
+pub(crate) enum Remaining {
+    /// Processor time until the limit is reached.
     Cpu(Duration),
-    /// Nothing: it used up its limit of processor time.
+    /// None: the limit of processor time is reached.
     Spent,
-    /// Nothing: the clock ran out, and it had not used up its processor time.
+    /// None: the bound on the clock is reached before the limit of processor time.
     Late,
 }
 
@@ -57,20 +57,20 @@ impl Spent {
         }
     }
 
-    /// What is left of a call that has computed this long.
-    pub(crate) fn left_of(self, bounds: Bounds) -> Left {
+    /// Returns what remains of a call that has used this time.
+    pub(crate) fn remaining_of(self, bounds: Bounds) -> Remaining {
         let left = bounds.cpu.saturating_sub(self.cpu);
         if left.is_zero() {
-            Left::Spent
+            Remaining::Spent
         } else if self.wall >= bounds.wall {
-            Left::Late
+            Remaining::Late
         } else {
-            Left::Cpu(left)
+            Remaining::Cpu(left)
         }
     }
 }
 
-impl Watch {
+impl Stopwatch {
     pub(super) const fn new() -> Self {
         Self {
             bounds: Bounds {
@@ -86,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// A call begins.
+    /// Starts a call.
     pub(super) fn begin(&mut self, bounds: Bounds, waits: bool) {
         *self = Self {
             bounds,
@@ -99,20 +99,20 @@ impl Watch {
         self.bounds
     }
 
-    /// What it used before it paused.
+    /// Returns the time used before the last pause.
     pub(super) const fn before(&self) -> Spent {
         self.used
     }
 
-    /// Looks at the call when a tick came: how long it has computed on this thread, and before.
-    pub(super) fn look(&mut self, now: Moment) -> Spent {
+    /// Returns the time used on this thread and before, at a tick.
+    pub(super) fn look(&mut self, now: ThreadInstant) -> Spent {
         let since = *self.since.get_or_insert(now);
         self.used.plus(now.since(since))
     }
 
-    /// The call waits for somebody else from now on. Ticks come this far apart: a call that saw
-    /// none was not longer.
-    pub(super) fn pause(&mut self, now: impl FnOnce() -> Moment, tick: Duration) {
+    /// Pauses the stopwatch: the call waits for another actor. `tick` is the interval of ticks; a
+    /// call that saw no tick took no longer than that.
+    pub(super) fn pause(&mut self, now: impl FnOnce() -> ThreadInstant, tick: Duration) {
         let more = match (self.since.take(), self.begun.take()) {
             (Some(since), _) => now().since(since),
             (None, Some(begun)) => {
@@ -127,28 +127,28 @@ impl Watch {
         self.used = self.used.plus(more);
     }
 
-    /// It has waited; the thread may be another one.
+    /// Resumes after a wait, possibly on another thread.
     pub(super) fn resume(&mut self) {
         self.begun = Some(Instant::now());
     }
 }
 
-/// A moment of a thread.
+/// A moment on one thread.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct ThreadInstant {
     clock: Instant,
     /// The processor time of the thread.
     cpu: Duration,
 }
 
-impl Moment {
-    /// This moment of this thread.
+impl ThreadInstant {
+    /// Returns this moment of the current thread.
     pub(crate) fn now() -> Self {
         let clock = Instant::now();
         Self { clock, cpu: cpu() }
     }
 
-    /// The time since an earlier moment of the same thread.
+    /// Returns the time since an earlier moment of the same thread.
     pub(crate) fn since(self, earlier: Self) -> Spent {
         Spent {
             cpu: self.cpu.saturating_sub(earlier.cpu),
@@ -157,7 +157,7 @@ impl Moment {
     }
 }
 
-/// The processor time of this thread.
+/// Returns the processor time of this thread.
 #[cfg(unix)]
 fn cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -166,7 +166,7 @@ fn cpu() -> Duration {
     Duration::new(seconds, nanos)
 }
 
-/// Elsewhere the clock stands for it.
+/// On other systems, returns elapsed time instead.
 #[cfg(not(unix))]
 fn cpu() -> Duration {
     static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
@@ -179,95 +179,98 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn watch(limit: Duration) -> Watch {
-        let mut watch = Watch::new();
+    fn stopwatch(limit: Duration) -> Stopwatch {
+        let mut stopwatch = Stopwatch::new();
         let bounds = Bounds {
             cpu: limit,
             wall: limit * 20,
         };
-        watch.begin(bounds, false);
-        watch
+        stopwatch.begin(bounds, false);
+        stopwatch
     }
 
-    fn left(watch: &mut Watch, now: Moment) -> Left {
-        let bounds = watch.bounds();
-        watch.look(now).left_of(bounds)
+    fn remaining(stopwatch: &mut Stopwatch, now: ThreadInstant) -> Remaining {
+        let bounds = stopwatch.bounds();
+        stopwatch.look(now).remaining_of(bounds)
     }
 
     #[test]
     fn time_without_a_processor_does_not_count() {
         let start = Instant::now();
-        let at = |passed: u32, used: u32| Moment {
+        let at = |passed: u32, used: u32| ThreadInstant {
             clock: start + MS * passed,
             cpu: MS * (100 + used),
         };
-        let mut call = watch(MS * 10);
-        assert_eq!(left(&mut call, at(0, 0)), Left::Cpu(MS * 10));
-        assert_eq!(left(&mut call, at(4, 4)), Left::Cpu(MS * 6));
-        assert_eq!(left(&mut call, at(50, 7)), Left::Cpu(MS * 3));
-        assert_eq!(left(&mut call, at(60, 10)), Left::Spent);
+        let mut call = stopwatch(MS * 10);
+        assert_eq!(remaining(&mut call, at(0, 0)), Remaining::Cpu(MS * 10));
+        assert_eq!(remaining(&mut call, at(4, 4)), Remaining::Cpu(MS * 6));
+        assert_eq!(remaining(&mut call, at(50, 7)), Remaining::Cpu(MS * 3));
+        assert_eq!(remaining(&mut call, at(60, 10)), Remaining::Spent);
     }
 
     #[test]
     fn the_clock_is_a_second_bound() {
         let start = Instant::now();
-        let at = |passed: u32| Moment {
+        let at = |passed: u32| ThreadInstant {
             clock: start + MS * passed,
             cpu: MS,
         };
-        let mut call = watch(MS * 10);
-        assert_eq!(left(&mut call, at(0)), Left::Cpu(MS * 10));
-        assert_eq!(left(&mut call, at(199)), Left::Cpu(MS * 10));
-        assert_eq!(left(&mut call, at(200)), Left::Late);
+        let mut call = stopwatch(MS * 10);
+        assert_eq!(remaining(&mut call, at(0)), Remaining::Cpu(MS * 10));
+        assert_eq!(remaining(&mut call, at(199)), Remaining::Cpu(MS * 10));
+        assert_eq!(remaining(&mut call, at(200)), Remaining::Late);
     }
 
     #[test]
     fn time_of_waits_does_not_count_and_that_between_them_does() {
         let start = Instant::now();
-        let at = |passed: u32| Moment {
+        let at = |passed: u32| ThreadInstant {
             clock: start + MS * passed,
             cpu: MS * passed,
         };
-        let mut call = watch(MS * 10);
-        assert_eq!(left(&mut call, at(0)), Left::Cpu(MS * 10));
+        let mut call = stopwatch(MS * 10);
+        assert_eq!(remaining(&mut call, at(0)), Remaining::Cpu(MS * 10));
         call.pause(|| at(4), MS);
         call.resume();
-        assert_eq!(left(&mut call, at(1000)), Left::Cpu(MS * 6));
+        assert_eq!(remaining(&mut call, at(1000)), Remaining::Cpu(MS * 6));
         call.pause(|| at(1006), MS);
         call.resume();
-        assert_eq!(left(&mut call, at(2000)), Left::Spent);
+        assert_eq!(remaining(&mut call, at(2000)), Remaining::Spent);
     }
 
     #[test]
     fn what_a_call_does_before_its_first_wait_counts() {
         let nanosecond = Duration::from_nanos(1);
-        for (waits, expected) in [(true, Left::Spent), (false, Left::Cpu(nanosecond))] {
-            let mut call = watch(nanosecond);
+        for (waits, expected) in [
+            (true, Remaining::Spent),
+            (false, Remaining::Cpu(nanosecond)),
+        ] {
+            let mut call = stopwatch(nanosecond);
             call.begin(call.bounds(), waits);
             let begun = Instant::now();
             while begun.elapsed() < nanosecond * 2 {}
-            call.pause(Moment::now, MS);
-            assert_eq!(left(&mut call, Moment::now()), expected);
+            call.pause(ThreadInstant::now, MS);
+            assert_eq!(remaining(&mut call, ThreadInstant::now()), expected);
         }
     }
 
     #[test]
     fn a_thread_that_sleeps_uses_no_processor() {
-        let before = Moment::now();
+        let before = ThreadInstant::now();
         std::thread::sleep(MS * 20);
-        let spent = Moment::now().since(before);
+        let spent = ThreadInstant::now().since(before);
         assert!(spent.wall >= MS * 20, "{spent:?}");
         assert!(spent.cpu < MS * 20, "{spent:?}");
     }
 
     #[test]
     fn short_calls_between_waits_add_up() {
-        let mut call = watch(MS);
+        let mut call = stopwatch(MS);
         let tick = Duration::from_micros(1);
         for _ in 0..1000 {
             call.begun = Some(Instant::now() - MS);
-            call.pause(Moment::now, tick);
+            call.pause(ThreadInstant::now, tick);
         }
-        assert_eq!(left(&mut call, Moment::now()), Left::Spent);
+        assert_eq!(remaining(&mut call, ThreadInstant::now()), Remaining::Spent);
     }
 }

@@ -1,9 +1,9 @@
-//! Compiled components in a folder, for the next process.
+//! A directory of compiled components, for the next process.
 //!
-//! Compiled code is run as it is found, so the folder must belong to nobody else; that is checked
-//! when the host starts. A file says of which component it is, for which engine, and what its code
-//! hashes to: one that is damaged, of another component or of another version of the machine is
-//! compiled again and written over.
+//! Compiled code is executed as it is found, so the directory must be private to the user of the
+//! process; the host checks that when it starts. Each file names its component, its engine and the
+//! hash of its code. A file that is damaged, or belongs to another component or another version of
+//! the engine, is compiled again and overwritten.
 //!
 //! ```text
 //!  magic (8) │ hash of the component (32) │ engine (1) │ hash of the code (32) │ code
@@ -21,11 +21,11 @@ use wasmtime::component::Component;
 use crate::digest::Digest;
 use crate::engine::Class;
 
-/// A folder of compiled components.
+/// A directory of compiled components.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct CodeDirectory {
     path: PathBuf,
-    /// The octets that its files may have together.
+    /// Maximum size of all files together, in bytes.
     max: usize,
 }
 
@@ -33,8 +33,8 @@ const MAGIC: &[u8; 8] = b"strowgr1";
 const HEAD: usize = 8 + 32 + 1 + 32;
 const END: &str = "compiled";
 
-impl Folder {
-    /// Opens a folder, which is made if it is not there.
+impl CodeDirectory {
+    /// Opens the directory, and creates it if it does not exist.
     pub(crate) fn open(path: &Path, max: usize) -> Result<Self, String> {
         let failed = |error: io::Error| format!("the folder {}: {error}", path.display());
         make(path).map_err(failed)?;
@@ -54,7 +54,7 @@ impl Folder {
         self.path.join(format!("{digest}-{}.{END}", class.index()))
     }
 
-    /// What was compiled of a component for an engine, if it is there as it was written.
+    /// Reads the compiled code of a component for an engine, if it is there and intact.
     pub(crate) fn read(&self, engine: &Engine, digest: Digest, class: Class) -> Option<Component> {
         let place = self.place(digest, class);
         let found = read(&place, self.max).ok()?;
@@ -64,7 +64,8 @@ impl Folder {
         };
         match deserialize(engine, code) {
             Ok(component) => {
-                // What was wanted last goes last.
+                // The modification time is the time of last use: `evict` removes the oldest
+                // first.
                 let now = SystemTime::now();
                 drop(File::open(&place).and_then(|file| file.set_modified(now)));
                 Some(component)
@@ -77,7 +78,7 @@ impl Folder {
         }
     }
 
-    /// Keeps what was compiled. That it cannot is no reason not to run it.
+    /// Writes a compiled component. A failure is logged only: the component can run without it.
     pub(crate) fn write(&self, component: &Component, digest: Digest, class: Class) {
         let place = self.place(digest, class);
         let written = component
@@ -90,12 +91,12 @@ impl Folder {
     }
 
     fn put(&self, place: &Path, head: &[u8], code: &[u8]) -> io::Result<()> {
-        let octets = head.len() + code.len();
-        if octets > self.max {
+        let bytes = head.len() + code.len();
+        if bytes > self.max {
             return Ok(());
         }
-        self.make_room(octets)?;
-        // Written aside and renamed: a half-written one is never seen.
+        self.evict(bytes)?;
+        // Write to a temporary file and rename it, so that no reader sees a partial file.
         let aside = place.with_extension(format!("{}.new", std::process::id()));
         let mut file = File::create(&aside)?;
         let written = file.write_all(head).and_then(|()| file.write_all(code));
@@ -106,8 +107,8 @@ impl Folder {
         written
     }
 
-    /// Removes the files that were not wanted for longest, until there is room for so much.
-    fn make_room(&self, octets: usize) -> io::Result<()> {
+    /// Removes the least recently used files until `bytes` more bytes fit.
+    fn evict(&self, bytes: usize) -> io::Result<()> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
@@ -122,7 +123,7 @@ impl Folder {
         files.sort();
         let mut there: u64 = files.iter().map(|(_, len, _)| len).sum();
         for (_, len, path) in files {
-            if there + octets as u64 <= self.max as u64 {
+            if there + bytes as u64 <= self.max as u64 {
                 break;
             }
             fs::remove_file(path)?;
@@ -133,19 +134,19 @@ impl Folder {
 }
 
 fn read(place: &Path, max: usize) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let file = File::open(place)?;
-    file.take(max as u64 + 1).read_to_end(&mut octets)?;
-    Ok(octets)
+    file.take(max as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn head(code: &[u8], digest: Digest, class: Class) -> Vec<u8> {
     let class = [u8::try_from(class.index()).unwrap_or(u8::MAX)];
     let sum = Sha256::digest(code);
-    [&MAGIC[..], digest.as_octets(), &class, &sum].concat()
+    [&MAGIC[..], digest.as_bytes(), &class, &sum].concat()
 }
 
-/// The code in a file, if all that stands before it is right.
+/// Returns the code in a file, if its header is right.
 fn code(found: &[u8], digest: Digest, class: Class) -> Option<&[u8]> {
     let (before, code) = found.split_at_checked(HEAD)?;
     (before == head(code, digest, class)).then_some(code)
@@ -153,9 +154,9 @@ fn code(found: &[u8], digest: Digest, class: Class) -> Option<&[u8]> {
 
 #[expect(unsafe_code, reason = "the machine's own form of code is run as it is")]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the octets must be what `Component::serialize` gave. They were written by this
-    // program into a folder that nobody else may write, hash to what was written down beside them,
-    // and the machine checks that they are of its own version and configuration.
+    // SAFETY: the bytes must be the output of `Component::serialize`. This program wrote them into
+    // a directory that no other user may write to, they match the hash that was stored beside them,
+    // and wasmtime checks that they come from its own version and configuration.
     unsafe { Component::deserialize(engine, code) }
 }
 
@@ -174,17 +175,17 @@ fn make(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Whether a folder is ours, and nobody else may write in it.
+/// Returns `true` if the directory belongs to this user and no other user may write to it.
 #[cfg(unix)]
 fn is_private(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
 
-    // What is made belongs to who made it.
+    // A new file belongs to the effective user of the process.
     let probe = path.join(format!("{}.probe", std::process::id()));
     let own = File::create(&probe)?.metadata()?.uid();
     fs::remove_file(&probe)?;
-    let folder = fs::metadata(path)?;
-    Ok(folder.uid() == own && folder.mode() & 0o022 == 0)
+    let metadata = fs::metadata(path)?;
+    Ok(metadata.uid() == own && metadata.mode() & 0o022 == 0)
 }
 
 #[cfg(not(unix))]

@@ -1,7 +1,7 @@
-//! Streams of a component: items that it reads, and items that others read from it.
+//! Streams of a component: those that it reads, and those that other actors read from it.
 //!
-//! Of a stream that it reads, one item at a time is on its way to it; the others wait at their
-//! source, as far as the window goes. So one that is slow slows its source.
+//! At most one item of a stream is on its way to the component that reads it; the others wait at
+//! the source, up to the window. A slow component therefore slows down its source.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,17 +9,17 @@ use std::pin::Pin;
 use strowger::{Ask, Completion, Context, ReadError, Reader, SourceSpec};
 
 use super::ComponentActor;
-use crate::contract::{Kind, Payload};
-use crate::fault::{Fault, cut};
+use crate::contract::{MessageKind, Payload};
+use crate::fault::{Fault, printable};
 use crate::message::{CallError, Open};
 
-/// A stream that was asked for; why there is none.
+/// A future of the reader of a requested stream, or of the reason why there is none.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<Reader<Payload>, String>> + Send>>;
 
-/// What comes next of a stream that is read.
+/// The next item of a stream that the component reads.
 pub(crate) struct Item {
     token: u64,
-    /// An item with the rest, nothing at the end, or why there is no more.
+    /// An item and the rest of the stream, `None` at the end, or the reason why reading failed.
     next: Result<Option<(Payload, Reader<Payload>)>, String>,
 }
 
@@ -28,7 +28,7 @@ async fn next(mut reader: Reader<Payload>) -> Result<Option<(Payload, Reader<Pay
         match reader.recv().await {
             None => return Ok(None),
             Some(Ok(item)) => return Ok(Some((item, reader))),
-            // Whoever sends chose to go on without this reader's credit.
+            // The sender chose to continue without this reader's credit.
             Some(Err(ReadError::Missed { .. })) => {}
             Some(Err(error)) => return Err(error.to_string()),
         }
@@ -36,10 +36,10 @@ async fn next(mut reader: Reader<Payload>) -> Result<Option<(Payload, Reader<Pay
 }
 
 impl ComponentActor {
-    /// Begins to read what the last call opened, lets go of what it closed, and asks to be told of
-    /// room that it wants.
-    pub(super) fn attend_streams(&mut self, cx: &mut Context<Self>) {
-        let streams = &mut self.life.guest_mut().streams;
+    /// Starts to read the streams that the last call opened, cancels those that it closed, and
+    /// subscribes to free space where a stream was full.
+    pub(super) fn update_streams(&mut self, cx: &mut Context<Self>) {
+        let streams = &mut self.incarnation.guest_mut().streams;
         for pipe in streams.take_closed() {
             cx.cancel_pipe(pipe);
         }
@@ -49,19 +49,23 @@ impl ComponentActor {
                 streams.reads_by(token, pipe);
             }
         }
-        streams.ask_for_room(|token| cx.lane::<()>().reply(token));
+        streams.request_ready(|token| cx.lane::<()>().reply(token));
     }
 
-    /// Handles an item, and then lets the next one come.
-    pub(super) async fn item(&mut self, item: Item, cx: &mut Context<Self>) -> Result<(), Fault> {
+    /// Handles an item, and then requests the next one.
+    pub(super) async fn handle_item(
+        &mut self,
+        item: Item,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Fault> {
         let token = item.token;
-        if !self.life.guest().streams.reads(token) {
+        if !self.incarnation.guest().streams.reads(token) {
             return Ok(());
         }
         let failure = match item.next {
             Ok(Some((payload, reader))) => {
-                self.told(Kind::Event, token, payload, cx).await?;
-                let streams = &mut self.life.guest_mut().streams;
+                self.deliver(MessageKind::Event, token, payload, cx).await?;
+                let streams = &mut self.incarnation.guest_mut().streams;
                 if streams.reads(token)
                     && let Ok(pipe) = cx.pipe(next(reader), move |next| Item { token, next })
                 {
@@ -72,56 +76,66 @@ impl ComponentActor {
             Ok(None) => None,
             Err(why) => Some(why),
         };
-        self.life.guest_mut().streams.end(token);
+        self.incarnation.guest_mut().streams.end(token);
         match failure {
-            None => self.told(Kind::Answer, token, Payload::from([]), cx).await,
+            None => {
+                self.deliver(MessageKind::Answer, token, Payload::from([]), cx)
+                    .await
+            }
             Some(why) => {
                 let why = Payload::from(why.into_bytes());
-                self.told(Kind::Failure, token, why, cx).await
+                self.deliver(MessageKind::Failure, token, why, cx).await
             }
         }
     }
 
-    /// Somebody wants to read from the component.
-    pub(super) async fn opened(
+    /// Handles a request of another actor to read a stream from the component.
+    pub(super) async fn handle_open(
         &mut self,
         ask: Ask<Open>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
-        self.stake.lost = 1;
+        self.affected.lost = 1;
         let Ask { request, reply } = ask;
         let refuse = |why: &str| Err(CallError::Refused(why.to_owned()));
-        let image = self.life.image();
+        let image = self.incarnation.image();
         let limits = &image.manifest().limits;
         if !image.manifest().grant.serve || !image.streams() {
             reply.send(refuse("it has no streams"));
-            self.stake.clear();
+            self.affected.clear();
             return Ok(());
         }
         let spec = SourceSpec::DEFAULT.window(limits.window).readers(1);
         let mut source = cx.source(spec.max_window(limits.window));
         let most = limits.streams;
-        let guest = self.life.guest_mut();
+        let guest = self.incarnation.guest_mut();
         let token = guest.token();
         let reader = match source.reader() {
             Ok(reader) if guest.streams.len() < most => reader,
             _ => {
                 reply.send(refuse("it has as many streams as it may"));
-                self.stake.clear();
+                self.affected.clear();
                 return Ok(());
             }
         };
         guest.streams.serve(token, source);
-        match self.life.handle(Kind::Request, token, request.0).await {
+        match self
+            .incarnation
+            .handle(MessageKind::Request, token, request.0)
+            .await
+        {
             Ok(Ok(_)) => {
                 reply.send(Ok(reader));
                 let gone = cx.lane::<()>().reply(token);
-                self.life.guest_mut().streams.when_unread(token, gone);
+                self.incarnation
+                    .guest_mut()
+                    .streams
+                    .when_unread(token, gone);
                 self.handled(1, None).await
             }
             Ok(Err(text)) => {
-                self.life.guest_mut().streams.end(token);
-                reply.send(Err(CallError::Refused(cut(&text))));
+                self.incarnation.guest_mut().streams.end(token);
+                reply.send(Err(CallError::Refused(printable(&text))));
                 self.handled(1, Some(text)).await
             }
             Err(fault) => {
@@ -131,22 +145,25 @@ impl ComponentActor {
         }
     }
 
-    /// A stream that others read has room again, or no reader any more.
-    pub(super) async fn flowed(
+    /// Handles the news that a served stream has space again, or has no reader any more.
+    pub(super) async fn handle_flow(
         &mut self,
         news: Completion<()>,
         cx: &Context<Self>,
     ) -> Result<(), Fault> {
         let token = news.token;
-        // A reply that another one took the place of says nothing.
-        let (Ok(()), Some(read)) = (news.result, self.life.guest().streams.is_read(token)) else {
+        // A reply that another one replaced carries no news.
+        let (Ok(()), Some(read)) = (news.result, self.incarnation.guest().streams.is_read(token))
+        else {
             return Ok(());
         };
         if read {
-            return self.told(Kind::Event, token, Payload::from([]), cx).await;
+            return self
+                .deliver(MessageKind::Event, token, Payload::from([]), cx)
+                .await;
         }
-        self.life.guest_mut().streams.end(token);
+        self.incarnation.guest_mut().streams.end(token);
         let gone = Payload::from(&b"nobody reads it any more"[..]);
-        self.told(Kind::Failure, token, gone, cx).await
+        self.deliver(MessageKind::Failure, token, gone, cx).await
     }
 }

@@ -1,30 +1,30 @@
-//! A rate that holds.
+//! A rate limiter.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many within a second, and as many at once after a second of silence.
+/// A token bucket: at most `rate` per second, and as many at once after a second of silence.
 #[derive(Debug)]
-pub(super) struct Bucket {
-    /// What each one costs; `None` when there is none to have.
+pub(crate) struct Bucket {
+    /// Time that one token costs; `None` if the rate is 0.
     each: Option<Duration>,
-    /// Until when everything is spent.
+    /// Time until which all tokens are spent.
     spent: Option<Instant>,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Bucket {
-    pub(super) fn new(rate: u32) -> Self {
+    pub(crate) fn new(rate: u32) -> Self {
         Self {
             each: SECOND.checked_div(rate),
             spent: None,
         }
     }
 
-    /// Takes one, if there is one left.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
+    /// Takes one token; returns `false` if none is left.
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
         let Some(each) = self.each else { return false };
         let spent = self.spent.map_or(now, |spent| spent.max(now)) + each;
         let left = spent.duration_since(now) <= SECOND;

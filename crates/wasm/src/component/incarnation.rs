@@ -1,9 +1,11 @@
-//! One life of a component: a Store, an instance in it, and calls with limits.
+//! One incarnation of a component: a Store, an instance in it, and calls with limits.
 //!
-//! A call runs on the worker of the actor, on the worker's own stack if the component never waits.
-//! A call of a heavy component takes the Store along to a guest thread, and brings it back.
+//! A call runs on the worker of the actor, and on the worker's own stack if the component never
+//! waits. A call of a heavy component moves the Store to a guest thread and back.
 
 mod call;
+
+pub(super) use self::call::unless_killed;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,145 +15,148 @@ use tokio::runtime::Handle;
 use wasmtime::Store;
 
 use super::refused;
-use crate::contract::{Answered, Envelope, Functions, Kind, Payload, Reason};
+use crate::contract::{Answered, Envelope, Functions, MessageKind, Payload, Reason};
 use crate::fault::{Fault, Phase};
-use crate::guest::{Bounds, Guest, Ties, is_worker};
+use crate::guest::{ActorEnv, Bounds, Guest, is_worker};
 use crate::host::{Host, Permit};
 use crate::load::Image;
 use crate::usage::Usage;
 
-/// State that a component gave, with the version of its form.
-pub(super) type Kept = (u32, Payload);
+/// State returned by a component, with the version of its format.
+pub(super) type SavedState = (u32, Payload);
 
-/// How a life begins.
+/// The parameters that an incarnation starts with.
 #[derive(Debug, Clone)]
-pub(super) struct Start {
+pub(super) struct StartParams {
     pub(super) reason: Reason,
     pub(super) attempt: u32,
-    pub(super) kept: Option<Kept>,
+    pub(super) saved: Option<SavedState>,
 }
 
-/// A component that runs, or sleeps. After an error of any call it must be dropped.
-pub(super) struct Life {
-    being: Being,
+/// A component that runs or is passivated. It must be dropped after an error of any call.
+pub(super) struct Incarnation {
+    state: StoreState,
     host: Host,
     usage: Arc<Usage>,
-    rule: Rule,
-    /// The runtime of its actor, if calls can go on on other threads: where time is virtual
-    /// everything stays on the one thread there is.
+    call_params: CallParams,
+    /// The runtime of the actor, if calls can move to other threads. With virtual time, everything
+    /// stays on the only thread.
     runtime: Option<Handle>,
 }
 
-enum Being {
-    Awake(Awake),
-    /// A call has taken the Store along; one that does not come back ends the life.
-    Away(Arc<Image>),
-    /// Without a Store: what it is tied to, and nothing that runs.
-    Asleep(Box<Guest>),
+enum StoreState {
+    Active(ActiveStore),
+    /// A call has taken the Store. If it does not return it, the incarnation ends.
+    InCall(Arc<Image>),
+    /// Passivated: without a Store, only with the environment of its actor.
+    Passivated(Box<Guest>),
 }
 
-struct Awake {
+struct ActiveStore {
     store: Store<Guest>,
     functions: Functions,
-    /// A stack of its own, for one that never waits and is heavy.
+    /// A stack of its own, for a heavy component that never waits.
     stack: Option<Box<Permit>>,
 }
 
-/// What every call needs to know.
+/// The parameters of every call.
 #[derive(Debug, Clone, Copy)]
-struct Rule {
+struct CallParams {
     init: Bounds,
     call: Bounds,
     fuel: u64,
     waits: bool,
 }
 
-/// The bounds of a call with this limit of processor time.
+/// Returns the bounds of a call with this limit of processor time.
 fn bounds(host: &Host, cpu: Duration) -> Bounds {
     let wall = cpu.saturating_mul(host.limits().wall);
     let wall = wall.saturating_add(Duration::from_secs(1));
     Bounds { cpu, wall }
 }
 
-impl fmt::Debug for Life {
+impl fmt::Debug for Incarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Life({:?})", self.image())
+        write!(f, "Incarnation({:?})", self.image())
     }
 }
 
-impl Life {
-    /// Makes a Store and an instance in it. Tokens count from this one.
+impl Incarnation {
+    /// Creates a Store and an instance in it. `tokens` is the first token.
     pub(super) async fn begin(
         host: &Host,
         image: Arc<Image>,
         usage: Arc<Usage>,
-        ties: Ties,
+        env: ActorEnv,
         tokens: u64,
     ) -> Result<Self, Fault> {
         let limits = &image.manifest().limits;
-        let rule = Rule {
+        let call_params = CallParams {
             init: bounds(host, limits.init),
             call: bounds(host, limits.deadline),
             fuel: limits.fuel,
             waits: image.waits(),
         };
-        let mut life = Self {
-            being: Being::Away(Arc::clone(&image)),
+        let mut incarnation = Self {
+            state: StoreState::InCall(Arc::clone(&image)),
             host: host.clone(),
             usage: Arc::clone(&usage),
-            rule,
+            call_params,
             runtime: is_worker().then(Handle::current),
         };
-        let guest = Guest::new(host.clone(), image, usage, ties, tokens);
-        life.being = Being::Awake(life.instantiate(guest).await?);
-        Ok(life)
+        let guest = Guest::new(host.clone(), image, usage, env, tokens);
+        incarnation.state = StoreState::Active(incarnation.instantiate(guest).await?);
+        Ok(incarnation)
     }
 
-    pub(super) const fn is_awake(&self) -> bool {
-        matches!(self.being, Being::Awake(_))
+    pub(super) const fn is_active(&self) -> bool {
+        matches!(self.state, StoreState::Active(_))
     }
 
-    /// Returns `true` if it is awake, no call of it waits, and none is delayed or runs elsewhere.
+    /// Returns `true` if it is active, its calls never wait, and none is delayed or runs elsewhere.
     #[inline]
     pub(super) fn is_prompt(&self) -> bool {
-        self.is_awake() && !self.rule.waits && self.usage.is_free() && !self.host.is_crowded()
+        self.is_active()
+            && !self.call_params.waits
+            && self.usage.is_free()
+            && !self.host.workers_are_held()
     }
 
-    /// Drops the Store. What was subscribed to stays.
-    pub(super) fn sleep(&mut self) {
+    /// Drops the Store. Subscriptions are kept.
+    pub(super) fn passivate(&mut self) {
         let old = self.guest();
-        let (ties, tokens) = (old.ties.clone(), old.next_token());
+        let (env, tokens) = (old.env.clone(), old.next_token());
         let (image, usage) = (Arc::clone(&old.image), Arc::clone(&self.usage));
-        let mut guest = Guest::new(self.host.clone(), image, usage, ties, tokens);
-        guest.hold(self.guest_mut());
-        self.being = Being::Asleep(Box::new(guest));
+        let mut guest = Guest::new(self.host.clone(), image, usage, env, tokens);
+        guest.keep_subscriptions(self.guest_mut());
+        self.state = StoreState::Passivated(Box::new(guest));
     }
 
     pub(super) fn guest(&self) -> &Guest {
-        match &self.being {
-            Being::Awake(awake) => awake.store.data(),
-            Being::Asleep(guest) => guest,
-            Being::Away(_) => unreachable!("its actor waits for the call, or is over"),
+        match &self.state {
+            StoreState::Active(active) => active.store.data(),
+            StoreState::Passivated(guest) => guest,
+            StoreState::InCall(_) => unreachable!("its actor waits for the call, or is over"),
         }
     }
 
     pub(super) fn guest_mut(&mut self) -> &mut Guest {
-        match &mut self.being {
-            Being::Awake(awake) => awake.store.data_mut(),
-            Being::Asleep(guest) => guest,
-            Being::Away(_) => unreachable!("its actor waits for the call, or is over"),
+        match &mut self.state {
+            StoreState::Active(active) => active.store.data_mut(),
+            StoreState::Passivated(guest) => guest,
+            StoreState::InCall(_) => unreachable!("its actor waits for the call, or is over"),
         }
     }
 
     pub(super) fn image(&self) -> &Image {
-        match &self.being {
-            Being::Away(image) => image,
+        match &self.state {
+            StoreState::InCall(image) => image,
             _ => &self.guest().image,
         }
     }
 
-    pub(super) async fn init(&mut self, start: Start) -> Result<(), Fault> {
-        let (version, state) = start.kept.unzip();
+    pub(super) async fn init(&mut self, start: StartParams) -> Result<(), Fault> {
+        let (version, state) = start.saved.unzip();
         let params = (start.reason, start.attempt, version.unwrap_or(0), state);
         let init = self.functions(Phase::Init)?.init;
         let (said,) = self.call(&init, params, Phase::Init).await?;
@@ -160,7 +165,7 @@ impl Life {
 
     pub(super) async fn handle(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         token: u64,
         payload: Payload,
     ) -> Result<Answered, Fault> {
@@ -170,10 +175,10 @@ impl Life {
         Ok(answered)
     }
 
-    /// The same here and now, of one that is prompt.
+    /// Like [`Incarnation::handle`], but synchronous; only if `is_prompt` returns `true`.
     pub(super) fn handle_now(
         &mut self,
-        kind: Kind,
+        kind: MessageKind,
         token: u64,
         payload: Payload,
     ) -> Result<Answered, Fault> {
@@ -194,7 +199,7 @@ impl Life {
         Ok(answered)
     }
 
-    /// The same here and now, of one that is prompt.
+    /// Like [`Incarnation::batch`], but synchronous; only if `is_prompt` returns `true`.
     pub(super) fn batch_now(&mut self, batch: Vec<Envelope>) -> Result<Result<(), String>, Fault> {
         let Some(function) = self.functions(Phase::Batch)?.batch else {
             return Ok(Ok(()));
@@ -203,7 +208,7 @@ impl Life {
         Ok(answered)
     }
 
-    pub(super) async fn snapshot(&mut self) -> Result<Kept, Fault> {
+    pub(super) async fn snapshot(&mut self) -> Result<SavedState, Fault> {
         let Some((snapshot, version)) = self.functions(Phase::Snapshot)?.stateful else {
             return Ok((0, Payload::from([])));
         };
@@ -212,7 +217,7 @@ impl Life {
         Ok((version, Payload::from(state)))
     }
 
-    /// What the component says of its health; the outer error is one of the call.
+    /// Returns the health that the component reports; the outer error is a fault of the call.
     pub(super) async fn health(&mut self) -> Result<Result<(), Fault>, Fault> {
         let health = self.functions(Phase::Health)?.health;
         let (said,) = self.call(&health, (), Phase::Health).await?;

@@ -1,0 +1,87 @@
+//! Replacing the version of a running component.
+
+use std::sync::Arc;
+
+use super::ComponentActor;
+use super::incarnation::{Incarnation, SavedState};
+use crate::contract::Reason;
+use crate::fault::{Fault, FaultKind, Phase};
+use crate::host::Permit;
+use crate::load::Image;
+use crate::message::Upgrade;
+
+impl ComponentActor {
+    /// Replaces the running version with another one. On an inner error the running version
+    /// continues; the outer error is a fault of the running version itself.
+    pub(super) async fn upgrade(&mut self, upgrade: Upgrade) -> Result<Result<(), Fault>, Fault> {
+        let Upgrade { image, over } = upgrade;
+        if over.is_some_and(|over| !Arc::ptr_eq(&over, &self.cell.image())) {
+            let text = "another version took its place meanwhile".to_owned();
+            return Ok(Err(Fault {
+                phase: Phase::Instantiate,
+                kind: FaultKind::Host { text },
+            }));
+        }
+        let stateful =
+            image.exports.is_stateful() && self.incarnation.image().exports.is_stateful();
+        let saved = if stateful {
+            Some(self.incarnation.snapshot().await?)
+        } else {
+            None
+        };
+        let next = self.start_version(&image, saved.clone()).await;
+        let upgraded = next.map(|(mut incarnation, permit)| {
+            incarnation
+                .guest_mut()
+                .take_over(self.incarnation.guest_mut());
+            self.incarnation = incarnation;
+            self.cell.set_version(image, permit);
+            self.unsaved = 0;
+            saved
+        });
+        let upgraded = upgraded.map(|saved| self.hand_over(saved));
+        if upgraded.is_err() {
+            self.incarnation.guest_mut().subscribe_again();
+        }
+        Ok(upgraded)
+    }
+
+    /// Saves the state that the previous version handed over: the new version has received it, and
+    /// may fail before it returns a state of its own.
+    fn hand_over(&self, saved: Option<SavedState>) {
+        let Some(saved) = saved else {
+            return self.cell.discard_state();
+        };
+        if let Err(fault) = self.cell.save_state(saved)
+            && let Some(omitted) = self.cell.take_log_line()
+        {
+            let component = self.cell.name();
+            tracing::warn!(component, %fault, omitted, "did not keep its state");
+        }
+    }
+
+    /// Starts an incarnation of another version beside the running one, and checks its health.
+    async fn start_version(
+        &self,
+        image: &Arc<Image>,
+        saved: Option<SavedState>,
+    ) -> Result<(Incarnation, Permit), Fault> {
+        let host = self.cell.host();
+        let permit = host.admit(image.waits()).map_err(|full| Fault {
+            phase: Phase::Instantiate,
+            kind: FaultKind::Host {
+                text: full.to_string(),
+            },
+        })?;
+        let guest = self.incarnation.guest();
+        let (env, tokens) = (guest.env.clone(), guest.next_token());
+        let usage = self.cell.usage()?;
+        let mut incarnation =
+            Incarnation::begin(host, Arc::clone(image), usage, env, tokens).await?;
+        incarnation
+            .init(self.cell.start(Reason::Upgrade, saved))
+            .await?;
+        incarnation.health().await??;
+        Ok((incarnation, permit))
+    }
+}
