@@ -1,4 +1,4 @@
-//! The other side: calls to a running node.
+//! A client for calls to a running node.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -14,31 +14,41 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
 
-use crate::connection::{Octets, PROTOCOL};
+use crate::connection::{ByteStream, PROTOCOL};
 use crate::frame::{Decoder, Frame, FrameError, HEADER, Kind};
 
-/// Why a call has no answer.
+/// The error returned when a call has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens at the socket.
+    /// No node listens on the socket.
     #[error("no node listens at {}", path.display())]
     NoNode {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The connection failed.
+    /// The connection failed before the call was sent.
     #[error("connection to the node: {0}")]
     Io(#[from] io::Error),
-    /// The node closed the connection.
+    /// The node closed the connection before the call was sent.
     #[error("the node closed the connection")]
     Closed,
-    /// What answers there does not speak our protocol.
+    /// The connection was lost after at least a part of the call was sent: the call may have been
+    /// handled.
+    #[error("the connection to the node was lost after the call had left")]
+    Lost {
+        /// The error of the system; `None` if the node closed the connection.
+        source: Option<io::Error>,
+    },
+    /// The deadline cannot be encoded. Nothing was sent.
+    #[error("a deadline of {0:?} cannot be sent: it is at least 1 ms and at most 2^32 - 1 ms")]
+    Deadline(Duration),
+    /// The peer does not speak this version of the protocol.
     #[error("what listens there is not a node, or another version: {0}")]
     NotANode(String),
-    /// What came is not a frame.
+    /// The peer sent bytes that are not a frame.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// The node answered with a fault.
@@ -49,35 +59,63 @@ pub enum ClientError {
     TimedOut(Duration),
 }
 
-/// The longest payload that a client takes.
-const FRAME: usize = 16 * 1024 * 1024;
-/// How long a node may take to say hello: as long as over a call, for it may be as busy.
-const HELLO: Duration = DEADLINE;
-/// How much longer than the deadline we wait for the node's own word that it has passed.
-const SLACK: Duration = Duration::from_secs(2);
-/// How long a stream without a deadline may take: a year.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How many rows are asked for ahead.
-const AHEAD: u32 = 256;
-/// The deadline of calls, unless set.
-const DEADLINE: Duration = Duration::from_secs(10);
+impl ClientError {
+    /// Returns the code that corresponds to the error. [`Code::Unreachable`] means that the call
+    /// was not sent, so it is always safe to send it again; [`Code::Lost`] means that it may have
+    /// been handled.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::NoNode { .. } | Self::Io(_) | Self::Closed => Code::Unreachable,
+            Self::Lost { .. } => Code::Lost,
+            Self::NotANode(_) | Self::Frame(_) => Code::Protocol,
+            Self::Fault(fault) => fault.code,
+            Self::TimedOut(_) => Code::Deadline,
+            Self::Deadline(_) => Code::BadRequest,
+        }
+    }
+}
 
-/// A connection to a running node: one call at a time.
+/// Converts a deadline to milliseconds, as frames encode it.
+fn millis(deadline: Duration) -> Result<u32, ClientError> {
+    // Zero would select the node's own deadline, and a longer one would be truncated.
+    match u32::try_from(deadline.as_millis()) {
+        Ok(millis @ 1..) => Ok(millis),
+        _ => Err(ClientError::Deadline(deadline)),
+    }
+}
+
+/// Maximum payload that a client accepts, in bytes.
+const MAX_FRAME: usize = 16 * 1024 * 1024;
+/// Time limit for the hello frame: as long as for a call, because the node may be just as busy.
+const HELLO_TIMEOUT: Duration = DEFAULT_DEADLINE;
+/// Extra time after the deadline to wait for the node's own fault about it.
+const DEADLINE_SLACK: Duration = Duration::from_secs(2);
+/// Time limit of a stream without a deadline: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Number of rows requested in advance.
+const CREDIT_WINDOW: u32 = 256;
+/// Default deadline of calls.
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A connection to a running node, for one call at a time.
 pub struct Client {
-    stream: Box<dyn Octets>,
+    stream: Box<dyn ByteStream>,
     decoder: Decoder,
     names: BTreeMap<String, u32>,
     last_id: u32,
     deadline: Duration,
-    /// Calls whose rows nobody reads any more.
+    /// Calls whose rows are not read any more.
     abandoned: VecDeque<u32>,
+    /// Set before the first byte of a call is written.
+    left: bool,
 }
 
 impl Client {
     /// Connects to the node whose control socket is at `path`.
     ///
     /// # Errors
-    /// When nobody listens there, or somebody else than a node.
+    /// Returns an error if no node listens there.
     pub async fn connect(path: impl AsRef<Path>) -> Result<Self, ClientError> {
         let path = path.as_ref();
         let stream = UnixStream::connect(path).await;
@@ -91,32 +129,34 @@ impl Client {
         Self::over(stream).await
     }
 
-    /// Connects to the node that takes frames at `address`, where a token is wanted.
+    /// Connects to the node that accepts frames at `address`, and sends the token that it requires.
     ///
     /// # Errors
-    /// When nobody listens there, or somebody else than a node. A wrong token is told by the first
-    /// call.
+    /// Returns an error if no node listens there. A wrong token is reported by the first call.
     pub async fn connect_tcp(address: SocketAddr, token: &str) -> Result<Self, ClientError> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let mut client = Self::over(stream).await?;
         let token = Frame::new(Kind::Token, 0).with_payload(Content::Text, token.to_owned());
         let mut octets = BytesMut::new();
-        token.encode_into(FRAME, &mut octets)?;
-        client.send(&octets, Instant::now() + HELLO).await?;
+        token.encode_into(MAX_FRAME, &mut octets)?;
+        client.send(&octets, Instant::now() + HELLO_TIMEOUT).await?;
         Ok(client)
     }
 
-    pub(crate) async fn over(stream: impl Octets + 'static) -> Result<Self, ClientError> {
+    pub(crate) async fn over(stream: impl ByteStream + 'static) -> Result<Self, ClientError> {
         let mut client = Self {
             stream: Box::new(stream),
-            decoder: Decoder::new(FRAME),
+            decoder: Decoder::new(MAX_FRAME),
             names: BTreeMap::new(),
             last_id: 0,
-            deadline: DEADLINE,
+            deadline: DEFAULT_DEADLINE,
             abandoned: VecDeque::new(),
+            left: false,
         };
-        let hello = client.receive(Instant::now() + HELLO, HELLO).await?;
+        let hello = client
+            .receive(Instant::now() + HELLO_TIMEOUT, HELLO_TIMEOUT)
+            .await?;
         match hello.kind {
             Kind::Error => return Err(ClientError::Fault(fault_of(&hello))),
             Kind::Hello => {}
@@ -133,72 +173,76 @@ impl Client {
         Ok(client)
     }
 
-    /// Gives the calls that follow another deadline; ten seconds unless set.
+    /// Sets the deadline of the calls that follow; the default is ten seconds. Calls refuse a
+    /// deadline shorter than 1 ms or longer than 2^32 - 1 ms.
     pub fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;
     }
 
     /// Calls a method, or asks an actor by an address and the name of a message, as in
-    /// `@(counter) sum`, and waits for the answer; the rows of a listing come as one array.
+    /// `@(counter) sum`, and waits for the answer. The rows of a listing are returned as an array.
     ///
     /// # Errors
-    /// When there is no answer, or a fault in its place.
+    /// Returns an error if there is no answer, or the answer is a fault.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, ClientError> {
         let mut rows = self.rows(method, params).await?;
         let mut list = Vec::new();
         loop {
             match rows.step().await? {
-                Step::Row(row) => list.push(json_of(&row)?),
-                Step::Value(value) => return json_of(&value),
-                Step::End => return Ok(Value::Array(list)),
+                RowStep::Row(row) => list.push(json_of(&row)?),
+                RowStep::Value(value) => return json_of(&value),
+                RowStep::End => return Ok(Value::Array(list)),
             }
         }
     }
 
-    /// Asks an actor as [`call`](Self::call) does, and returns its answer as it came: octets as
-    /// well as JSON. The items of a stream come as one array.
+    /// Asks an actor as [`call`](Self::call) does, and returns the answer unchanged, whether it is
+    /// bytes or JSON. To read a stream, use [`stream`](Self::stream).
     ///
     /// # Errors
-    /// When there is no answer, or a fault in its place.
+    /// Returns an error if there is no answer, or the answer is a fault: [`Code::BadRequest`] if
+    /// the message is a stream.
     pub async fn ask(&mut self, name: &str, payload: Value) -> Result<Payload, ClientError> {
-        let mut rows = self.rows(name, payload).await?;
-        let mut list = Vec::new();
-        loop {
-            match rows.step().await? {
-                Step::Row(row) => list.push(json_of(&row)?),
-                Step::Value(value) => return Ok(value),
-                Step::End if list.is_empty() => return Ok(Payload::NONE),
-                Step::End => return Payload::json(&list).map_err(ClientError::Fault),
+        let deadline = Some(self.deadline);
+        let asked = self.begin(Kind::Call, name, &payload, deadline, 0);
+        match asked.await?.step().await? {
+            RowStep::Value(value) => Ok(value),
+            RowStep::End => Ok(Payload::NONE),
+            RowStep::Row(_) => {
+                let text = format!("{name} sent an item, for which no credit was given");
+                Err(ClientError::Fault(Fault::new(Code::Protocol, text)))
             }
         }
     }
 
-    /// Calls a method and reads its rows one by one, as they come.
+    /// Calls a method and reads its rows one by one, as they arrive.
     ///
     /// # Errors
-    /// When the call cannot be sent.
+    /// Returns an error if the call cannot be sent.
     pub async fn rows(&mut self, method: &str, params: Value) -> Result<Rows<'_>, ClientError> {
         let deadline = Some(self.deadline);
-        self.begin(Kind::Call, method, &params, deadline).await
+        self.begin(Kind::Call, method, &params, deadline, CREDIT_WINDOW)
+            .await
     }
 
-    /// Reads a stream, which may go on for ever: `@(topic/n4/sessions) subscribe`.
+    /// Reads a stream, such as `@(topic/n4/sessions) subscribe`, which may go on forever.
     ///
     /// # Errors
-    /// When the call cannot be sent.
+    /// Returns an error if the call cannot be sent.
     pub async fn stream(&mut self, name: &str, payload: Value) -> Result<Rows<'_>, ClientError> {
-        self.begin(Kind::Call, name, &payload, None).await
+        self.begin(Kind::Call, name, &payload, None, CREDIT_WINDOW)
+            .await
     }
 
-    /// Tells an actor, by an address and the name of a message: `@(counter) add`. Done once the
-    /// message is in its mailbox.
+    /// Sends a tell to an actor, by an address and the name of a message, as in `@(counter) add`.
+    /// Completes once the message is in its mailbox.
     ///
     /// # Errors
-    /// When the message is refused.
+    /// Returns an error if the message is refused.
     pub async fn tell(&mut self, name: &str, payload: Value) -> Result<(), ClientError> {
         let deadline = Some(self.deadline);
-        let mut told = self.begin(Kind::Tell, name, &payload, deadline).await?;
-        told.step().await.map(drop)
+        let told = self.begin(Kind::Tell, name, &payload, deadline, 0);
+        told.await?.step().await.map(drop)
     }
 
     async fn begin(
@@ -207,11 +251,13 @@ impl Client {
         method: &str,
         params: &Value,
         deadline: Option<Duration>,
+        credit: u32,
     ) -> Result<Rows<'_>, ClientError> {
-        let until = Instant::now() + deadline.map_or(FOREVER, |deadline| deadline + SLACK);
+        let millis = deadline.map_or(Ok(0), millis)?;
+        let until = Instant::now() + deadline.map_or(FOREVER, |deadline| deadline + DEADLINE_SLACK);
         let mut octets = BytesMut::new();
         while let Some(id) = self.abandoned.pop_front() {
-            Frame::new(Kind::Cancel, id).encode_into(FRAME, &mut octets)?;
+            Frame::new(Kind::Cancel, id).encode_into(MAX_FRAME, &mut octets)?;
         }
         let target = match self.names.get(method) {
             Some(target) => *target,
@@ -220,7 +266,7 @@ impl Client {
                 let mut name =
                     Frame::new(Kind::Name, 0).with_payload(Content::Text, method.to_owned());
                 name.target = target;
-                name.encode_into(FRAME, &mut octets)?;
+                name.encode_into(MAX_FRAME, &mut octets)?;
                 self.names.insert(method.to_owned(), target);
                 target
             }
@@ -232,10 +278,10 @@ impl Client {
             params => Frame::new(kind, id).with_json(params),
         };
         call.target = target;
-        let millis = deadline.map_or(0, |deadline| deadline.as_millis());
-        call.deadline = u32::try_from(millis).unwrap_or(u32::MAX);
-        call.credit = AHEAD;
-        call.encode_into(FRAME, &mut octets)?;
+        call.deadline = millis;
+        call.credit = credit;
+        call.encode_into(MAX_FRAME, &mut octets)?;
+        self.left = true;
         self.send(&octets, until).await?;
         Ok(Rows {
             client: self,
@@ -249,17 +295,26 @@ impl Client {
     async fn send(&mut self, octets: &[u8], until: Instant) -> Result<(), ClientError> {
         match timeout_at(until, self.stream.write_all(octets)).await {
             Ok(Ok(())) => Ok(()),
-            // What the node said before it closed tells more than that it did.
+            // An error frame sent before closing tells more than the broken pipe.
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 match self.receive(until, self.deadline).await {
                     Ok(frame) if frame.kind == Kind::Error => {
                         Err(ClientError::Fault(fault_of(&frame)))
                     }
-                    _ => Err(ClientError::Closed),
+                    _ => Err(self.gone(None)),
                 }
             }
-            Ok(Err(error)) => Err(error.into()),
+            Ok(Err(error)) => Err(self.gone(Some(error))),
             Err(_) => Err(ClientError::TimedOut(self.deadline)),
+        }
+    }
+
+    /// Builds the error for a lost connection.
+    fn gone(&self, source: Option<io::Error>) -> ClientError {
+        match source {
+            source if self.left => ClientError::Lost { source },
+            Some(source) => ClientError::Io(source),
+            None => ClientError::Closed,
         }
     }
 
@@ -271,14 +326,14 @@ impl Client {
             let read = self.stream.read_buf(self.decoder.buffer());
             match timeout_at(until, read).await {
                 Ok(Ok(0)) => {
-                    self.decoder.finish()?;
-                    return Err(ClientError::Closed);
+                    // An incomplete frame is lost with its connection.
+                    return Err(self.gone(None));
                 }
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Err(ClientError::Closed);
+                    return Err(self.gone(None));
                 }
-                Ok(Err(error)) => return Err(error.into()),
+                Ok(Err(error)) => return Err(self.gone(Some(error))),
                 Err(_) => return Err(ClientError::TimedOut(span)),
             }
         }
@@ -293,13 +348,13 @@ impl fmt::Debug for Client {
     }
 }
 
-enum Step {
+enum RowStep {
     Row(Payload),
     Value(Payload),
     End,
 }
 
-/// The rows of a listing as they come. Dropping it cancels the call.
+/// The rows of a listing, as they arrive. Dropping it cancels the call.
 #[derive(Debug)]
 pub struct Rows<'a> {
     client: &'a mut Client,
@@ -310,21 +365,22 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The next row; `None` after the last. The answer of a method that is no listing is one row.
+    /// Returns the next row; `None` after the last one. The answer of a method without a listing is
+    /// returned as a single row.
     ///
     /// # Errors
-    /// When the call failed, or nothing came before its deadline.
+    /// Returns an error if the call failed, or nothing arrived before its deadline.
     pub async fn next(&mut self) -> Result<Option<Value>, ClientError> {
         if self.ended {
             return Ok(None);
         }
         Ok(match self.step().await? {
-            Step::Row(row) | Step::Value(row) => Some(json_of(&row)?),
-            Step::End => None,
+            RowStep::Row(row) | RowStep::Value(row) => Some(json_of(&row)?),
+            RowStep::End => None,
         })
     }
 
-    async fn step(&mut self) -> Result<Step, ClientError> {
+    async fn step(&mut self) -> Result<RowStep, ClientError> {
         loop {
             let frame = self
                 .client
@@ -339,31 +395,31 @@ impl Rows<'_> {
                 Kind::Done if ours => {
                     self.ended = true;
                     return Ok(match frame.content {
-                        Content::None => Step::End,
-                        _ => Step::Value(frame.into_payload()),
+                        Content::None => RowStep::End,
+                        _ => RowStep::Value(frame.into_payload()),
                     });
                 }
                 Kind::Item if ours => {
                     self.take_more().await?;
-                    return Ok(Step::Row(frame.into_payload()));
+                    return Ok(RowStep::Row(frame.into_payload()));
                 }
-                // Answers to calls that were given up before.
+                // Answers to calls that were abandoned before.
                 _ => {}
             }
         }
     }
 
-    /// Asks for more rows when half of those asked for are here.
+    /// Grants more credit when half of the rows requested so far have arrived.
     async fn take_more(&mut self) -> Result<(), ClientError> {
         self.taken += 1;
-        if self.taken < AHEAD / 2 {
+        if self.taken < CREDIT_WINDOW / 2 {
             return Ok(());
         }
         let mut credit = Frame::new(Kind::Credit, self.id);
         credit.credit = self.taken;
         self.taken = 0;
         let mut octets = BytesMut::with_capacity(HEADER);
-        credit.encode_into(FRAME, &mut octets)?;
+        credit.encode_into(MAX_FRAME, &mut octets)?;
         self.client.send(&octets, self.until).await
     }
 }
@@ -387,4 +443,92 @@ fn json_of(payload: &Payload) -> Result<Value, ClientError> {
     payload
         .read()
         .map_err(|fault| ClientError::Fault(Fault::new(Code::Protocol, fault.message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+
+    use serde_json::json;
+    use tokio::io::DuplexStream;
+
+    use super::*;
+
+    /// Creates a client of a node that runs this function and then disconnects.
+    async fn of<F: Future<Output = ()> + Send + 'static>(
+        node: impl FnOnce(DuplexStream) -> F,
+    ) -> Result<Client, ClientError> {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        tokio::spawn(node(theirs));
+        Client::over(ours).await
+    }
+
+    async fn hello(node: &mut DuplexStream) {
+        let mut octets = BytesMut::new();
+        let hello = Frame::new(Kind::Hello, 0).with_json(&json!({ "protocol": PROTOCOL }));
+        hello
+            .encode_into(MAX_FRAME, &mut octets)
+            .expect("it is short");
+        node.write_all(&octets).await.expect("there is room");
+    }
+
+    #[tokio::test]
+    async fn an_error_says_whether_the_call_had_left() {
+        let before = of(|node| async move { drop(node) }).await;
+        assert_eq!(
+            before.map(drop).map_err(|error| error.code()),
+            Err(Code::Unreachable)
+        );
+        let after_hello = of(|mut node| async move { hello(&mut node).await }).await;
+        let mut client = after_hello.expect("it says hello");
+        let lost = client.call("tree", Value::Null).await;
+        assert_eq!(lost.map_err(|error| error.code()), Err(Code::Lost));
+        let after_call = of(|mut node| async move {
+            hello(&mut node).await;
+            node.read_u8().await.expect("a call comes");
+        });
+        let mut client = after_call.await.expect("it says hello");
+        let lost = client.call("tree", Value::Null).await;
+        assert_eq!(lost.map_err(|error| error.code()), Err(Code::Lost));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_does_not_answer_is_a_deadline() {
+        let silent = of(|mut node| async move {
+            hello(&mut node).await;
+            std::future::pending().await
+        });
+        let mut client = silent.await.expect("it says hello");
+        let none = client.call("tree", Value::Null).await;
+        assert_eq!(none.map_err(|error| error.code()), Err(Code::Deadline));
+    }
+
+    #[tokio::test]
+    async fn a_deadline_that_cannot_be_sent_is_refused_and_nothing_is_sent() {
+        let node = of(|mut node| async move {
+            hello(&mut node).await;
+            let _ = node.read_u8().await;
+        });
+        let mut client = node.await.expect("it says hello");
+        for deadline in [
+            Duration::ZERO,
+            Duration::from_micros(999),
+            Duration::from_millis(1 << 32),
+            Duration::MAX,
+        ] {
+            client.set_deadline(deadline);
+            let calls = [
+                client.call("tree", Value::Null).await.map(drop),
+                client.ask("@(a) b", Value::Null).await.map(drop),
+                client.tell("@(a) b", Value::Null).await,
+            ];
+            for call in calls {
+                assert_eq!(call.map_err(|error| error.code()), Err(Code::BadRequest));
+            }
+        }
+        assert!(!client.left, "nothing was sent");
+        assert_eq!(millis(Duration::from_millis(1)).ok(), Some(1));
+        let most = Duration::from_millis(u64::from(u32::MAX));
+        assert_eq!(millis(most).ok(), Some(u32::MAX));
+    }
 }

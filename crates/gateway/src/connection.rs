@@ -1,28 +1,28 @@
-//! One client: an actor that takes frames in and sees to it that each call is answered.
+//! A client connection: an actor that receives frames and makes sure that each call is answered.
 //!
 //! ```text
 //!                        ┌── puts ──▶ exposed actors ──── answers ────┐
 //! reader ──frames──▶ connection ──starts──▶ calls of methods ─────────┤
 //! (task)                 │                                            ▼
-//!                        └── faults, goodbye ──────────────────────▶ desk ──▶ writer (task)
+//!                        └── faults, goodbye ────────────────────▶ outbox ──▶ writer (task)
 //! ```
 //!
-//! A message to an exposed actor costs no task: its answer is written to the [`Desk`] in the turn
-//! of the actor. Only what waits for room in a mailbox, and what a stream's items wait for, are
-//! pipes. What waits is bounded everywhere: a client that does not read is served no further, and
-//! one that floods waits for itself. A connection that is over says why in an error with id 0, has
-//! that written, and ends.
+//! A message to an exposed actor costs no task: the answer is written to the [`Outbox`], the outbox
+//! of the connection, in the turn of the actor that answers. Only messages that wait for room in a
+//! mailbox, and streams, are pipes. Everything that waits is bounded: a client that does not read
+//! is not served any further, and a client that floods a mailbox delays only itself. A connection
+//! that closes sends the reason in an error with id 0, waits until that is written, and ends.
 
-mod call;
-mod desk;
-mod line;
+mod mailbox_queue;
+mod method_call;
 mod name;
-mod terms;
+mod outbox;
+mod pump;
+mod settings;
 mod wire;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -34,62 +34,65 @@ use strowger::{
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use self::desk::{Desk, Open};
-use self::line::{Lines, Waiting};
-use self::name::{Name, Names};
-use self::terms::Gone;
-pub(crate) use self::terms::{ConnectionArgs, Guest, Octets, Terms};
-use self::wire::Gate;
+use self::mailbox_queue::{MailboxQueues, QueuedMessage};
+use self::name::{BoundName, BoundNames};
+use self::outbox::{OpenCall, Outbox};
+use self::pump::pump;
+use self::settings::AcceptError;
+pub(crate) use self::settings::{
+    Admission, ByteStream, ClientStatus, ConnectionArgs, EndpointSettings,
+};
 pub(crate) use self::wire::full;
-use crate::connection::call::{Call, CallArgs, Run, unasked};
+use self::wire::{AdmittedClient, PendingClient};
+use crate::access::{Caller, Record};
+use crate::connection::method_call::{MethodCall, MethodCallArgs, StartMethod, stream_asked};
 use crate::frame::{Frame, Kind};
 use crate::limits::Limits;
 use crate::method::Methods;
-use crate::stranger::LetIn;
 
-/// The version of the protocol that the hello frame announces.
+/// The protocol version announced in the hello frame.
 pub(crate) const PROTOCOL: u64 = 2;
 
-/// One client.
+/// The actor of a client connection.
 pub(crate) struct Connection {
     methods: Arc<Methods>,
     limits: Limits,
-    names: Names,
+    names: BoundNames,
     last_id: u32,
-    desk: Arc<Desk>,
-    /// Calls of methods.
-    runs: HashMap<u32, ActorRef<Run>>,
-    /// Those of them whose caller reads rows.
+    outbox: Arc<Outbox>,
+    /// Running method calls.
+    method_calls: HashMap<u32, ActorRef<StartMethod>>,
+    /// The running method calls whose caller reads rows.
     rows: HashSet<u32>,
-    /// What waits for room.
-    lines: Lines,
-    /// What waits at a mailbox, and streams.
+    /// Messages that wait for room in mailboxes.
+    queues: MailboxQueues,
+    /// Messages that wait at a mailbox, and streams in progress.
     pipes: HashMap<u32, PipeId>,
-    /// When the next call is overdue.
-    alarm: Option<(Instant, TimerKey)>,
+    /// The deadline of the next overdue call, and the timer that wakes the connection then.
+    deadline_timer: Option<(Instant, TimerKey)>,
     last_frame: Instant,
-    /// Whether the client has to say who it is yet.
-    stranger: bool,
-    /// Its place among those who were let in.
-    _let_in: Arc<OnceLock<LetIn>>,
+    /// `true` until the client has authenticated.
+    is_unauthenticated: bool,
+    /// The authenticated client, once it is known.
+    admitted: Arc<OnceLock<AdmittedClient>>,
 }
 
 pub(crate) enum ConnectionMsg {
-    /// The reader has frames.
+    /// Frames from the reader.
     Frames(Vec<Frame>),
-    /// The reader has reached the end.
+    /// The reader reached the end of the stream.
     Ended,
-    /// The reader has met something after which there is nothing.
-    Over(Fault),
-    /// It is time to see whether the client is still there.
-    Look,
-    /// It is time to see which calls are overdue.
-    Due,
-    /// An actor answers with a stream.
+    /// The reader met an error after which nothing can be read.
+    ReadFailed(Fault),
+    /// The timer message that checks for a silent client.
+    CheckIdle,
+    /// The timer message that checks for overdue calls.
+    CheckDeadlines,
+    /// An actor answered with a stream.
     Items(Completion<Items>),
-    /// A message has its room.
+    /// A message was put into its mailbox, or was refused.
     Put(u32, Kind, Result<Ticket, Fault>),
-    /// A stream is over; `None` when its call was before.
+    /// A stream ended; `None` if its call had ended before.
     Streamed(u32, Option<Result<(), Fault>>),
 }
 
@@ -99,75 +102,79 @@ impl Accepts<Completion<Items>> for ConnectionMsg {
     }
 }
 
-/// How long a client may take to say who it is.
-const INTRODUCTION: Duration = Duration::from_secs(5);
-/// The deadline of messages that give none.
-const ASK: Duration = Duration::from_secs(5);
+/// Time limit for authentication.
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(5);
+/// Default deadline of messages.
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Actor for Connection {
     type Msg = ConnectionMsg;
     type Args = ConnectionArgs;
-    type Error = Gone;
+    type Error = AcceptError;
 
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(4);
     /// Bounded by the calls in flight.
     const PIPES: usize = usize::MAX;
 
-    async fn pre_start(args: ConnectionArgs, cx: &mut Context<Self>) -> Result<Self, Gone> {
-        let (stream, guest) = args.open(INTRODUCTION).await?;
-        let Terms {
+    async fn pre_start(args: ConnectionArgs, cx: &mut Context<Self>) -> Result<Self, AcceptError> {
+        let (stream, status) = args.open(AUTHENTICATION_TIMEOUT).await?;
+        let EndpointSettings {
             methods,
             limits,
-            token,
-            known,
+            admission,
+            admitted_count,
             ..
-        } = args.terms;
+        } = args.settings;
         let (read, write) = tokio::io::split(stream);
-        let desk = Arc::new(Desk::new(limits, cx.lane()));
+        let outbox = Arc::new(Outbox::new(limits, cx.lane()));
         let hello = Frame::new(Kind::Hello, 0).with_json(&json!({
             "protocol": PROTOCOL,
             "frame": limits.frame,
             "in_flight": limits.in_flight,
             "names": limits.names,
-            "token": token.is_some(),
+            "token": admission.tokens().is_some(),
         }));
-        desk.write(hello);
-        let stranger = token.is_some();
-        let let_in = Arc::new(OnceLock::new());
-        let gate = Gate {
-            token,
-            guest,
-            known,
-            let_in: Arc::clone(&let_in),
+        outbox.write(hello);
+        let is_unauthenticated = admission.tokens().is_some();
+        let admitted = Arc::new(OnceLock::new());
+        let pending = PendingClient {
+            admission,
+            status,
+            admitted_count,
+            admitted: Arc::clone(&admitted),
         };
-        cx.task("reader", wire::read(read, limits, gate, cx.me()));
-        cx.task("writer", wire::write(write, limits, Arc::clone(&desk)));
+        cx.task("reader", wire::read(read, limits, pending, cx.me()));
+        cx.task("writer", wire::write(write, limits, Arc::clone(&outbox)));
         let connection = Self {
             methods,
             limits,
-            names: Names::new(limits.names),
+            names: BoundNames::new(limits.names),
             last_id: 0,
-            desk,
-            runs: HashMap::new(),
+            outbox,
+            method_calls: HashMap::new(),
             rows: HashSet::new(),
-            lines: Lines::new(limits.memory),
+            queues: MailboxQueues::new(limits.memory),
             pipes: HashMap::new(),
-            alarm: None,
+            deadline_timer: None,
             last_frame: cx.now(),
-            stranger,
-            _let_in: let_in,
+            is_unauthenticated,
+            admitted,
         };
         cx.send_every(connection.patience() / 4 + Duration::from_millis(1), || {
-            ConnectionMsg::Look
+            ConnectionMsg::CheckIdle
         });
         Ok(connection)
     }
 
-    async fn handle(&mut self, message: ConnectionMsg, cx: &mut Context<Self>) -> Result<(), Gone> {
+    async fn handle(
+        &mut self,
+        message: ConnectionMsg,
+        cx: &mut Context<Self>,
+    ) -> Result<(), AcceptError> {
         match message {
             ConnectionMsg::Frames(frames) => {
-                self.desk.ready().await;
-                self.stranger = false;
+                self.outbox.ready().await;
+                self.is_unauthenticated = false;
                 self.last_frame = cx.now();
                 for frame in frames {
                     if let Err(fault) = self.frame(frame, cx) {
@@ -177,20 +184,23 @@ impl Actor for Connection {
                 }
             }
             ConnectionMsg::Ended => {
-                self.desk.end();
+                self.outbox.end();
                 self.end_streams(cx);
             }
-            ConnectionMsg::Over(fault) => self.close(&fault),
-            ConnectionMsg::Look => {
+            ConnectionMsg::ReadFailed(fault) => self.close(&fault),
+            ConnectionMsg::CheckIdle => {
+                if let Ok(caller) = self.caller() {
+                    caller.flush();
+                }
                 let silent = cx.now().saturating_duration_since(self.last_frame);
                 let patience = self.patience();
-                if silent >= patience && self.desk.is_idle() {
+                if silent >= patience && self.outbox.is_idle() {
                     let text = format!("no frame for {patience:?}");
                     self.close(&Fault::new(Code::Idle, text));
                 }
             }
-            ConnectionMsg::Due => {
-                self.alarm = None;
+            ConnectionMsg::CheckDeadlines => {
+                self.deadline_timer = None;
                 self.overdue(cx);
             }
             ConnectionMsg::Items(Completion { token, result }) => {
@@ -201,32 +211,32 @@ impl Actor for Connection {
             ConnectionMsg::Put(id, kind, put) => {
                 self.pipes.remove(&id);
                 self.put(id, kind, put);
-                self.go_on(id, cx);
+                self.deliver_next(id, cx);
             }
             ConnectionMsg::Streamed(id, end) => {
                 self.pipes.remove(&id);
                 if let Some(end) = end {
-                    self.desk.finish(id, end.map(|()| Payload::NONE));
+                    self.outbox.finish(id, end.map(|()| Payload::NONE));
                 }
             }
         }
         Ok(())
     }
 
-    async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Gone> {
+    async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), AcceptError> {
         match signal {
             Signal::TaskEnded { name } if &*name == "writer" => {
                 self.end_runs();
                 cx.stop();
             }
-            Signal::ChildEnded { key, exit, .. } => self.run_ended(&key, &exit),
+            Signal::ChildEnded { key, exit, .. } => self.method_ended(&key, &exit),
             Signal::PipePanicked { pipe, panic } => {
                 let call = self.pipes.iter().find(|(_, one)| **one == pipe);
                 if let Some(id) = call.map(|(id, _)| *id) {
                     self.pipes.remove(&id);
                     let fault = Fault::new(Code::Failed, format!("panic in a stream: {panic}"));
-                    self.desk.give_up(id, fault);
-                    self.go_on(id, cx);
+                    self.outbox.give_up(id, fault);
+                    self.deliver_next(id, cx);
                 }
             }
             _ => {}
@@ -235,26 +245,39 @@ impl Actor for Connection {
     }
 
     async fn post_stop(self, _: &Exit, _: &mut Context<Self>) {
-        self.desk.gone();
+        self.outbox.gone();
+        if let Ok(caller) = self.caller() {
+            caller.flush();
+        }
     }
 }
 
 impl Connection {
+    /// Returns the authenticated client.
+    fn caller(&self) -> Result<&Caller, Fault> {
+        let admitted = self.admitted.get().map(|admitted| &admitted.caller);
+        // Frames arrive only after authentication.
+        admitted.ok_or_else(|| Fault::new(Code::Refused, "the client was not let in"))
+    }
+
     fn frame(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
         match frame.kind {
             Kind::Call | Kind::Tell => {
                 let id = frame.id;
                 if let Err(fault) = self.call(frame, cx) {
-                    self.desk.reply(id, Err(fault));
+                    self.outbox.reply(id, Err(fault));
                 }
             }
-            Kind::Name => self.names.bind(&frame)?,
+            Kind::Name => {
+                let caller = self.caller()?.clone();
+                self.names.bind(&frame, &caller)?;
+            }
             Kind::Cancel => {
                 let fault = Fault::new(Code::Cancelled, "the caller cancelled");
                 self.give_up(frame.id, fault, cx);
             }
-            Kind::Credit => self.desk.grant(frame.id, frame.credit),
-            // It was looked at before, if anybody wanted it.
+            Kind::Credit => self.outbox.grant(frame.id, frame.credit),
+            // The reader has checked the token already, if one is required.
             Kind::Token => {}
             Kind::Hello | Kind::Item | Kind::Done | Kind::Error => {
                 let text = format!("a client does not send {} frames", frame.kind);
@@ -275,24 +298,34 @@ impl Connection {
                 let text = format!("no name is bound to target {}", frame.target);
                 Err(Fault::new(Code::UnknownTarget, text))
             }
-            Some(Name::Method(name)) => {
+            Some(BoundName::Method(name)) => {
                 let name = Arc::clone(name);
                 self.run(frame, name, cx)
             }
-            Some(Name::Message {
+            Some(BoundName::Message {
                 address,
                 kind,
+                rights,
                 entry,
             }) => {
+                let admitted = self.admitted.get().map(|admitted| &admitted.caller);
+                let Some(caller) = admitted else {
+                    return Ok(());
+                };
+                rights.look(caller, frame.kind, cx.now())?;
                 if entry.as_ref().is_none_or(|entry| !entry.is_alive()) {
                     *entry = None;
                     *entry = Some(cx.system().entry(address, kind)?);
                 }
                 match entry.clone() {
-                    Some(entry) if is_asked(&frame) && entry.pattern() == Pattern::Stream => {
-                        Err(unasked(kind))
+                    Some(entry) => {
+                        let pattern = entry.pattern();
+                        let record = rights.begin(caller, frame.kind, pattern, cx.now())?;
+                        if is_asked(&frame) && pattern == Pattern::Stream {
+                            return Err(stream_asked(kind));
+                        }
+                        self.message(frame, &entry, record, cx)
                     }
-                    Some(entry) => self.message(frame, &entry, cx),
                     None => Ok(()),
                 }
             }
@@ -304,40 +337,42 @@ impl Connection {
         &mut self,
         frame: Frame,
         entry: &Entry,
+        record: Option<Record>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
         let (id, kind) = (frame.id, frame.kind);
         let asked = Duration::from_millis(frame.deadline.into());
         let span = match (frame.deadline, entry.pattern()) {
             (0, Pattern::Stream) if kind == Kind::Call => None,
-            (0, _) => Some(ASK.min(self.limits.deadline)),
+            (0, _) => Some(DEFAULT_DEADLINE.min(self.limits.deadline)),
             (_, Pattern::Stream) => Some(asked),
             _ => Some(asked.min(self.limits.deadline)),
         };
         let due = span.map(|span| (cx.now() + span, span));
         let credit = (frame.credit > 0).then(|| {
             let credit = Semaphore::new(0);
-            desk::grant(&credit, frame.credit);
+            outbox::grant(&credit, frame.credit);
             Arc::new(credit)
         });
-        let open = Open {
+        let open = OpenCall {
             ticket: None,
             due,
             credit,
+            record,
         };
-        self.desk.admit(id, open)?;
-        let waiting = Waiting {
+        self.outbox.admit(id, open)?;
+        let waiting = QueuedMessage {
             id,
             kind,
             entry: entry.clone(),
             payload: frame.into_payload(),
         };
-        match self.lines.join(waiting) {
+        match self.queues.enqueue(waiting) {
             Ok(Some(first)) => {
                 self.deliver(first, cx);
             }
             Ok(None) => {}
-            Err(fault) => self.desk.finish(id, Err(fault)),
+            Err(fault) => self.outbox.finish(id, Err(fault)),
         }
         if let Some((at, _)) = due {
             self.wake_at(at, cx);
@@ -345,9 +380,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Puts a message into its mailbox; false if it has to wait there.
-    fn deliver(&mut self, message: Waiting, cx: &mut Context<Self>) -> bool {
-        let Waiting {
+    /// Puts a message into its mailbox. Returns `false` if it has to wait there.
+    fn deliver(&mut self, message: QueuedMessage, cx: &mut Context<Self>) -> bool {
+        let QueuedMessage {
             id,
             kind,
             entry,
@@ -356,8 +391,8 @@ impl Connection {
         let put = match kind {
             Kind::Tell => entry.tell(&payload),
             _ => {
-                let desk = Arc::clone(&self.desk);
-                entry.call(&payload, id.into(), desk as Arc<dyn Calls>)
+                let outbox = Arc::clone(&self.outbox);
+                entry.call(&payload, id.into(), outbox as Arc<dyn Calls>)
             }
         };
         match put {
@@ -366,7 +401,7 @@ impl Connection {
                 true
             }
             Put::Waits(waits) => {
-                self.lines.stand(entry.actor().id(), id);
+                self.queues.set_first(entry.actor().id(), id);
                 let pipe = cx.pipe(waits, move |done| ConnectionMsg::Put(id, kind, done));
                 self.keep(id, pipe);
                 false
@@ -374,42 +409,42 @@ impl Connection {
         }
     }
 
-    /// Lets the next go to a mailbox where a message does not wait any more.
-    fn go_on(&mut self, id: u32, cx: &mut Context<Self>) {
-        let Some(actor) = self.lines.stands_at(id) else {
+    /// Delivers the messages queued behind one that does not wait at its mailbox any more.
+    fn deliver_next(&mut self, id: u32, cx: &mut Context<Self>) {
+        let Some(actor) = self.queues.waits_at(id) else {
             return;
         };
-        while let Some(next) = self.lines.next(actor) {
-            if self.desk.is_wanted(next.id.into()) && !self.deliver(next, cx) {
+        while let Some(next) = self.queues.next(actor) {
+            if self.outbox.is_wanted(next.id.into()) && !self.deliver(next, cx) {
                 return;
             }
         }
     }
 
-    /// Goes on with a message that is in its mailbox, or was refused.
+    /// Continues with a message that was put into its mailbox or refused.
     fn put(&self, id: u32, kind: Kind, put: Result<Ticket, Fault>) {
         match put {
-            Ok(_) if kind == Kind::Tell => self.desk.finish(id, Ok(Payload::NONE)),
-            Ok(ticket) => self.desk.hold(id, ticket),
-            Err(fault) => self.desk.finish(id, Err(fault)),
+            Ok(_) if kind == Kind::Tell => self.outbox.finish(id, Ok(Payload::NONE)),
+            Ok(ticket) => self.outbox.hold(id, ticket),
+            Err(fault) => self.outbox.finish(id, Err(fault)),
         }
     }
 
-    /// Sends the items of a stream, as far as there is credit.
+    /// Starts to send the items of a stream, as far as credit allows.
     fn stream(&mut self, id: u32, items: Items, cx: &mut Context<Self>) {
-        if self.desk.is_ending() {
-            self.desk.finish(id, Err(unread()));
+        if self.outbox.is_ending() {
+            self.outbox.finish(id, Err(unread()));
             return;
         }
-        let Some(credit) = self.desk.credit(id) else {
+        let Some(credit) = self.outbox.credit(id) else {
             return;
         };
-        let pump = pump(id, items, credit, Arc::clone(&self.desk));
+        let pump = pump(id, items, credit, Arc::clone(&self.outbox));
         let pipe = cx.pipe(pump, move |end| ConnectionMsg::Streamed(id, end));
         self.keep(id, pipe);
     }
 
-    /// Keeps the pipe that works for a call.
+    /// Records the pipe that works for a call.
     fn keep(&mut self, id: u32, pipe: Result<PipeId, TooManyPipes>) {
         match pipe {
             Ok(pipe) => {
@@ -417,15 +452,15 @@ impl Connection {
             }
             Err(error) => {
                 let fault = Fault::new(Code::Full, error.to_string());
-                self.desk.give_up(id, fault);
+                self.outbox.give_up(id, fault);
             }
         }
     }
 
-    /// Ends the streams of a client that says no more: it could give them no credit.
+    /// Ends the streams of a client that sends nothing more: it cannot grant them credit.
     fn end_streams(&mut self, cx: &mut Context<Self>) {
         let ids = self.pipes.keys().copied();
-        let streams = ids.filter(|id| self.lines.stands_at(*id).is_none());
+        let streams = ids.filter(|id| self.queues.waits_at(*id).is_none());
         let streams: Vec<_> = streams.chain(self.rows.iter().copied()).collect();
         for id in streams {
             self.give_up(id, unread(), cx);
@@ -439,65 +474,67 @@ impl Connection {
             let text = format!("the method {name} is called, not told");
             return Err(Fault::new(Code::BadRequest, text));
         }
-        self.desk.admit(id, Open::default())?;
-        self.desk.grant(id, frame.credit);
+        let caller = self.caller()?.clone();
+        self.outbox.admit(id, OpenCall::default())?;
+        self.outbox.grant(id, frame.credit);
         let reads = frame.credit > 0;
         let asked = Duration::from_millis(frame.deadline.into());
         let deadline = match frame.deadline {
             0 => self.limits.deadline,
             _ => asked.min(self.limits.deadline),
         };
-        let args = CallArgs {
+        let args = MethodCallArgs {
             id,
             name,
             payload: frame.into_payload(),
             methods: Arc::clone(&self.methods),
+            caller,
             deadline,
             reads,
-            desk: Arc::clone(&self.desk),
+            outbox: Arc::clone(&self.outbox),
         };
-        match cx.spawn::<Call>(id.to_string(), args) {
+        match cx.spawn::<MethodCall>(id.to_string(), args) {
             Ok(actor) => {
-                // It has ended already if this fails, and its end is reported.
-                let _ = actor.try_tell(Run);
-                self.runs.insert(id, actor);
+                // If this fails, the actor has ended already, and its end is reported separately.
+                let _ = actor.try_tell(StartMethod);
+                self.method_calls.insert(id, actor);
                 if reads {
                     self.rows.insert(id);
                 }
             }
             Err(error) => {
                 let fault = Fault::new(Code::Failed, error.to_string());
-                self.desk.give_up(id, fault);
+                self.outbox.give_up(id, fault);
             }
         }
         Ok(())
     }
 
-    fn run_ended(&mut self, key: &str, exit: &Exit) {
+    fn method_ended(&mut self, key: &str, exit: &Exit) {
         let Some(id) = key.parse().ok() else { return };
         self.rows.remove(&id);
-        if self.runs.remove(&id).is_some() && !exit.is_orderly() {
+        if self.method_calls.remove(&id).is_some() && !exit.is_orderly() {
             let fault = Fault::new(Code::Failed, format!("the method {exit}"));
-            self.desk.give_up(id, fault);
+            self.outbox.give_up(id, fault);
         }
     }
 
-    /// Answers a call with a fault, and ends what works for it.
+    /// Answers a call with a fault and ends the work for it.
     fn give_up(&mut self, id: u32, fault: Fault, cx: &mut Context<Self>) {
-        if !self.desk.give_up(id, fault) {
+        if !self.outbox.give_up(id, fault) {
             return;
         }
-        if let Some(actor) = self.runs.get(&id) {
+        if let Some(actor) = self.method_calls.get(&id) {
             actor.kill();
         }
         if let Some(pipe) = self.pipes.remove(&id) {
             cx.cancel_pipe(pipe);
-            self.go_on(id, cx);
+            self.deliver_next(id, cx);
         }
     }
 
     fn overdue(&mut self, cx: &mut Context<Self>) {
-        let (over, next) = self.desk.overdue(cx.now());
+        let (over, next) = self.outbox.overdue(cx.now());
         for (id, span) in over {
             let fault = Fault::new(Code::Deadline, format!("no answer within {span:?}"));
             self.give_up(id, fault, cx);
@@ -507,71 +544,48 @@ impl Connection {
         }
     }
 
-    /// Looks for overdue calls at a time, or before.
+    /// Makes sure that overdue calls are checked at this time or earlier.
     fn wake_at(&mut self, at: Instant, cx: &mut Context<Self>) {
-        if let Some((earlier, timer)) = self.alarm {
+        if let Some((earlier, timer)) = self.deadline_timer {
             if earlier <= at {
                 return;
             }
             cx.cancel(timer);
         }
         let after = at.saturating_duration_since(cx.now());
-        let timer = cx.send_after(after, ConnectionMsg::Due);
-        self.alarm = Some((at, timer));
+        let timer = cx.send_after(after, ConnectionMsg::CheckDeadlines);
+        self.deadline_timer = Some((at, timer));
     }
 
-    /// How long the client may be silent.
+    /// Time for which the client may be silent.
     fn patience(&self) -> Duration {
-        if self.stranger {
-            self.limits.idle.min(INTRODUCTION)
+        if self.is_unauthenticated {
+            self.limits.idle.min(AUTHENTICATION_TIMEOUT)
         } else {
             self.limits.idle
         }
     }
 
-    /// Says why it is over, and leaves once that is written.
+    /// Sends the reason for closing; the connection ends once it is written.
     fn close(&self, fault: &Fault) {
-        self.desk.close(fault);
+        self.outbox.close(fault);
         self.end_runs();
     }
 
     fn end_runs(&self) {
-        for actor in self.runs.values() {
+        for actor in self.method_calls.values() {
             actor.kill();
         }
     }
 }
 
-/// Returns `true` for a call that expects one answer: whoever reads items gives credit with it.
+/// Returns `true` for a call that expects a single answer: a call that reads items grants credit.
 fn is_asked(frame: &Frame) -> bool {
     frame.kind == Kind::Call && frame.credit == 0
 }
 
 fn unread() -> Fault {
     Fault::new(Code::Cancelled, "the client says no more")
-}
-
-/// Sends items one by one; `None` when nobody reads them any more.
-async fn pump(
-    id: u32,
-    mut items: Items,
-    credit: Arc<Semaphore>,
-    desk: Arc<Desk>,
-) -> Option<Result<(), Fault>> {
-    // The end takes no credit, so the next item is looked for first.
-    while let Some(item) = poll_fn(|cx| items.poll_next(cx)).await {
-        let item = match item {
-            Ok(item) => item,
-            Err(fault) => return Some(Err(fault)),
-        };
-        credit.acquire().await.ok()?.forget();
-        match desk.item(id, &item).await {
-            Ok(true) => {}
-            Ok(false) => return None,
-            Err(fault) => return Some(Err(fault)),
-        }
-    }
-    Some(Ok(()))
 }
 
 impl fmt::Debug for Connection {

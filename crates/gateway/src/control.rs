@@ -1,23 +1,24 @@
-//! The namespace of control: what every node answers about its own actors.
+//! The control methods: information about a node's own actors, and actions on them.
 //!
 //! | method | parameters | answer |
 //! |---|---|---|
 //! | `ping` | none | `name`, `version`, `pid`, `actors` |
-//! | `methods` | none | rows: `name` |
-//! | `ps` | `path`, `sort`, `limit`, all optional | rows: the figures of actors |
+//! | `methods` | none | rows: `name`, `right`, `writes`, `roles` |
+//! | `whoami` | none | `token`, `role`, `door`, `addresses`, `verbs` of the caller |
+//! | `ps` | `path`, `sort`, `limit`, all optional | rows: the stats of actors |
 //! | `tree` | `path`, `limit`, optional | rows: parents before children, at most `limit` of each |
-//! | `inspect` | `path` | the figures of one actor, and `details` where there are any |
+//! | `inspect` | `path` | the stats of one actor, and `details` if there are any |
 //! | `top` | `sort`, `limit`, `path`, optional | `totals`, `limits`, `rows`: the busiest |
 //! | `trace` | `path`, `max`, `within_ms`, the last two optional | rows, the last of them `end` |
 //! | `exposed` | `address`, optional | rows: `address`, `messages`: each `name` and `pattern` |
 //! | `kill` | `path`, `panic` optional | `path`, `exit` and `restarted` once it has ended |
 //!
-//! Figures are `path, id, kind, state, depth, capacity, high_water, dropped, handled, busy_us,
-//! waited_us, memory, restarts, last_exit, children`. `sort` is one of the numbers among them,
-//! greatest first; for `top` it is `depth`, `rate`, `busy`, `memory` or `restarts`, and its rows
-//! have `rate` (messages a second) and `load` (the share of a thread) as well. Programs may note
-//! more of single actors. The paths of `top`
-//! and `trace` are patterns: [`PathPattern`](strowger::PathPattern).
+//! The stats are `path, id, kind, state, depth, capacity, high_water, dropped, handled, busy_us,
+//! waited_us, memory, restarts, last_exit, children`. `sort` is the name of a number among them;
+//! the greatest comes first. For `top` it is `depth`, `rate`, `busy`, `memory` or `restarts`, and
+//! its rows also have `rate` (messages per second) and `load` (the share of a thread). Applications
+//! may add members for single actors. The paths of `top` and `trace` are patterns:
+//! [`PathPattern`](strowger::PathPattern).
 
 mod watch;
 
@@ -29,50 +30,89 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use strowger::{ActorInfo, ActorSystem, Address, AnyRef, Code, Fault, Path, State};
 
+use crate::access::{Role, Subject, Verb};
 use crate::method::{Answer, Methods, Notes};
 
-/// How often `kill` looks whether the end that it caused has come.
-const LOOK: Duration = Duration::from_millis(1);
+/// Interval at which `kill` checks if the actor has ended.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Adds the methods of control.
-pub(crate) fn with_control(methods: Methods) -> Methods {
+/// Adds the control methods.
+pub(crate) fn with_control_methods(methods: Methods) -> Methods {
     let described = Arc::new(methods.clone());
-    let vitals = methods.vital().clone();
+    let health = methods.health().clone();
     let [of_ps, of_tree, of_top] = std::array::from_fn(|_| methods.notes());
     let methods = methods
-        .with_system("ping", |system, _| async move { Ok(ping(&system)) })
-        .with_system("ps", move |system, params| {
+        .with_system(PING, |system, _| async move { Ok(ping(&system)) })
+        .with_system(PS, move |system, params| {
             let notes = of_ps.clone();
             async move { ps(&system, &params, notes) }
         })
-        .with_system("tree", move |system, params| {
+        .with_system(TREE, move |system, params| {
             let notes = of_tree.clone();
             async move { tree(&system, &params, notes) }
         })
-        .with_system("inspect", move |system, params| {
+        .with_system(INSPECT, move |system, params| {
             let described = Arc::clone(&described);
             async move { inspect(&system, &described, &params).await }
         })
-        .with_system("top", move |system, params| {
-            let (vitals, notes) = (vitals.clone(), of_top.clone());
-            async move { watch::top(&system, &vitals, &notes, &params).await }
+        .with_system(TOP, move |system, params| {
+            let (health, notes) = (health.clone(), of_top.clone());
+            async move { watch::top(&system, &health, &notes, &params).await }
         })
-        .with_system("trace", |system, params| async move {
+        .with_system(TRACE, |system, params| async move {
             watch::trace(&system, &params).await
         })
-        .with_system("exposed", |system, params| async move {
+        .with_system(EXPOSED, |system, params| async move {
             exposed(&system, &params)
         })
-        .with_system("kill", |system, params| async move {
+        .with_system(KILL, |system, params| async move {
             kill(&system, &params).await
         });
-    let mut names: Vec<String> = methods.names().map(str::to_owned).collect();
-    names.push("methods".to_owned());
-    names.sort();
-    methods.register("methods", move |_| {
-        let rows: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
+    let methods =
+        methods.register_for_caller(WHOAMI, |caller, _| async move { Ok(caller.to_json()) });
+    let mut verbs: Vec<Verb> = methods.verbs().copied().collect();
+    verbs.push(METHODS);
+    verbs.sort_by_key(Verb::name);
+    methods.register(METHODS, move |_| {
+        let rows: Vec<Value> = verbs.iter().map(described_verb).collect();
         async move { Ok(Answer::rows(rows)) }
     })
+}
+
+/// Describes a verb to a caller.
+fn described_verb(verb: &Verb) -> Value {
+    let right = verb.right();
+    let roles: Vec<&str> = right.roles().map(Role::name).collect();
+    json!({
+        "name": verb.name(),
+        "right": right.name(),
+        "writes": right.writes(),
+        "roles": roles,
+    })
+}
+
+const PING: Verb = Verb::begins("ping");
+const METHODS: Verb = Verb::begins("methods");
+const WHOAMI: Verb = Verb::begins("whoami");
+const PS: Verb = Verb::reads("ps").on(Subject::Rows("path", ""));
+const TREE: Verb = Verb::reads("tree").on(Subject::Rows("path", ""));
+const INSPECT: Verb = Verb::reads("inspect").on(Subject::Param("path"));
+const TOP: Verb = Verb::reads("top").on(Subject::Rows("path", ""));
+const TRACE: Verb = Verb::reads("trace").on(Subject::Rows("path", ""));
+const EXPOSED: Verb = Verb::reads("exposed").on(Subject::Rows("address", ""));
+const KILL: Verb = Verb::manages("kill").on(Subject::Param("path"));
+
+/// The verbs of the control methods.
+const CONTROL_VERBS: [Verb; 10] = [
+    PING, METHODS, WHOAMI, PS, TREE, INSPECT, TOP, TRACE, EXPOSED, KILL,
+];
+
+impl Verb {
+    /// Returns the verbs of the control methods, which every node has.
+    #[must_use]
+    pub const fn of_control() -> &'static [Self] {
+        &CONTROL_VERBS
+    }
 }
 
 fn ping(system: &ActorSystem) -> Value {
@@ -93,25 +133,25 @@ fn tree(system: &ActorSystem, params: &Value, notes: Notes) -> Result<Answer, Fa
     Ok(rows(actors, notes))
 }
 
-/// The figures of actors, each with what else is known of it.
+/// Lists the stats of actors, with the members added by notes.
 fn rows(actors: Vec<ActorInfo>, notes: Notes) -> Answer {
     let row = move |info: ActorInfo| noted(&info, &notes);
     Answer::rows(actors.into_iter().map(row))
 }
 
 fn noted(info: &ActorInfo, notes: &Notes) -> Value {
-    let mut row = figures(info);
+    let mut row = stats(info);
     notes.add(&info.path, &mut row);
     row
 }
 
-/// Keeps so many children of each actor, with all that is below them.
+/// Keeps at most `limit` children of each actor, with everything below them.
 fn prune(actors: &mut Vec<ActorInfo>, limit: u64) {
     let mut children: HashMap<String, u64> = HashMap::new();
     let mut hidden: Option<String> = None;
     actors.retain(|info| {
         let path = info.path.as_str();
-        // What is below an actor follows it at once.
+        // Actors are listed in depth-first order, so descendants follow their ancestor directly.
         if hidden.as_ref().is_some_and(|above| path.starts_with(above)) {
             return false;
         }
@@ -183,23 +223,24 @@ async fn kill(system: &ActorSystem, params: &Value) -> Result<Value, Fault> {
     } else {
         actor.kill();
     }
-    // Whoever looks next shall see the new incarnation, not the hooks between. Figures, because
-    // events are lossy; hooks that do not end are left to the deadline of the call.
+    // Wait for the new incarnation, so that a caller that looks next does not see the hooks in
+    // between. Stats are polled because events are lossy. Hooks that do not end are bounded by the
+    // deadline of the call.
     let info = loop {
         let info = actor.info();
         let restarted = info.restarts > before && info.state == State::Running;
         if restarted || info.state == State::Ended {
             break info;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     };
     let exit = info.last_exit.map(|exit| exit.to_string());
     let restarted = info.state == State::Running;
     Ok(json!({ "path": path.as_str(), "exit": exit, "restarted": restarted }))
 }
 
-/// The figures of an actor as an object.
-fn figures(info: &ActorInfo) -> Value {
+/// The stats of an actor as a JSON object.
+fn stats(info: &ActorInfo) -> Value {
     json!({
         "path": info.path.as_str(),
         "id": format!("{}.{}", info.id.slot, info.id.generation),
@@ -244,7 +285,7 @@ fn sort_key(key: &str) -> Result<fn(&ActorInfo) -> u64, Fault> {
     })
 }
 
-/// The actor at `path`, which must be there.
+/// Returns the actor at `path`, which must exist.
 fn one(system: &ActorSystem, params: &Params<'_>) -> Result<AnyRef, Fault> {
     let Some(path) = params.text("path")? else {
         let text = "no \"path\" is given, such as \"/gateway/control\"";
@@ -254,7 +295,7 @@ fn one(system: &ActorSystem, params: &Params<'_>) -> Result<AnyRef, Fault> {
     found.ok_or_else(|| Fault::new(Code::UnknownTarget, missing(system, path)))
 }
 
-/// The actor at `path` and all below it, or all actors.
+/// Returns the actor at `path` and its descendants, or all actors.
 fn below(system: &ActorSystem, params: &Params<'_>) -> Result<Vec<ActorInfo>, Fault> {
     let mut actors = system.actors();
     let path = params.text("path")?.map(Path::from);
@@ -270,7 +311,7 @@ fn below(system: &ActorSystem, params: &Params<'_>) -> Result<Vec<ActorInfo>, Fa
     Ok(actors)
 }
 
-/// Says which part of a path is there, and what is below it.
+/// Describes which part of a path exists, and what is below it.
 fn missing(system: &ActorSystem, path: &str) -> String {
     let path = Path::from(path);
     let mut reached = String::new();

@@ -1,4 +1,5 @@
-//! Doors for those who speak to actors: a unix socket, and TCP and WebSocket on the loopback.
+//! Endpoints for clients that talk to actors: a Unix socket, and TCP and WebSocket on loopback
+//! addresses.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,38 +10,39 @@ use strowger::{
     ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 
-use crate::connection::{Connection, Terms};
-use crate::control::with_control;
-use crate::gateway::{Counter, OpenError};
+use crate::access::{Audit, Caller, Callers, Token};
+use crate::connection::{Admission, Connection, EndpointSettings};
+use crate::control::with_control_methods;
+use crate::gateway::{ConnectionCounter, OpenError};
 use crate::limits::Limits;
-use crate::listener::{Listener, ListenerArgs, Place};
+use crate::listener::{ListenAddress, Listener, ListenerArgs};
 use crate::method::Methods;
-use crate::stranger::Known;
+use crate::unauthenticated::AdmittedCount;
 use crate::web::Origins;
 
-/// Which doors are opened, and on which terms.
+/// The endpoints to open, and their settings.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DoorsSpec {
-    /// A unix socket, which its owner alone may use.
+    /// The path of a Unix socket, which only its owner may use.
     pub socket: Option<PathBuf>,
-    /// An address of the loopback, for frames over TCP; port 0 lets the system choose.
+    /// A loopback address for frames over TCP; port 0 lets the system choose.
     pub tcp: Option<SocketAddr>,
-    /// An address of the loopback, for frames over WebSocket; port 0 lets the system choose.
+    /// A loopback address for frames over WebSocket; port 0 lets the system choose.
     pub web: Option<SocketAddr>,
-    /// The origins of pages that may connect, such as `https://example.org`.
+    /// The origins of web pages that may connect, such as `https://example.org`.
     pub origins: Vec<String>,
-    /// What clients of addresses have to know.
-    pub token: Option<Arc<str>>,
-    /// What may be called beside the messages of exposed actors; the methods of control are added,
-    /// of which `top` needs that there is a [`Gateway`](crate::Gateway).
+    /// The tokens for clients of the TCP and WebSocket addresses, with the rights of each.
+    pub tokens: Vec<Token>,
+    /// Methods to serve beside the messages of exposed actors. The control methods are added to
+    /// them, of which `top` needs a [`Gateway`](crate::Gateway).
     pub methods: Option<Methods>,
-    /// What one client, and all together, may take.
+    /// Limits for each client, and for all clients together.
     pub limits: Limits,
 }
 
 impl Default for DoorsSpec {
-    /// No doors, and the limits of those who speak to actors: 1024 connections, each with 1024
+    /// No endpoints, and limits for clients that talk to actors: 1024 connections, each with 1024
     /// calls in flight and 1024 names.
     fn default() -> Self {
         Self {
@@ -48,7 +50,7 @@ impl Default for DoorsSpec {
             tcp: None,
             web: None,
             origins: Vec::new(),
-            token: None,
+            tokens: Vec::new(),
             methods: None,
             limits: Limits {
                 connections: 1024,
@@ -60,21 +62,20 @@ impl Default for DoorsSpec {
     }
 }
 
-/// The open doors: the subtree `/doors`, with a child of `clients` for each connection.
+/// The open endpoints: the subtree `/doors`, with a child of `clients` for each connection.
 ///
-/// What can be reached through them are the actors that were exposed, and nothing else; unless
-/// methods were given as well.
+/// They give access to exposed actors only, unless methods were configured as well.
 ///
 /// ```
 /// use strowger::ActorSystem;
-/// use strowger_gateway::{Doors, DoorsSpec};
+/// use strowger_gateway::{Doors, DoorsSpec, Role, Token};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = ActorSystem::new("node")?;
 /// let mut spec = DoorsSpec::default();
 /// spec.tcp = Some("127.0.0.1:0".parse()?);
-/// spec.token = Some("not told to anybody".into());
+/// spec.tokens = vec![Token::new("console", Role::Viewer, "not told to anybody")];
 /// let doors = Doors::open(&system, spec).await?;
 /// assert!(doors.tcp().is_some());
 /// # Ok(())
@@ -88,64 +89,83 @@ pub struct Doors {
     supervisor: SupervisorRef,
 }
 
-/// The most doors that there are.
-const DOORS: usize = 3;
+/// Maximum number of endpoints.
+const MAX_ENDPOINTS: usize = 3;
 
-/// The key of the actor below which the connections are.
+/// The key of the supervisor of the connections.
 const CLIENTS: &str = "clients";
 
+/// The names of the endpoints, in audit records and as keys of their listeners.
+const SOCKET: &str = "socket";
+const TCP: &str = "tcp";
+const WEB: &str = "web";
+
 impl Doors {
-    /// Opens doors.
+    /// Opens the endpoints.
     ///
     /// # Errors
-    /// When a place cannot be listened on, an address is not one of the loopback or has no token,
-    /// or the system is shutting down.
+    /// Returns an error if an endpoint cannot be opened, an address is not a loopback address or
+    /// has no token, the tokens conflict, or the system is shutting down.
     pub async fn open(system: &ActorSystem, spec: DoorsSpec) -> Result<Self, OpenError> {
         let limits = spec.limits;
         let clients = Dynamic::<Connection>::new()
-            .max_children(limits.children(DOORS))
+            .max_children(limits.children(MAX_ENDPOINTS))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let mut supervisor =
             Supervisor::new(Strategy::RestForOne).child(ChildSpec::dynamic(CLIENTS, clients));
-        let methods = spec.methods.map_or_else(Methods::new, with_control);
+        let methods = spec.methods.map_or_else(Methods::new, with_control_methods);
         let methods = Arc::new(methods);
-        let mut places = Vec::new();
+        Token::check(&spec.tokens)?;
+        let mut endpoints = Vec::new();
         if let Some(path) = &spec.socket {
-            places.push(("socket", Place::Unix(path.clone()), None, None));
+            let owner = Admission::Owner(Caller::owner(system, SOCKET));
+            endpoints.push((SOCKET, ListenAddress::Unix(path.clone()), owner, None));
         }
+        let audit = Audit::of(system);
+        let guarded = |address: SocketAddr, door| {
+            guarded(address, &spec.tokens)?;
+            let callers = Callers::new(&spec.tokens, door, &audit);
+            Ok::<_, OpenError>(Admission::Tokens(Arc::new(callers)))
+        };
         if let Some(address) = spec.tcp {
-            let token = guarded(address, spec.token.as_ref())?;
-            places.push(("tcp", Place::Tcp(address), Some(token), None));
+            let admission = guarded(address, TCP)?;
+            endpoints.push((TCP, ListenAddress::Tcp(address), admission, None));
         }
         if let Some(address) = spec.web {
-            let token = guarded(address, spec.token.as_ref())?;
+            let admission = guarded(address, WEB)?;
             let origins = Arc::new(Origins::new(spec.origins));
-            places.push(("web", Place::Tcp(address), Some(token), Some(origins)));
+            endpoints.push((WEB, ListenAddress::Tcp(address), admission, Some(origins)));
         }
-        let (counter, known) = (Counter::default(), Known::default());
+        let (counter, admitted_count) = (ConnectionCounter::default(), AdmittedCount::default());
         let (mut tcp, mut web) = (None, None);
-        for (key, place, token, origins) in places {
-            let bound = place.bind()?;
-            let place = match (place, bound.address()) {
-                // A new incarnation listens where the first did.
-                (Place::Tcp(_), Some(address)) => {
+        for (key, listen_address, admission, origins) in endpoints {
+            let bound = listen_address.bind()?;
+            let listen_address = match (listen_address, bound.socket_address()) {
+                // A new incarnation of the listener uses the same port as the first.
+                (ListenAddress::Tcp(_), Some(address)) => {
                     *if origins.is_some() {
                         &mut web
                     } else {
                         &mut tcp
                     } = Some(address);
-                    Place::Tcp(address)
+                    ListenAddress::Tcp(address)
                 }
-                (place, _) => place,
+                (listen_address, _) => listen_address,
             };
-            let terms = Terms {
+            let settings = EndpointSettings {
                 methods: Arc::clone(&methods),
                 limits,
-                token,
-                known: known.clone(),
+                admission,
+                admitted_count: admitted_count.clone(),
                 origins,
             };
-            let args = ListenerArgs::new(place, bound, terms, CLIENTS, Arc::clone(&counter));
+            let args = ListenerArgs::new(
+                listen_address,
+                bound,
+                settings,
+                CLIENTS,
+                Arc::clone(&counter),
+            );
             let child = ChildSpec::new::<Listener>(key, args).restart(Restart::Permanent);
             supervisor = supervisor.child(child);
         }
@@ -158,36 +178,38 @@ impl Doors {
         })
     }
 
-    /// Where the unix socket is, if there is one.
+    /// Returns the path of the Unix socket, if any.
     #[must_use]
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
 
-    /// Where frames are taken over TCP, if anywhere.
+    /// Returns the address for frames over TCP, if any.
     #[must_use]
     pub const fn tcp(&self) -> Option<SocketAddr> {
         self.tcp
     }
 
-    /// Where WebSockets are taken, if anywhere.
+    /// Returns the address for WebSocket connections, if any.
     #[must_use]
     pub const fn web(&self) -> Option<SocketAddr> {
         self.web
     }
 
-    /// Closes the doors: stops the subtree.
+    /// Closes the endpoints by stopping the subtree.
     pub async fn close(self) {
         self.supervisor.stop();
         self.supervisor.stopped().await;
     }
 }
 
-/// The token of an address, which has to be one of the loopback.
-fn guarded(address: SocketAddr, token: Option<&Arc<str>>) -> Result<Arc<str>, OpenError> {
+/// Checks that an address is a loopback address and that there are tokens.
+fn guarded(address: SocketAddr, tokens: &[Token]) -> Result<(), OpenError> {
     if !address.ip().is_loopback() {
         return Err(OpenError::NotLoopback { address });
     }
-    let token = token.filter(|token| !token.is_empty());
-    token.cloned().ok_or(OpenError::NoToken { address })
+    match tokens {
+        [] => Err(OpenError::NoToken { address }),
+        _ => Ok(()),
+    }
 }

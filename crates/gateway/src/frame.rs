@@ -1,4 +1,4 @@
-//! Frames: a header of 24 octets, and a payload.
+//! Frames: a header of 24 bytes and a payload.
 //!
 //! All numbers are big-endian.
 //!
@@ -11,62 +11,63 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | length | octets of the payload, without the header |
+//! | length | bytes of the payload, without the header |
 //! | kind | one of [`Kind`] |
-//! | content | what the payload is, one of [`Content`] |
+//! | content | the type of the payload, one of [`Content`] |
 //! | flags | none is defined: zero |
-//! | id | names a call on its connection; the client chooses it, not zero; zero is the connection |
-//! | target | a number that a [`Kind::Name`] frame bound to a name before |
+//! | id | a call on this connection, chosen by the client, not zero; zero is the connection |
+//! | target | a number that an earlier [`Kind::Name`] frame bound to a name |
 //! | deadline | milliseconds that the call may take; zero leaves it to the server |
-//! | credit | how many items the other side may send, more than it may already |
+//! | credit | number of additional items that the other side may send |
 //!
 //! | kind | from | payload |
 //! |---|---|---|
-//! | 1 hello | server, first | JSON: `protocol`, the limits `frame`, `in_flight`, and `token` |
+//! | 1 hello | server, first | JSON: `protocol`, `frame`, `in_flight`, `names` and `token` |
 //! | 2 name | client | text: the name that `target` stands for from now on |
 //! | 3 call | client | the parameters of a method, or the payload of an ask or a stream |
 //! | 4 item | server | one row or item; takes one credit |
 //! | 5 done | server | the answer; no content after items |
 //! | 6 error | server | JSON: `code`, `message`, `retryable`; with id 0 the connection ends |
-//! | 7 cancel | client | none; the call answers with an error, or has been answered |
+//! | 7 cancel | client | none; the call is answered with an error, unless it was answered before |
 //! | 8 credit | client | none |
-//! | 9 tell | client | the payload of a message that is told |
-//! | 10 token | client, first, where `hello` asks for it | text: the token of the door |
+//! | 9 tell | client | the payload of a tell |
+//! | 10 token | client, first, if `hello` asks for it | text: a token of the endpoint |
 //!
-//! A [`Decoder`] takes octets as they come, and never reserves what a header merely announces.
+//! A [`Decoder`] takes bytes as they arrive. It never reserves memory for a length that was only
+//! announced.
 
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use strowger::{Content, Payload};
 
-/// The octets of a header.
+/// Length of a header, in bytes.
 pub const HEADER: usize = 24;
 
-/// What a frame is for.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Kind {
-    /// The server's first frame.
+    /// The first frame of the server.
     Hello = 1,
     /// Binds a target number to a name.
     Name = 2,
-    /// Calls a method.
+    /// Calls a method, or asks an actor.
     Call = 3,
-    /// One row of a listing.
+    /// One row of a listing, or one item of a stream.
     Item = 4,
-    /// The answer, or the end of a listing.
+    /// The answer, or the end of a listing or stream.
     Done = 5,
-    /// The call failed, or the connection is over.
+    /// The call failed, or the connection is closing.
     Error = 6,
-    /// The client does not want the answer any more.
+    /// Cancels a call.
     Cancel = 7,
-    /// The client takes more items.
+    /// Grants credit for more items.
     Credit = 8,
-    /// Tells an actor.
+    /// Sends a tell to an actor.
     Tell = 9,
-    /// Says who the client is, where that is asked for.
+    /// Authenticates the client, if required.
     Token = 10,
 }
 
@@ -111,24 +112,24 @@ impl fmt::Display for Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// What the frame is for.
+    /// The kind of the frame.
     pub kind: Kind,
-    /// What the payload is.
+    /// The type of the payload.
     pub content: Content,
-    /// The call; zero is the connection.
+    /// The identifier of the call; zero is the connection.
     pub id: u32,
-    /// What is called, by a number bound before.
+    /// The target of the call, a number bound before.
     pub target: u32,
     /// Milliseconds that the call may take; zero leaves it to the server.
     pub deadline: u32,
-    /// How many more items the other side may send.
+    /// Number of additional items that the other side may send.
     pub credit: u32,
     /// The payload.
     pub payload: Bytes,
 }
 
 impl Frame {
-    /// A frame without payload; the fields that it does not use are zero.
+    /// Creates a frame without payload; all other fields are zero.
     #[must_use]
     pub const fn new(kind: Kind, id: u32) -> Self {
         Self {
@@ -142,7 +143,7 @@ impl Frame {
         }
     }
 
-    /// Gives the frame a payload.
+    /// Sets the payload.
     #[must_use]
     pub fn with_payload(mut self, content: Content, payload: impl Into<Bytes>) -> Self {
         self.content = content;
@@ -150,22 +151,22 @@ impl Frame {
         self
     }
 
-    /// Gives the frame a JSON payload.
+    /// Sets a JSON payload.
     #[must_use]
     pub fn with_json(self, value: &serde_json::Value) -> Self {
         self.with_payload(Content::Json, value.to_string())
     }
 
-    /// What the frame carries.
+    /// Returns the payload with its content type.
     #[must_use]
     pub fn into_payload(self) -> Payload {
         Payload::new(self.content, self.payload)
     }
 
-    /// Appends the frame's octets.
+    /// Appends the encoded frame to `out`.
     ///
     /// # Errors
-    /// When the payload is longer than `limit`; then nothing is appended.
+    /// Returns an error if the payload is longer than `limit`; nothing is appended then.
     pub fn encode_into(&self, limit: usize, out: &mut BytesMut) -> Result<(), FrameError> {
         let too_long = || FrameError {
             at: 0,
@@ -192,54 +193,54 @@ impl Frame {
     }
 }
 
-/// Octets that are not frames: what is wrong, and where in the stream.
+/// The error returned for bytes that are not a valid frame, with their position in the stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("frame at octet {at}: {kind}")]
 #[non_exhaustive]
 pub struct FrameError {
-    /// Where the frame starts, counted from the first octet of the connection.
+    /// Offset of the frame from the start of the connection, in bytes.
     pub at: u64,
-    /// What is wrong.
+    /// The kind of the error.
     pub kind: FrameErrorKind,
 }
 
-/// What is wrong with a frame.
+/// The kind of a [`FrameError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameErrorKind {
-    /// The payload is longer than the reader takes.
+    /// The payload exceeds the limit of the receiver.
     #[error("payload of {length} octets, the limit is {limit}")]
     TooLong {
-        /// The octets announced.
+        /// The announced length.
         length: u64,
-        /// The octets allowed.
+        /// The limit.
         limit: usize,
     },
-    /// No such kind of frame.
+    /// The kind of the frame is unknown.
     #[error("unknown kind {0}")]
     UnknownKind(u8),
-    /// No such kind of content.
+    /// The content type is unknown.
     #[error("unknown content type {0}")]
     UnknownContent(u8),
-    /// A flag is set that is not defined.
+    /// An undefined flag is set.
     #[error("unknown flags {0:#06x}")]
     UnknownFlags(u16),
-    /// The content type says that there is no payload, and there is one.
+    /// The frame has a payload, but its content type says that it has none.
     #[error("payload of {0} octets without a content type")]
     Untyped(u32),
-    /// The stream ended inside the frame.
+    /// The stream ended inside a frame.
     #[error("the stream ended after {have} of {need} octets")]
     Truncated {
-        /// The octets that came.
+        /// Number of bytes received.
         have: usize,
-        /// The octets of the frame, or of its header if that is not complete.
+        /// Length of the frame, or of its header if that is incomplete.
         need: usize,
     },
 }
 
-/// Makes frames of octets as they come.
+/// A decoder that turns bytes into frames.
 ///
-/// After an error the stream has no frames any more: every later call returns the same error.
+/// An error is permanent: after it, every call returns the same error.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -263,7 +264,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for payloads of at most `limit` octets.
+    /// Creates a decoder for payloads of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -274,28 +275,29 @@ impl Decoder {
         }
     }
 
-    /// Takes payloads of up to so many octets from now on.
+    /// Sets the maximum payload of the frames that follow.
     pub(crate) const fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Takes octets in. Reads of frames should follow: what is fed is kept.
+    /// Appends received bytes. They are buffered until the frames are taken out.
     pub fn feed(&mut self, octets: &[u8]) {
         if self.broken.is_none() {
             self.buffer.extend_from_slice(octets);
         }
     }
 
-    /// The buffer that a reader fills in place of [`Decoder::feed`].
+    /// Returns the buffer, with spare capacity, for a reader to fill instead of [`Decoder::feed`].
     pub(crate) fn buffer(&mut self) -> &mut BytesMut {
-        self.buffer.reserve(READ);
+        self.buffer.reserve(READ_SIZE);
         &mut self.buffer
     }
 
-    /// Takes the next frame out, if all of it has come.
+    /// Takes the next frame, if it is complete.
     ///
     /// # Errors
-    /// When what came is no frame, or one that is too long; the header is enough to know.
+    /// Returns an error if the bytes are not a frame, or the frame is too long; the header is
+    /// enough to tell.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
@@ -311,10 +313,10 @@ impl Decoder {
         }
     }
 
-    /// Checks that the stream may end here.
+    /// Checks that the stream does not end inside a frame.
     ///
     /// # Errors
-    /// When it ends inside a frame.
+    /// Returns an error if it does.
     pub fn finish(&mut self) -> Result<(), FrameError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
@@ -368,8 +370,8 @@ impl Decoder {
     }
 }
 
-/// How many octets a reader asks for at a time.
-const READ: usize = 8 * 1024;
+/// Minimum spare capacity of the buffer for a read, in bytes.
+const READ_SIZE: usize = 8 * 1024;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The doors on the tree: `/gateway`, its listener and its connections.
+//! The subtree `/gateway`: the control listener and its connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,68 +12,72 @@ use strowger::{
     SupervisorRef,
 };
 
-use crate::connection::{Connection, Terms};
-use crate::control::with_control;
+use crate::access::{Caller, TokenError};
+use crate::connection::{Admission, Connection, EndpointSettings};
+use crate::control::with_control_methods;
 use crate::limits::Limits;
-use crate::listener::{Listener, ListenerArgs, Place};
+use crate::listener::{ListenAddress, Listener, ListenerArgs};
 use crate::method::Methods;
-use crate::reader::Reader;
-use crate::stranger::Known;
+use crate::snapshot::SnapshotTaker;
+use crate::unauthenticated::AdmittedCount;
 
-/// Why a door is not opened.
+/// The error returned when an endpoint cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process answers there.
+    /// Another process listens on the socket.
     #[error("socket {}: another process listens there", path.display())]
     Live {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
     },
-    /// Something else has the name.
+    /// The path exists and is not a socket.
     #[error("socket {}: exists and is not a socket", path.display())]
     NotASocket {
-        /// The file.
+        /// The path.
         path: PathBuf,
     },
-    /// The system refuses.
+    /// The system refused to create the socket.
     #[error("socket {}: {source}", path.display())]
     Io {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system refuses an address.
+    /// The system refused to listen on an address.
     #[error("cannot listen on {address}: {source}")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The address can be reached from elsewhere, and what passes is not encrypted.
+    /// The address is not a loopback address, and the connection would not be encrypted.
     #[error("{address} is not an address of the loopback, and what passes there is not encrypted")]
     NotLoopback {
         /// The address.
         address: SocketAddr,
     },
-    /// Everybody on this machine can reach the address, and there is no token.
+    /// Every local user can reach the address, and no token is configured.
     #[error("{address} needs a token: everybody on this machine can reach it")]
     NoToken {
         /// The address.
         address: SocketAddr,
     },
+    /// The tokens conflict with one another.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
     /// The actors did not start.
     #[error("gateway: {0}")]
     Start(#[from] StartError),
 }
 
-/// The doors of a running system.
+/// The control endpoint of a running system.
 ///
-/// They are the subtree `/gateway`: `control` listens on a unix socket that only its owner may
-/// use, `connections` has a child for each client, and `reader` reads the system for `top`. They
-/// end with the system.
+/// It is the subtree `/gateway`: `control` listens on a Unix socket that only its owner may use,
+/// `connections` has a child for each client, and `reader` takes the snapshots for `top`. The
+/// subtree ends with the system.
 #[derive(Debug)]
 pub struct Gateway {
     path: PathBuf,
@@ -81,12 +85,12 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Opens a control socket at `path` with mode 0600, with the methods of control and these.
+    /// Opens a control socket at `path` with mode 0600. Serves the control methods and `methods`.
     ///
-    /// A socket that an ended process left is replaced; one that answers is not.
+    /// A stale socket left by a process that has ended is replaced; a live one is not.
     ///
     /// # Errors
-    /// When the socket cannot be opened, or the system is shutting down.
+    /// Returns an error if the socket cannot be opened or the system is shutting down.
     pub async fn open(
         system: &ActorSystem,
         path: impl Into<PathBuf>,
@@ -94,39 +98,45 @@ impl Gateway {
         methods: Methods,
     ) -> Result<Self, OpenError> {
         let path = path.into();
-        let place = Place::Unix(path.clone());
-        let first = place.bind()?;
-        let terms = Terms {
-            methods: Arc::new(with_control(methods)),
+        let listen_address = ListenAddress::Unix(path.clone());
+        let first = listen_address.bind()?;
+        let settings = EndpointSettings {
+            methods: Arc::new(with_control_methods(methods)),
             limits,
-            token: None,
-            known: Known::default(),
+            admission: Admission::Owner(Caller::owner(system, "control")),
+            admitted_count: AdmittedCount::default(),
             origins: None,
         };
-        let args = ListenerArgs::new(place, first, terms, "connections", Counter::default());
+        let args = ListenerArgs::new(
+            listen_address,
+            first,
+            settings,
+            "connections",
+            ConnectionCounter::default(),
+        );
         let connections = Dynamic::<Connection>::new()
             .max_children(limits.children(1))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
             .child(ChildSpec::dynamic("connections", connections))
             .child(ChildSpec::new::<Listener>("control", args).restart(Restart::Permanent))
-            .child(ChildSpec::new::<Reader>("reader", ()));
+            .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("gateway", supervisor).await?;
         Ok(Self { path, supervisor })
     }
 
-    /// Where the control socket is.
+    /// Returns the path of the control socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Closes the doors: stops the subtree.
+    /// Closes the endpoint by stopping the subtree.
     pub async fn close(self) {
         self.supervisor.stop();
         self.supervisor.stopped().await;
     }
 }
 
-/// How many connections there were; shared by the incarnations of the listener.
-pub(crate) type Counter = Arc<AtomicU64>;
+/// Number of connections so far, shared by all incarnations of the listener.
+pub(crate) type ConnectionCounter = Arc<AtomicU64>;

@@ -1,16 +1,27 @@
-//! The door for those who watch a node: `/metrics`, `/healthz`, `/readyz` over HTTP.
+//! The HTTP endpoint for monitoring: `/metrics`, `/healthz` and `/readyz`.
 //!
-//! What comes in is not trusted. A connection is an actor that reads one request head of bounded
-//! length, answers, and ends, all within one limit of time; there are no bodies to read, no
-//! second requests and no methods but GET and HEAD, so there is little to get wrong. At the limit
-//! of connections the one makes room that has been silent the longest.
+//! Input is untrusted. A connection is an actor that hyper serves from the first byte. Until it
+//! shows a token, it is limited to one request with a head of bounded length, whose body is not
+//! read, and one answer, all within a single time limit. At the maximum number of connections, the
+//! connection that has been silent for longest is closed.
 //!
-//! One path may be another's: agents come to `/mcp` once tools were [offered](HttpDoor::offer).
-//! They have bodies and may stay: a connection whose first head has the token is counted apart,
-//! serves one request after another, and a parser that others test reads what it sends.
+//! The path `/mcp` serves agents once tools were [offered](HttpDoor::offer). Their requests have
+//! bodies, and their connections may stay open: a connection whose first head has a token is
+//! counted separately and serves any number of requests.
+//!
+//! ```text
+//! socket ──▶ stream ──▶ hyper ──▶ client ──▶ page ────▶ answer
+//!                                      └───▶ /mcp ───▶ answer
+//! ```
+//!
+//! hyper answers a request that it cannot parse with only a status. The stream suppresses that
+//! answer, and the client gets an explanation with a remedy instead.
 
+mod answer;
+mod client;
+mod client_stream;
 mod connection;
-mod request;
+mod page;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -27,16 +38,18 @@ use strowger::{
 };
 use tokio::net::TcpListener;
 
-pub(crate) use self::connection::Pages;
-use self::connection::{ConnectionArgs, HttpConnection, Serve};
+use self::answer::AnswerCounters;
+pub(crate) use self::answer::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
+use self::connection::{HttpConnection, HttpConnectionArgs};
+use crate::access::{Audit, Callers, Token, TokenError};
+use crate::health::Vitals;
 use crate::listener::BACKLOG;
-use crate::mcp::{McpHttp, Opened};
+use crate::mcp::{McpHttp, McpHttpService};
 use crate::metric::Recorder;
-use crate::reader::Reader;
-use crate::stranger::Strangers;
-use crate::vital::Vitals;
+use crate::snapshot::SnapshotTaker;
+use crate::unauthenticated::{self, UnauthenticatedBudget};
 
-/// What those who watch a node may take, one and together.
+/// Limits for HTTP clients, for each one and for all together.
 ///
 /// ```
 /// let mut limits = strowger_gateway::HttpLimits::default();
@@ -45,14 +58,15 @@ use crate::vital::Vitals;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpLimits {
-    /// The most connections at a time of clients that have not shown a token: those who watch, and
-    /// those who are not known yet. When there are so many, one that is silent makes room.
+    /// Maximum number of connections without a token: monitoring clients, and new clients. Beyond
+    /// it each client still has a moment to send its request; it is disconnected once it has its
+    /// answer, or when it has been silent for longest.
     pub connections: usize,
-    /// The longest request line with all headers, in octets.
+    /// Maximum length of the request line and all headers, in bytes.
     pub head: usize,
-    /// How long a connection may last, from its beginning until its answer was taken.
+    /// Maximum duration of a connection, from its start until the client has read the answer.
     pub time: Duration,
-    /// The most connections of agents with the token at a time, besides; they may last.
+    /// Maximum number of connections of agents with a token, in addition; these may stay open.
     pub agents: usize,
 }
 
@@ -67,7 +81,7 @@ impl Default for HttpLimits {
     }
 }
 
-/// Why the door is not opened.
+/// The error returned when the endpoint cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
@@ -76,18 +90,21 @@ pub enum HttpError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
+    /// The tokens conflict with one another.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
     /// The actors did not start.
     #[error("http: {0}")]
     Start(#[from] StartError),
 }
 
-/// The open door: the subtree `/watch`.
+/// The open HTTP endpoint: the subtree `/watch`.
 ///
-/// Opened before the rest of a node it also ends after it, and says so as long as the rest
-/// ends: `/readyz` then answers 503.
+/// An endpoint that is opened before the rest of a node ends after it, and answers 503 on `/readyz`
+/// while the rest is shutting down.
 ///
 /// ```
 /// use strowger::ActorSystem;
@@ -107,22 +124,55 @@ pub enum HttpError {
 #[derive(Debug)]
 pub struct HttpDoor {
     address: SocketAddr,
-    shown: Arc<Shown>,
+    state: Arc<HttpState>,
     supervisor: SupervisorRef,
 }
 
 impl HttpDoor {
-    /// Listens on an address; port 0 lets the system choose.
+    /// Opens the endpoint at an address; port 0 lets the system choose.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or the system is shutting down.
+    /// Returns an error if the address cannot be listened on, or the system is shutting down.
     pub async fn open(
         system: &ActorSystem,
         address: SocketAddr,
         limits: HttpLimits,
         recorder: Recorder,
-        vitals: Vitals,
+        health: Vitals,
     ) -> Result<Self, HttpError> {
+        Self::begin(
+            system,
+            address,
+            HttpState::new(limits, recorder, health, None),
+        )
+        .await
+    }
+
+    /// Opens the endpoint at an address, and requires a token with the right to read metrics for
+    /// the page of metrics, as `Authorization: Bearer TOKEN`. Health needs no token.
+    ///
+    /// # Errors
+    /// Returns the errors of [`HttpDoor::open`], and an error if the tokens conflict.
+    pub async fn open_guarded(
+        system: &ActorSystem,
+        address: SocketAddr,
+        limits: HttpLimits,
+        recorder: Recorder,
+        health: Vitals,
+        tokens: &[Token],
+    ) -> Result<Self, HttpError> {
+        Token::check(tokens)?;
+        let callers = Callers::new(tokens, "http", &Audit::of(system));
+        let state = HttpState::new(limits, recorder, health, Some(callers));
+        Self::begin(system, address, state).await
+    }
+
+    async fn begin(
+        system: &ActorSystem,
+        address: SocketAddr,
+        state: HttpState,
+    ) -> Result<Self, HttpError> {
+        let limits = state.limits;
         let bind = || {
             let listener = StdListener::bind(address)?;
             listener.set_nonblocking(true)?;
@@ -132,23 +182,18 @@ impl HttpDoor {
         };
         let bound = bind().map_err(|source| HttpError::Bind { address, source });
         let (listener, address) = bound?;
-        let shown = Arc::new(Shown {
-            limits,
-            recorder,
-            vitals,
-            answered: Answered::default(),
-            agents: OnceLock::new(),
-        });
-        let args = ListenerArgs {
+        let state = Arc::new(state);
+        let args = HttpListenerArgs {
             listener: Arc::new(listener),
-            shown: Arc::clone(&shown),
+            state: Arc::clone(&state),
             counter: Arc::new(AtomicU64::new(1)),
         };
         let connections = Dynamic::<HttpConnection>::new()
-            // Those that have to make room end a moment later.
+            // Connections that were told to close end a moment later.
             .max_children(
                 limits
                     .connections
+                    .saturating_add(unauthenticated::BURST)
                     .saturating_mul(2)
                     .saturating_add(limits.agents),
             )
@@ -156,76 +201,80 @@ impl HttpDoor {
         let supervisor = Supervisor::new(Strategy::RestForOne)
             .child(ChildSpec::dynamic("connections", connections))
             .child(ChildSpec::new::<HttpListener>("http", args).restart(Restart::Permanent))
-            .child(ChildSpec::new::<Reader>("reader", ()));
+            .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("watch", supervisor).await?;
         Ok(Self {
             address,
-            shown,
+            state,
             supervisor,
         })
     }
 
-    /// Serves agents at `/mcp` from now on; what was offered first stays.
+    /// Serves agents at `/mcp` from now on. Only the first call has an effect.
     pub fn offer(&self, agents: McpHttp) {
-        self.shown
+        self.state
             .agents
-            .get_or_init(|| Arc::new(Opened::new(agents)));
+            .get_or_init(|| Arc::new(McpHttpService::new(agents)));
     }
 
-    /// Where it listens.
+    /// Returns the address of the endpoint.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes the door: stops the subtree.
+    /// Closes the endpoint by stopping the subtree.
     pub async fn close(self) {
         self.supervisor.stop();
         self.supervisor.stopped().await;
     }
 }
 
-/// Where the reader of the system is.
-const READER: &str = "/watch/reader";
+/// The path of the actor that takes snapshots.
+const SNAPSHOT_TAKER: &str = "/watch/reader";
 const CONNECTIONS: &str = "/watch/connections";
 
-/// What all connections show.
-pub(crate) struct Shown {
+/// The state that all connections share.
+pub(crate) struct HttpState {
     limits: HttpLimits,
     recorder: Recorder,
-    vitals: Vitals,
-    answered: Answered,
-    agents: OnceLock<Arc<Opened>>,
+    health: Vitals,
+    counters: AnswerCounters,
+    agents: OnceLock<Arc<McpHttpService>>,
+    /// The callers that may read metrics; `None` if everybody may.
+    readers: Option<Callers>,
 }
 
-impl fmt::Debug for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shown").finish_non_exhaustive()
-    }
-}
-
-/// How often each status was answered, and how many clients were turned away.
-#[derive(Default)]
-struct Answered {
-    by_status: [AtomicU64; request::STATUSES.len()],
-    turned_away: AtomicU64,
-}
-
-impl Answered {
-    fn count(&self, status: request::Status) {
-        let number = request::STATUSES.iter().position(|one| *one == status);
-        if let Some(number) = number {
-            self.by_status[number].fetch_add(1, Ordering::Relaxed);
+impl HttpState {
+    fn new(
+        limits: HttpLimits,
+        recorder: Recorder,
+        health: Vitals,
+        readers: Option<Callers>,
+    ) -> Self {
+        Self {
+            limits,
+            recorder,
+            health,
+            counters: AnswerCounters::default(),
+            agents: OnceLock::new(),
+            readers,
         }
     }
 }
 
+impl fmt::Debug for HttpState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpState").finish_non_exhaustive()
+    }
+}
+
 #[derive(Clone)]
-struct ListenerArgs {
-    /// Shared by all incarnations: a restart never finds its port taken.
+struct HttpListenerArgs {
+    /// Shared by all incarnations, so that a restart never finds the port taken.
     listener: Arc<StdListener>,
-    shown: Arc<Shown>,
-    /// The next number of a connection.
+    state: Arc<HttpState>,
+    /// The number of the next connection.
     counter: Arc<AtomicU64>,
 }
 
@@ -233,12 +282,12 @@ struct HttpListener;
 
 impl Actor for HttpListener {
     type Msg = Infallible;
-    type Args = ListenerArgs;
+    type Args = HttpListenerArgs;
     type Error = io::Error;
 
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
 
-    async fn pre_start(args: ListenerArgs, cx: &mut Context<Self>) -> io::Result<Self> {
+    async fn pre_start(args: HttpListenerArgs, cx: &mut Context<Self>) -> io::Result<Self> {
         let listener = TcpListener::from_std(args.listener.try_clone()?)?;
         cx.task("accept", accept(listener, args, cx.system()));
         Ok(Self)
@@ -256,17 +305,23 @@ impl Actor for HttpListener {
     }
 }
 
-/// How long to wait when the system has no descriptors left.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Pause before accepting again when the process has no file descriptors left.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-async fn accept(listener: TcpListener, args: ListenerArgs, system: ActorSystem) {
-    let strangers = Strangers::new(args.shown.limits.connections);
+async fn accept(listener: TcpListener, args: HttpListenerArgs, system: ActorSystem) {
+    let budget = UnauthenticatedBudget::new(args.state.limits.connections);
     loop {
-        let stream = match listener.accept().await {
+        let accepted = tokio::select! {
+            biased;
+            () = unauthenticated::make_room_and_wait(&budget) => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "a client is not accepted");
-                tokio::time::sleep(PAUSE).await;
+                budget.evict_one();
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
@@ -276,13 +331,17 @@ async fn accept(listener: TcpListener, args: ListenerArgs, system: ActorSystem) 
         else {
             return;
         };
+        // Events of a stream must be sent immediately.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a client has gone");
+            continue;
+        }
         let number = args.counter.fetch_add(1, Ordering::Relaxed);
-        let stranger = strangers.enter(number).await;
+        let slot = budget.admit(number);
         let key = format!("h{number}");
-        let made = ConnectionArgs::new(stream, stranger, Arc::clone(&args.shown));
+        let made = HttpConnectionArgs::new(stream, slot, Arc::clone(&args.state));
         match connections.start_child(key, made) {
-            // It has ended already if this fails.
-            Ok(connection) => drop(connection.try_tell(Serve)),
+            Ok(_) => {}
             Err(StartError::Closed { .. }) => return,
             Err(error) => tracing::warn!(%error, "a client is not served"),
         }

@@ -1,23 +1,24 @@
-//! The doors of a node: framed connections, and the control socket that carries everything local.
+//! The endpoints of a node: framed connections, HTTP, MCP, and the control socket for local tools.
 //!
 //! A [`Gateway`] is a subtree of a running [`ActorSystem`](strowger::ActorSystem). Every client is
-//! an actor with limits, every call an actor below it: a client that is slow, silent or hostile
-//! harms itself alone. What can be called is a value, [`Methods`]; the methods of control (`ping`,
-//! `methods`, `ps`, `tree`, `top`, `inspect`, `trace`, `exposed`, `kill`) are always there. An
-//! [`HttpDoor`] is for those who watch: metrics and health. [`Mcp`] is for agents: tools over the
-//! Model Context Protocol.
+//! an actor with limits, and every method call is an actor below it, so a client that is slow,
+//! silent or hostile harms only itself. [`Methods`] lists what clients can call; the control
+//! methods (`ping`, `methods`, `whoami`, `ps`, `tree`, `top`, `inspect`, `trace`, `exposed`,
+//! `kill`) are always included. An [`HttpDoor`] serves metrics and health to monitoring systems.
+//! [`Mcp`] serves tools to agents over the Model Context Protocol.
 //!
 //! ```
 //! use serde_json::json;
 //! use strowger::ActorSystem;
-//! use strowger_gateway::{Client, Gateway, Limits, Methods};
+//! use strowger_gateway::{Client, Gateway, Limits, Methods, Verb};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let socket = directory.path().join("control.sock");
 //! let system = ActorSystem::new("node")?;
-//! let methods = Methods::new().register("greet", |_| async { Ok(json!("hello")) });
+//! let greet = Verb::reads("greet");
+//! let methods = Methods::new().register(greet, |_| async { Ok(json!("hello")) });
 //! let gateway = Gateway::open(&system, &socket, Limits::default(), methods).await?;
 //!
 //! let mut client = Client::connect(gateway.path()).await?;
@@ -29,30 +30,33 @@
 //! # }
 //! ```
 //!
-//! Actors are spoken to through the same connections, once they were
-//! [exposed](strowger::ActorSystem::expose): by address and by name. [`Doors`] opens more of them:
-//! a unix socket, TCP and WebSocket.
+//! The same connections carry messages to actors that were
+//! [exposed](strowger::ActorSystem::expose), addressed by name. [`Doors`] opens more endpoints for
+//! them: a Unix socket, TCP and WebSocket.
 //!
-//! The doors of control are unix sockets; elsewhere the crate has frames, faults and methods only.
+//! Control endpoints are Unix sockets; on other platforms the crate has only frames, faults and
+//! methods.
 //!
-//! # On the wire
+//! # Wire protocol
 //!
-//! A connection is a row of frames both ways; [`Frame`] and [`Kind`] are their fields and kinds.
+//! A connection carries frames in both directions; [`Frame`] and [`Kind`] define their fields and
+//! kinds.
 //!
 //! ```text
 //!  offset  0        4     5        6      8    12      16        20      24
 //!          length   kind  content  flags  id   target  deadline  credit  payload
-//!          u32      u8    u8       u16    u32  u32     u32 (ms)  u32     `length` octets
+//!          u32      u8    u8       u16    u32  u32     u32 (ms)  u32     `length` bytes
 //! ```
 //!
-//! All numbers are big-endian. The server begins with `hello`. A client binds a `target` to the
-//! name of a method, or to an address and the name of a message, with a `name` frame, and then
-//! calls it by number as often as it likes; the `id`s of its calls grow from 1. A call is answered
-//! by one `done` or `error` frame; a listing or a stream sends `item` frames before, one for each
-//! unit of credit that the client gave. An `error` with
-//! id 0 is about the connection, which ends after it. Faults are `{"code", "message",
-//! "retryable"}`, with the codes of [`Code`].
+//! All numbers are big-endian. The server begins with `hello`. A client sends a `name` frame to
+//! bind a `target` number to the name of a method, or to an address and the name of a message. It
+//! can then call the target by its number any number of times; the `id`s of its calls must
+//! increase, starting from 1. A call is answered by one `done` or `error` frame. A listing or a
+//! stream sends `item` frames before, one for each unit of credit that the client granted. An
+//! `error` with id 0 concerns the connection, which closes after it. Faults are
+//! `{"code", "message", "retryable"}`, with the codes of [`Code`].
 
+mod access;
 #[cfg(unix)]
 mod client;
 #[cfg(unix)]
@@ -64,6 +68,7 @@ mod doors;
 mod frame;
 #[cfg(unix)]
 mod gateway;
+mod health;
 mod http;
 mod limits;
 #[cfg(unix)]
@@ -72,14 +77,14 @@ mod mcp;
 mod method;
 mod metric;
 mod process;
-mod reader;
 mod relay;
 mod secret;
-mod stranger;
-mod vital;
+mod snapshot;
+mod unauthenticated;
 #[cfg(unix)]
 mod web;
 
+pub use access::{Audited, Caller, Right, Role, Subject, Token, TokenError, Verb};
 #[cfg(unix)]
 pub use client::{Client, ClientError, Rows};
 #[cfg(unix)]
@@ -87,6 +92,7 @@ pub use doors::{Doors, DoorsSpec};
 pub use frame::{Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
 #[cfg(unix)]
 pub use gateway::{Gateway, OpenError};
+pub use health::{Usage, Vitals};
 pub use http::{HttpDoor, HttpError, HttpLimits};
 pub use limits::Limits;
 pub use mcp::{
@@ -94,7 +100,6 @@ pub use mcp::{
     McpTools, Progress,
 };
 pub use method::{Answer, Methods, Stream};
-pub use metric::{Exposition, Family, Kind as MetricKind, Recorder};
+pub use metric::{Exposition, Family, MetricKind, Recorder};
 pub use relay::RelaySpec;
 pub use strowger::{Code, Content, Fault};
-pub use vital::{Usage, Vitals};

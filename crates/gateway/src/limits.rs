@@ -1,34 +1,39 @@
-//! What one client, and all clients together, may take.
+//! Limits for each client, and for all clients together.
 
 use std::time::Duration;
 
-/// What one client, and all clients together, may take. Each limit has a safe default.
+use crate::unauthenticated::BURST;
+
+/// Limits for each client, and for all clients together. Each limit has a safe default.
 ///
-/// Beyond a limit the client gets a fault that names it, or waits; no other client notices.
+/// A client beyond a limit gets a fault that names the limit, or has to wait; other clients are not
+/// affected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most connections at a time, of clients that were let in.
+    /// Maximum number of connections of authenticated clients.
     pub connections: usize,
-    /// The most connections of each door that wants a token whose clients have not sent it. When
-    /// there are so many, the one that has been silent the longest makes room for the next.
+    /// Maximum number of unauthenticated connections per endpoint that requires a token. Beyond it
+    /// each client still has a moment to send its token; then the one that has been silent for
+    /// longest is disconnected.
     pub strangers: usize,
-    /// The longest payload of a frame, in octets, both ways.
+    /// Maximum payload of a frame, in bytes, in both directions.
     pub frame: usize,
-    /// The most calls of one connection at a time.
+    /// Maximum number of concurrent calls per connection.
     pub in_flight: usize,
-    /// The most names that one connection may bind, and the octets of each that is no address.
+    /// Maximum number of names that a connection may bind, and maximum length in bytes of each name
+    /// that is not an address.
     pub names: usize,
-    /// The most frames of one connection in a second; it waits beyond.
+    /// Maximum number of frames per second and connection; a faster client has to wait.
     pub rate: u32,
-    /// How many octets may wait to be written to one connection. It is served no further beyond
-    /// half of it, and an answer beyond all of it is a fault.
+    /// Maximum number of unwritten bytes per connection. Above half of it, no more frames of the
+    /// client are handled; an answer that would exceed it becomes a fault.
     pub memory: usize,
-    /// How long a connection may be silent while no call is in flight.
+    /// Time after which a silent connection without calls in flight is closed.
     pub idle: Duration,
-    /// The longest deadline of a call. A stream has one only if its reader gives one.
+    /// Maximum deadline of a call. A stream has a deadline only if its reader sets one.
     pub deadline: Duration,
-    /// How long a client may leave what was written unread.
+    /// Time after which a client that does not read is disconnected.
     pub stall: Duration,
 }
 
@@ -50,10 +55,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Connections below so many doors, with those that have to end and have not yet.
-    pub(crate) const fn children(&self, doors: usize) -> usize {
-        let strangers = self.strangers.saturating_mul(2).saturating_mul(doors);
-        // One that ends leaves its place a moment before the tree has seen it.
+    /// Maximum number of connections below this number of endpoints, including those that were told
+    /// to close but have not closed yet.
+    pub(crate) const fn children(&self, endpoints: usize) -> usize {
+        let strangers = self.strangers.saturating_add(BURST);
+        let strangers = strangers.saturating_mul(2).saturating_mul(endpoints);
+        // A connection that ends frees its slot a moment before the actor tree removes it.
         self.connections
             .saturating_add(strangers)
             .saturating_add(16)

@@ -1,4 +1,4 @@
-//! Doors: where clients come in, and how each gets its connection.
+//! Listeners, which accept clients and start a connection for each.
 
 mod unix;
 
@@ -19,19 +19,21 @@ use strowger::{Actor, ActorSystem, Context, DynamicRef, Exit, MailboxSpec, Signa
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
-use crate::connection::{Connection, ConnectionArgs, Guest, Octets, Terms, full};
+use crate::connection::{
+    ByteStream, ClientStatus, Connection, ConnectionArgs, EndpointSettings, full,
+};
 use crate::frame::{Frame, Kind};
-use crate::gateway::{Counter, OpenError};
-use crate::stranger::Strangers;
+use crate::gateway::{ConnectionCounter, OpenError};
+use crate::unauthenticated::{self, UnauthenticatedBudget};
 
-/// Where a door is.
+/// The address where an endpoint listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListenAddress {
     Unix(PathBuf),
     Tcp(SocketAddr),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "socket {}", path.display()),
@@ -40,7 +42,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl ListenAddress {
     pub(crate) fn failed(&self, source: io::Error) -> OpenError {
         match self {
             Self::Unix(path) => OpenError::Io {
@@ -54,32 +56,34 @@ impl Place {
         }
     }
 
-    /// Takes the place: listens there, and accepts nobody yet.
-    pub(crate) fn bind(&self) -> Result<Bound, OpenError> {
+    /// Binds the address, without accepting clients yet.
+    pub(crate) fn bind(&self) -> Result<BoundSocket, OpenError> {
         match self {
-            Self::Unix(path) => unix::bind(path).map(Bound::Unix),
+            Self::Unix(path) => unix::bind(path).map(BoundSocket::Unix),
             Self::Tcp(address) => {
                 let bound = StdTcpListener::bind(address).and_then(|listener| {
                     listener.set_nonblocking(true)?;
                     SockRef::from(&listener).listen(BACKLOG)?;
                     Ok(listener)
                 });
-                bound.map(Bound::Tcp).map_err(|source| self.failed(source))
+                bound
+                    .map(BoundSocket::Tcp)
+                    .map_err(|source| self.failed(source))
             }
         }
     }
 }
 
-/// A place that was taken.
+/// A bound socket.
 #[derive(Debug)]
-pub(crate) enum Bound {
+pub(crate) enum BoundSocket {
     Unix(StdUnixListener),
     Tcp(StdTcpListener),
 }
 
-impl Bound {
-    /// The address, if it has one; the system may have chosen its port.
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
+impl BoundSocket {
+    /// Returns the address, unless it is a Unix socket; the system may have chosen its port.
+    pub(crate) fn socket_address(&self) -> Option<SocketAddr> {
         match self {
             Self::Unix(_) => None,
             Self::Tcp(listener) => listener.local_addr().ok(),
@@ -87,21 +91,21 @@ impl Bound {
     }
 }
 
-/// A place where clients are accepted.
-enum Open {
+/// A socket that accepts clients.
+enum ListeningSocket {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
 
-impl Open {
-    fn new(bound: Bound) -> io::Result<Self> {
+impl ListeningSocket {
+    fn new(bound: BoundSocket) -> io::Result<Self> {
         Ok(match bound {
-            Bound::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
-            Bound::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
+            BoundSocket::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
+            BoundSocket::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
         })
     }
 
-    async fn accept(&self) -> io::Result<Box<dyn Octets>> {
+    async fn accept(&self) -> io::Result<Box<dyn ByteStream>> {
         match self {
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -116,66 +120,67 @@ impl Open {
     }
 }
 
-/// Clients that wait with the system until they are accepted.
+/// Maximum number of clients that wait in the system's accept queue.
 pub(crate) const BACKLOG: i32 = 1024;
 
-/// Silence after which the system asks whether the other host is there, and the pause before it
-/// asks again.
-const SILENCE: Duration = Duration::from_secs(15);
-const AGAIN: Duration = Duration::from_secs(5);
-/// How often it asks.
-const TIMES: u32 = 3;
+/// Idle time after which TCP keepalive probes the other host, and the interval of the probes.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Number of unanswered probes after which the connection is closed.
+const KEEPALIVE_PROBES: u32 = 3;
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
-    // What is written is a batch already.
+    // Writes are batched already.
     stream.set_nodelay(true)?;
-    // A call or a stream keeps a connection from being idle: without this, one whose host has
-    // vanished would be kept for as long as nothing is written to it.
-    let ask = TcpKeepalive::new().with_time(SILENCE);
-    let ask = ask.with_interval(AGAIN).with_retries(TIMES);
+    // A call or a stream exempts a connection from the idle limit. Without keepalive, a connection
+    // to a host that has vanished would be kept as long as nothing is written to it.
+    let ask = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
+    let ask = ask
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_PROBES);
     SockRef::from(stream).set_tcp_keepalive(&ask)
 }
 
-/// What a listener is made from.
+/// The arguments of a listener.
 #[derive(Clone)]
 pub(crate) struct ListenerArgs {
-    place: Place,
-    /// Bound before the actor starts, so that the caller hears what is wrong; taken by the first
-    /// incarnation, the later ones bind again.
-    first: Arc<Mutex<Option<Bound>>>,
-    terms: Terms,
-    /// The key of the sibling that has the connections.
-    beside: &'static str,
-    counter: Counter,
+    address: ListenAddress,
+    /// Bound before the actor starts, so that the caller sees errors. The first incarnation takes
+    /// it; later ones bind again.
+    first: Arc<Mutex<Option<BoundSocket>>>,
+    settings: EndpointSettings,
+    /// The key of the sibling that supervises the connections.
+    connections_key: &'static str,
+    counter: ConnectionCounter,
 }
 
 impl ListenerArgs {
     pub(crate) fn new(
-        place: Place,
-        first: Bound,
-        terms: Terms,
-        beside: &'static str,
-        counter: Counter,
+        address: ListenAddress,
+        first: BoundSocket,
+        settings: EndpointSettings,
+        connections_key: &'static str,
+        counter: ConnectionCounter,
     ) -> Self {
         Self {
-            place,
+            address,
             first: Arc::new(Mutex::new(Some(first))),
-            terms,
-            beside,
+            settings,
+            connections_key,
             counter,
         }
     }
 
-    fn listener(&self) -> Result<Open, OpenError> {
+    fn listener(&self) -> Result<ListeningSocket, OpenError> {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        let bound = first.take().map_or_else(|| self.place.bind(), Ok)?;
-        Open::new(bound).map_err(|source| self.place.failed(source))
+        let bound = first.take().map_or_else(|| self.address.bind(), Ok)?;
+        ListeningSocket::new(bound).map_err(|source| self.address.failed(source))
     }
 }
 
-/// Accepts clients, and removes the socket when it ends.
+/// An actor that accepts clients and removes its Unix socket when it ends.
 pub(crate) struct Listener {
-    place: Place,
+    address: ListenAddress,
 }
 
 impl Actor for Listener {
@@ -187,13 +192,16 @@ impl Actor for Listener {
     const SURVIVES_PANIC: bool = true;
 
     async fn pre_start(args: ListenerArgs, cx: &mut Context<Self>) -> Result<Self, OpenError> {
-        let place = args.place.clone();
+        let address = args.address.clone();
         let listener = args.listener()?;
         let path = cx.path();
         let above = path.as_str().trim_end_matches(path.key());
-        let beside = format!("{above}{}", args.beside);
-        cx.task("accept", accept(listener, args, cx.system(), beside));
-        Ok(Self { place })
+        let connections_path = format!("{above}{}", args.connections_key);
+        cx.task(
+            "accept",
+            accept(listener, args, cx.system(), connections_path),
+        );
+        Ok(Self { address })
     }
 
     async fn handle(&mut self, never: Infallible, _: &mut Context<Self>) -> Result<(), OpenError> {
@@ -204,54 +212,65 @@ impl Actor for Listener {
         match signal {
             Signal::TaskEnded { .. } => {
                 let error = io::Error::other("no connections are accepted any more");
-                Err(self.place.failed(error))
+                Err(self.address.failed(error))
             }
             _ => Ok(()),
         }
     }
 
     async fn post_stop(self, _: &Exit, _: &mut Context<Self>) {
-        if let Place::Unix(path) = &self.place {
-            // Whoever removed it before has done our work.
+        if let ListenAddress::Unix(path) = &self.address {
+            // It may have been removed already.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// How long to wait when the system has no descriptors left.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How long a client that is turned away may take to read why.
-const FAREWELL: Duration = Duration::from_millis(100);
+/// Pause before accepting again when the process has no file descriptors left.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// Time limit for sending the reason to a client that is turned away.
+const REJECTION_TIMEOUT: Duration = Duration::from_millis(100);
 
-async fn accept(listener: Open, args: ListenerArgs, system: ActorSystem, beside: String) {
-    let limits = args.terms.limits;
-    let strangers = Strangers::new(limits.strangers);
+async fn accept(
+    listener: ListeningSocket,
+    args: ListenerArgs,
+    system: ActorSystem,
+    connections_path: String,
+) {
+    let limits = args.settings.limits;
+    let budget = UnauthenticatedBudget::new(limits.strangers);
     loop {
-        let stream = match listener.accept().await {
+        let accepted = tokio::select! {
+            biased;
+            () = unauthenticated::make_room_and_wait(&budget) => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%error, place = %args.place, "a client is not accepted");
-                tokio::time::sleep(PAUSE).await;
+                tracing::warn!(%error, place = %args.address, "a client is not accepted");
+                budget.evict_one();
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        let connections = system.find(beside.as_str());
+        let connections = system.find(connections_path.as_str());
         let Some(connections): Option<DynamicRef<Connection>> =
             connections.and_then(|actor| actor.dynamic())
         else {
             return;
         };
         let number = 1 + args.counter.fetch_add(1, Ordering::Relaxed);
-        let guest = if args.terms.token.is_some() {
-            Guest::Stranger(strangers.enter(number).await)
-        } else if let Some(let_in) = args.terms.known.enter(limits.connections) {
-            Guest::LetIn(let_in)
+        let status = if args.settings.admission.tokens().is_some() {
+            ClientStatus::Unauthenticated(budget.admit(number))
+        } else if let Some(slot) = args.settings.admitted_count.admit(limits.connections) {
+            ClientStatus::Admitted(slot)
         } else {
-            turn_away(stream, limits.connections).await;
+            reject(stream, limits.connections).await;
             continue;
         };
         let key = format!("c{number}");
-        let made = ConnectionArgs::new(stream, guest, args.terms.clone());
+        let made = ConnectionArgs::new(stream, status, args.settings.clone());
         match connections.start_child(key, made) {
             Ok(_) => {}
             Err(StartError::Closed { .. }) => return,
@@ -260,14 +279,14 @@ async fn accept(listener: Open, args: ListenerArgs, system: ActorSystem, beside:
     }
 }
 
-async fn turn_away(mut stream: Box<dyn Octets>, most: usize) {
+async fn reject(mut stream: Box<dyn ByteStream>, most: usize) {
     let error = Frame::new(Kind::Error, 0).with_json(&full(most).to_json());
-    let mut octets = BytesMut::new();
+    let mut bytes = BytesMut::new();
     if error
-        .encode_into(octets.capacity().max(4096), &mut octets)
+        .encode_into(bytes.capacity().max(4096), &mut bytes)
         .is_ok()
     {
-        // A client that does not read it in time will see the end of the stream.
-        let _ = tokio::time::timeout(FAREWELL, stream.write_all(&octets)).await;
+        // A client that does not read it in time sees only the end of the stream.
+        let _ = tokio::time::timeout(REJECTION_TIMEOUT, stream.write_all(&bytes)).await;
     }
 }

@@ -1,21 +1,22 @@
-//! The door for agents: tools over the Model Context Protocol.
+//! The endpoint for agents: tools over the Model Context Protocol (MCP).
 //!
-//! Which tools there are is a value, [`McpTools`]; this door knows none by name. Each call runs as
-//! an actor of its own below `/mcp/calls`: it has a deadline, its panic is a fault of the one call,
-//! and it ends when the agent cancels, or leaves. An agent comes over a pair of streams, as from
-//! standard input ([`Mcp::serve`]), or over HTTP ([`HttpDoor::offer`](crate::HttpDoor::offer)).
+//! The tools are a value, [`McpTools`]; this module knows none by name. Each call runs as an actor
+//! of its own below `/mcp/calls`: it has a deadline, its panic is a fault of that call only, and it
+//! ends when the agent cancels it or disconnects. An agent connects over a pair of streams, such as
+//! standard input and output ([`Mcp::serve`]), or over HTTP
+//! ([`HttpDoor::offer`](crate::HttpDoor::offer)).
 //!
 //! ```text
-//! agent ──octets──▶ protocol (rmcp) ──▶ tool by name ──▶ /mcp/calls/7 ──▶ whatever it asks
+//! agent ──bytes───▶ protocol (rmcp) ──▶ tool by name ──▶ /mcp/calls/7 ──▶ actors that it asks
 //!       ◀─progress─                  ◀──────────────────┘
 //! ```
 
-mod call;
 mod http;
-mod line;
+mod overlong;
 mod server;
 mod session;
 mod tool;
+mod tool_call;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rmcp::ServiceExt as _;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::{Value, json};
 use strowger::{
     Actor, ActorSystem, ChildSpec, Code, Context, Dynamic, DynamicRef, Fault, Shutdown, StartError,
@@ -31,14 +33,15 @@ use strowger::{
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::call::{Call, CallArgs, Waiting};
 pub use self::http::McpHttp;
-pub(crate) use self::http::{Opened, PATH, bearer};
-use self::line::Lines;
-use self::server::Server;
+pub(crate) use self::http::{McpHttpService, PATH, token};
+use self::overlong::OverlongLines;
+use self::server::McpHandler;
 pub use self::tool::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Progress};
+use self::tool_call::{PendingAnswer, ToolCall, ToolCallArgs};
+use crate::access::{Audit, Caller};
 
-/// What all agents together may take.
+/// Limits for all agents together.
 ///
 /// ```
 /// let mut limits = strowger_gateway::McpLimits::default();
@@ -47,19 +50,22 @@ pub use self::tool::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTool
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpLimits {
-    /// The most calls at a time.
+    /// Maximum number of concurrent calls.
     pub calls: usize,
-    /// The longest that a call may take.
+    /// Maximum duration of a call.
     pub deadline: Duration,
-    /// The most agents that have a session over HTTP. Where there are so many, the one that has
-    /// asked for nothing the longest makes room for the next.
+    /// Maximum number of sessions over HTTP. For another one, the session that has been idle for
+    /// longest is closed.
     pub sessions: usize,
-    /// How long such an agent may be silent.
+    /// Time after which an idle session over HTTP is closed.
     pub idle: Duration,
-    /// The longest message of an agent over HTTP, in octets.
+    /// Maximum size of a message over HTTP, in bytes.
     pub body: usize,
-    /// How long it may take over sending one.
+    /// Time limit for receiving a message over HTTP.
     pub time: Duration,
+    /// Maximum length of a line over a pair of streams, in bytes with its terminator; at least
+    /// 1024.
+    pub line: usize,
 }
 
 impl Default for McpLimits {
@@ -71,23 +77,29 @@ impl Default for McpLimits {
             idle: Duration::from_secs(300),
             body: 4 << 20,
             time: Duration::from_secs(10),
+            line: 16 << 20,
         }
     }
 }
 
-/// Why an agent is not served any more.
+/// Advice on how to raise a limit of the endpoint.
+fn raise(key: &str, value: &str) -> String {
+    format!("raise `{key}` below [mcp] of the node, or with --limit {key}={value} of strowger mcp")
+}
+
+/// The error returned when an agent is not served any more.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// The agent did not begin as the protocol says.
+    /// The agent did not complete the handshake of the protocol.
     #[error("the agent did not begin as it should: {0}")]
     Handshake(String),
-    /// What serves it failed.
+    /// The task that serves the agent failed.
     #[error("the agent is not served any more: {0}")]
     Ended(String),
 }
 
-/// The open door: the subtree `/mcp`. A clone is the same.
+/// The open MCP endpoint: the subtree `/mcp`. Clones refer to the same endpoint.
 ///
 /// ```
 /// use serde_json::json;
@@ -110,16 +122,20 @@ pub enum McpError {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Mcp(Arc<Inner>);
+pub struct Mcp(Arc<McpInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct McpInner {
     tools: McpTools,
     limits: McpLimits,
-    calls: DynamicRef<Call>,
+    calls: DynamicRef<ToolCall>,
+    /// The caller if no other is given: the process itself, or the process that started it.
+    owner: Caller,
+    /// The destination of audit records.
+    audit: Audit,
     /// The number of the next call.
     next: AtomicU64,
-    /// Ends what the protocol's own tasks do, when the subtree ends.
+    /// Ends the protocol's own tasks when the subtree ends.
     ended: CancellationToken,
 }
 
@@ -127,54 +143,61 @@ struct Inner {
 const KEY: &str = "mcp";
 
 impl Mcp {
-    /// Starts the subtree; nobody is served yet.
+    /// Starts the subtree, without serving agents yet.
     ///
     /// # Errors
-    /// When the system is shutting down, or has the subtree already.
+    /// Returns an error if the system is shutting down, or already has the subtree.
     pub async fn open(
         system: &ActorSystem,
         tools: McpTools,
         limits: McpLimits,
     ) -> Result<Self, StartError> {
         let ended = CancellationToken::new();
-        let calls = Dynamic::<Call>::new()
+        let calls = Dynamic::<ToolCall>::new()
             .max_children(limits.calls)
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::OneForOne)
             .child(ChildSpec::dynamic("calls", calls))
-            .child(ChildSpec::new::<Keeper>("sessions", ended.clone()));
+            .child(ChildSpec::new::<SessionsGuard>("sessions", ended.clone()));
         let supervisor = system.supervise(KEY, supervisor).await?;
         let closed = || StartError::Closed {
             path: supervisor.path(),
         };
         let calls = supervisor.any_child("calls").ok_or_else(closed)?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(McpInner {
             tools,
             limits,
             calls: calls.dynamic().ok_or_else(closed)?,
+            owner: Caller::owner(system, "stdio"),
+            audit: Audit::of(system),
             next: AtomicU64::new(1),
             ended,
         })))
     }
 
-    /// The tools.
+    /// Returns the tools.
     #[must_use]
     pub fn tools(&self) -> &McpTools {
         &self.0.tools
     }
 
-    /// Serves one agent until it leaves, or the subtree ends.
+    /// Serves one agent until it disconnects or the subtree ends.
     ///
     /// # Errors
-    /// When it does not begin as the protocol says.
+    /// Returns an error if the agent does not complete the handshake, or the task that serves it
+    /// fails.
     pub async fn serve<R, W>(&self, read: R, write: W) -> Result<(), McpError>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let ended = self.0.ended.child_token();
-        let server = Server(self.clone());
-        let running = server.serve_with_ct((Lines::new(read), write), ended).await;
+        let owner = Some(self.0.owner.clone());
+        let server = McpHandler::new(self.clone(), owner);
+        let longest = self.0.limits.line.max(overlong::MIN_LINE);
+        let transport = AsyncRwTransport::new(OverlongLines::new(read, longest), write);
+        let transport = transport.with_max_line_length(longest);
+        let running = server.serve_with_ct(transport, ended).await;
         let running = running.map_err(|error| McpError::Handshake(error.to_string()))?;
         match running.waiting().await {
             Ok(_) => Ok(()),
@@ -182,57 +205,82 @@ impl Mcp {
         }
     }
 
-    /// Calls a tool, as an agent does that wants to hear of no progress. Dropping the future ends
+    /// Calls a tool for the owner of the node, without progress reports. Dropping the future ends
     /// the call.
     ///
     /// # Errors
-    /// `unknown-target` when there is no such tool, `full` when there are as many calls as may be,
-    /// `deadline` when it took too long; else what the tool says.
+    /// Returns `unknown-target` if there is no such tool, `full` if too many calls are in progress,
+    /// `deadline` if the call takes too long; else the fault of the tool.
     pub async fn call(&self, name: &str, arguments: Value) -> Result<McpAnswer, Fault> {
-        self.call_with(name, arguments, Progress::default()).await
+        let owner = &self.0.owner;
+        self.call_for(owner, name, arguments, Progress::default())
+            .await
     }
 
-    /// Calls a tool, and hears of its progress.
+    /// Calls a tool for a caller, with progress reports.
     ///
     /// # Errors
-    /// As [`Mcp::call`].
-    pub async fn call_with(
+    /// Returns `forbidden` if the caller may not call the tool; else the errors of [`Mcp::call`].
+    pub async fn call_for(
         &self,
+        caller: &Caller,
         name: &str,
         arguments: Value,
         progress: Progress,
     ) -> Result<McpAnswer, Fault> {
-        self.run(name, arguments, progress)?.await
+        self.run(caller, name, arguments, progress)?.await
     }
 
     /// Starts a call.
-    fn run(&self, name: &str, arguments: Value, progress: Progress) -> Result<Waiting, Fault> {
+    fn run(
+        &self,
+        caller: &Caller,
+        name: &str,
+        arguments: Value,
+        progress: Progress,
+    ) -> Result<PendingAnswer, Fault> {
         let inner = &*self.0;
-        let unknown = || inner.tools.unknown(name);
-        let tool = inner.tools.find(name).ok_or_else(unknown)?;
+        let (tool, mut record) = inner.tools.begin(name, caller)?;
         let call = McpCall {
             arguments,
             progress,
+            caller: caller.clone(),
         };
         let deadline = inner.limits.deadline;
-        let (args, answer) = CallArgs::new(tool, call, deadline);
+        let (args, answer) = ToolCallArgs::new(tool, call, deadline);
         let key = inner.next.fetch_add(1, Ordering::Relaxed);
         match inner.calls.start_child(key, args) {
-            Ok(actor) => Ok(Waiting::new(actor, answer)),
+            Ok(actor) => Ok(PendingAnswer::new(actor, answer, record)),
             Err(error) => {
-                let fault = Fault::new(Code::Full, format!("the call was not begun: {error}"));
-                Err(fault.with_details(json!({ "calls": inner.limits.calls })))
+                if let Some(record) = &mut record {
+                    record.close(Err(Code::Full));
+                }
+                Err(start_fault(&error, inner.limits.calls))
             }
         }
     }
 }
 
-/// Lets sessions go when the subtree does.
-struct Keeper {
+/// Builds the fault for a call that could not be started.
+fn start_fault(error: &StartError, calls: usize) -> Fault {
+    if !matches!(error, StartError::TooMany { .. }) {
+        return Fault::new(Code::Full, format!("the call was not begun: {error}"));
+    }
+    let text = format!(
+        "the call was not begun: {calls} are under way, of the {calls} that may be (limit \
+         `calls`): wait for one to end, or {}",
+        raise("calls", "N")
+    );
+    let details = json!({ "reason": "calls", "most": calls, "used": calls, "calls": calls });
+    Fault::new(Code::Full, text).with_details(details)
+}
+
+/// An actor that ends the sessions together with the subtree.
+struct SessionsGuard {
     _guard: DropGuard,
 }
 
-impl Actor for Keeper {
+impl Actor for SessionsGuard {
     type Msg = Infallible;
     type Args = CancellationToken;
     type Error = Infallible;

@@ -1,4 +1,4 @@
-//! What can be called: methods by name, as values.
+//! Methods that clients can call by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,24 +9,26 @@ use std::task::{self, Poll};
 
 use serde_json::{Map, Value};
 use strowger::{ActorSystem, Code, Fault, Path};
+use tokio::time::Instant;
 
-use crate::vital::Vitals;
+use crate::access::{Caller, RowFilter, Verb};
+use crate::health::Vitals;
 
-/// What a method answers.
+/// The answer of a method.
 pub enum Answer {
-    /// One value.
+    /// A single value.
     Value(Value),
-    /// A listing. Rows are made one by one, as the caller takes them.
+    /// A listing whose rows are produced one by one, as the caller takes them.
     Rows(Box<dyn Iterator<Item = Value> + Send>),
-    /// A listing whose rows come in their own time.
+    /// A listing whose rows arrive over time.
     Stream(Stream),
 }
 
-/// Rows that come in their own time: polled for the next one, ends with `None`.
+/// A stream of rows: polled for the next row, and over when it returns `None`.
 pub type Stream = Box<dyn FnMut(&mut task::Context<'_>) -> Poll<Option<Value>> + Send>;
 
 impl Answer {
-    /// A listing of these rows.
+    /// Creates a listing of these rows.
     pub fn rows<I>(rows: I) -> Self
     where
         I: IntoIterator<Item = Value>,
@@ -35,7 +37,7 @@ impl Answer {
         Self::Rows(Box::new(rows.into_iter()))
     }
 
-    /// A listing of the rows that come when this function is polled, until it is ready with none.
+    /// Creates a listing from a function that is polled for rows until it returns `None`.
     pub fn stream(
         poll: impl FnMut(&mut task::Context<'_>) -> Poll<Option<Value>> + Send + 'static,
     ) -> Self {
@@ -59,39 +61,55 @@ impl fmt::Debug for Answer {
     }
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
-type Handler = dyn Fn(ActorSystem, Value) -> Answering + Send + Sync;
+type MethodFuture = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
+type MethodHandler = dyn Fn(MethodRequest) -> MethodFuture + Send + Sync;
 type Describing = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
 type Describer = dyn Fn(Path) -> Describing + Send + Sync;
 type Noter = dyn Fn(&Path) -> Option<Map<String, Value>> + Send + Sync;
 
-/// The methods of a door.
+/// A call of a method.
+pub(crate) struct MethodRequest {
+    pub(crate) system: ActorSystem,
+    pub(crate) caller: Caller,
+    pub(crate) params: Value,
+}
+
+/// A method: its description and its implementation.
+#[derive(Clone)]
+struct Method {
+    verb: Verb,
+    handler: Arc<MethodHandler>,
+}
+
+/// The methods of an endpoint.
 ///
-/// A method runs as an actor of its own below its connection: its panic is the caller's fault
-/// `failed` and nobody else's, and its deadline ends it.
+/// Each method has a [`Verb`], which decides who may call it.
+///
+/// A method runs as an actor of its own below its connection: if it panics, only its caller
+/// notices, by the fault `failed`; if its deadline passes, it is ended.
 ///
 /// ```
 /// use serde_json::json;
-/// use strowger_gateway::{Answer, Methods};
+/// use strowger_gateway::{Answer, Methods, Verb};
 ///
 /// let methods = Methods::new()
-///     .register("double", |params| async move {
+///     .register(Verb::reads("double"), |params| async move {
 ///         let number = params["number"].as_i64().unwrap_or(0);
 ///         Ok(json!({ "number": number * 2 }))
 ///     })
-///     .register("count", |_| async { Ok(Answer::rows((0..3).map(|n| json!(n)))) });
+///     .register(Verb::reads("count"), |_| async { Ok(Answer::rows((0..3).map(|n| json!(n)))) });
 /// assert!(methods.names().any(|name| name == "double"));
 /// ```
 #[derive(Clone, Default)]
 pub struct Methods {
-    by_name: BTreeMap<Arc<str>, Arc<Handler>>,
+    by_name: BTreeMap<&'static str, Method>,
     describers: Vec<Arc<Describer>>,
     notes: Notes,
-    vitals: Vitals,
+    health: Vitals,
 }
 
 impl Methods {
-    /// No methods yet; a door adds those of `control`.
+    /// Creates an empty set; an endpoint adds the control methods.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -100,21 +118,40 @@ impl Methods {
     /// Adds a method.
     ///
     /// # Panics
-    /// When the name is taken.
+    /// Panics if the name is taken.
     #[must_use]
     pub fn register<F, A>(
         self,
-        name: &str,
+        verb: Verb,
         method: impl Fn(Value) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<A, Fault>> + Send + 'static,
         A: Into<Answer>,
     {
-        self.with_system(name, move |_, params| method(params))
+        self.add(verb, move |request| method(request.params))
     }
 
-    /// Lets `inspect` tell more of some actors: what the function returns for their path.
+    /// Adds a method that needs to know its caller, for example to forward calls or to report the
+    /// caller's rights.
+    ///
+    /// # Panics
+    /// Panics if the name is taken.
+    #[must_use]
+    pub fn register_for_caller<F, A>(
+        self,
+        verb: Verb,
+        method: impl Fn(Caller, Value) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<A, Fault>> + Send + 'static,
+        A: Into<Answer>,
+    {
+        self.add(verb, move |request| method(request.caller, request.params))
+    }
+
+    /// Adds details about some actors to `inspect`: the value that the function returns for their
+    /// path.
     #[must_use]
     pub fn describe<F>(mut self, describe: impl Fn(Path) -> F + Send + Sync + 'static) -> Self
     where
@@ -125,8 +162,9 @@ impl Methods {
         self
     }
 
-    /// Lets `ps`, `tree`, `top` and `inspect` say more of some actors: members that the function
-    /// returns for their path. It is asked for each row, and so has to be quick.
+    /// Adds members to the entries for some actors in `ps`, `tree`, `top` and `inspect`: those that
+    /// the function returns for their path. The function is called for each row, so it must be
+    /// fast.
     #[must_use]
     pub fn note(
         mut self,
@@ -140,55 +178,90 @@ impl Methods {
         self.notes.clone()
     }
 
-    /// Lets `top` show the limits of these vitals; without them, those of [`Vitals::new`].
+    /// Sets the limits that `top` shows; the default is [`Vitals::new`].
     #[must_use]
-    pub fn vitals(mut self, vitals: Vitals) -> Self {
-        self.vitals = vitals;
+    pub fn vitals(mut self, health: Vitals) -> Self {
+        self.health = health;
         self
     }
 
-    pub(crate) const fn vital(&self) -> &Vitals {
-        &self.vitals
+    pub(crate) const fn health(&self) -> &Vitals {
+        &self.health
     }
 
-    /// The names of all methods, in order.
+    /// Returns the names of all methods, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(AsRef::as_ref)
+        self.by_name.keys().copied()
     }
 
-    /// Adds a method that needs the system, which it must not keep up.
+    /// Returns the verbs of all methods, in the order of their names.
+    pub fn verbs(&self) -> impl Iterator<Item = &Verb> {
+        self.by_name.values().map(|method| &method.verb)
+    }
+
+    /// Adds a method that needs the system. The method must not keep the system alive.
     pub(crate) fn with_system<F, A>(
-        mut self,
-        name: &str,
+        self,
+        verb: Verb,
         method: impl Fn(ActorSystem, Value) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<A, Fault>> + Send + 'static,
         A: Into<Answer>,
     {
-        let handler: Arc<Handler> = Arc::new(move |system, params| {
-            let answer = method(system, params);
+        self.add(verb, move |request| method(request.system, request.params))
+    }
+
+    fn add<F, A>(
+        mut self,
+        verb: Verb,
+        method: impl Fn(MethodRequest) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<A, Fault>> + Send + 'static,
+        A: Into<Answer>,
+    {
+        let handler: Arc<MethodHandler> = Arc::new(move |request| {
+            let answer = method(request);
             Box::pin(async move { answer.await.map(Into::into) })
         });
-        let before = self.by_name.insert(Arc::from(name), handler);
+        let name = verb.name();
+        let before = self.by_name.insert(name, Method { verb, handler });
         assert!(before.is_none(), "the method {name} is registered twice");
         self
     }
 
-    /// Calls a method.
-    pub(crate) fn call(&self, name: &str, system: ActorSystem, params: Value) -> Answering {
-        if let Some(handler) = self.by_name.get(name) {
-            return handler(system, params);
+    /// Calls a method if its caller may. Returns a filter with the answer if the caller may see
+    /// only some of the rows. No code of the method runs before the decision.
+    pub(crate) async fn call(
+        &self,
+        name: &str,
+        request: MethodRequest,
+    ) -> Result<(Answer, Option<RowFilter>), Fault> {
+        let Some(Method { verb, handler }) = self.by_name.get(name) else {
+            return Err(self.unknown(name));
+        };
+        let (caller, address) = (request.caller.clone(), verb.address(&request.params));
+        let mut record = caller.begin(verb, address.as_ref(), Instant::now())?;
+        let answer = handler(request).await;
+        if let Some(record) = &mut record {
+            record.close(answer.as_ref().map(|_| ()).map_err(|fault| fault.code));
         }
+        let answer =
+            answer.map_err(|fault| without_neighbours(fault, &caller, address.as_ref()))?;
+        filtered(answer, RowFilter::of(&caller, verb))
+    }
+
+    fn unknown(&self, name: &str) -> Fault {
         let known: Vec<&str> = self.names().collect();
         let message = match known.as_slice() {
             [] => format!("no method {name:?}: there are none at this door"),
             known => format!("no method {name:?}; there are {}", known.join(", ")),
         };
-        Box::pin(async move { Err(Fault::new(Code::UnknownTarget, message)) })
+        Fault::new(Code::UnknownTarget, message)
     }
 
-    /// What there is to tell about an actor, from the first who knows.
+    /// Returns the details about an actor, from the first describer that has some.
     pub(crate) async fn described(&self, path: &Path) -> Option<Value> {
         for describe in &self.describers {
             if let Some(value) = describe(path.clone()).await {
@@ -199,14 +272,44 @@ impl Methods {
     }
 }
 
-/// What there is to say of single actors besides their figures.
+/// Hides details of a fault from a caller with limited reach: an unknown target lists its
+/// neighbours, which may be out of reach.
+fn without_neighbours(fault: Fault, caller: &Caller, address: Option<&Path>) -> Fault {
+    if fault.code != Code::UnknownTarget || !caller.is_limited() {
+        return fault;
+    }
+    let message = match address {
+        Some(address) => format!("nothing is at {address}"),
+        None => "nothing is there".to_owned(),
+    };
+    Fault::new(Code::UnknownTarget, message)
+}
+
+/// Filters the rows of a complete value; rows of a listing are filtered as they arrive.
+fn filtered(
+    answer: Answer,
+    filter: Option<RowFilter>,
+) -> Result<(Answer, Option<RowFilter>), Fault> {
+    match (answer, filter) {
+        (Answer::Value(mut value), Some(mut filter)) => {
+            if let Some(rows) = value["rows"].as_array_mut() {
+                rows.retain(|row| filter.shows(row));
+            }
+            filter.end()?;
+            Ok((Answer::Value(value), None))
+        }
+        (answer, filter) => Ok((answer, filter)),
+    }
+}
+
+/// Functions that add members to the entries of single actors.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Vec<Arc<Noter>>);
 
 impl Notes {
-    /// Adds to the figures of an actor what is known of it.
-    pub(crate) fn add(&self, path: &Path, figures: &mut Value) {
-        let Value::Object(into) = figures else {
+    /// Adds the members for an actor to its stats.
+    pub(crate) fn add(&self, path: &Path, stats: &mut Value) {
+        let Value::Object(into) = stats else {
             return;
         };
         for more in self.0.iter().filter_map(|note| note(path)) {

@@ -1,7 +1,7 @@
-//! Metrics as text, as Prometheus reads them.
+//! Metrics in the text format of Prometheus.
 //!
-//! [`Recorder`] takes what is counted through the `metrics` facade; [`Exposition`] writes that,
-//! and what is read at the moment of a scrape.
+//! [`Recorder`] collects metrics from the `metrics` facade; [`Exposition`] writes them, together
+//! with values that are read at the time of a scrape.
 
 mod recorder;
 
@@ -9,19 +9,19 @@ use std::fmt::Write;
 
 pub use recorder::Recorder;
 
-/// What a metric is.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
-    /// It only grows.
+pub enum MetricKind {
+    /// A value that only grows.
     Counter,
-    /// It goes up and down.
+    /// A value that goes up and down.
     Gauge,
     /// A count and a sum.
     Summary,
 }
 
-impl Kind {
+impl MetricKind {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -50,7 +50,7 @@ pub struct Exposition {
     text: String,
 }
 
-/// One metric of a page; its samples follow.
+/// A metric of a page, to which samples are added.
 #[derive(Debug)]
 pub struct Family<'a> {
     name: &'a str,
@@ -58,9 +58,9 @@ pub struct Family<'a> {
 }
 
 impl Exposition {
-    /// Begins a metric. A name may appear once on a page; letters that names may not have become
-    /// underscores.
-    pub fn family<'a>(&'a mut self, name: &'a str, kind: Kind, help: &str) -> Family<'a> {
+    /// Starts a metric. A name may appear only once on a page; characters that are not allowed in
+    /// names become underscores.
+    pub fn family<'a>(&'a mut self, name: &'a str, kind: MetricKind, help: &str) -> Family<'a> {
         let text = &mut self.text;
         for (word, rest) in [("HELP", help), ("TYPE", kind.as_str())] {
             text.push_str("# ");
@@ -74,12 +74,12 @@ impl Exposition {
         Family { name, text }
     }
 
-    /// Writes a metric of one sample without labels.
-    pub fn one(&mut self, name: &str, kind: Kind, help: &str, value: f64) {
+    /// Writes a metric with a single sample without labels.
+    pub fn one(&mut self, name: &str, kind: MetricKind, help: &str, value: f64) {
         self.family(name, kind, help).sample(&[], value);
     }
 
-    /// The page.
+    /// Returns the text of the page.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -96,7 +96,7 @@ impl Family<'_> {
         self.suffixed("", labels, value)
     }
 
-    /// Writes a sample of a summary: its `_sum` or `_count`.
+    /// Writes a sample of a summary, such as its `_sum` or `_count`.
     pub(crate) fn suffixed(
         &mut self,
         suffix: &str,
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_would_break_a_line_is_escaped() {
         let mut page = Exposition::default();
-        page.family("a.b-c", Kind::Gauge, "back\\slash\nline \"quote\"")
+        page.family("a.b-c", MetricKind::Gauge, "back\\slash\nline \"quote\"")
             .sample(&[("7l", "x\"y\\z\n")], f64::NEG_INFINITY)
             .sample(&[], 1e21);
         let lines: Vec<&str> = page.as_str().lines().collect();

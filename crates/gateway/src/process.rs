@@ -1,12 +1,12 @@
-//! What the system tells about this process; nothing where it does not.
+//! Resource usage of this process, where the operating system reports it.
 
 use std::fs;
 
-use crate::metric::{Exposition, Kind};
-use crate::vital::Usage;
+use crate::health::Usage;
+use crate::metric::{Exposition, MetricKind};
 
-/// The resident memory, and the most that the process may have: that of its control group, or all
-/// there is.
+/// The resident memory, and its limit: that of the control group, or the total memory of the
+/// machine.
 pub(crate) fn memory() -> Option<Usage> {
     Some(Usage {
         used: resident()?,
@@ -14,7 +14,7 @@ pub(crate) fn memory() -> Option<Usage> {
     })
 }
 
-/// A value in KiB of a file of lines such as `VmRSS:  12 kB`, in octets.
+/// Returns a value in bytes from a file with lines such as `VmRSS:  12 kB`.
 fn kib(file: &str, key: &str) -> Option<f64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -30,7 +30,7 @@ fn total() -> Option<f64> {
     kib("/proc/meminfo", "MemTotal:")
 }
 
-/// The limit of our control group (version 2), if it has one.
+/// The memory limit of the control group (version 2) of this process, if any.
 fn group_limit() -> Option<f64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -38,41 +38,41 @@ fn group_limit() -> Option<f64> {
     limit.trim().parse().ok()
 }
 
-/// Seconds of processor time that the process has used.
+/// Processor time used by the process, in seconds.
 fn processor() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in brackets, may have anything in it.
+    // The program name, in parentheses, may contain any character.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) / TICKS)
 }
 
-/// The kernel counts for user space in hundredths of a second on every architecture.
+/// Clock ticks per second in the kernel interface to user space: 100 on every architecture.
 const TICKS: f64 = 100.0;
 
 fn descriptors() -> Option<f64> {
     Some(fs::read_dir("/proc/self/fd").ok()?.count() as f64)
 }
 
-/// Writes what there is, under the names that the field has agreed on.
+/// Writes the available values under the conventional Prometheus names.
 pub(crate) fn write(exposition: &mut Exposition) {
-    let rows: [(&str, Kind, &str, Option<f64>); 3] = [
+    let rows: [(&str, MetricKind, &str, Option<f64>); 3] = [
         (
             "process_resident_memory_bytes",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "Resident memory of the process.",
             resident(),
         ),
         (
             "process_cpu_seconds_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Processor time that the process has used.",
             processor(),
         ),
         (
             "process_open_fds",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "File descriptors that the process has open.",
             descriptors(),
         ),

@@ -1,4 +1,4 @@
-//! Topics for those outside: a stream of what is published.
+//! Topics for external clients, as streams of what is published.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,18 +10,18 @@ use strowger::{
     Overflow, Payload, Reader, Request, Source, SourceSpec,
 };
 
-/// How a topic is told outside.
+/// The configuration of a relay, which exposes a topic to external clients.
 pub struct RelaySpec<T> {
     topic: Arc<str>,
     encode: fn(&T) -> Value,
 }
 
 impl<T: Send + Sync + 'static> RelaySpec<T> {
-    /// Exposes the topic of this name, whose messages a function writes as JSON.
+    /// Exposes the topic with this name, whose messages are encoded as JSON by a function.
     ///
-    /// Its address is `@(topic/NAME)`, and its one message `subscribe` is a stream of what is
-    /// published from then on: `{"value": ..}`, with `"missed": N` where so many were missed just
-    /// before because the reader was slow.
+    /// Its address is `@(topic/NAME)`. Its only message, `subscribe`, is a stream of what is
+    /// published from then on: `{"value": ..}`, with `"missed": N` if the reader was slow and
+    /// missed N messages just before.
     ///
     /// ```
     /// use serde_json::json;
@@ -47,7 +47,7 @@ impl<T: Send + Sync + 'static> RelaySpec<T> {
         }
     }
 
-    /// The actor that does it, for a supervisor.
+    /// Returns the child specification of the relay actor, for a supervisor.
     pub fn child(self, key: &str) -> ChildSpec {
         ChildSpec::new::<Relay<T>>(key, self)
     }
@@ -68,14 +68,14 @@ impl<T> fmt::Debug for RelaySpec<T> {
     }
 }
 
-/// Passes on what is published to a topic, to all who read.
+/// An actor that passes messages published to a topic on to all readers.
 pub(crate) struct Relay<T> {
     source: Source<Arc<Value>>,
     encode: fn(&T) -> Value,
     of: PhantomData<fn(T)>,
 }
 
-/// What a relay takes.
+/// The messages of a relay.
 pub(crate) enum RelayMsg<T> {
     Published(Arc<T>),
     Subscribe(Ask<Subscribe>),
@@ -99,7 +99,7 @@ impl<T: Send + Sync + 'static> Accepts<Arc<T>> for RelayMsg<T> {
     }
 }
 
-/// How many messages wait for one who reads slowly.
+/// Number of messages buffered for a slow reader.
 const WINDOW: u32 = 1024;
 
 impl<T: Send + Sync + 'static> Actor for Relay<T> {
@@ -143,7 +143,7 @@ impl<T: Send + Sync + 'static> Actor for Relay<T> {
             }
             RelayMsg::Published(message) if self.source.info().readers > 0 => {
                 let value = Arc::new((self.encode)(&message));
-                // Readers that lag miss it, so nothing is in its way.
+                // Readers that lag miss the value, so sending never fails for lack of room.
                 self.source
                     .try_send(value)
                     .map_err(|error| error.to_string())?;

@@ -1,6 +1,7 @@
-//! What clients have to know.
+//! Comparison of secrets.
 
-/// Whether two secrets are the same; it takes as long whatever part of the given one is right.
+/// Returns `true` if two secrets are equal. The time taken does not depend on how much of `given`
+/// is right.
 pub(crate) fn is_same(given: &[u8], secret: &[u8]) -> bool {
     let mut other = u8::from(given.len() != secret.len());
     for (at, octet) in given.iter().enumerate() {

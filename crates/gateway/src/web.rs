@@ -1,8 +1,7 @@
-//! WebSocket: the octets of frames in binary messages, for browsers.
+//! WebSocket connections for browsers, which carry frames as binary messages.
 //!
-//! A page of any origin may open a connection to the loopback, so the origin that a browser names
-//! has to be one of a list. Programs that are no browsers name none; they have to know the token,
-//! as pages have.
+//! A page of any origin may open a connection to a loopback address, so the origin that a browser
+//! sends must be on a list. Other programs send no origin; they need the token, as pages do.
 
 use std::io;
 use std::pin::Pin;
@@ -19,12 +18,13 @@ use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::connection::Octets;
+use crate::connection::ByteStream;
 
-/// The octets that a message of ours has at most, and one of a client beyond its longest frame.
-const MESSAGE: usize = 64 * 1024;
+/// Maximum size of a message sent, and allowance for messages of a client beyond its longest frame,
+/// in bytes.
+const MAX_MESSAGE: usize = 64 * 1024;
 
-/// Whom the door lets in.
+/// The origins of pages that may connect.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Origins(Vec<String>);
 
@@ -53,34 +53,34 @@ impl Callback for &Origins {
     }
 }
 
-/// Shakes hands with a client.
-pub(crate) async fn shake(
-    stream: Box<dyn Octets>,
+/// Performs the handshake with a client.
+pub(crate) async fn handshake(
+    stream: Box<dyn ByteStream>,
     origins: &Origins,
     frame: usize,
-) -> Result<Box<dyn Octets>, Error> {
-    let longest = Some(frame.saturating_add(MESSAGE));
+) -> Result<Box<dyn ByteStream>, Error> {
+    let longest = Some(frame.saturating_add(MAX_MESSAGE));
     let config = WebSocketConfig::default()
         .max_message_size(longest)
         .max_frame_size(longest)
         .read_buffer_size(8 * 1024)
         .write_buffer_size(0)
-        .max_write_buffer_size(2 * MESSAGE);
-    let shaken = tokio_tungstenite::accept_hdr_async_with_config(stream, origins, Some(config));
-    Ok(Box::new(Web {
-        inner: shaken.await?,
+        .max_write_buffer_size(2 * MAX_MESSAGE);
+    let upgraded = tokio_tungstenite::accept_hdr_async_with_config(stream, origins, Some(config));
+    Ok(Box::new(WebSocketBytes {
+        inner: upgraded.await?,
         rest: Bytes::new(),
     }))
 }
 
-/// The octets in the messages of a connection, one after another.
-struct Web {
-    inner: WebSocketStream<Box<dyn Octets>>,
-    /// What of a message is not read yet.
+/// A byte stream made of the messages of a connection.
+struct WebSocketBytes {
+    inner: WebSocketStream<Box<dyn ByteStream>>,
+    /// The unread rest of a message.
     rest: Bytes,
 }
 
-impl AsyncRead for Web {
+impl AsyncRead for WebSocketBytes {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -88,7 +88,7 @@ impl AsyncRead for Web {
     ) -> Poll<io::Result<()>> {
         while self.rest.is_empty() {
             match ready!(Pin::new(&mut self.inner).poll_next(cx)) {
-                Some(Ok(Message::Binary(octets))) => self.rest = octets,
+                Some(Ok(Message::Binary(bytes))) => self.rest = bytes,
                 Some(Ok(Message::Text(_))) => {
                     let text = "a text message; frames are in binary ones";
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
@@ -105,15 +105,15 @@ impl AsyncRead for Web {
     }
 }
 
-impl AsyncWrite for Web {
+impl AsyncWrite for WebSocketBytes {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(Pin::new(&mut self.inner).poll_ready(cx)).map_err(failed)?;
-        let count = octets.len().min(MESSAGE);
-        let message = Message::Binary(Bytes::copy_from_slice(&octets[..count]));
+        let count = bytes.len().min(MAX_MESSAGE);
+        let message = Message::Binary(Bytes::copy_from_slice(&bytes[..count]));
         Pin::new(&mut self.inner)
             .start_send(message)
             .map_err(failed)?;

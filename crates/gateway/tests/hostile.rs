@@ -1,4 +1,4 @@
-//! Clients that are wrong, slow or greedy harm themselves alone.
+//! Clients that are wrong, slow or greedy harm only themselves.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 use strowger::ActorSystem;
 use strowger_gateway::{
     Answer, Client, ClientError, Code, Content, Decoder, Frame, Gateway, Kind, Limits, Methods,
+    Verb,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-/// No claim: only so that a test that hangs ends.
+/// Not part of any claim: it only makes a hanging test end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client that writes what it likes.
+/// A client that writes arbitrary frames.
 struct Raw {
     stream: UnixStream,
     decoder: Decoder,
@@ -32,16 +33,18 @@ async fn node(change: impl FnOnce(&mut Limits)) -> Node {
     let system = ActorSystem::new("node").expect("inside a runtime");
     let socket = directory.path().join("control.sock");
     let methods = Methods::new()
-        .register("never", |_| async {
+        .register(Verb::reads("never"), |_| async {
             std::future::pending::<()>().await;
             Ok(Value::Null)
         })
-        .register("endless", |_| async {
+        .register(Verb::reads("endless"), |_| async {
             Ok(Answer::rows(
                 (0_u64..).map(|n| json!([n, "x".repeat(1000)])),
             ))
         })
-        .register("huge", |_| async { Ok(json!("x".repeat(100_000))) });
+        .register(Verb::reads("huge"), |_| async {
+            Ok(json!("x".repeat(100_000)))
+        });
     let mut limits = Limits::default();
     limits.frame = 64 * 1024;
     change(&mut limits);
@@ -108,7 +111,7 @@ impl Raw {
         self.send(frame).await;
     }
 
-    /// The next frame; nothing when the node has closed.
+    /// The next frame; `None` when the node has closed the connection.
     async fn next(&mut self) -> Option<Frame> {
         let next = async {
             loop {
@@ -141,7 +144,7 @@ impl Raw {
         (frame.id, text("code"), text("message"))
     }
 
-    /// Checks that the connection ends, and why.
+    /// Checks that the connection ends with this error.
     async fn is_ended(&mut self, code: &str, says: &str) {
         let (id, is, message) = self.error().await;
         assert_eq!((id, is.as_str()), (0, code), "{message}");

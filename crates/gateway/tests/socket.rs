@@ -1,4 +1,4 @@
-//! Who may have the socket.
+//! Ownership of the socket path.
 
 use std::fs;
 use std::os::unix::net::UnixListener;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use strowger::{Actor, ActorRef, ActorSystem, BoxError, Context, MailboxSpec};
 use strowger_gateway::{Client, ClientError, Code, Gateway, Limits, Methods, Usage, Vitals};
 
-/// Waits for ever with the first, fails with nothing, and is done with anything else.
+/// Waits forever on the first message, fails on zero, and completes any other at once.
 struct Desk;
 
 impl Actor for Desk {
@@ -134,7 +134,7 @@ async fn a_trace_comes_line_by_line_and_ends_with_its_records() {
     let mut client = node.client().await;
     let params = json!({ "path": "desk", "max": 5 });
     let mut rows = client.rows("trace", params).await.expect("it is sent");
-    // The trace begins some time after the call: told until the first line comes.
+    // The trace begins some time after the call: sends messages until the first line arrives.
     let tell = async {
         loop {
             let _ = desk.try_tell(2);

@@ -1,35 +1,147 @@
-//! What the numbers of a client stand for.
+//! The targets that a client has bound to names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use strowger::{Address, Code, Content, Entry, Fault};
+use strowger::{Address, Code, Content, Entry, Fault, Path, Pattern};
+use tokio::time::Instant;
 
-use crate::frame::Frame;
+use crate::access::{Caller, Record, Verb};
+use crate::frame::{Frame, Kind};
 
-/// What a number stands for.
-pub(super) enum Name {
+/// The meaning of a target number.
+pub(super) enum BoundName {
     Method(Arc<str>),
     Message {
         address: Address,
         kind: Box<str>,
-        /// Where it led the last time.
+        /// The rights of the caller for this message.
+        rights: MessageRights,
+        /// The endpoint found at the last use.
         entry: Option<Entry>,
     },
 }
 
-/// The numbers that a client has bound.
-pub(super) struct Names {
-    by_target: HashMap<u32, Name>,
+/// The rights of a caller for one message of an actor. They are determined once, when the name is
+/// bound, and checked for each message.
+#[derive(Debug, Clone)]
+pub(super) struct MessageRights {
+    path: Path,
+    is_topic: bool,
+    tell: bool,
+    ask: bool,
+    stream: bool,
+}
+
+/// The way in which a message is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MessageUse {
+    Tell,
+    Ask,
+    Stream,
+}
+
+impl MessageRights {
+    fn of(caller: &Caller, address: &Address, kind: &str) -> Self {
+        let path = Path::from(address.path());
+        let mut rights = Self {
+            is_topic: kind == SUBSCRIBE && address.path().starts_with(TOPICS),
+            tell: false,
+            ask: false,
+            stream: false,
+            path,
+        };
+        let may = |used| caller.may(rights.verb(used), Some(&rights.path));
+        let (tell, ask, stream) = (
+            may(MessageUse::Tell),
+            may(MessageUse::Ask),
+            may(MessageUse::Stream),
+        );
+        (rights.tell, rights.ask, rights.stream) = (tell, ask, stream);
+        rights
+    }
+
+    /// Refuses a frame that the caller may not send whatever the message pattern is, so that the
+    /// actor is not even looked up.
+    pub(super) fn look(&self, caller: &Caller, kind: Kind, now: Instant) -> Result<(), Fault> {
+        let used = match kind {
+            Kind::Tell => MessageUse::Tell,
+            _ if self.ask || self.stream => return Ok(()),
+            _ if self.is_topic => MessageUse::Stream,
+            _ => MessageUse::Ask,
+        };
+        self.decide(caller, used, now).map(drop)
+    }
+
+    /// Authorizes a frame for a message with this pattern, and opens the audit record of a write.
+    pub(super) fn begin(
+        &self,
+        caller: &Caller,
+        kind: Kind,
+        pattern: Pattern,
+        now: Instant,
+    ) -> Result<Option<Record>, Fault> {
+        let used = match (kind, pattern) {
+            (Kind::Tell, _) => MessageUse::Tell,
+            (_, Pattern::Stream) => MessageUse::Stream,
+            _ => MessageUse::Ask,
+        };
+        self.decide(caller, used, now)?;
+        let verb = self.verb(used);
+        if !verb.is_recorded() {
+            return Ok(None);
+        }
+        let record = caller.record(verb, Some(&self.path), now);
+        if used != MessageUse::Stream {
+            return Ok(record);
+        }
+        // A stream may go on forever, so it is recorded when it begins.
+        if let Some(record) = record {
+            record.begun();
+        }
+        Ok(None)
+    }
+
+    /// Applies the decision made when the name was bound. A refusal is counted each time.
+    fn decide(&self, caller: &Caller, used: MessageUse, now: Instant) -> Result<(), Fault> {
+        let may = match used {
+            MessageUse::Tell => self.tell,
+            MessageUse::Ask => self.ask,
+            MessageUse::Stream => self.stream,
+        };
+        if may {
+            return Ok(());
+        }
+        let verb = self.verb(used);
+        caller.begin(verb, Some(&self.path), now).map(drop)
+    }
+
+    const fn verb(&self, used: MessageUse) -> &'static Verb {
+        match used {
+            MessageUse::Tell => &Verb::TELL,
+            MessageUse::Ask => &Verb::ASK,
+            MessageUse::Stream if self.is_topic => &Verb::SUBSCRIBE,
+            MessageUse::Stream => &Verb::STREAM,
+        }
+    }
+}
+
+/// The address prefix of topic relays, and their only message.
+const TOPICS: &str = "topic/";
+const SUBSCRIBE: &str = "subscribe";
+
+/// The targets that a client has bound.
+pub(super) struct BoundNames {
+    by_target: HashMap<u32, BoundName>,
     most: usize,
 }
 
-/// The most octets of an address, a space and a type.
-const LONGEST: usize = 1024 + 3 + 1 + KIND;
-/// The most octets of a type.
-const KIND: usize = 128;
+/// Maximum length of an address, a space and a message type, in bytes.
+const MAX_ADDRESS_NAME: usize = 1024 + 3 + 1 + MAX_MESSAGE_TYPE;
+/// Maximum length of a message type, in bytes.
+const MAX_MESSAGE_TYPE: usize = 128;
 
-impl Names {
+impl BoundNames {
     pub(super) fn new(most: usize) -> Self {
         Self {
             by_target: HashMap::new(),
@@ -37,16 +149,16 @@ impl Names {
         }
     }
 
-    pub(super) fn get(&mut self, target: u32) -> Option<&mut Name> {
+    pub(super) fn get(&mut self, target: u32) -> Option<&mut BoundName> {
         self.by_target.get_mut(&target)
     }
 
-    /// Binds a target. All calls that follow depend on it, so what is wrong here ends it all.
-    pub(super) fn bind(&mut self, frame: &Frame) -> Result<(), Fault> {
+    /// Binds a target. All later calls depend on it, so an error here closes the connection.
+    pub(super) fn bind(&mut self, frame: &Frame, caller: &Caller) -> Result<(), Fault> {
         let wrong = |text: String| Err(Fault::new(Code::Protocol, text));
         let most = self.most;
         let is_address = frame.payload.starts_with(b"@(");
-        let longest = if is_address { LONGEST } else { most };
+        let longest = if is_address { MAX_ADDRESS_NAME } else { most };
         if frame.content != Content::Text || frame.payload.len() > longest {
             return wrong(format!("a name is text of at most {longest} octets"));
         }
@@ -60,28 +172,29 @@ impl Names {
             return wrong(format!("more than {most} names"));
         }
         let name = if is_address {
-            message(name).map_err(|why| Fault::new(Code::Protocol, why))?
+            message(name, caller).map_err(|why| Fault::new(Code::Protocol, why))?
         } else {
-            Name::Method(Arc::from(name))
+            BoundName::Method(Arc::from(name))
         };
         self.by_target.insert(frame.target, name);
         Ok(())
     }
 }
 
-/// Reads an address, a space and a type.
-fn message(name: &str) -> Result<Name, String> {
+/// Parses an address, a space and a message type.
+fn message(name: &str, caller: &Caller) -> Result<BoundName, String> {
     let Some((address, kind)) = name.split_once(' ') else {
         let text = format!("{name:?} has no type behind its address and a space");
         return Err(text);
     };
     let address: Address = address.parse().map_err(|fault: Fault| fault.message)?;
     let fit = |one: char| !one.is_control() && !one.is_whitespace();
-    if kind.is_empty() || kind.len() > KIND || !kind.chars().all(fit) {
-        let text = format!("{kind:?} is no type: 1 to {KIND} octets without spaces");
+    if kind.is_empty() || kind.len() > MAX_MESSAGE_TYPE || !kind.chars().all(fit) {
+        let text = format!("{kind:?} is no type: 1 to {MAX_MESSAGE_TYPE} octets without spaces");
         return Err(text);
     }
-    Ok(Name::Message {
+    Ok(BoundName::Message {
+        rights: MessageRights::of(caller, &address, kind),
         address,
         kind: kind.into(),
         entry: None,

@@ -1,4 +1,4 @@
-//! The two tasks of a connection: octets to frames, and frames to octets.
+//! The two tasks of a connection, which read bytes into frames and write frames as bytes.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,111 +7,132 @@ use strowger::{ActorRef, Code, Content, Fault};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Duration, Instant, sleep_until, timeout};
 
-use super::desk::{Desk, Taken};
-use super::terms::Guest;
+use super::outbox::{Outbox, TakenBytes};
+use super::settings::{Admission, ClientStatus};
+use crate::access::{Caller, Callers};
 use crate::connection::ConnectionMsg;
 use crate::frame::{Decoder, Frame, Kind};
 use crate::limits::Limits;
-use crate::secret::is_same;
-use crate::stranger::{Known, LetIn};
+use crate::unauthenticated::{AdmittedCount, AdmittedSlot};
 
-/// How many frames are handed on at once, at most.
-const BATCH: usize = 512;
+/// Maximum number of frames to pass on at once.
+const MAX_BATCH: usize = 512;
 
-/// The longest payload before the client has said who it is.
-const STRANGER: usize = 1024;
+/// Maximum payload before the client has authenticated, in bytes.
+const MAX_UNAUTHENTICATED_FRAME: usize = 1024;
 
-/// What a writer keeps for the next time, at most, in octets.
-const KEPT: usize = 16 * 1024;
+/// Maximum capacity of the write buffer to keep for reuse, in bytes.
+const MAX_KEPT_BUFFER: usize = 16 * 1024;
 
-/// What a client passes before anything is done for it.
-pub(super) struct Gate {
-    /// What it has to know.
-    pub(super) token: Option<Arc<str>>,
-    pub(super) guest: Guest,
-    pub(super) known: Known,
-    /// Where its place is put once it was let in.
-    pub(super) let_in: Arc<OnceLock<LetIn>>,
+/// A client before its admission, for which nothing has been done yet.
+pub(super) struct PendingClient {
+    pub(super) admission: Admission,
+    pub(super) status: ClientStatus,
+    pub(super) admitted_count: AdmittedCount,
+    /// Set once the client is let in.
+    pub(super) admitted: Arc<OnceLock<AdmittedClient>>,
 }
 
-/// Hands frames to the connection, in turn: its full mailbox stops the reading.
+/// A client that was let in, with its slot among them.
+#[derive(Debug)]
+pub(super) struct AdmittedClient {
+    _slot: AdmittedSlot,
+    pub(super) caller: Caller,
+}
+
+/// Passes frames to the connection. A full mailbox stops the reading.
 pub(super) async fn read(
     from: impl AsyncRead + Unpin,
     limits: Limits,
-    gate: Gate,
+    pending: PendingClient,
     to: ActorRef<ConnectionMsg>,
 ) {
-    let mut reading = Reading {
+    let mut reading = FrameReader {
         from,
         decoder: Decoder::new(limits.frame),
-        pace: Pace::new(limits.rate),
+        limiter: RateLimiter::new(limits.rate),
         to,
     };
-    let last = match reading.run(&limits, gate).await {
+    let last = match reading.run(&limits, pending).await {
         Ok(()) => ConnectionMsg::Ended,
-        Err(fault) => ConnectionMsg::Over(fault),
+        Err(fault) => ConnectionMsg::ReadFailed(fault),
     };
-    // Whoever would be told has ended, if this fails.
+    // If this fails, the connection has ended already.
     let _ = reading.to.tell(last).await;
 }
 
-struct Reading<R> {
+struct FrameReader<R> {
     from: R,
     decoder: Decoder,
-    pace: Pace,
+    limiter: RateLimiter,
     to: ActorRef<ConnectionMsg>,
 }
 
-impl<R: AsyncRead + Unpin> Reading<R> {
-    /// Reads to the end.
-    async fn run(&mut self, limits: &Limits, gate: Gate) -> Result<(), Fault> {
-        if let Some(token) = &gate.token {
-            self.decoder.set_limit(STRANGER.min(limits.frame));
-            match &gate.guest {
-                Guest::LetIn(_) => self.know(token).await?,
-                Guest::Stranger(stranger) => tokio::select! {
-                    known = self.know(token) => known?,
-                    () = stranger.turned_out() => {
-                        let text = "others wait, and no token came";
-                        return Err(Fault::new(Code::Full, text));
-                    }
-                },
+impl<R: AsyncRead + Unpin> FrameReader<R> {
+    /// Reads to the end of the stream.
+    async fn run(&mut self, limits: &Limits, pending: PendingClient) -> Result<(), Fault> {
+        let caller = match &pending.admission {
+            Admission::Owner(owner) => owner.clone(),
+            Admission::Tokens(callers) => {
+                self.decoder
+                    .set_limit(MAX_UNAUTHENTICATED_FRAME.min(limits.frame));
+                let caller = match &pending.status {
+                    ClientStatus::Admitted(_) => self.authenticate(callers).await?,
+                    ClientStatus::Unauthenticated(slot) => tokio::select! {
+                        // Bytes that have arrived already are considered first.
+                        biased;
+                        caller = self.authenticate(callers) => caller?,
+                        () = slot.evicted() => {
+                            let text = "others wait, and no token came";
+                            return Err(Fault::new(Code::Full, text));
+                        }
+                    },
+                };
+                self.decoder.set_limit(limits.frame);
+                caller
             }
-            self.decoder.set_limit(limits.frame);
-        }
-        let most = limits.connections;
-        let let_in = match gate.guest {
-            Guest::LetIn(let_in) => let_in,
-            Guest::Stranger(_) => gate.known.enter(most).ok_or_else(|| full(most))?,
         };
-        // It is set once: a connection has one reader.
-        let _ = gate.let_in.set(let_in);
+        let most = limits.connections;
+        let slot = match pending.status {
+            ClientStatus::Admitted(slot) => slot,
+            ClientStatus::Unauthenticated(_) => pending
+                .admitted_count
+                .admit(most)
+                .ok_or_else(|| full(most))?,
+        };
+        // Never set before: a connection has one reader.
+        let _ = pending.admitted.set(AdmittedClient {
+            _slot: slot,
+            caller,
+        });
         loop {
-            let (frames, broken) = self.ready();
+            let (frames, broken) = self.take_frames();
             let count = frames.len();
             if count > 0 {
                 if self.to.tell(ConnectionMsg::Frames(frames)).await.is_err() {
                     return Ok(());
                 }
-                self.pace.keep(count).await;
+                self.limiter.wait_for(count).await;
             }
             match broken {
                 Some(fault) => return Err(fault),
-                None if count == BATCH => {}
-                None if self.more().await? => {}
+                None if count == MAX_BATCH => {}
+                None if self.read_more().await? => {}
                 None => return Ok(()),
             }
         }
     }
 
-    /// Has the client say who it is.
-    async fn know(&mut self, token: &str) -> Result<(), Fault> {
+    /// Waits for the token of the client.
+    async fn authenticate(&mut self, callers: &Callers) -> Result<Caller, Fault> {
         loop {
             match self.decoder.next_frame() {
-                Ok(Some(first)) if is_token(&first, token) => return Ok(()),
                 Ok(Some(first)) => {
+                    if let Some(caller) = by_token(&first, callers) {
+                        return Ok(caller.clone());
+                    }
                     let text = match first.kind {
-                        Kind::Token => "the token is not that of this door".to_owned(),
+                        Kind::Token => "the token is none of this door".to_owned(),
                         kind => format!("the first frame is {kind}; this door wants a token"),
                     };
                     return Err(Fault::new(Code::Refused, text));
@@ -119,17 +140,17 @@ impl<R: AsyncRead + Unpin> Reading<R> {
                 Ok(None) => {}
                 Err(error) => return Err(Fault::new(Code::Protocol, error.to_string())),
             }
-            if !self.more().await? {
+            if !self.read_more().await? {
                 let text = "the client left without a token";
                 return Err(Fault::new(Code::Refused, text));
             }
         }
     }
 
-    /// The frames that are there, and what is wrong after them.
-    fn ready(&mut self) -> (Vec<Frame>, Option<Fault>) {
+    /// Returns the complete frames, and the error that follows them, if any.
+    fn take_frames(&mut self) -> (Vec<Frame>, Option<Fault>) {
         let mut frames = Vec::new();
-        while frames.len() < BATCH {
+        while frames.len() < MAX_BATCH {
             match self.decoder.next_frame() {
                 Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
@@ -142,8 +163,8 @@ impl<R: AsyncRead + Unpin> Reading<R> {
         (frames, None)
     }
 
-    /// Reads octets; false at the end.
-    async fn more(&mut self) -> Result<bool, Fault> {
+    /// Reads more bytes. Returns `false` at the end of the stream.
+    async fn read_more(&mut self) -> Result<bool, Fault> {
         match self.from.read_buf(self.decoder.buffer()).await {
             Ok(1..) => Ok(true),
             Ok(0) => match self.decoder.finish() {
@@ -158,122 +179,138 @@ impl<R: AsyncRead + Unpin> Reading<R> {
     }
 }
 
-/// Nobody else is let in.
+/// The fault for a client beyond the maximum number of connections.
 pub(crate) fn full(most: usize) -> Fault {
     let text = format!("{most} connections are open, which is the limit");
     Fault::new(Code::Full, text)
 }
 
-/// Whether a frame has the token.
-fn is_token(frame: &Frame, token: &str) -> bool {
+/// Returns the caller with the token in a frame.
+fn by_token<'a>(frame: &Frame, callers: &'a Callers) -> Option<&'a Caller> {
     if frame.kind != Kind::Token || frame.content != Content::Text {
-        return false;
+        return None;
     }
-    is_same(&frame.payload, token.as_bytes())
+    callers.find(&frame.payload)
 }
 
-/// Keeps a client to so many frames in a second.
-struct Pace {
+/// A rate limiter for frames.
+struct RateLimiter {
     each: Duration,
-    /// When the frames that came would have come, had they come evenly.
-    even: Instant,
+    /// The arrival time of the last frame if frames had arrived at exactly the permitted rate.
+    arrival: Instant,
 }
 
-/// How far a client may be ahead of its pace.
-const AHEAD: Duration = Duration::from_millis(100);
+/// Time by which a client may be ahead of the permitted rate.
+const MAX_AHEAD: Duration = Duration::from_millis(100);
 
-impl Pace {
+impl RateLimiter {
     fn new(rate: u32) -> Self {
         Self {
             each: Duration::from_secs(1) / rate.max(1),
-            even: Instant::now(),
+            arrival: Instant::now(),
         }
     }
 
-    /// Waits if so many frames came too soon.
-    async fn keep(&mut self, count: usize) {
+    /// Waits if this many frames arrived too soon.
+    async fn wait_for(&mut self, count: usize) {
         let now = Instant::now();
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        self.even = self.even.max(now) + self.each * count;
-        if self.even > now + AHEAD {
-            sleep_until(self.even - AHEAD).await;
+        self.arrival = self.arrival.max(now) + self.each * count;
+        if self.arrival > now + MAX_AHEAD {
+            sleep_until(self.arrival - MAX_AHEAD).await;
         }
     }
 }
 
-/// Writes what waits, all at once; ends with the connection, or with a client that does not read.
-pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, desk: Arc<Desk>) {
-    let mut octets = BytesMut::new();
+/// Writes everything that is buffered, in one go. Ends with the connection, or when the client does
+/// not read.
+pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, outbox: Arc<Outbox>) {
+    let mut bytes = BytesMut::new();
     loop {
-        match desk.take(&mut octets) {
-            Taken::Octets => {}
-            Taken::Nothing => {
-                desk.some_work().await;
+        match outbox.take(&mut bytes) {
+            TakenBytes::Bytes => {}
+            TakenBytes::Nothing => {
+                outbox.wait_for_work().await;
                 continue;
             }
-            Taken::End => break,
+            TakenBytes::End => break,
         }
-        while !octets.is_empty() {
-            match timeout(limits.stall, to.write_buf(&mut octets)).await {
+        while !bytes.is_empty() {
+            match timeout(limits.stall, to.write_buf(&mut bytes)).await {
                 Ok(Ok(1..)) => {}
-                Ok(Ok(0)) => return desk.gone(),
+                Ok(Ok(0)) => return outbox.gone(),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a client has gone");
-                    return desk.gone();
+                    return outbox.gone();
                 }
                 Err(_) => {
                     tracing::debug!(stall = ?limits.stall, "a client does not read");
-                    return desk.gone();
+                    return outbox.gone();
                 }
             }
         }
-        // What speaks WebSocket keeps what it has not written.
+        // A WebSocket stream buffers written bytes until it is flushed.
         match timeout(limits.stall, to.flush()).await {
             Ok(Ok(())) => {}
-            _ => return desk.gone(),
+            _ => return outbox.gone(),
         }
-        if octets.capacity() > KEPT {
-            octets = BytesMut::new();
+        if bytes.capacity() > MAX_KEPT_BUFFER {
+            bytes = BytesMut::new();
         }
     }
-    // What was written is on its way; a client that has gone needs no goodbye.
+    // All bytes are written; failing to shut down a closed connection does no harm.
     let _ = timeout(limits.stall, to.shutdown()).await;
-    desk.gone();
+    outbox.gone();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::{Audit, Role, Token};
 
     #[tokio::test(start_paused = true)]
     async fn a_client_beyond_its_pace_waits() {
         let start = Instant::now();
-        let mut pace = Pace::new(1000);
-        pace.keep(100).await;
+        let mut limiter = RateLimiter::new(1000);
+        limiter.wait_for(100).await;
         assert_eq!(start.elapsed(), Duration::ZERO, "so far it may be ahead");
-        pace.keep(1000).await;
+        limiter.wait_for(1000).await;
         let waited = start.elapsed().as_millis();
         assert!((1000..=1001).contains(&waited), "{waited}");
         tokio::time::advance(Duration::from_secs(60)).await;
         let rested = Instant::now();
-        pace.keep(100).await;
+        limiter.wait_for(100).await;
         assert_eq!(rested.elapsed(), Duration::ZERO, "rest is not saved up");
-        pace.keep(100).await;
+        limiter.wait_for(100).await;
         let waited = rested.elapsed().as_millis();
         assert!((100..=101).contains(&waited), "{waited}");
     }
 
     #[test]
     fn a_token_is_right_as_a_whole_or_not_at_all() {
-        let is = |given: &str, token: &str| {
+        let tokens = [
+            Token::new("first", Role::Viewer, "secret"),
+            Token::new("second", Role::Agent, "another"),
+        ];
+        let callers = Callers::new(&tokens, "tcp", &Audit::default());
+        let of = |given: &str| {
             let frame = Frame::new(Kind::Token, 0).with_payload(Content::Text, given.to_owned());
-            is_token(&frame, token)
+            by_token(&frame, &callers).map(|caller| caller.name().to_owned())
         };
-        assert!(is("secret", "secret"));
-        for wrong in ["", "s", "secre", "secret!", "secretsecret", "SECRET"] {
-            assert!(!is(wrong, "secret"), "{wrong}");
+        assert_eq!(of("secret").as_deref(), Some("first"));
+        assert_eq!(of("another").as_deref(), Some("second"));
+        for wrong in [
+            "",
+            "s",
+            "secre",
+            "secret!",
+            "secretsecret",
+            "SECRET",
+            "secretanother",
+        ] {
+            assert_eq!(of(wrong), None, "{wrong}");
         }
         let call = Frame::new(Kind::Call, 0).with_payload(Content::Text, "secret");
-        assert!(!is_token(&call, "secret"));
+        assert!(by_token(&call, &callers).is_none());
     }
 }

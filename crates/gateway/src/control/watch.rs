@@ -1,4 +1,4 @@
-//! `top` and `trace`: what a node is busy with.
+//! `top` and `trace`: the activity of a node.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use strowger::{
 };
 
 use super::{Params, micros, noted};
+use crate::health::Vitals;
 use crate::method::{Answer, Notes};
-use crate::reader::{self, Read};
-use crate::vital::Vitals;
+use crate::snapshot::{self, TakeSnapshot};
 
-/// Where the reader of the system is.
-const READER: &str = "/gateway/reader";
+/// The path of the actor that takes snapshots.
+const SNAPSHOT_TAKER: &str = "/gateway/reader";
 
-/// How long `top` waits for its reading; the deadline of the call may be shorter.
-const READING: Duration = Duration::from_secs(60);
+/// Time limit of `top` for its snapshot; the deadline of the call may be shorter.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) async fn top(
     system: &ActorSystem,
-    vitals: &Vitals,
+    health: &Vitals,
     notes: &Notes,
     params: &Value,
 ) -> Result<Value, Fault> {
@@ -47,11 +47,14 @@ pub(super) async fn top(
         query = query.matching(pattern(text)?);
     }
     let gone = |why: String| Fault::new(Code::Failed, format!("no reading: {why}"));
-    let reader = reader::find(system, READER).ok_or_else(|| gone("nobody reads".to_owned()))?;
-    let top = reader.ask_within(Read(query), READING).await;
+    let taker =
+        snapshot::find(system, SNAPSHOT_TAKER).ok_or_else(|| gone("nobody reads".to_owned()))?;
+    let top = taker
+        .ask_within(TakeSnapshot(query), SNAPSHOT_TIMEOUT)
+        .await;
     let top = top.map_err(|error| gone(error.to_string()))?;
     let totals = &top.totals;
-    let limits = vitals
+    let limits = health
         .usages()
         .map(|(name, usage)| json!({ "name": name, "used": usage.used, "most": usage.most }));
     Ok(json!({
@@ -81,7 +84,7 @@ fn ranked(row: &Ranked, notes: &Notes) -> Value {
     value
 }
 
-/// To a thousandth: more would be noise.
+/// Rounds to thousandths; more digits would be noise.
 fn round(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }
@@ -91,9 +94,9 @@ fn pattern(text: &str) -> Result<PathPattern, Fault> {
         .map_err(|error| Fault::new(Code::BadRequest, format!("pattern {text:?}: {error}")))
 }
 
-/// The most records of a trace, and the longest that it may last.
-const MOST: u64 = 100_000;
-const LONGEST: Duration = Duration::from_secs(3600);
+/// Maximum number of records of a trace, and its maximum duration.
+const MAX_TRACE_RECORDS: u64 = 100_000;
+const MAX_TRACE_TIME: Duration = Duration::from_secs(3600);
 
 pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
     let params = Params::of(params, &["path", "max", "within_ms"])?;
@@ -104,15 +107,15 @@ pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer
     let pattern = pattern(text)?;
     let mut limits = TraceLimits::default();
     if let Some(max) = params.number("max")? {
-        if max == 0 || max > MOST {
-            let text = format!("\"max\" is {max}; it must be from 1 to {MOST}");
+        if max == 0 || max > MAX_TRACE_RECORDS {
+            let text = format!("\"max\" is {max}; it must be from 1 to {MAX_TRACE_RECORDS}");
             return Err(Fault::new(Code::BadRequest, text));
         }
         limits.records = max;
     }
-    limits.octets = OCTETS;
+    limits.octets = MAX_TRACE_BYTES;
     if let Some(within) = params.number("within_ms")? {
-        limits.within = Duration::from_millis(within).min(LONGEST);
+        limits.within = Duration::from_millis(within).min(MAX_TRACE_TIME);
     }
     let mut tracer = system.trace(pattern, limits).await;
     let mut over = false;
@@ -131,8 +134,8 @@ pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer
     }))
 }
 
-/// A trace is over after so many octets.
-const OCTETS: usize = 16 * 1024 * 1024;
+/// Maximum size of a trace, in bytes.
+const MAX_TRACE_BYTES: usize = 16 * 1024 * 1024;
 
 fn why(end: TraceEnd) -> &'static str {
     match end {

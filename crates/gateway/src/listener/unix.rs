@@ -1,8 +1,8 @@
-//! A unix socket: taken in one step, open to its owner alone.
+//! A Unix socket that is created atomically and open only to its owner.
 //!
-//! The socket is bound inside a directory that only we may enter, gets its mode there, and is then
-//! linked to its name, which fails if the name is taken: at no moment can another user connect,
-//! and nobody's socket is overwritten.
+//! The socket is bound inside a directory that only its owner may enter, gets its mode there, and
+//! is then linked to its name, which fails if the name is taken. So at no moment can another user
+//! connect, and no existing socket is overwritten.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::gateway::OpenError;
 
-/// How many sockets this process has bound, so that two at a time do not share a folder.
-static BOUND: AtomicU64 = AtomicU64::new(0);
+/// Number of sockets bound by this process, which keeps concurrent calls from sharing a directory.
+static SOCKETS_BOUND: AtomicU64 = AtomicU64::new(0);
 
 /// Binds a socket at `path`, with mode 0600.
 pub(super) fn bind(path: &Path) -> Result<UnixListener, OpenError> {
@@ -22,16 +22,16 @@ pub(super) fn bind(path: &Path) -> Result<UnixListener, OpenError> {
         path: path.to_owned(),
         source,
     };
-    make_way(path)?;
+    remove_stale_socket(path)?;
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     let private = parent.unwrap_or_else(|| Path::new(".")).join(format!(
         ".s{}-{}",
         std::process::id(),
-        BOUND.fetch_add(1, Ordering::Relaxed)
+        SOCKETS_BOUND.fetch_add(1, Ordering::Relaxed)
     ));
-    // A process of the same number may have left one.
+    // An earlier process with the same number may have left its directory.
     let _ = fs::remove_dir_all(&private);
     DirBuilder::new()
         .mode(0o700)
@@ -48,8 +48,8 @@ pub(super) fn bind(path: &Path) -> Result<UnixListener, OpenError> {
     bound.map_err(failed)
 }
 
-/// Removes a socket that nobody answers.
-fn make_way(path: &Path) -> Result<(), OpenError> {
+/// Removes a stale socket, on which no process listens.
+fn remove_stale_socket(path: &Path) -> Result<(), OpenError> {
     let path = || path.to_owned();
     let failed = |source| OpenError::Io {
         path: path(),

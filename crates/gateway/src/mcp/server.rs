@@ -1,7 +1,8 @@
-//! What an agent sees: the protocol's questions about tools, answered from the list of them.
+//! The protocol handler, which answers the requests of an agent from the list of tools.
 
 use std::sync::Arc;
 
+use hyper::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult,
@@ -15,15 +16,38 @@ use serde_json::Value;
 use strowger::{Code, Fault};
 
 use super::Mcp;
-use super::line::{LONGEST, TOO_LONG};
+use super::overlong::{self, TOO_LONG};
 use super::tool::{McpAnswer, McpContent, McpEffect, McpTool, Progress};
+use crate::access::Caller;
 
-/// Serves one agent.
-pub(super) struct Server(pub(super) Mcp);
+/// The protocol handler for one agent.
+pub(super) struct McpHandler {
+    mcp: Mcp,
+    /// The agent, if known beforehand; over HTTP each request identifies it.
+    caller: Option<Caller>,
+}
 
-impl ServerHandler for Server {
+impl McpHandler {
+    pub(super) const fn new(mcp: Mcp, caller: Option<Caller>) -> Self {
+        Self { mcp, caller }
+    }
+
+    /// Returns the caller of a request. A session is no proof of identity: another token may use
+    /// its identifier.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        let of_request = || {
+            let parts = context.extensions.get::<Parts>()?;
+            parts.extensions.get::<Caller>().cloned()
+        };
+        let caller = self.caller.clone().or_else(of_request);
+        let text = "the request has no token";
+        caller.ok_or_else(|| ErrorData::invalid_request(text, None))
+    }
+}
+
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
-        let tools = self.0.tools();
+        let tools = self.mcp.tools();
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new(&*tools.name, &*tools.version);
@@ -34,14 +58,15 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.0.tools().list().map(shown);
+        let caller = self.caller(&context)?;
+        let tools = self.mcp.tools().list_for(&caller).map(shown);
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let tool = self.0.tools().find(name)?;
+        let tool = self.mcp.tools().find(name)?;
         Some(shown(&tool.about))
     }
 
@@ -50,7 +75,8 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unread(&request.method, request.params))
+        let longest = self.mcp.0.limits.line.max(overlong::MIN_LINE);
+        Err(unread(&request.method, request.params, longest))
     }
 
     async fn call_tool(
@@ -58,9 +84,10 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let caller = self.caller(&context)?;
         let progress = Progress::to(context.peer, context.meta.get_progress_token());
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
-        let waiting = match self.0.run(&request.name, arguments, progress) {
+        let waiting = match self.mcp.run(&caller, &request.name, arguments, progress) {
             Ok(waiting) => waiting,
             Err(fault) if fault.code == Code::UnknownTarget => {
                 return Err(ErrorData::invalid_params(fault.message, None));
@@ -72,7 +99,7 @@ impl ServerHandler for Server {
                 Ok(answer) => told(answer),
                 Err(fault) => refused(&fault),
             }.into()),
-            // The call ends with the one who waits for it.
+            // Dropping `waiting` ends the call.
             () = context.ct.cancelled() => {
                 let fault = Fault::new(Code::Cancelled, "cancelled before it was done");
                 Ok(refused(&fault).into())
@@ -81,14 +108,17 @@ impl ServerHandler for Server {
     }
 }
 
-/// Why a request is none that is answered. One of a known method whose parameters cannot be read
-/// comes as one of an unknown method.
-fn unread(method: &str, params: Option<Value>) -> ErrorData {
+/// Builds the error for a request that rmcp could not parse. A request with a known method but
+/// invalid parameters arrives here as a request with an unknown method.
+fn unread(method: &str, params: Option<Value>, longest: usize) -> ErrorData {
     let wrong = match method {
         "tools/call" => misread::<CallToolRequestParams>(params),
         "tools/list" => misread::<PaginatedRequestParams>(params),
         TOO_LONG => {
-            let text = format!("the message is longer than {LONGEST} bytes: send it in parts");
+            let text = format!(
+                "the message is longer than {longest} bytes (limit `line`): send it in parts, or \
+                 raise the limit with --limit line=N"
+            );
             return ErrorData::invalid_request(text, None);
         }
         _ => {
@@ -99,7 +129,7 @@ fn unread(method: &str, params: Option<Value>) -> ErrorData {
     ErrorData::invalid_params(format!("the params of {method}: {wrong}"), None)
 }
 
-/// What is wrong with parameters that cannot be read.
+/// Describes the error in invalid parameters.
 fn misread<P: DeserializeOwned>(params: Option<Value>) -> String {
     let Some(params) = params else {
         return "there are none".to_owned();
@@ -112,7 +142,7 @@ fn misread<P: DeserializeOwned>(params: Option<Value>) -> String {
     }
 }
 
-/// A tool as agents are told of it.
+/// Converts a tool to its description for agents.
 fn shown(tool: &McpTool) -> Tool {
     let object = |schema: &Value| -> Arc<JsonObject> {
         Arc::new(schema.as_object().cloned().unwrap_or_default())
@@ -152,7 +182,7 @@ fn block(content: McpContent) -> ContentBlock {
     }
 }
 
-/// What came to nothing, so that the model reads why.
+/// Converts a fault to a tool result, so that the model can read the reason.
 fn refused(fault: &Fault) -> CallToolResult {
     let text = format!("{}: {}", fault.code, fault.message);
     CallToolResult::error(vec![ContentBlock::text(text)])

@@ -1,4 +1,4 @@
-//! Agents over HTTP that have a session: who asked for something last, and who makes room.
+//! Sessions of agents over HTTP, with their last use and the choice of the one to close.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -8,77 +8,92 @@ use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
-/// When each agent asked for something last. Agents that leave seldom say so.
+/// The last use of each session. Agents rarely close their sessions.
 pub(super) struct Sessions {
-    kit: Arc<LocalSessionManager>,
-    seen: Mutex<HashMap<Arc<str>, Seen>>,
+    manager: Arc<LocalSessionManager>,
+    uses: Mutex<HashMap<Arc<str>, SessionUse>>,
 }
 
-/// When a session was used.
+/// The use of a session.
 #[derive(Debug)]
-struct Seen {
+struct SessionUse {
     last: Instant,
-    /// What it asked for and gets; it is shared by all that it asks for at a time.
+    /// The name of the token that started the session; other tokens may not use it.
+    owner: Arc<str>,
+    /// Alive while a request of the session is in progress; shared by all of its concurrent
+    /// requests.
     busy: Weak<()>,
 }
 
-/// Keeps a session from making room for another as long as it lives.
-pub(super) type Busy = Arc<()>;
+/// The error of a request to a session that another token started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ForeignSession;
+
+/// A guard that keeps a session from being closed to make room.
+pub(super) type BusyGuard = Arc<()>;
 
 impl Sessions {
-    pub(super) fn new(kit: LocalSessionManager) -> Self {
+    pub(super) fn new(manager: LocalSessionManager) -> Self {
         Self {
-            kit: Arc::new(kit),
-            seen: Mutex::default(),
+            manager: Arc::new(manager),
+            uses: Mutex::default(),
         }
     }
 
-    /// What the protocol's kit keeps of sessions.
-    pub(super) fn kit(&self) -> Arc<LocalSessionManager> {
-        Arc::clone(&self.kit)
+    /// Returns rmcp's own session manager.
+    pub(super) fn manager(&self) -> Arc<LocalSessionManager> {
+        Arc::clone(&self.manager)
     }
 
-    /// Notes that a session asks for something, until what it gets is dropped.
-    pub(super) async fn enter(&self, id: &str) -> Option<Busy> {
-        // Names that nobody was given are not kept.
-        if !self.kit.sessions.read().await.contains_key(id) {
-            return None;
+    /// Records the use of a session. The session is busy until the returned guard is dropped.
+    pub(super) async fn enter(
+        &self,
+        id: &str,
+        owner: &str,
+    ) -> Result<Option<BusyGuard>, ForeignSession> {
+        // Identifiers that were never assigned are not stored.
+        if !self.manager.sessions.read().await.contains_key(id) {
+            return Ok(None);
         }
-        let mut seen = self.seen.lock();
+        let mut uses = self.uses.lock();
         let now = Instant::now();
-        let seen = seen.entry(Arc::from(id)).or_insert_with(|| Seen {
+        let session = uses.entry(Arc::from(id)).or_insert_with(|| SessionUse {
             last: now,
+            owner: Arc::from(owner),
             busy: Weak::new(),
         });
-        seen.last = now;
-        let busy = seen.busy.upgrade().unwrap_or_default();
-        seen.busy = Arc::downgrade(&busy);
-        Some(busy)
+        if *session.owner != *owner {
+            return Err(ForeignSession);
+        }
+        session.last = now;
+        let busy = session.busy.upgrade().unwrap_or_default();
+        session.busy = Arc::downgrade(&busy);
+        Ok(Some(busy))
     }
 
-    /// Makes room for one more session: of so many that there may be, the one ends that has asked
-    /// for nothing the longest and gets nothing. Says whether there is room.
+    /// Makes room for another session: while there are `most` sessions, closes the one that has
+    /// been idle for longest. Returns `false` if all of them are busy.
     pub(super) async fn make_room(&self, most: usize) -> bool {
         loop {
-            let there: Vec<_> = self.kit.sessions.read().await.keys().cloned().collect();
+            let there: Vec<_> = self.manager.sessions.read().await.keys().cloned().collect();
             if there.len() < most {
                 return true;
             }
             let oldest = {
-                let mut seen = self.seen.lock();
-                seen.retain(|id, _| there.contains(id));
-                // One that was never seen has not been told its name yet.
-                let known = there.iter().filter_map(|id| seen.get_key_value(&**id));
-                let idle = known.filter(|(_, seen)| seen.busy.strong_count() == 0);
-                let oldest = idle.min_by_key(|(_, seen)| seen.last);
+                let mut uses = self.uses.lock();
+                uses.retain(|id, _| there.contains(id));
+                // A session without an entry is new: its agent has not received the identifier yet.
+                let known = there.iter().filter_map(|id| uses.get_key_value(&**id));
+                let idle = known.filter(|(_, session)| session.busy.strong_count() == 0);
+                let oldest = idle.min_by_key(|(_, session)| session.last);
                 oldest.map(|(id, _)| Arc::clone(id))
             };
             let Some(oldest) = oldest else {
                 return false;
             };
-            self.seen.lock().remove(&oldest);
+            self.uses.lock().remove(&oldest);
             tracing::debug!(session = %oldest, "a session makes room for another");
-            if let Err(error) = self.kit.close_session(&oldest).await {
+            if let Err(error) = self.manager.close_session(&oldest).await {
                 tracing::debug!(%error, "a session had ended");
             }
         }

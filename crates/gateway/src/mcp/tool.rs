@@ -1,4 +1,4 @@
-//! Tools as values: what agents are told of them, and what is done when one is called.
+//! Tools as values: their descriptions for agents and their implementations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,40 +12,43 @@ use rmcp::{Peer, RoleServer};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strowger::{Code, Fault};
+use strowger::{Code, Fault, Path};
+use tokio::time::Instant;
 
-/// What a tool does to the world, for agents that ask their people first.
+use crate::access::{Caller, Record, Verb};
+
+/// The effect of a tool on its environment, for agents that ask a person for confirmation first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum McpEffect {
-    /// It only looks.
+    /// Only reads.
     Reads,
-    /// It adds, and takes nothing away.
+    /// Adds, but removes nothing.
     Adds,
-    /// It may overwrite or remove.
+    /// May overwrite or remove.
     #[default]
     Changes,
 }
 
-/// What agents are told of a tool.
+/// The description of a tool for agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct McpTool {
-    /// Its name.
+    /// The name of the tool.
     pub name: Cow<'static, str>,
-    /// What it does and when it is the right one, for a model.
+    /// A description for a model: the purpose of the tool, and when to use it.
     pub about: Cow<'static, str>,
-    /// The JSON Schema of its arguments, an object.
+    /// The JSON Schema of the arguments, an object.
     pub input: Value,
-    /// The JSON Schema of its structured answer, an object, if it has one.
+    /// The JSON Schema of the structured answer, an object, if there is one.
     pub output: Option<Value>,
-    /// What it does to the world.
+    /// The effect of the tool.
     pub effect: McpEffect,
 }
 
 impl McpTool {
-    /// A tool that may change things, with this schema of its arguments.
+    /// Creates a tool that may change things, with this schema of its arguments.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -61,14 +64,14 @@ impl McpTool {
         }
     }
 
-    /// Says what its structured answer is like.
+    /// Sets the schema of the structured answer.
     #[must_use]
     pub fn with_output(mut self, schema: Value) -> Self {
         self.output = Some(schema);
         self
     }
 
-    /// Says what it does to the world.
+    /// Sets the effect.
     #[must_use]
     pub fn with_effect(mut self, effect: McpEffect) -> Self {
         self.effect = effect;
@@ -82,15 +85,17 @@ impl McpTool {
 pub struct McpCall {
     /// The arguments, an object or `null`.
     pub arguments: Value,
-    /// Where progress is told.
+    /// The receiver of progress reports.
     pub progress: Progress,
+    /// The caller. A tool must not reach anything for its caller that is out of the caller's reach.
+    pub caller: Caller,
 }
 
 impl McpCall {
-    /// Reads the arguments; without any, as an object without members.
+    /// Parses the arguments; without arguments, an empty object.
     ///
     /// # Errors
-    /// `bad-request`, with what is wrong.
+    /// Returns `bad-request` with the reason.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let read = match &self.arguments {
             Value::Null => T::deserialize(Value::Object(serde_json::Map::new())),
@@ -100,41 +105,43 @@ impl McpCall {
     }
 }
 
-/// Tells how far a call is, if anybody wants to know.
+/// A receiver of progress reports for a call, if there is one.
 #[derive(Clone, Default)]
-pub struct Progress(Listener);
+pub struct Progress(ProgressListener);
 
 #[derive(Clone, Default)]
-enum Listener {
+enum ProgressListener {
     #[default]
     Nobody,
     Agent(Peer<RoleServer>, ProgressToken),
-    Other(Arc<Hear>),
+    Other(Arc<ProgressFn>),
 }
 
-type Hear = dyn Fn(f64, Option<f64>, &str) + Send + Sync;
+type ProgressFn = dyn Fn(f64, Option<f64>, &str) + Send + Sync;
 
 impl Progress {
-    /// Lets a function hear how much is done, of how much if that is known, and what is said of
-    /// it. It must not block.
+    /// Reports progress to a function, which gets the amount done, the total if known, and a text.
+    /// The function must not block.
     pub fn new(hear: impl Fn(f64, Option<f64>, &str) + Send + Sync + 'static) -> Self {
-        Self(Listener::Other(Arc::new(hear)))
+        Self(ProgressListener::Other(Arc::new(hear)))
     }
 
     pub(super) fn to(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
-        Self(token.map_or(Listener::Nobody, |token| Listener::Agent(peer, token)))
+        Self(token.map_or(ProgressListener::Nobody, |token| {
+            ProgressListener::Agent(peer, token)
+        }))
     }
 
-    /// Says that so much is done, of so much if that is known.
+    /// Reports the amount done, and the total if known.
     pub async fn tell(&self, done: f64, of: Option<f64>, text: &str) {
         match &self.0 {
-            Listener::Nobody => {}
-            Listener::Other(hear) => hear(done, of, text),
-            Listener::Agent(peer, token) => {
+            ProgressListener::Nobody => {}
+            ProgressListener::Other(hear) => hear(done, of, text),
+            ProgressListener::Agent(peer, token) => {
                 let told = ProgressNotificationParam::new(token.clone(), done);
                 let mut told = told.with_message(text);
                 told.total = of;
-                // An agent that has gone wants to know nothing more.
+                // Fails if the agent has disconnected.
                 let _ = peer.notify_progress(told).await;
             }
         }
@@ -143,24 +150,29 @@ impl Progress {
 
 impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wanted = !matches!(self.0, Listener::Nobody);
+        let wanted = !matches!(self.0, ProgressListener::Nobody);
         f.debug_struct("Progress").field("wanted", &wanted).finish()
     }
 }
 
-/// What a tool answers.
+/// The answer of a tool.
+///
+/// The content is the complete answer. Long text belongs only there: if it were structured as well,
+/// one message would carry it twice, which clients with a line limit reject. The structured part
+/// holds facts beside the content, such as numbers and flags, or repeats an answer that is short as
+/// a whole ([`McpAnswer::of`]).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct McpAnswer {
-    /// What the model reads or sees.
+    /// The content that the model reads or sees.
     pub content: Vec<McpContent>,
-    /// The same for programs, as the schema of the tool says.
+    /// Facts for programs, in the form that the schema of the tool describes.
     pub structured: Option<Value>,
-    /// The same for code that calls the tool here. Agents are not sent it: a long text would
-    /// come to them twice.
+    /// The value for code that calls the tool on this node. It is not sent to agents, which would
+    /// receive long text twice.
     #[serde(skip)]
     pub for_code: Option<Value>,
-    /// Whether the agent is told that the call came to nothing.
+    /// `true` if the agent is told that the call failed.
     #[serde(default)]
     pub failed: bool,
 }
@@ -170,45 +182,54 @@ pub struct McpAnswer {
 #[serde(rename_all = "lowercase", tag = "kind")]
 #[non_exhaustive]
 pub enum McpContent {
-    /// A text.
+    /// Text.
     Text {
         /// The text.
         text: String,
     },
     /// A picture.
     Image {
-        /// In base64.
+        /// The picture in base64.
         data: String,
-        /// Such as `image/png`.
+        /// The media type, such as `image/png`.
         mime: String,
     },
     /// A sound.
     Audio {
-        /// In base64.
+        /// The sound in base64.
         data: String,
-        /// Such as `audio/wav`.
+        /// The media type, such as `audio/wav`.
         mime: String,
     },
-    /// Octets of any other meaning.
+    /// Other bytes.
     Blob {
-        /// In base64.
+        /// The bytes in base64.
         data: String,
-        /// What they are.
+        /// The media type.
         mime: String,
-        /// Where they come from.
+        /// The source of the bytes.
         uri: String,
     },
 }
 
 impl McpAnswer {
-    /// A structured answer; models read it as JSON.
+    /// Creates a short structured answer, which models read as JSON. The protocol requires it to be
+    /// sent both as text and as a value; for long answers use [`McpAnswer::json`].
     #[must_use]
     pub fn of(value: Value) -> Self {
         let text = value.to_string();
         Self::text(text).with_structured(value)
     }
 
-    /// A text.
+    /// Creates a JSON answer of any length. It is sent once, as text; code that calls the tool on
+    /// this node gets the value.
+    #[must_use]
+    pub fn json(value: Value) -> Self {
+        let text = value.to_string();
+        Self::text(text).with_value_for_code(value)
+    }
+
+    /// Creates an answer of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self {
@@ -217,7 +238,7 @@ impl McpAnswer {
         }
     }
 
-    /// A piece of content.
+    /// Creates an answer with one piece of content.
     #[must_use]
     pub fn piece(content: McpContent) -> Self {
         Self {
@@ -226,21 +247,28 @@ impl McpAnswer {
         }
     }
 
-    /// Says that the call came to nothing: what it holds is why.
+    /// Appends text.
+    #[must_use]
+    pub fn and_text(mut self, text: impl Into<String>) -> Self {
+        self.content.push(McpContent::Text { text: text.into() });
+        self
+    }
+
+    /// Marks the call as failed; the content gives the reason.
     #[must_use]
     pub const fn as_failure(mut self) -> Self {
         self.failed = true;
         self
     }
 
-    /// Adds what code that calls the tool gets in the place of the content.
+    /// Sets the value that code on this node gets instead of the content.
     #[must_use]
     pub fn with_value_for_code(mut self, value: Value) -> Self {
         self.for_code = Some(value);
         self
     }
 
-    /// Adds what programs read.
+    /// Sets the structured facts for programs, which must be short.
     #[must_use]
     pub fn with_structured(mut self, value: Value) -> Self {
         self.structured = Some(value);
@@ -248,32 +276,32 @@ impl McpAnswer {
     }
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<McpAnswer, Fault>> + Send>>;
-type Handler = dyn Fn(McpCall) -> Answering + Send + Sync;
+type ToolFuture = Pin<Box<dyn Future<Output = Result<McpAnswer, Fault>> + Send>>;
+type ToolHandler = dyn Fn(McpCall) -> ToolFuture + Send + Sync;
 
-/// A tool with what it does.
-pub(super) struct Registered {
+/// A tool with its implementation.
+pub(super) struct RegisteredTool {
     pub(super) about: McpTool,
-    handler: Box<Handler>,
+    handler: Box<ToolHandler>,
 }
 
-impl Registered {
-    pub(super) fn call(&self, call: McpCall) -> Answering {
+impl RegisteredTool {
+    pub(super) fn call(&self, call: McpCall) -> ToolFuture {
         (self.handler)(call)
     }
 }
 
-/// The tools of a door, by name. A clone is the same.
+/// The tools of an endpoint, by name. Clones share the tools.
 #[derive(Clone)]
 pub struct McpTools {
     pub(super) name: Arc<str>,
     pub(super) version: Arc<str>,
     pub(super) advice: Option<Arc<str>>,
-    by_name: BTreeMap<Cow<'static, str>, Arc<Registered>>,
+    by_name: BTreeMap<Cow<'static, str>, Arc<RegisteredTool>>,
 }
 
 impl McpTools {
-    /// No tools yet, of a server of this name and version.
+    /// Creates an empty set of tools, for a server with this name and version.
     #[must_use]
     pub fn new(name: &str, version: &str) -> Self {
         Self {
@@ -284,7 +312,7 @@ impl McpTools {
         }
     }
 
-    /// Tells models how the tools go together.
+    /// Sets instructions for models on how to combine the tools.
     #[must_use]
     pub fn with_advice(mut self, advice: &str) -> Self {
         self.advice = Some(Arc::from(advice));
@@ -294,7 +322,7 @@ impl McpTools {
     /// Adds a tool.
     ///
     /// # Panics
-    /// When the name is taken.
+    /// Panics if the name is taken.
     #[must_use]
     pub fn register<F>(
         mut self,
@@ -305,7 +333,7 @@ impl McpTools {
         F: Future<Output = Result<McpAnswer, Fault>> + Send + 'static,
     {
         let name = tool.name.clone();
-        let registered = Registered {
+        let registered = RegisteredTool {
             about: tool,
             handler: Box::new(move |call| Box::pin(handler(call))),
         };
@@ -314,29 +342,62 @@ impl McpTools {
         self
     }
 
-    /// What agents are told, in the order of the names.
+    /// Returns the descriptions of the tools, in the order of their names.
     pub fn list(&self) -> impl Iterator<Item = &McpTool> {
         self.by_name.values().map(|tool| &tool.about)
     }
 
-    /// The names, in order.
+    /// Returns the names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(AsRef::as_ref)
     }
 
-    /// Calls a tool as a part of a call that is under way: it has no deadline of its own, and ends
-    /// when the future is dropped.
+    /// Calls a tool as part of a call in progress, for the same caller. It has no deadline of its
+    /// own, and ends when the future is dropped.
     ///
     /// # Errors
-    /// `unknown-target` when there is no such tool; else what the tool says.
-    pub async fn call(&self, name: &str, arguments: Value) -> Result<McpAnswer, Fault> {
-        let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
-        let progress = Progress::default();
+    /// Returns `forbidden` if the caller may not call the tool, `unknown-target` if there is no
+    /// such tool; else the fault of the tool.
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: Value,
+        caller: &Caller,
+    ) -> Result<McpAnswer, Fault> {
+        let (tool, mut record) = self.begin(name, caller)?;
         let call = McpCall {
             arguments,
-            progress,
+            progress: Progress::default(),
+            caller: caller.clone(),
         };
-        tool.call(call).await
+        let answer = tool.call(call).await;
+        if let Some(record) = &mut record {
+            close(record, &answer);
+        }
+        answer
+    }
+
+    /// Finds a tool, if the caller may call it, and opens the audit record of the call.
+    pub(super) fn begin(
+        &self,
+        name: &str,
+        caller: &Caller,
+    ) -> Result<(Arc<RegisteredTool>, Option<Record>), Fault> {
+        let mut record = caller.begin(&Verb::CALL, Some(&address(name)), Instant::now())?;
+        let Some(tool) = self.find(name) else {
+            let fault = self.unknown(name);
+            if let Some(record) = &mut record {
+                record.close(Err(fault.code));
+            }
+            return Err(fault);
+        };
+        Ok((tool, record))
+    }
+
+    /// Returns the tools that a caller may call, in the order of their names.
+    pub fn list_for(&self, caller: &Caller) -> impl Iterator<Item = &McpTool> {
+        let may = |tool: &&McpTool| caller.may(&Verb::CALL, Some(&address(&tool.name)));
+        self.list().filter(may)
     }
 
     pub(super) fn unknown(&self, name: &str) -> Fault {
@@ -345,9 +406,23 @@ impl McpTools {
         Fault::new(Code::UnknownTarget, text)
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<Arc<Registered>> {
+    pub(super) fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
         self.by_name.get(name).cloned()
     }
+}
+
+/// Returns the address of a tool.
+fn address(name: &str) -> Path {
+    Path::from(format!("/mcp/tools/{name}").as_str())
+}
+
+/// Sets the outcome in the audit record of a call.
+pub(super) fn close(record: &mut Record, answer: &Result<McpAnswer, Fault>) {
+    record.close(match answer {
+        Ok(answer) if answer.failed => Err(Code::Failed),
+        Ok(_) => Ok(()),
+        Err(fault) => Err(fault.code),
+    });
 }
 
 impl fmt::Debug for McpTools {

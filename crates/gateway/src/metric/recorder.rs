@@ -1,4 +1,4 @@
-//! What is counted through the `metrics` facade.
+//! A recorder for the `metrics` facade.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,51 +10,51 @@ use metrics::{
     SharedString, Unit,
 };
 
-use super::{Exposition, Kind};
+use super::{Exposition, MetricKind};
 
-/// Keeps what is counted through the `metrics` facade, for [`Exposition`].
+/// A recorder that stores metrics from the `metrics` facade, for [`Exposition`].
 ///
-/// Holds at most 4096 series, of which each label value makes one; beyond that, what is counted
-/// is lost, and how many series were refused is a metric of its own.
+/// Stores at most 4096 series of each type; each combination of label values is a series. Values of
+/// further series are lost, and refusals are counted in a metric.
 #[derive(Clone, Default)]
-pub struct Recorder(Arc<Series>);
+pub struct Recorder(Arc<RecordedSeries>);
 
 #[derive(Default)]
-struct Series {
-    described: Mutex<BTreeMap<String, (Kind, String)>>,
+struct RecordedSeries {
+    described: Mutex<BTreeMap<String, (MetricKind, String)>>,
     counters: RwLock<HashMap<Key, Arc<AtomicU64>>>,
-    gauges: RwLock<HashMap<Key, Arc<Level>>>,
-    summaries: RwLock<HashMap<Key, Arc<Summary>>>,
+    gauges: RwLock<HashMap<Key, Arc<GaugeValue>>>,
+    summaries: RwLock<HashMap<Key, Arc<SummaryValue>>>,
     refused: AtomicU64,
 }
 
-const MOST: usize = 4096;
+const MAX_SERIES: usize = 4096;
 
-/// A gauge: the bits of a float.
+/// A gauge, stored as the bits of a float.
 #[derive(Default)]
-struct Level(AtomicU64);
+struct GaugeValue(AtomicU64);
 
 #[derive(Default)]
-struct Summary {
+struct SummaryValue {
     count: AtomicU64,
-    sum: Level,
+    sum: GaugeValue,
 }
 
-impl Level {
+impl GaugeValue {
     fn get(&self) -> f64 {
         f64::from_bits(self.0.load(Ordering::Relaxed))
     }
 
     fn add(&self, value: f64) {
         let added = |bits: u64| Some((f64::from_bits(bits) + value).to_bits());
-        // The function never refuses.
+        // Never fails, because the function always returns a value.
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
     }
 }
 
-impl GaugeFn for Level {
+impl GaugeFn for GaugeValue {
     fn increment(&self, value: f64) {
         self.add(value);
     }
@@ -68,7 +68,7 @@ impl GaugeFn for Level {
     }
 }
 
-impl HistogramFn for Summary {
+impl HistogramFn for SummaryValue {
     fn record(&self, value: f64) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.sum.add(value);
@@ -76,25 +76,25 @@ impl HistogramFn for Summary {
 }
 
 impl Recorder {
-    /// Makes a recorder and gives it to the facade, for the whole process.
+    /// Creates a recorder and installs it as the global recorder of the process.
     ///
     /// # Errors
-    /// When the process has a recorder already.
+    /// Returns an error if the process already has a recorder.
     pub fn install() -> Result<Self, SetRecorderError<Self>> {
         let recorder = Self::default();
         metrics::set_global_recorder(recorder.clone())?;
         Ok(recorder)
     }
 
-    /// Writes everything that was described or counted.
+    /// Writes all metrics that were described or recorded.
     pub fn write(&self, page: &mut Exposition) {
         let series = &self.0;
         let described = lock(&series.described).clone();
-        let mut families: BTreeMap<String, (Kind, String, Vec<Row>)> = described
+        let mut families: BTreeMap<String, (MetricKind, String, Vec<SeriesRow>)> = described
             .into_iter()
             .map(|(name, (kind, help))| (name, (kind, help, Vec::new())))
             .collect();
-        let mut add = |key: &Key, kind: Kind, values: Values| {
+        let mut add = |key: &Key, kind: MetricKind, values: SampleValues| {
             let family = families.entry(key.name().to_owned());
             let family = family.or_insert_with(|| (kind, String::new(), Vec::new()));
             let labels = key.labels();
@@ -103,15 +103,15 @@ impl Recorder {
         };
         for (key, counter) in read(&series.counters).iter() {
             let value = counter.load(Ordering::Relaxed) as f64;
-            add(key, Kind::Counter, Values::One(value));
+            add(key, MetricKind::Counter, SampleValues::One(value));
         }
         for (key, gauge) in read(&series.gauges).iter() {
-            add(key, Kind::Gauge, Values::One(gauge.get()));
+            add(key, MetricKind::Gauge, SampleValues::One(gauge.get()));
         }
         for (key, summary) in read(&series.summaries).iter() {
             let count = summary.count.load(Ordering::Relaxed) as f64;
-            let values = Values::Summary(summary.sum.get(), count);
-            add(key, Kind::Summary, values);
+            let values = SampleValues::Summary(summary.sum.get(), count);
+            add(key, MetricKind::Summary, values);
         }
         for (name, (kind, help, mut rows)) in families {
             rows.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -119,8 +119,8 @@ impl Recorder {
             for (labels, values) in rows {
                 let labels: Vec<(&str, &str)> = labels.iter().map(|(k, v)| (&**k, &**v)).collect();
                 match values {
-                    Values::One(value) => family.sample(&labels, value),
-                    Values::Summary(sum, count) => family
+                    SampleValues::One(value) => family.sample(&labels, value),
+                    SampleValues::Summary(sum, count) => family
                         .suffixed("_sum", &labels, sum)
                         .suffixed("_count", &labels, count),
                 };
@@ -128,26 +128,26 @@ impl Recorder {
         }
         page.one(
             "strowger_metrics_refused_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Series that were not kept because there are too many.",
             series.refused.load(Ordering::Relaxed) as f64,
         );
     }
 
-    fn describe(&self, name: &KeyName, kind: Kind, help: &SharedString) {
+    fn describe(&self, name: &KeyName, kind: MetricKind, help: &SharedString) {
         let mut described = lock(&self.0.described);
-        if described.len() < MOST {
+        if described.len() < MAX_SERIES {
             described.insert(name.as_str().to_owned(), (kind, help.to_string()));
         }
     }
 
-    /// The series of this key, made if there is room for it.
+    /// Returns the series with this key, which is created if there is room.
     fn series<T: Default>(&self, map: &RwLock<HashMap<Key, Arc<T>>>, key: &Key) -> Option<Arc<T>> {
         if let Some(found) = read(map).get(key) {
             return Some(Arc::clone(found));
         }
         let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
-        if map.len() >= MOST && !map.contains_key(key) {
+        if map.len() >= MAX_SERIES && !map.contains_key(key) {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
@@ -155,24 +155,24 @@ impl Recorder {
     }
 }
 
-type Row = (Vec<(String, String)>, Values);
+type SeriesRow = (Vec<(String, String)>, SampleValues);
 
-enum Values {
+enum SampleValues {
     One(f64),
     Summary(f64, f64),
 }
 
 impl metrics::Recorder for Recorder {
     fn describe_counter(&self, key: KeyName, _: Option<Unit>, help: SharedString) {
-        self.describe(&key, Kind::Counter, &help);
+        self.describe(&key, MetricKind::Counter, &help);
     }
 
     fn describe_gauge(&self, key: KeyName, _: Option<Unit>, help: SharedString) {
-        self.describe(&key, Kind::Gauge, &help);
+        self.describe(&key, MetricKind::Gauge, &help);
     }
 
     fn describe_histogram(&self, key: KeyName, _: Option<Unit>, help: SharedString) {
-        self.describe(&key, Kind::Summary, &help);
+        self.describe(&key, MetricKind::Summary, &help);
     }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {

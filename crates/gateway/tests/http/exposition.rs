@@ -1,8 +1,8 @@
-//! A strict reader of the text format of Prometheus, version 0.0.4.
+//! A strict parser of Prometheus' text format, version 0.0.4.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A page that was read.
+/// A parsed page.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     families: BTreeMap<String, Family>,
@@ -26,13 +26,13 @@ impl Page {
             .copied()
     }
 
-    /// What is said about a metric.
+    /// The help text of a metric.
     pub(crate) fn help(&self, name: &str) -> Option<&str> {
         self.families.get(name)?.help.as_deref()
     }
 }
 
-/// Reads a page; panics with the line that is wrong.
+/// Parses a page; panics with the line that is wrong.
 pub(crate) fn read(text: &str) -> Page {
     let mut page = Page::default();
     assert!(text.ends_with('\n'), "the last line ends");

@@ -1,4 +1,4 @@
-//! The HTTP door: what it shows, and what it does with what should not have come.
+//! The HTTP endpoint: its pages, and its handling of invalid requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,16 +8,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{Actor, ActorSystem, BoxError, Context};
-use strowger_gateway::{HttpDoor, HttpError, HttpLimits, MetricKind, Recorder, Usage, Vitals};
+use strowger_gateway::{
+    HttpDoor, HttpError, HttpLimits, MetricKind, Recorder, Role, Token, Usage, Vitals,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 mod exposition;
+mod hostile;
 
-/// No step takes nearly as long.
+/// No step takes nearly this long.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// An answer, taken apart.
+/// A parsed response.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -31,7 +34,7 @@ impl Answer {
         let status = head.strip_prefix("HTTP/1.1 ").expect("a status line");
         Self {
             status: status[..3].parse().expect("a number"),
-            head: head.to_owned(),
+            head: head.to_lowercase(),
             body: body.to_owned(),
         }
     }
@@ -41,7 +44,7 @@ impl Answer {
     }
 }
 
-/// Sends these octets and reads until the door closes; what came.
+/// Sends these bytes and reads until the endpoint closes the connection; returns the text received.
 async fn sent(address: SocketAddr, octets: &[u8]) -> io::Result<String> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
@@ -61,7 +64,7 @@ async fn get(address: SocketAddr, path: &str) -> Answer {
     Answer::read(&text.expect("the door answers"))
 }
 
-/// A door with its system, which has a recorder of its own.
+/// An HTTP endpoint with its system, which has a recorder of its own.
 struct Door {
     system: ActorSystem,
     door: HttpDoor,
@@ -102,7 +105,7 @@ async fn metrics_are_a_page_that_a_strict_reader_takes() {
     assert!(
         answer
             .head
-            .contains("Content-Type: text/plain; version=0.0.4"),
+            .contains("content-type: text/plain; version=0.0.4"),
         "{}",
         answer.head
     );
@@ -170,6 +173,55 @@ async fn a_node_that_lives_is_healthy() {
 }
 
 #[tokio::test]
+async fn metrics_may_be_for_those_only_whose_role_reads() {
+    let system = ActorSystem::new("watched").expect("inside a runtime");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let far = vec!["/nowhere".parse().expect("a pattern")];
+    let tokens = [
+        Token::new("v", Role::Viewer, "of a viewer"),
+        Token::new("o", Role::Operator, "of an operator"),
+        Token::new("a", Role::Agent, "of an agent"),
+        Token::new("few", Role::Viewer, "of few verbs").with_verbs(["tree".to_owned()]),
+        Token::new("far", Role::Viewer, "of one far away").with_addresses(far),
+    ];
+    let (limits, recorder) = (HttpLimits::default(), Recorder::default());
+    let door = HttpDoor::open_guarded(&system, any, limits, recorder, Vitals::new(), &tokens);
+    let address = door.await.expect("the loopback has ports").address();
+    let page = async |path: &str, more: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n");
+        let text = sent(address, request.as_bytes()).await;
+        Answer::read(&text.expect("the door answers"))
+    };
+    for (token, status) in [
+        ("of a viewer", 200),
+        ("of an operator", 200),
+        ("of an agent", 403),
+        ("of few verbs", 403),
+        // Totals are those of the whole node, whoever reads them.
+        ("of one far away", 200),
+        ("of nobody", 401),
+        ("", 401),
+    ] {
+        let bearer = format!("Authorization: Bearer {token}\r\n");
+        let answer = page("/metrics", &bearer).await;
+        assert_eq!(answer.status, status, "{token}: {answer:?}");
+        assert_eq!(page("/healthz", &bearer).await.status, 200);
+        assert_eq!(page("/readyz", &bearer).await.status, 200);
+    }
+    let nobody = page("/metrics", "").await;
+    assert_eq!(nobody.status, 401);
+    assert!(
+        nobody.head.contains("www-authenticate: bearer"),
+        "{nobody:?}"
+    );
+    let agent = page("/metrics", "Authorization: bearer of an agent\r\n").await;
+    assert!(
+        agent.body.contains("(role agent) may not use metrics"),
+        "{agent:?}"
+    );
+}
+
+#[tokio::test]
 async fn readiness_says_what_is_in_its_way() {
     let connected = Arc::new(AtomicBool::new(false));
     let trunk = Arc::clone(&connected);
@@ -188,7 +240,7 @@ async fn readiness_says_what_is_in_its_way() {
     assert_eq!(answer.json(), json!({ "ready": true, "reasons": [] }));
 }
 
-/// Ends when it is told to.
+/// Stops when it is told to.
 struct Slow(Arc<tokio::sync::Semaphore>);
 
 impl Actor for Slow {
@@ -205,7 +257,7 @@ impl Actor for Slow {
     }
 
     async fn post_stop(self, _: &strowger::Exit, _: &mut Context<Self>) {
-        // Closed by nobody.
+        // The semaphore is never closed.
         let _ = self.0.acquire().await;
     }
 }
@@ -247,7 +299,7 @@ async fn every_wrong_request_has_its_answer() {
     for (octets, status) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], 404),
         (b"GET /metrics/../etc/passwd HTTP/1.1\r\n\r\n", 404),
-        (b"GET http://elsewhere/metrics HTTP/1.1\r\n\r\n", 404),
+        (b"GET http://elsewhere/metrics HTTP/1.1\r\n\r\n", 400),
         (
             b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
             405,
@@ -280,7 +332,7 @@ async fn a_head_is_answered_without_a_body() {
     let text = sent(door.door.address(), b"HEAD /healthz HTTP/1.1\r\n\r\n").await;
     let answer = Answer::read(&text.expect("the door answers"));
     assert_eq!((answer.status, answer.body.as_str()), (200, ""));
-    assert!(answer.head.contains("Content-Length: 3"), "{}", answer.head);
+    assert!(answer.head.contains("content-length: 3"), "{}", answer.head);
 }
 
 #[tokio::test]
@@ -290,14 +342,14 @@ async fn a_request_that_never_ends_is_cut_off() {
     limits.head = 16 * 1024 * 1024;
     let door = Door::open(limits, Vitals::new()).await;
     let text = loop {
-        // A client that is itself too slow to hear the answer tries again.
+        // A client that is itself too slow to receive the response tries again.
         match sent(door.door.address(), b"GET /metrics HTTP/1.1\r\nX: ").await {
             Ok(text) if !text.is_empty() => break text,
             _ => {}
         }
     };
     assert_eq!(Answer::read(&text).status, 408);
-    // One octet at a time is no way around it.
+    // Sending one byte at a time does not avoid the limit.
     let mut stream = TcpStream::connect(door.door.address())
         .await
         .expect("it listens");
@@ -329,7 +381,7 @@ async fn beyond_the_limit_those_make_room_who_say_nothing() {
         assert_eq!(door.get("/healthz").await.status, 200);
         silent.push(TcpStream::connect(address).await.expect("it listens"));
     }
-    // They are told, and do not stay.
+    // They get a response, and are then disconnected.
     let mut text = String::new();
     let read = silent[0].read_to_string(&mut text);
     let read = tokio::time::timeout(LIMIT, read).await;

@@ -1,26 +1,34 @@
-//! Agents over HTTP: who is let in, and what one may take from the others.
+//! Agents over HTTP: which requests are admitted, and the resources that one agent may take from
+//! the others.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use strowger_gateway::{HttpDoor, HttpLimits, McpHttp, McpLimits, Recorder, Vitals};
+use strowger::Event;
+use strowger_gateway::{HttpDoor, HttpLimits, McpHttp, McpLimits, Recorder, Role, Token, Vitals};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use super::{LIMIT, Office, call, initialize};
 
-const TOKEN: &str = "a token of sixteen";
+pub(crate) const TOKEN: &str = "a token of sixteen";
+const VIEWER: &str = "a token of a viewer";
+const OPERATOR: &str = "a token of an operator";
+const LIMITED: &str = "a token of few tools";
 const ORIGIN: &str = "https://agents.example";
 
-/// A door that agents may come to.
-struct Web {
-    office: Office,
-    address: SocketAddr,
-    _door: HttpDoor,
+/// An HTTP endpoint for agents.
+pub(crate) struct Web {
+    pub(crate) office: Office,
+    pub(crate) address: SocketAddr,
+    door: HttpDoor,
 }
 
 impl Web {
-    async fn open(change: impl FnOnce(&mut HttpLimits, &mut McpLimits)) -> Self {
+    pub(crate) async fn open(change: impl FnOnce(&mut HttpLimits, &mut McpLimits)) -> Self {
         let mut limits = HttpLimits::default();
         let mut of_agents = McpLimits::default();
         change(&mut limits, &mut of_agents);
@@ -29,18 +37,31 @@ impl Web {
         let recorder = Recorder::default();
         let door = HttpDoor::open(&office.system, any, limits, recorder, Vitals::new()).await;
         let door = door.expect("the loopback has ports");
-        let agents = McpHttp::new(office.mcp.clone(), TOKEN);
+        let limited = Token::new("limited", Role::Agent, LIMITED)
+            .with_addresses(vec!["/mcp/tools/doub*".parse().expect("a pattern")]);
+        let tokens = vec![
+            Token::new("test", Role::Agent, TOKEN),
+            Token::new("viewer", Role::Viewer, VIEWER),
+            Token::new("operator", Role::Operator, OPERATOR),
+            limited,
+        ];
+        let agents = McpHttp::new(office.mcp.clone(), tokens);
         door.offer(agents.with_origins(vec![ORIGIN.to_owned()]));
         Self {
             address: door.address(),
             office,
-            _door: door,
+            door,
         }
     }
 
-    /// A request that is let in, with more headers.
+    /// An authorized request with more headers.
     async fn post(&self, more: &str, message: &Value) -> Answer {
-        let known = format!("Authorization: Bearer {TOKEN}\r\n{more}");
+        self.post_as(TOKEN, more, message).await
+    }
+
+    /// The same with another token.
+    async fn post_as(&self, token: &str, more: &str, message: &Value) -> Answer {
+        let known = format!("Authorization: Bearer {token}\r\n{more}");
         self.sent("POST", &known, &message.to_string()).await
     }
 
@@ -49,7 +70,7 @@ impl Web {
         Answer::read(stream).await
     }
 
-    /// Sends a request, and leaves the answer unread.
+    /// Sends a request, and leaves the response unread.
     async fn begin(&self, method: &str, more: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.expect("it listens");
         let request = format!(
@@ -64,14 +85,18 @@ impl Web {
         stream
     }
 
-    /// Begins a session; its header.
-    async fn session(&self) -> String {
-        let hello = self.post("", &initialize("2025-06-18")).await;
+    /// Begins a session; returns its header.
+    pub(crate) async fn session(&self) -> String {
+        self.session_of(TOKEN).await
+    }
+
+    async fn session_of(&self, token: &str) -> String {
+        let hello = self.post_as(token, "", &initialize("2025-06-18")).await;
         assert_eq!(hello.status, 200, "{hello:?}");
         let id = hello.header("mcp-session-id").expect("a session");
         let header = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-06-18\r\n");
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        assert_eq!(self.post(&header, &ready).await.status, 202);
+        assert_eq!(self.post_as(token, &header, &ready).await.status, 202);
         header
     }
 }
@@ -178,6 +203,62 @@ async fn nobody_else_is_let_in() {
 }
 
 #[tokio::test]
+async fn an_agent_calls_the_tools_of_its_role_and_addresses() {
+    let web = Web::open(|_, _| {}).await;
+    let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
+    for (token, tools, granted) in [
+        (TOKEN, &["count", "double", "panic", "wait"][..], true),
+        (OPERATOR, &["count", "double", "panic", "wait"], true),
+        (LIMITED, &["double"], true),
+        (VIEWER, &[], false),
+    ] {
+        let session = web.session_of(token).await;
+        let listed = web.post_as(token, &session, &list).await.message();
+        let listed = listed["result"]["tools"].as_array().expect("a list");
+        let names: Vec<&str> = listed
+            .iter()
+            .filter_map(|one| one["name"].as_str())
+            .collect();
+        assert_eq!(names, tools, "{token}");
+        let double = call(1, "double", &json!({ "number": 3 }));
+        let answer = web.post_as(token, &session, &double).await;
+        let result = &answer.message()["result"];
+        if granted {
+            assert_eq!(
+                result["structuredContent"]["number"], 6,
+                "{token}: {answer:?}"
+            );
+        } else {
+            assert_eq!(result["isError"], true, "{answer:?}");
+            let text = result["content"][0]["text"].as_str().expect("text");
+            let why = "forbidden: the token viewer (role viewer) may not use mcp.call on";
+            assert!(text.starts_with(why), "{text}");
+        }
+        // The session continues after every refusal.
+        let count = web
+            .post_as(token, &session, &call(2, "count", &json!({})))
+            .await;
+        let is_refused = count.message()["result"]["isError"] == true;
+        assert_eq!(is_refused, !tools.contains(&"count"), "{token}: {count:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_of_no_use_to_another_token() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let double = call(1, "double", &json!({ "number": 3 }));
+    for token in [VIEWER, OPERATOR] {
+        let foreign = web.post_as(token, &session, &double).await;
+        assert_eq!(foreign.status, 404, "{foreign:?}");
+        let known = format!("Authorization: Bearer {token}\r\n{session}");
+        assert_eq!(web.sent("DELETE", &known, "").await.status, 404);
+    }
+    let own = web.post(&session, &double).await;
+    assert_eq!(own.message()["result"]["structuredContent"]["number"], 6);
+}
+
+#[tokio::test]
 async fn a_page_of_another_host_is_not_served_by_its_name() {
     let web = Web::open(|_, _| {}).await;
     let mut stream = TcpStream::connect(web.address).await.expect("it listens");
@@ -212,7 +293,7 @@ async fn an_agent_that_leaves_or_cancels_ends_its_call() {
     let again = call(10, "wait", &json!({})).to_string();
     let open = web.begin("POST", &known, &again).await;
     assert_eq!(web.office.told().await, "begun");
-    // Over HTTP a session outlives its connections: it is the session that ends the call.
+    // Over HTTP a session outlives its connections: the call ends with the session.
     assert!(web.sent("DELETE", &known, "").await.status < 300);
     assert_eq!(web.office.told().await, "ended");
     drop(open);
@@ -227,7 +308,7 @@ async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
     })
     .await;
     let session = web.session().await;
-    // The one connection that agents may have.
+    // The only connection that agents may have.
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
     let mut open = web.begin("GET", &known, "").await;
     let mut first = [0; 12];
@@ -248,14 +329,14 @@ async fn agents_that_left_without_a_word_make_room() {
     let web = Web::open(|_, agents| agents.sessions = 2).await;
     let (first, second) = (web.session().await, web.session().await);
     let ask = call(1, "double", &json!({ "number": 1 }));
-    // Now the second is the one that has asked for nothing the longest.
+    // Now the second session is the one that has been idle the longest.
     assert_eq!(web.post(&first, &ask).await.status, 200);
     let third = web.session().await;
     assert_eq!(web.post(&second, &ask).await.status, 404);
     for there in [&first, &third] {
         assert_eq!(web.post(there, &ask).await.status, 200);
     }
-    // Nobody makes room who listens, or waits for an answer.
+    // A session that listens, or waits for an answer, is not evicted.
     let mut open = Vec::new();
     for session in [&first, &third] {
         let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
@@ -292,8 +373,8 @@ async fn a_scheme_is_in_letters_of_either_case_and_params_are_judged() {
     );
 }
 
-/// Sends a request on a connection that stays, and reads until a text of the answer.
-async fn on(stream: &mut TcpStream, head: &str, body: &str, until: &str) -> String {
+/// Sends a request on a persistent connection, and reads until the response contains `until`.
+pub(crate) async fn on(stream: &mut TcpStream, head: &str, body: &str, until: &str) -> String {
     let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
     stream
         .write_all(request.as_bytes())
@@ -314,8 +395,8 @@ async fn on(stream: &mut TcpStream, head: &str, body: &str, until: &str) -> Stri
 }
 
 impl Web {
-    /// The head of a request for a connection that stays, without its length.
-    fn head(&self, method: &str, path: &str, more: &str) -> String {
+    /// The head of a request on a persistent connection, without its length.
+    pub(crate) fn head(&self, method: &str, path: &str, more: &str) -> String {
         format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\n{more}",
@@ -343,10 +424,35 @@ async fn one_connection_serves_one_request_after_another() {
         let text = on(&mut stream, &web.head("GET", path, ""), "", said).await;
         assert!(text.contains("HTTP/1.1 "), "{text}");
     }
-    // Each request has to have the token.
+    // Every request must show the token.
     let head = web.head("POST", "/mcp", &session);
     let text = on(&mut stream, &head, "{}", "is wanted").await;
     assert!(text.starts_with("HTTP/1.1 401"), "{text}");
+}
+
+#[tokio::test]
+async fn a_connection_between_requests_ends_in_order_with_its_door() {
+    let web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    let ask = call(1, "double", &json!({ "number": 1 })).to_string();
+    let head = web.head("POST", "/mcp", &known);
+    on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+    let mut events = web.office.system.events();
+    web.door.close().await;
+    let mut ended = 0;
+    while let Some(event) = events.try_next() {
+        if let Event::Stopped { path, exit } = event
+            && path.to_string().starts_with("/watch/connections/")
+        {
+            assert!(exit.is_orderly(), "{path}: {exit}");
+            ended += 1;
+        }
+    }
+    assert!(ended > 0, "one was there");
+    let read = tokio::time::timeout(LIMIT, stream.read_to_end(&mut Vec::new())).await;
+    read.expect("it is closed").expect("it is closed in order");
 }
 
 #[tokio::test]
@@ -354,7 +460,7 @@ async fn as_many_agents_are_served_as_the_limits_say() {
     let web = Web::open(|_, _| {}).await;
     let session = web.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    // All connections that there may be stay open, and are more than may be strangers.
+    // All permitted connections stay open; they are more than strangers may have.
     let mut open = Vec::new();
     for number in 0..HttpLimits::default().agents as u64 {
         let ask = call(number, "double", &json!({ "number": 1 })).to_string();
@@ -412,6 +518,74 @@ async fn those_who_say_nothing_crowd_nobody_out() {
     }
 }
 
+/// Clients that connect at once, and again whenever they are disconnected; they end with the set.
+fn crowd(door: SocketAddr, says: &'static str) -> JoinSet<()> {
+    let mut crowd = JoinSet::new();
+    for _ in 0..500 {
+        crowd.spawn(async move {
+            loop {
+                let Ok(mut stream) = TcpStream::connect(door).await else {
+                    tokio::task::yield_now().await;
+                    continue;
+                };
+                let mut answer = [0; 512];
+                let _ = stream.write_all(says.as_bytes()).await;
+                // Reads a whole response, and waits for the end of the stream.
+                while matches!(stream.read(&mut answer).await, Ok(1..)) {}
+                if !says.ends_with("\r\n\r\n") {
+                    continue;
+                }
+                // The node has closed its side; this side stays open.
+                let mut pace = tokio::time::interval(Duration::from_millis(100));
+                pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                while stream.write_all(b"x").await.is_ok() {
+                    pace.tick().await;
+                }
+            }
+        });
+    }
+    crowd
+}
+
+/// Shorter than the time for which a stranger keeps its place.
+const ENOUGH: Duration = Duration::from_millis(500);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_crowd_of_strangers_delays_a_watcher_or_an_agent() {
+    for says in [
+        "",
+        "GET /healthz HT",
+        "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let web = Web::open(|_, _| {}).await;
+        let session = web.session().await;
+        let crowd = crowd(web.address, says);
+        let mut best = Duration::MAX;
+        // Even a crowd that is served at once loads the machine: one good round of many is enough.
+        for _ in 0..10 {
+            let mut slowest = Duration::ZERO;
+            for number in 0..20 {
+                let start = Instant::now();
+                let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+                let head = format!("{}Connection: close\r\n", web.head("GET", "/healthz", ""));
+                let text = on(&mut stream, &head, "", "\r\n\r\n").await;
+                assert!(text.starts_with("HTTP/1.1 200"), "{says:?}: {text}");
+                slowest = slowest.max(start.elapsed());
+                let start = Instant::now();
+                let ask = call(number, "double", &json!({ "number": 1 }));
+                assert_eq!(web.post(&session, &ask).await.status, 200, "{says:?}");
+                slowest = slowest.max(start.elapsed());
+            }
+            best = best.min(slowest);
+            if best < ENOUGH {
+                break;
+            }
+        }
+        assert!(best < ENOUGH, "{says:?}: {best:?}");
+        drop(crowd);
+    }
+}
+
 #[tokio::test]
 async fn without_tools_there_is_nothing_at_the_path() {
     let office = Office::open(|_| {}).await;
@@ -422,7 +596,7 @@ async fn without_tools_there_is_nothing_at_the_path() {
     let web = Web {
         address: door.address(),
         office,
-        _door: door,
+        door,
     };
     assert_eq!(web.post("", &initialize("2025-06-18")).await.status, 404);
 }

@@ -1,20 +1,21 @@
-//! The door for agents: what they are told, what a call may take, and what ends it.
+//! The endpoint for agents: its answers, the limits of a call, and the ways in which a call ends.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, Code, Fault};
-use strowger_gateway::{Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
+use strowger_gateway::{Caller, Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+mod hostile;
 mod http;
 
-/// No step takes nearly as long.
+/// No step takes nearly this long.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Says what has become of calls that wait.
+/// Reports the outcome of calls that wait.
 struct Told(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Told {
@@ -23,7 +24,8 @@ impl Drop for Told {
     }
 }
 
-/// Tools that answer, wait, panic and tell progress; and what the waiting ones say.
+/// Tools that answer, wait, panic and report progress; and a receiver for the reports of the
+/// waiting ones.
 fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
     let (tell, told) = mpsc::unbounded_channel();
     let none = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
@@ -57,7 +59,7 @@ fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
     (tools, told)
 }
 
-/// A door with its tools.
+/// An endpoint with its tools.
 struct Office {
     system: ActorSystem,
     mcp: Mcp,
@@ -74,14 +76,14 @@ impl Office {
         Self { system, mcp, told }
     }
 
-    /// What a waiting call says next.
+    /// The next report of a waiting call.
     async fn told(&mut self) -> &'static str {
         let told = tokio::time::timeout(LIMIT, self.told.recv()).await;
         told.expect("it is said in time")
             .expect("somebody can say it")
     }
 
-    /// An agent that has shaken hands.
+    /// An agent that has completed the handshake.
     async fn agent(&self) -> Agent {
         let mut agent = Agent::new(self.mcp.clone());
         agent.send(&initialize("2025-06-18")).await;
@@ -145,7 +147,7 @@ impl Agent {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Calls a tool, and returns what it answers.
+    /// Calls a tool, and returns its answer.
     async fn call(&mut self, id: u64, tool: &str, arguments: Value) -> Value {
         self.send(&call(id, tool, &arguments)).await;
         let answer = self.next().await;
@@ -255,7 +257,11 @@ async fn progress_is_told_to_those_who_want_to_know() {
     let progress = Progress::new(move |done, of, text| {
         let _ = tell.send((done, of, text.to_owned()));
     });
-    let counted = office.mcp.call_with("count", Value::Null, progress).await;
+    let owner = Caller::owner(&office.system, "test");
+    let counted = office
+        .mcp
+        .call_for(&owner, "count", Value::Null, progress)
+        .await;
     assert_eq!(counted.expect("it counts"), McpAnswer::text("counted"));
     assert_eq!(
         heard.recv().await,
@@ -274,6 +280,13 @@ async fn calls_beyond_the_limit_are_refused_and_others_go_on() {
         .as_str()
         .expect("text");
     assert!(text.starts_with("full: "), "{text}");
+    for said in [
+        "1 are under way, of the 1",
+        "limit `calls`",
+        "--limit calls=N",
+    ] {
+        assert!(text.contains(said), "{text}");
+    }
     let waiting = office.system.find("/mcp/calls/1").expect("it waits");
     waiting.kill();
     let ended = agent.next().await;
@@ -297,9 +310,12 @@ async fn a_call_has_a_deadline() {
     let fault = late.expect_err("it waits for ever");
     assert_eq!(fault.code, Code::Deadline);
     assert!(
-        fault.message.contains("wait was not done within 5s"),
+        fault
+            .message
+            .contains("wait was not done within 5s (limit `deadline`)"),
         "{fault}"
     );
+    assert!(fault.message.contains("--limit deadline=TIME"), "{fault}");
 }
 
 #[tokio::test]

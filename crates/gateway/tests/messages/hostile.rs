@@ -1,4 +1,4 @@
-//! Clients of actors that are wrong, slow or greedy, and many: each harms itself alone.
+//! Clients of actors that are wrong, slow, greedy or numerous: each harms only itself.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use strowger_gateway::{Client, Code, Frame, Kind};
 use crate::raw::{PATIENCE, Raw};
 use crate::{code, node};
 
-/// How many connections there are at the same time.
+/// Number of simultaneous connections.
 const MANY: usize = 10_000;
 
 #[tokio::test]
@@ -20,14 +20,14 @@ async fn ten_thousand_connections_are_served_and_leave_nothing_behind() {
     };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, raised)
         .expect("up to the hard limit");
-    // Each takes a descriptor on both sides.
+    // Each connection takes a descriptor on both sides.
     let room = descriptors.maximum.map_or(MANY, |most| {
         usize::try_from(most.saturating_sub(256) / 2).unwrap_or(MANY)
     });
     let many = MANY.min(room);
     let node = node(|spec| {
         spec.limits.connections = many;
-        // The first wait for the last.
+        // The first connections wait for the last.
         spec.limits.idle = Duration::from_secs(3600);
     })
     .await;

@@ -1,4 +1,4 @@
-//! Actors that are spoken to through a door, by address and name.
+//! Actors that clients call through an endpoint, by address and name.
 
 use bytes::BytesMut;
 use serde::Deserialize;
@@ -13,6 +13,7 @@ use strowger_gateway::{
 
 mod hostile;
 mod raw;
+mod roles;
 mod tcp;
 mod tokens;
 mod vectors;
@@ -20,7 +21,7 @@ mod web;
 
 use raw::{PATIENCE, Raw};
 
-/// What a client says where a door asks for a token.
+/// The token that a client shows where an endpoint requires one.
 const TOKEN: &str = "sixteen-octets-x";
 
 #[derive(Deserialize)]
@@ -44,7 +45,7 @@ impl Request for Held {
 #[derive(Deserialize)]
 struct Note(String);
 
-/// Octets as they come.
+/// Returns its payload unchanged.
 struct Echo(Payload);
 impl Request for Echo {
     type Reply = Payload;
@@ -58,14 +59,14 @@ impl Request for Numbers {
     type Reply = Reader<u64>;
 }
 
-/// Numbers without end, made as they are read.
+/// An endless stream of numbers, produced as they are read.
 #[derive(Deserialize)]
 struct Endless;
 impl Request for Endless {
     type Reply = Reader<u64>;
 }
 
-/// A text of so many octets.
+/// A text of this many bytes.
 #[derive(Deserialize)]
 struct Long(usize);
 impl Request for Long {
@@ -179,7 +180,7 @@ impl strowger::Actor for Clerk {
 }
 
 impl Clerk {
-    /// Sends to each stream what its reader takes.
+    /// Sends as many items to each stream as its reader accepts.
     fn go_on(&mut self, cx: &Context<Self>) {
         for (source, next) in &mut self.sources {
             while source.info().readers > 0 && source.try_send(*next).is_ok() {
@@ -358,7 +359,7 @@ async fn an_earlier_deadline_passes_first() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
-    // At once, so that their time begins together.
+    // All at once, so that their deadlines start together.
     let mut calls = BytesMut::new();
     for (id, deadline) in [(1, 60_000), (2, 40), (3, 20)] {
         let mut call = Frame::new(Kind::Call, id);
@@ -407,7 +408,7 @@ async fn an_ask_of_a_stream_is_a_bad_request() {
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "bad-request"));
     assert!(message.contains("numbers is a stream"), "{message}");
-    // Its credit would come too late: the call is over.
+    // This credit comes too late: the call is over.
     let mut credit = Frame::new(Kind::Credit, 1);
     credit.credit = 1;
     raw.send(credit).await;

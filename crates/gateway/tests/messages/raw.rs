@@ -1,4 +1,4 @@
-//! A client that writes what it likes.
+//! A client that writes arbitrary frames.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use strowger_gateway::{Content, Decoder, Frame, Kind};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-/// No claim: only so that a test that hangs ends.
+/// Not part of any claim: it only makes a hanging test end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest payload that it reads or writes.
+/// The longest payload that the client reads or writes.
 const LIMIT: usize = 16 << 20;
 
 trait Both: AsyncRead + AsyncWrite + Unpin {}
@@ -77,7 +77,7 @@ impl Raw {
         self.send(frame).await;
     }
 
-    /// The next frame; nothing when the node has closed.
+    /// The next frame; `None` when the node has closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         let next = async {
             loop {
@@ -104,13 +104,13 @@ impl Raw {
         frame.into_payload().read().expect("JSON")
     }
 
-    /// Calls, and reads the answer.
+    /// Calls, and returns the answer.
     pub(crate) async fn ask(&mut self, id: u32, target: u32) -> Value {
         self.call(id, target).await;
         self.done(id).await
     }
 
-    /// An item of a call.
+    /// The next item of a call.
     pub(crate) async fn item(&mut self, id: u32) -> Value {
         let frame = self.next().await.expect("a frame");
         assert_eq!((frame.kind, frame.id), (Kind::Item, id), "{frame:?}");
@@ -125,7 +125,7 @@ impl Raw {
         (frame.id, text("code"), text("message"))
     }
 
-    /// Checks that the connection ends, and why.
+    /// Checks that the connection ends with this error.
     pub(crate) async fn is_ended(&mut self, code: &str, says: &str) {
         let (id, is, message) = self.error().await;
         assert_eq!((id, is.as_str()), (0, code), "{message}");

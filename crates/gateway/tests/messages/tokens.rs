@@ -1,10 +1,10 @@
-//! Addresses beyond the unix socket are open to those who know the token.
+//! Addresses other than the Unix socket require the token.
 
 use std::time::Duration;
 
 use serde_json::json;
 use strowger::ActorSystem;
-use strowger_gateway::{Client, Content, Doors, DoorsSpec, Frame, Kind, OpenError};
+use strowger_gateway::{Client, Content, Doors, DoorsSpec, Frame, Kind, OpenError, Role, Token};
 
 use crate::raw::Raw;
 use crate::{Node, TOKEN, node};
@@ -12,7 +12,7 @@ use crate::{Node, TOKEN, node};
 async fn guarded(change: impl FnOnce(&mut DoorsSpec)) -> Node {
     node(|spec| {
         spec.tcp = Some("127.0.0.1:0".parse().expect("an address"));
-        spec.token = Some(TOKEN.into());
+        spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
         change(spec);
     })
     .await
@@ -32,7 +32,7 @@ async fn an_address_is_open_to_those_who_know_the_token() {
             .expect("it answers"),
         1
     );
-    // The socket is its owner's, and needs none.
+    // The socket belongs to its owner, and needs no token.
     let mut client = node.client().await;
     assert_eq!(
         client
@@ -56,7 +56,7 @@ async fn a_wrong_token_and_none_are_refused() {
         let mut raw = Raw::tcp(address).await;
         raw.send(Frame::new(Kind::Token, 0).with_payload(Content::Text, token.to_owned()))
             .await;
-        raw.is_ended("refused", "the token is not that of this door")
+        raw.is_ended("refused", "the token is none of this door")
             .await;
     }
     let mut raw = Raw::tcp(address).await;
@@ -93,7 +93,7 @@ async fn addresses_need_a_token_and_the_loopback() {
         matches!(refused, Err(OpenError::NoToken { .. })),
         "{refused:?}"
     );
-    spec.token = Some(TOKEN.into());
+    spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
     spec.tcp = Some("0.0.0.0:0".parse().expect("an address"));
     let refused = Doors::open(&system, spec).await;
     assert!(

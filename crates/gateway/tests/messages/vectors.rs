@@ -1,4 +1,4 @@
-//! Frames, as the vectors of fixtures/messages have them.
+//! Frames, checked against the vectors in fixtures/messages.
 
 use std::path::Path;
 

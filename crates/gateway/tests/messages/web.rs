@@ -1,4 +1,4 @@
-//! The door for browsers.
+//! The endpoint for browsers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
-use strowger_gateway::{Content, Decoder, Frame, Kind};
+use strowger_gateway::{Content, Decoder, Frame, Kind, Role, Token};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -20,7 +20,7 @@ const PAGE: &str = "https://example.org";
 async fn door(change: impl FnOnce(&mut strowger_gateway::DoorsSpec)) -> (Node, SocketAddr) {
     let node = node(|spec| {
         spec.web = Some("127.0.0.1:0".parse().expect("an address"));
-        spec.token = Some(TOKEN.into());
+        spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
         spec.origins = vec![PAGE.to_owned()];
         change(spec);
     })
@@ -46,13 +46,13 @@ async fn shake(
         .map(|(socket, _)| socket)
 }
 
-struct Page {
+pub(crate) struct Page {
     socket: WebSocketStream<TcpStream>,
     decoder: Decoder,
 }
 
 impl Page {
-    async fn open(address: SocketAddr, origin: Option<&str>) -> Self {
+    pub(crate) async fn open(address: SocketAddr, origin: Option<&str>) -> Self {
         let socket = shake(address, origin).await.expect("the origin is known");
         let decoder = Decoder::new(1 << 20);
         let mut page = Self { socket, decoder };
@@ -60,14 +60,14 @@ impl Page {
         page
     }
 
-    async fn send(&mut self, frames: &[Frame]) {
+    pub(crate) async fn send(&mut self, frames: &[Frame]) {
         let mut octets = BytesMut::new();
         for frame in frames {
             frame
                 .encode_into(1 << 20, &mut octets)
                 .expect("within the limit");
         }
-        // Cut where no frame ends.
+        // Splits the bytes inside a frame.
         let rest = octets.split_off(octets.len() / 2 + 1);
         for part in [octets, rest] {
             let message = Message::Binary(part.freeze());
@@ -75,7 +75,7 @@ impl Page {
         }
     }
 
-    async fn next(&mut self) -> Option<Frame> {
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.decoder.next_frame().expect("frames") {
                 return Some(frame);
@@ -150,7 +150,7 @@ async fn a_text_message_and_one_too_long_end_the_connection() {
     let long = Message::Binary(Bytes::from(vec![0; (1 << 20) + 65_537]));
     for message in [Message::text("hello"), long] {
         let mut page = Page::open(address, Some(PAGE)).await;
-        // The door may have closed before all of it was written.
+        // The endpoint may have closed before all of it was written.
         let _ = page.socket.send(message).await;
         while page.next().await.is_some() {}
     }
@@ -164,7 +164,7 @@ async fn one_who_does_not_shake_hands_is_let_go() {
         .await
         .expect("it is open");
     let mut rest = Vec::new();
-    // It ends, in order or not.
+    // The connection ends, cleanly or not.
     let _ = half.read_to_end(&mut rest).await;
     assert!(rest.is_empty(), "{rest:?}");
 }

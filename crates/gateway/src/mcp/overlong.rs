@@ -1,9 +1,9 @@
-//! Lines of an agent that are too long.
+//! Handling of overlong lines.
 //!
-//! The protocol's kit passes over a line that is longer than it keeps, and so its call would never
-//! be answered. What is read here goes on to the kit as it came, and is looked at on its way: when
-//! a line ends that was too long, another follows it, which asks under the same id for what is
-//! answered with the reason. Of a line nothing is kept but its id.
+//! rmcp skips a line that is longer than its limit, so the request in it would never be answered.
+//! This reader passes all bytes on unchanged and watches them: after a line that was too long, it
+//! inserts another one, a request with the same id whose answer gives the reason. Only the id of
+//! the current line is stored.
 
 use std::io;
 use std::pin::Pin;
@@ -13,65 +13,66 @@ use bytes::{Buf as _, BytesMut};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The longest line, in bytes, with its end. The kit keeps as much.
-pub(super) const LONGEST: usize = 16 << 20;
+/// Smallest permitted maximum length of a line: the line inserted after an overlong one must fit.
+pub(super) const MIN_LINE: usize = 1024;
 
-/// The method that follows a line that was too long.
+/// The method of the line inserted after an overlong one.
 pub(super) const TOO_LONG: &str = "strowger/line-too-long";
 
-/// The lines of an agent, with one more behind each that is too long.
-pub(super) struct Lines<R> {
+/// A reader that passes lines on, and inserts another line after each that is too long.
+pub(super) struct OverlongLines<R> {
     inner: R,
+    /// Maximum length of a line, in bytes with its terminator. rmcp has the same limit.
     longest: usize,
-    /// Bytes of the line that has not ended.
+    /// Number of bytes of the current line so far.
     length: usize,
     id: IdScan,
-    /// What was read and has not gone on.
+    /// Bytes that were read but not passed on yet.
     ready: BytesMut,
 }
 
-impl<R> Lines<R> {
-    pub(super) fn new(inner: R) -> Self {
+impl<R> OverlongLines<R> {
+    pub(super) fn new(inner: R, longest: usize) -> Self {
         Self {
             inner,
-            longest: LONGEST,
+            longest,
             length: 0,
             id: IdScan::default(),
             ready: BytesMut::new(),
         }
     }
 
-    /// Looks at what was read and lets it go on.
-    fn take(&mut self, mut octets: &[u8]) {
-        while let Some(end) = octets.iter().position(|octet| *octet == b'\n') {
-            let (line, rest) = octets.split_at(end + 1);
+    /// Examines bytes and appends them to those to be passed on.
+    fn take(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = bytes.split_at(end + 1);
             self.part(line);
             if self.length > self.longest {
                 let follows = follows(self.id.id());
                 self.ready.extend_from_slice(follows.as_bytes());
             }
             (self.length, self.id) = (0, IdScan::default());
-            octets = rest;
+            bytes = rest;
         }
-        self.part(octets);
+        self.part(bytes);
     }
 
-    fn part(&mut self, octets: &[u8]) {
-        self.length = self.length.saturating_add(octets.len());
-        octets.iter().for_each(|octet| self.id.take(*octet));
-        self.ready.extend_from_slice(octets);
+    fn part(&mut self, bytes: &[u8]) {
+        self.length = self.length.saturating_add(bytes.len());
+        bytes.iter().for_each(|byte| self.id.take(*byte));
+        self.ready.extend_from_slice(bytes);
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for OverlongLines<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.ready.is_empty() {
-            let mut octets = [0; CHUNK];
-            let mut chunk = ReadBuf::new(&mut octets);
+            let mut bytes = [0; CHUNK];
+            let mut chunk = ReadBuf::new(&mut bytes);
             ready!(Pin::new(&mut self.inner).poll_read(cx, &mut chunk))?;
             self.take(chunk.filled());
         }
@@ -82,103 +83,104 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
     }
 }
 
-/// Bytes that are read at a time.
+/// Number of bytes to read at a time.
 const CHUNK: usize = 8 * 1024;
 
-/// The line behind one that was too long.
+/// Builds the line to insert after an overlong one.
 fn follows(id: Option<Value>) -> String {
     let message = match id {
         Some(id) => json!({ "jsonrpc": "2.0", "id": id, "method": TOO_LONG }),
-        // It is no message, which is answered without an id.
+        // Not a valid message, so it is answered with an error without an id.
         None => json!({ "jsonrpc": "2.0", "id": {} }),
     };
     format!("{message}\n")
 }
 
-/// The `id` of an object of JSON whose bytes pass by.
+/// A scanner for the `id` member of a JSON object that sees one byte at a time.
 #[derive(Default)]
 struct IdScan {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// A string would be the key of a member of the object.
+    /// `true` if the next string is a key of the top-level object.
     is_key: bool,
-    what: Part,
+    what: JsonPart,
     key: Vec<u8>,
     id: Vec<u8>,
 }
 
-/// What a byte belongs to.
+/// The part of the object that a byte belongs to.
 #[derive(Default, PartialEq, Eq)]
-enum Part {
+enum JsonPart {
     #[default]
     Other,
     Key,
     Id,
 }
 
-/// The longest id that is read.
+/// Maximum length of an id, in bytes.
 const LONGEST_ID: usize = 256;
 
 impl IdScan {
-    fn take(&mut self, octet: u8) {
+    fn take(&mut self, byte: u8) {
         if self.in_string {
-            match octet {
+            match byte {
                 _ if self.escaped => self.escaped = false,
                 b'\\' => self.escaped = true,
                 b'"' => self.in_string = false,
                 _ => {}
             }
-            self.keep(octet);
-            if !self.in_string && self.what == Part::Key {
-                self.what = Part::Other;
+            self.keep(byte);
+            if !self.in_string && self.what == JsonPart::Key {
+                self.what = JsonPart::Other;
             }
             return;
         }
-        match octet {
+        match byte {
             b'"' => {
                 self.in_string = true;
                 if self.depth == 1 && self.is_key {
-                    (self.what, self.is_key) = (Part::Key, false);
+                    (self.what, self.is_key) = (JsonPart::Key, false);
                     self.key.clear();
                 }
             }
             b'{' | b'[' => {
                 self.depth += 1;
-                self.is_key = self.depth == 1 && octet == b'{';
+                self.is_key = self.depth == 1 && byte == b'{';
             }
             b'}' | b']' => {
                 if self.depth == 1 {
-                    self.what = Part::Other;
+                    self.what = JsonPart::Other;
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
             b':' if self.depth == 1 => {
                 if self.key == b"\"id\"" {
-                    self.what = Part::Id;
+                    self.what = JsonPart::Id;
                     self.id.clear();
                 }
                 return;
             }
-            b',' if self.depth == 1 => (self.what, self.is_key) = (Part::Other, true),
+            b',' if self.depth == 1 => (self.what, self.is_key) = (JsonPart::Other, true),
             _ => {}
         }
-        self.keep(octet);
+        self.keep(byte);
     }
 
-    /// Keeps one byte more than what is longest, so that it is seen to be too long.
-    fn keep(&mut self, octet: u8) {
+    /// Stores a byte of a key or id. One byte beyond the maximum is stored as well, to show that it
+    /// was exceeded.
+    fn keep(&mut self, byte: u8) {
         let (kept, most) = match self.what {
-            Part::Other => return,
-            Part::Key => (&mut self.key, 8),
-            Part::Id => (&mut self.id, LONGEST_ID),
+            JsonPart::Other => return,
+            JsonPart::Key => (&mut self.key, 8),
+            JsonPart::Id => (&mut self.id, LONGEST_ID),
         };
         if kept.len() <= most {
-            kept.push(octet);
+            kept.push(byte);
         }
     }
 
-    /// The id, if there is one that can be.
+    /// Returns the id, if it is valid.
     fn id(&self) -> Option<Value> {
         let id: Value = serde_json::from_slice(&self.id).ok()?;
         let is_id = id.is_string() || id.is_i64() || id.is_u64();
@@ -194,7 +196,7 @@ mod tests {
 
     fn scanned(text: &str) -> Option<Value> {
         let mut scan = IdScan::default();
-        text.bytes().for_each(|octet| scan.take(octet));
+        text.bytes().for_each(|byte| scan.take(byte));
         scan.id()
     }
 
@@ -232,8 +234,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_follows_one_that_is_too_long_and_no_other() {
         let text = "{\"id\":1}\n{\"id\":22}\n[\"a text\"]\n{\"id\":3}";
-        let mut lines = Lines::new(text.as_bytes());
-        lines.longest = 9;
+        let mut lines = OverlongLines::new(text.as_bytes(), 9);
         let mut read = String::new();
         lines.read_to_string(&mut read).await.expect("it is text");
         let (known, unknown) = (follows(Some(json!(22))), follows(None));

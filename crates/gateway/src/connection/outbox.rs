@@ -1,8 +1,9 @@
-//! What a connection owes its client: the calls that are open, and the octets that are not written.
+//! The outbox of a connection: its open calls, and the bytes that are not written yet.
 //!
-//! Answers come in the turns of those who give them, and leave in that of the writer; so this is
-//! shared, and nothing waits under its lock. A call is in the table from its frame to its answer:
-//! whoever takes it out of there answers it, and so it is answered once.
+//! Answers arrive in the turns of the actors that give them, and leave in the writer task, so the
+//! state is shared under a lock; nothing waits while holding it. A call is in the table from its
+//! frame to its answer. Whoever removes it from the table answers it, so each call is answered
+//! exactly once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,70 +14,83 @@ use strowger::{Answer, Calls, Code, Content, Fault, Items, Lane, Payload, Ticket
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+use crate::access::Record;
 use crate::frame::{Frame, HEADER, Kind};
 use crate::limits::Limits;
 
-pub(super) struct Desk {
-    state: Mutex<State>,
-    /// There is something to write, or nothing will be any more.
+pub(super) struct Outbox {
+    state: Mutex<OutboxState>,
+    /// Notified when there are bytes to write, or the connection is closing.
     work: Notify,
-    /// There is room again, or will not be any more.
+    /// Notified when there is room for more bytes, or the connection is gone.
     room: Notify,
     limits: Limits,
     items: Lane<Items>,
 }
 
-struct State {
-    octets: BytesMut,
-    /// How many octets the writer has taken and not written.
+struct OutboxState {
+    bytes: BytesMut,
+    /// Number of bytes that the writer has taken but not written yet.
     writing: usize,
-    open: FxHashMap<u32, Open>,
-    stage: Stage,
+    open: FxHashMap<u32, OpenCall>,
+    stage: OutboxStage,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum OutboxStage {
     Open,
-    /// The client says no more: what is open is answered yet.
+    /// The client sends nothing more; open calls are still answered.
     Ending,
-    /// What waits is written yet.
+    /// Nothing is added any more; buffered bytes are still written.
     Closing,
-    /// Nobody writes any more.
-    Gone,
+    /// Nothing is written any more.
+    AcceptError,
 }
 
-/// A call that has no answer yet.
+/// A call that has not been answered yet.
 #[derive(Default)]
-pub(super) struct Open {
-    /// The message in its mailbox.
+pub(super) struct OpenCall {
+    /// The ticket of its message in the mailbox.
     pub(super) ticket: Option<Ticket>,
-    /// Until when there has to be an answer, and how long that was.
+    /// The deadline, and the time that the call had.
     pub(super) due: Option<(Instant, Duration)>,
-    /// How many items the client takes; made when it gives some.
+    /// Number of items that the client takes; created when it grants credit, or when it is first
+    /// needed.
     pub(super) credit: Option<Arc<Semaphore>>,
+    /// The audit record of a write; created when the call is authorized.
+    pub(super) record: Option<Record>,
 }
 
-/// What there is for the writer.
-pub(super) enum Taken {
-    Octets,
+impl OpenCall {
+    /// Records the outcome of the call.
+    fn close(&mut self, result: &Result<Payload, Fault>) {
+        if let Some(record) = &mut self.record {
+            record.close(result.as_ref().map(|_| ()).map_err(|fault| fault.code));
+        }
+    }
+}
+
+/// The result of taking bytes for the writer.
+pub(super) enum TakenBytes {
+    Bytes,
     Nothing,
     End,
 }
 
-/// Streams wait while so much waits to be written.
-const ITEMS: usize = 256 * 1024;
+/// Number of unwritten bytes at which streams pause.
+const PAUSE_STREAMS_AT: usize = 256 * 1024;
 
-/// The most items that a client may have asked for and not received.
-const MOST_CREDIT: usize = 1 << 20;
+/// Maximum credit of a call; more is ignored.
+const MAX_CREDIT: usize = 1 << 20;
 
-impl Desk {
+impl Outbox {
     pub(super) fn new(limits: Limits, items: Lane<Items>) -> Self {
         Self {
-            state: Mutex::new(State {
-                octets: BytesMut::new(),
+            state: Mutex::new(OutboxState {
+                bytes: BytesMut::new(),
                 writing: 0,
                 open: FxHashMap::default(),
-                stage: Stage::Open,
+                stage: OutboxStage::Open,
             }),
             work: Notify::new(),
             room: Notify::new(),
@@ -85,12 +99,12 @@ impl Desk {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a call in.
-    pub(super) fn admit(&self, id: u32, open: Open) -> Result<(), Fault> {
+    /// Adds an open call.
+    pub(super) fn admit(&self, id: u32, open: OpenCall) -> Result<(), Fault> {
         let mut state = self.state();
         let most = self.limits.in_flight;
         if state.open.len() >= most {
@@ -101,12 +115,12 @@ impl Desk {
         Ok(())
     }
 
-    /// How many calls have no answer yet.
+    /// Returns `true` if no call is open.
     pub(super) fn is_idle(&self) -> bool {
         self.state().open.is_empty()
     }
 
-    /// Keeps the ticket of a call; its message is given up if the call is over.
+    /// Stores the ticket of a call, or cancels its message if the call has ended.
     pub(super) fn hold(&self, id: u32, ticket: Ticket) {
         let mut state = self.state();
         match state.open.get_mut(&id) {
@@ -121,36 +135,39 @@ impl Desk {
     /// Answers a call, unless it was answered or given up before.
     pub(super) fn finish(&self, id: u32, result: Result<Payload, Fault>) {
         let mut state = self.state();
-        let Some(open) = state.open.remove(&id) else {
+        let Some(mut open) = state.open.remove(&id) else {
             return;
         };
+        open.close(&result);
         self.write_result(&mut state, id, result);
-        self.settled(state, Some(open));
+        self.unlock_and_wake(state, Some(open));
     }
 
-    /// Answers a call that never was in the table.
+    /// Answers a call that was never added to the table.
     pub(super) fn reply(&self, id: u32, result: Result<Payload, Fault>) {
         let mut state = self.state();
         self.write_result(&mut state, id, result);
-        self.settled(state, None);
+        self.unlock_and_wake(state, None);
     }
 
-    /// Answers a call with a fault, and lets its message go; whether it was open.
+    /// Answers a call with a fault and cancels its message. Returns `true` if the call was open.
     pub(super) fn give_up(&self, id: u32, fault: Fault) -> bool {
         let mut state = self.state();
         let Some(mut open) = state.open.remove(&id) else {
             return false;
         };
         let ticket = open.ticket.take();
-        self.write_result(&mut state, id, Err(fault));
-        self.settled(state, Some(open));
+        let result = Err(fault);
+        open.close(&result);
+        self.write_result(&mut state, id, result);
+        self.unlock_and_wake(state, Some(open));
         if let Some(ticket) = ticket {
             ticket.give_up();
         }
         true
     }
 
-    /// The calls whose time has passed, how long each had, and when the next is due.
+    /// Returns the overdue calls with the time that each had, and the next deadline.
     pub(super) fn overdue(&self, now: Instant) -> (Vec<(u32, Duration)>, Option<Instant>) {
         let state = self.state();
         let due = state.open.iter();
@@ -163,13 +180,13 @@ impl Desk {
                 next = Some(next.map_or(at, |next| next.min(at)));
             }
         }
-        // The first that was due is the first that is told.
+        // Faults are sent in the order of the deadlines.
         over.sort_unstable_by_key(|(at, id, _)| (*at, *id));
         let over = over.into_iter().map(|(_, id, span)| (id, span));
         (over.collect(), next)
     }
 
-    /// Adds credit to a call, up to a limit beyond which nobody counts.
+    /// Adds credit to a call, up to a maximum.
     pub(super) fn grant(&self, id: u32, more: u32) {
         let mut state = self.state();
         if let Some(open) = state.open.get_mut(&id) {
@@ -178,7 +195,7 @@ impl Desk {
         }
     }
 
-    /// The credit of a call; `None` if that is over.
+    /// Returns the credit of a call; `None` if the call has ended.
     pub(super) fn credit(&self, id: u32) -> Option<Arc<Semaphore>> {
         let mut state = self.state();
         let open = state.open.get_mut(&id)?;
@@ -186,10 +203,11 @@ impl Desk {
         Some(Arc::clone(open.credit.get_or_insert_with(none)))
     }
 
-    /// Sends an item of a call once there is room; false if the call is over.
+    /// Sends an item once there is room. Returns `false` if the call has ended.
     pub(super) async fn item(&self, id: u32, payload: &Payload) -> Result<bool, Fault> {
-        self.fit(payload)?;
+        self.check_size(payload)?;
         loop {
+            // Enabled before the state is checked, so that no notification in between is lost.
             let room = self.room.notified();
             let mut room = std::pin::pin!(room);
             room.as_mut().enable();
@@ -198,9 +216,9 @@ impl Desk {
                 if !state.open.contains_key(&id) {
                     return Ok(false);
                 }
-                if state.unwritten() < ITEMS.min(self.limits.memory) {
+                if state.unwritten() < PAUSE_STREAMS_AT.min(self.limits.memory) {
                     state.write(Kind::Item, id, payload);
-                    self.settled(state, None);
+                    self.unlock_and_wake(state, None);
                     return Ok(true);
                 }
             }
@@ -208,15 +226,18 @@ impl Desk {
         }
     }
 
-    /// Waits until the client has read enough to be served further.
+    /// Waits until enough bytes were written to handle more frames.
     pub(super) async fn ready(&self) {
         loop {
+            // Enabled before the state is checked, so that no notification in between is lost.
             let room = self.room.notified();
             let mut room = std::pin::pin!(room);
             room.as_mut().enable();
             {
                 let state = self.state();
-                if state.stage == Stage::Gone || state.unwritten() <= self.limits.memory / 2 {
+                if state.stage == OutboxStage::AcceptError
+                    || state.unwritten() <= self.limits.memory / 2
+                {
                     return;
                 }
             }
@@ -224,50 +245,50 @@ impl Desk {
         }
     }
 
-    /// Writes a frame that is no answer.
+    /// Writes a frame that does not answer a call.
     pub(super) fn write(&self, frame: Frame) {
         let (kind, id) = (frame.kind, frame.id);
         let mut state = self.state();
         state.write(kind, id, &frame.into_payload());
-        self.settled(state, None);
+        self.unlock_and_wake(state, None);
     }
 
-    /// Says why it is over: nothing is written after it.
+    /// Writes the reason for closing; nothing is written after it.
     pub(super) fn close(&self, fault: &Fault) {
         let mut state = self.state();
-        if state.stage == Stage::Open || state.stage == Stage::Ending {
-            let octets = fault.to_json().to_string();
-            state.write(Kind::Error, 0, &Payload::new(Content::Json, octets));
-            state.stage = Stage::Closing;
+        if state.stage == OutboxStage::Open || state.stage == OutboxStage::Ending {
+            let bytes = fault.to_json().to_string();
+            state.write(Kind::Error, 0, &Payload::new(Content::Json, bytes));
+            state.stage = OutboxStage::Closing;
         }
-        self.let_go(state);
+        self.drop_calls(state);
     }
 
-    /// Takes note that the client says no more.
+    /// Records that the client sends nothing more.
     pub(super) fn end(&self) {
         let mut state = self.state();
-        if state.stage == Stage::Open {
-            state.stage = Stage::Ending;
+        if state.stage == OutboxStage::Open {
+            state.stage = OutboxStage::Ending;
         }
-        self.settled(state, None);
+        self.unlock_and_wake(state, None);
     }
 
-    /// Whether the client says no more.
+    /// Returns `true` if the client sends nothing more, or the connection is closing.
     pub(super) fn is_ending(&self) -> bool {
-        self.state().stage != Stage::Open
+        self.state().stage != OutboxStage::Open
     }
 
-    /// Takes note that nobody writes any more.
+    /// Records that nothing can be written any more.
     pub(super) fn gone(&self) {
         let mut state = self.state();
-        state.stage = Stage::Gone;
-        state.octets = BytesMut::new();
-        self.let_go(state);
+        state.stage = OutboxStage::AcceptError;
+        state.bytes = BytesMut::new();
+        self.drop_calls(state);
         self.room.notify_waiters();
     }
 
-    /// Lets all calls go: nobody will read their answers.
-    fn let_go(&self, mut state: MutexGuard<'_, State>) {
+    /// Drops all calls: nobody will read their answers.
+    fn drop_calls(&self, mut state: MutexGuard<'_, OutboxState>) {
         let open = std::mem::take(&mut state.open);
         drop(state);
         for ticket in open.into_values().filter_map(|open| open.ticket) {
@@ -277,28 +298,28 @@ impl Desk {
         self.room.notify_waiters();
     }
 
-    /// Hands what waits to the writer.
-    pub(super) fn take(&self, octets: &mut BytesMut) -> Taken {
+    /// Passes the buffered bytes to the writer.
+    pub(super) fn take(&self, bytes: &mut BytesMut) -> TakenBytes {
         let mut state = self.state();
-        std::mem::swap(octets, &mut state.octets);
-        let was = std::mem::replace(&mut state.writing, octets.len());
+        std::mem::swap(bytes, &mut state.bytes);
+        let was = std::mem::replace(&mut state.writing, bytes.len());
         if was > 0 {
             self.room.notify_waiters();
         }
         match state.stage {
-            _ if !octets.is_empty() => Taken::Octets,
-            Stage::Open | Stage::Ending => Taken::Nothing,
-            Stage::Closing | Stage::Gone => Taken::End,
+            _ if !bytes.is_empty() => TakenBytes::Bytes,
+            OutboxStage::Open | OutboxStage::Ending => TakenBytes::Nothing,
+            OutboxStage::Closing | OutboxStage::AcceptError => TakenBytes::End,
         }
     }
 
-    /// Waits until there is something to take.
-    pub(super) async fn some_work(&self) {
+    /// Waits until there may be something to take.
+    pub(super) async fn wait_for_work(&self) {
         self.work.notified().await;
     }
 
-    /// What a payload that the client would not take is instead.
-    fn fit(&self, payload: &Payload) -> Result<(), Fault> {
+    /// Checks that a payload fits into a frame.
+    fn check_size(&self, payload: &Payload) -> Result<(), Fault> {
         let (have, limit) = (payload.octets.len(), self.limits.frame);
         if have <= limit {
             return Ok(());
@@ -307,9 +328,9 @@ impl Desk {
         Err(Fault::new(Code::Failed, text))
     }
 
-    fn write_result(&self, state: &mut State, id: u32, result: Result<Payload, Fault>) {
+    fn write_result(&self, state: &mut OutboxState, id: u32, result: Result<Payload, Fault>) {
         let result = result.and_then(|payload| {
-            self.fit(&payload)?;
+            self.check_size(&payload)?;
             let (unwritten, limit) = (state.unwritten(), self.limits.memory);
             if unwritten + payload.octets.len() <= limit {
                 return Ok(payload);
@@ -324,20 +345,19 @@ impl Desk {
         match result {
             Ok(payload) => state.write(Kind::Done, id, &payload),
             Err(fault) => {
-                let mut octets = fault.to_json().to_string();
-                if octets.len() > self.limits.frame {
-                    octets = Fault::new(fault.code, "").to_json().to_string();
+                let mut bytes = fault.to_json().to_string();
+                if bytes.len() > self.limits.frame {
+                    bytes = Fault::new(fault.code, "").to_json().to_string();
                 }
-                state.write(Kind::Error, id, &Payload::new(Content::Json, octets));
+                state.write(Kind::Error, id, &Payload::new(Content::Json, bytes));
             }
         }
     }
 
-    /// Ends what is done under the lock: wakes the writer if there is work, and lets foreign values
-    /// go outside of it.
-    fn settled(&self, mut state: MutexGuard<'_, State>, open: Option<Open>) {
-        if state.stage == Stage::Ending && state.open.is_empty() {
-            state.stage = Stage::Closing;
+    /// Ends a change under the lock: wakes the writer, and drops foreign values after unlocking.
+    fn unlock_and_wake(&self, mut state: MutexGuard<'_, OutboxState>, open: Option<OpenCall>) {
+        if state.stage == OutboxStage::Ending && state.open.is_empty() {
+            state.stage = OutboxStage::Closing;
         }
         drop(state);
         self.work.notify_one();
@@ -345,7 +365,7 @@ impl Desk {
     }
 }
 
-impl Calls for Desk {
+impl Calls for Outbox {
     fn answer(&self, call: u64, result: Result<Answer, Fault>) {
         let Ok(id) = u32::try_from(call) else { return };
         match result {
@@ -362,33 +382,33 @@ impl Calls for Desk {
     }
 }
 
-impl State {
+impl OutboxState {
     fn unwritten(&self) -> usize {
-        self.octets.len() + self.writing
+        self.bytes.len() + self.writing
     }
 
-    /// Appends a frame, unless it comes after the last.
+    /// Appends a frame, unless the connection is closing.
     fn write(&mut self, kind: Kind, id: u32, payload: &Payload) {
-        if self.stage == Stage::Closing || self.stage == Stage::Gone {
+        if self.stage == OutboxStage::Closing || self.stage == OutboxStage::AcceptError {
             return;
         }
-        // What is longer was refused before: a frame has its limit.
+        // Longer payloads were refused before, by the limit of a frame.
         let Ok(length) = u32::try_from(payload.octets.len()) else {
             return;
         };
-        self.octets.reserve(HEADER + payload.octets.len());
-        self.octets.put_u32(length);
-        self.octets.put_u8(kind as u8);
-        self.octets.put_u8(payload.content as u8);
-        self.octets.put_u16(0);
-        self.octets.put_u32(id);
-        self.octets.put_bytes(0, 12);
-        self.octets.put_slice(&payload.octets);
+        self.bytes.reserve(HEADER + payload.octets.len());
+        self.bytes.put_u32(length);
+        self.bytes.put_u8(kind as u8);
+        self.bytes.put_u8(payload.content as u8);
+        self.bytes.put_u16(0);
+        self.bytes.put_u32(id);
+        self.bytes.put_bytes(0, 12);
+        self.bytes.put_slice(&payload.octets);
     }
 }
 
-/// Adds credit, up to a limit beyond which nobody counts.
+/// Adds credit, up to a maximum.
 pub(super) fn grant(credit: &Semaphore, more: u32) {
-    let room = MOST_CREDIT.saturating_sub(credit.available_permits());
+    let room = MAX_CREDIT.saturating_sub(credit.available_permits());
     credit.add_permits(room.min(more as usize));
 }

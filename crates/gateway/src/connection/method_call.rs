@@ -1,4 +1,4 @@
-//! One call of a method: an actor that runs it and writes what it answers.
+//! The actor of one method call, which runs the method and writes its answer.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -9,38 +9,44 @@ use serde_json::Value;
 use strowger::{Actor, ActorSystem, Code, Content, Context, Fault, Payload};
 use tokio::time::timeout;
 
-use super::desk::Desk;
-use crate::method::{Answer, Methods};
+use super::outbox::Outbox;
+use crate::access::{Caller, RowFilter};
+use crate::method::{Answer, MethodRequest, Methods};
 
-/// What a call is made from.
+/// The arguments of a call.
 #[derive(Clone)]
-pub(super) struct CallArgs {
+pub(super) struct MethodCallArgs {
     pub(super) id: u32,
     pub(super) name: Arc<str>,
     pub(super) payload: Payload,
     pub(super) methods: Arc<Methods>,
+    pub(super) caller: Caller,
     pub(super) deadline: Duration,
-    /// The caller takes rows.
+    /// `true` if the caller takes rows.
     pub(super) reads: bool,
-    pub(super) desk: Arc<Desk>,
+    pub(super) outbox: Arc<Outbox>,
 }
 
-/// Tells a call to begin, and is all that it takes.
+/// The message that starts a call, its only one.
 #[derive(Debug)]
-pub(super) struct Run;
+pub(super) struct StartMethod;
 
-pub(super) struct Call(CallArgs);
+pub(super) struct MethodCall(MethodCallArgs);
 
-impl Actor for Call {
-    type Msg = Run;
-    type Args = CallArgs;
+impl Actor for MethodCall {
+    type Msg = StartMethod;
+    type Args = MethodCallArgs;
     type Error = Infallible;
 
-    async fn pre_start(args: CallArgs, _: &mut Context<Self>) -> Result<Self, Infallible> {
+    async fn pre_start(args: MethodCallArgs, _: &mut Context<Self>) -> Result<Self, Infallible> {
         Ok(Self(args))
     }
 
-    async fn handle(&mut self, Run: Run, cx: &mut Context<Self>) -> Result<(), Infallible> {
+    async fn handle(
+        &mut self,
+        StartMethod: StartMethod,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
         let deadline = self.0.deadline;
         let done = match timeout(deadline, self.run(cx.system())).await {
             Ok(done) => done,
@@ -49,13 +55,13 @@ impl Actor for Call {
                 Err(Fault::new(Code::Deadline, text))
             }
         };
-        self.0.desk.finish(self.0.id, done);
+        self.0.outbox.finish(self.0.id, done);
         cx.stop();
         Ok(())
     }
 }
 
-impl Call {
+impl MethodCall {
     async fn run(&self, system: ActorSystem) -> Result<Payload, Fault> {
         let args = &self.0;
         let params = match args.payload.content {
@@ -69,45 +75,55 @@ impl Call {
                 return Err(Fault::new(Code::BadRequest, text));
             }
         };
-        match args.methods.call(&args.name, system, params).await? {
-            Answer::Value(value) => Payload::json(&value),
-            // It would wait for credit in silence, though who asks expects one answer.
-            Answer::Rows(_) | Answer::Stream(_) if !args.reads => Err(unasked(&args.name)),
+        let request = MethodRequest {
+            system,
+            caller: args.caller.clone(),
+            params,
+        };
+        let (answer, mut filter) = args.methods.call(&args.name, request).await?;
+        let mut shows = |row: &Value| filter.as_mut().is_none_or(|filter| filter.shows(row));
+        match answer {
+            Answer::Value(value) => return Payload::json(&value),
+            // Without credit the listing would wait silently, while the caller expects a single
+            // answer.
+            Answer::Rows(_) | Answer::Stream(_) if !args.reads => {
+                return Err(stream_asked(&args.name));
+            }
             Answer::Rows(rows) => {
                 for row in rows {
-                    if !self.item(&row).await? {
+                    if shows(&row) && !self.item(&row).await? {
                         break;
                     }
                 }
-                Ok(Payload::NONE)
             }
             Answer::Stream(mut poll) => {
                 while let Some(row) = poll_fn(&mut poll).await {
-                    if !self.item(&row).await? {
+                    if shows(&row) && !self.item(&row).await? {
                         break;
                     }
                 }
-                Ok(Payload::NONE)
             }
         }
+        filter.map_or(Ok(()), RowFilter::end)?;
+        Ok(Payload::NONE)
     }
 
-    /// Sends a row once the caller takes one; false if nobody does any more.
+    /// Sends a row once the caller grants credit. Returns `false` if the call has ended.
     async fn item(&self, row: &Value) -> Result<bool, Fault> {
-        let Some(credit) = self.0.desk.credit(self.0.id) else {
+        let Some(credit) = self.0.outbox.credit(self.0.id) else {
             return Ok(false);
         };
         match credit.acquire().await {
             Ok(permit) => permit.forget(),
-            // Never closed: the call ends before its credit.
+            // Cannot happen: the semaphore is never closed.
             Err(_) => return Ok(false),
         }
-        self.0.desk.item(self.0.id, &Payload::json(row)?).await
+        self.0.outbox.item(self.0.id, &Payload::json(row)?).await
     }
 }
 
-/// The fault of a question whose answer is a stream.
-pub(super) fn unasked(name: &str) -> Fault {
+/// Builds the fault for an ask to a message or method that answers with a stream.
+pub(super) fn stream_asked(name: &str) -> Fault {
     let text = format!(
         "{name} is a stream: whoever reads it gives credit with the call, and an ask gives none"
     );

@@ -1,22 +1,22 @@
-//! What a node tells about itself besides its actors: limits, readiness, figures.
+//! The health of a node beyond its actors: limits, readiness checks and metrics.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::metric::Exposition;
 
-/// How much of a limit is used.
+/// The usage of a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// What is used.
+    /// The amount used.
     pub used: f64,
-    /// The most that can be; `None` if it is not known.
+    /// The limit; `None` if unknown.
     pub most: Option<f64>,
 }
 
 impl Usage {
-    /// So much of so much.
+    /// Creates a usage from the amount used and the limit.
     #[must_use]
     pub const fn new(used: f64, most: f64) -> Self {
         Self {
@@ -26,13 +26,13 @@ impl Usage {
     }
 }
 
-type Limit = dyn Fn() -> Option<Usage> + Send + Sync;
-type Check = dyn Fn() -> Result<(), String> + Send + Sync;
-type Collect = dyn Fn(&mut Exposition) + Send + Sync;
+type LimitFn = dyn Fn() -> Option<Usage> + Send + Sync;
+type CheckFn = dyn Fn() -> Result<(), String> + Send + Sync;
+type CollectFn = dyn Fn(&mut Exposition) + Send + Sync;
 
-/// What a node tells about itself: its limits, whether it is ready, figures of its own.
+/// The health of a node: its limits, its readiness checks, and its own metrics.
 ///
-/// All of it are functions that are called when somebody looks; they must not block.
+/// All of these are functions that are called on each request; they must not block.
 ///
 /// ```
 /// use strowger_gateway::{Usage, Vitals};
@@ -44,13 +44,13 @@ type Collect = dyn Fn(&mut Exposition) + Send + Sync;
 /// ```
 #[derive(Clone)]
 pub struct Vitals {
-    limits: Vec<(&'static str, Arc<Limit>)>,
-    checks: Vec<(&'static str, Arc<Check>)>,
-    collect: Vec<Arc<Collect>>,
+    limits: Vec<(&'static str, Arc<LimitFn>)>,
+    checks: Vec<(&'static str, Arc<CheckFn>)>,
+    collect: Vec<Arc<CollectFn>>,
 }
 
 impl Vitals {
-    /// The memory of the process, as far as the system tells, and nothing else.
+    /// Creates health data with one limit: the memory of the process, if the system reports it.
     #[must_use]
     pub fn new() -> Self {
         let nothing = Self {
@@ -61,7 +61,8 @@ impl Vitals {
         nothing.limit("memory", crate::process::memory)
     }
 
-    /// Adds a limit that should not be reached. The function returns nothing while it cannot tell.
+    /// Adds a limit that should not be reached. The function returns `None` while the usage is
+    /// unknown.
     #[must_use]
     pub fn limit(
         mut self,
@@ -72,7 +73,8 @@ impl Vitals {
         self
     }
 
-    /// Adds a condition of readiness: what stands in its way, in words.
+    /// Adds a readiness check, which returns a description of the obstacle while the node is not
+    /// ready.
     #[must_use]
     pub fn check(
         mut self,
@@ -83,23 +85,23 @@ impl Vitals {
         self
     }
 
-    /// Adds figures that are read whenever metrics are.
+    /// Adds metrics, which are collected whenever metrics are requested.
     #[must_use]
     pub fn collect(mut self, collect: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Self {
         self.collect.push(Arc::new(collect));
         self
     }
 
-    /// All limits with what is used of them now.
+    /// Returns the limits whose current usage is known.
     pub fn usages(&self) -> impl Iterator<Item = (&'static str, Usage)> {
-        let usage = |(name, usage): &(&'static str, Arc<Limit>)| Some((*name, usage()?));
+        let usage = |(name, usage): &(&'static str, Arc<LimitFn>)| Some((*name, usage()?));
         self.limits.iter().filter_map(usage)
     }
 
-    /// The checks that do not hold now, and why.
+    /// Returns the checks that fail at present, with the reasons.
     #[must_use]
     pub fn obstacles(&self) -> Vec<(&'static str, String)> {
-        let obstacle = |(name, check): &(&'static str, Arc<Check>)| Some((*name, check().err()?));
+        let obstacle = |(name, check): &(&'static str, Arc<CheckFn>)| Some((*name, check().err()?));
         self.checks.iter().filter_map(obstacle).collect()
     }
 

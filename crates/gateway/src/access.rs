@@ -1,0 +1,33 @@
+//! Access control: the roles of callers, the rights of verbs, and a single decision for all
+//! endpoints.
+//!
+//! A [`Caller`] is the other side of a connection: the owner of the node, whose endpoints are files
+//! with mode 0600, or a [`Token`] with a role, addresses and verbs. A [`Verb`] is an operation of a
+//! caller. This module decides if the operation is permitted before any of it runs, and records
+//! operations that change something when they end.
+//!
+//! ```text
+//! control methods ─────┐
+//! messages ────────────┤   Caller::begin ── refused ──▶ Fault `forbidden`, counted
+//! tools of agents ─────┤        │
+//! /metrics ────────────┘        └── granted ──▶ the verb runs ──▶ Record: log and topic
+//! ```
+
+mod audit;
+mod caller;
+mod role;
+mod scope;
+mod token;
+mod verb;
+
+pub use self::audit::Audited;
+pub(crate) use self::audit::{Audit, Record};
+pub use self::caller::Caller;
+pub(crate) use self::caller::RowFilter;
+pub use self::role::{Right, Role};
+pub(crate) use self::token::Callers;
+pub use self::token::{Token, TokenError};
+pub use self::verb::{Subject, Verb};
+
+#[cfg(test)]
+mod tests;

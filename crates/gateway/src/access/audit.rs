@@ -1,0 +1,296 @@
+//! The audit trail: changes made by callers, as lines in the log and messages on a topic.
+//!
+//! A flood of writes must not fill the log, nor slow the writers down. So each token has two
+//! budgets of records, one for verbs that speak and one for verbs that manage: a flood of tells
+//! does not hide a kill. Records beyond a budget are counted, and the next record says how many
+//! were left out.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use metrics::{counter, describe_counter};
+use serde_json::{Value, json};
+use strowger::{ActorSystem, Code, Topic};
+use tokio::time::Instant;
+
+use super::caller::Caller;
+use super::role::{Right, Role};
+use super::verb::Verb;
+
+/// A change that a caller made or was refused; published to [`Audited::TOPIC`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Audited {
+    /// Time when the call ended, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The name of the token; `owner` for the owner.
+    pub token: Arc<str>,
+    /// The role of the caller.
+    pub role: Role,
+    /// The endpoint that the caller used.
+    pub door: &'static str,
+    /// The verb; [`Audited::LEFT_OUT`] if the record only has a count.
+    pub verb: &'static str,
+    /// The address of the call's subject.
+    pub address: String,
+    /// `done`, `begun` for a stream, or the code of the fault. `lost` is the code of a call that
+    /// ended without an answer because it was cancelled or its deadline passed.
+    pub outcome: &'static str,
+    /// Number of records of this token that were left out before this one.
+    pub left_out: u64,
+}
+
+impl Audited {
+    /// The name of the topic.
+    pub const TOPIC: &'static str = "doors/audit";
+    /// The verb of a record that only counts others that were left out.
+    pub const LEFT_OUT: &'static str = "left-out";
+
+    /// Converts the record to a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "at_ms": self.at_ms,
+            "token": &*self.token,
+            "role": self.role.name(),
+            "door": self.door,
+            "verb": self.verb,
+            "address": self.address,
+            "outcome": self.outcome,
+            "left_out": self.left_out,
+        })
+    }
+}
+
+/// The destination of records. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Audit(Option<Topic<Audited>>);
+
+impl Audit {
+    /// Creates the audit trail of a system, without keeping the system alive.
+    pub(crate) fn of(system: &ActorSystem) -> Self {
+        describe();
+        // If the system has no room for another topic, the log remains.
+        Self(system.topic::<Audited>(Audited::TOPIC).ok())
+    }
+
+    fn write(&self, audit_parts: Audited) {
+        tracing::info!(
+            target: "strowger::audit",
+            token = &*audit_parts.token,
+            role = audit_parts.role.name(),
+            door = audit_parts.door,
+            verb = audit_parts.verb,
+            address = audit_parts.address,
+            outcome = audit_parts.outcome,
+            left_out = audit_parts.left_out,
+            "audit"
+        );
+        if let Some(topic) = &self.0 {
+            topic.publish(audit_parts);
+        }
+    }
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Audit").finish_non_exhaustive()
+    }
+}
+
+const RECORDS: &str = "strowger_audit_records_total";
+const OMITTED: &str = "strowger_audit_left_out_total";
+const FORBIDDEN: &str = "strowger_forbidden_total";
+
+/// Registers the help texts of the metrics.
+fn describe() {
+    describe_counter!(RECORDS, "Writes of callers that were recorded, by role.");
+    describe_counter!(
+        OMITTED,
+        "Writes of callers that were not recorded one by one, because there were too many."
+    );
+    describe_counter!(
+        FORBIDDEN,
+        "Calls that the token of the caller does not grant, by role and verb."
+    );
+}
+
+/// Counts a refusal.
+pub(super) fn count_refusal(role: Role, verb: &Verb) {
+    counter!(FORBIDDEN, "role" => role.name(), "verb" => verb.name()).increment(1);
+}
+
+/// The record budgets of a token.
+#[derive(Debug, Default)]
+pub(super) struct RecordBudgets {
+    speak: RecordBudget,
+    manage: RecordBudget,
+}
+
+impl RecordBudgets {
+    /// Returns the budget for verbs with a right that writes.
+    const fn of(&self, right: Right) -> &RecordBudget {
+        match right {
+            Right::Manage => &self.manage,
+            Right::Begin | Right::Read | Right::Speak => &self.speak,
+        }
+    }
+
+    fn left_out(&self) -> u64 {
+        self.speak.take_left_out() + self.manage.take_left_out()
+    }
+
+    /// Returns `true` if something was left out since the last record.
+    fn has_left_out(&self) -> bool {
+        [&self.speak, &self.manage]
+            .iter()
+            .any(|meter| meter.left_out.load(Ordering::Relaxed) > 0)
+    }
+}
+
+/// A budget of records: a burst, then a steady rate.
+#[derive(Debug)]
+pub(crate) struct RecordBudget {
+    base: Instant,
+    /// Time when the budget is full again, in nanoseconds after `base`.
+    full_at: AtomicU64,
+    left_out: AtomicU64,
+}
+
+/// Number of records in a burst.
+const RECORD_BURST: u64 = 100;
+/// Time in which the budget regains one record.
+const REFILL_INTERVAL: Duration = Duration::from_millis(50);
+
+impl Default for RecordBudget {
+    fn default() -> Self {
+        Self {
+            base: Instant::now(),
+            full_at: AtomicU64::new(0),
+            left_out: AtomicU64::new(0),
+        }
+    }
+}
+
+impl RecordBudget {
+    /// Takes one record from the budget, or counts it as left out. Never allocates, because it runs
+    /// for every message.
+    pub(crate) fn admit(&self, now: Instant) -> bool {
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let (now, each) = (
+            nanos(now.saturating_duration_since(self.base)),
+            nanos(REFILL_INTERVAL),
+        );
+        let take = |full_at: u64| {
+            let next = full_at.max(now) + each;
+            (next <= now + RECORD_BURST * each).then_some(next)
+        };
+        let taken = self
+            .full_at
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        if taken.is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        taken.is_ok()
+    }
+
+    pub(crate) fn take_left_out(&self) -> u64 {
+        self.left_out.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// The record of a write in progress, which is written on drop.
+pub(crate) struct Record(Box<OpenRecord>);
+
+struct OpenRecord {
+    caller: Caller,
+    verb: &'static str,
+    address: String,
+    outcome: &'static str,
+}
+
+/// Maximum length of an address in a record, in characters.
+const MAX_SHOWN_ADDRESS: usize = 256;
+
+impl Record {
+    /// Opens a record, if the budget allows.
+    pub(super) fn open(caller: &Caller, verb: &Verb, address: &str, now: Instant) -> Option<Self> {
+        let (budgets, _) = caller.audit_parts();
+        budgets.of(verb.right()).admit(now).then(|| {
+            Self(Box::new(OpenRecord {
+                caller: caller.clone(),
+                verb: verb.name(),
+                address: shown(address),
+                outcome: Code::Lost.as_str(),
+            }))
+        })
+    }
+
+    /// Sets the outcome.
+    pub(crate) const fn close(&mut self, result: Result<(), Code>) {
+        self.0.outcome = match result {
+            Ok(()) => "done",
+            Err(code) => code.as_str(),
+        };
+    }
+
+    /// Writes the record of an operation that has begun and may go on.
+    pub(crate) fn begun(mut self) {
+        self.0.outcome = "begun";
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let OpenRecord {
+            caller,
+            verb,
+            address,
+            outcome,
+        } = &mut *self.0;
+        write(caller, verb, std::mem::take(address), outcome);
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record")
+            .field("verb", &self.0.verb)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes a record with the number of records left out, if there are any that no record has
+/// reported.
+pub(super) fn flush(caller: &Caller) {
+    if caller.audit_parts().0.has_left_out() {
+        write(caller, Audited::LEFT_OUT, String::new(), "done");
+    }
+}
+
+fn write(caller: &Caller, verb: &'static str, address: String, outcome: &'static str) {
+    let (budgets, audit) = caller.audit_parts();
+    let left_out = budgets.left_out();
+    let role = caller.role();
+    counter!(RECORDS, "role" => role.name()).increment(1);
+    counter!(OMITTED, "role" => role.name()).increment(left_out);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    audit.write(Audited {
+        at_ms: u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX),
+        token: caller.shared_name(),
+        role,
+        door: caller.door(),
+        verb,
+        address,
+        outcome,
+        left_out,
+    });
+}
+
+/// Sanitizes external text for a line of the log.
+fn shown(text: &str) -> String {
+    let fit = |one: char| if one.is_control() { '\u{fffd}' } else { one };
+    text.chars().take(MAX_SHOWN_ADDRESS).map(fit).collect()
+}

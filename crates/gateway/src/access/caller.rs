@@ -1,0 +1,286 @@
+//! Callers, and the decision about what they may do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use strowger::{ActorSystem, Code, Fault, Path};
+use tokio::time::Instant;
+
+use super::audit::{self, Audit, Record, RecordBudgets};
+use super::role::Role;
+use super::scope::TokenScope;
+use super::verb::{Subject, Verb};
+
+/// The other side of a connection. Clones refer to the same caller.
+#[derive(Clone)]
+pub struct Caller(Arc<CallerInner>);
+
+struct CallerInner {
+    name: Arc<str>,
+    role: Role,
+    door: &'static str,
+    scope: Arc<TokenScope>,
+    budgets: Arc<RecordBudgets>,
+    audit: Audit,
+}
+
+/// The rule that forbids a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RefusalRule {
+    Role,
+    Verbs,
+    Addresses,
+}
+
+impl Caller {
+    pub(super) fn new(
+        name: Arc<str>,
+        role: Role,
+        door: &'static str,
+        scope: Arc<TokenScope>,
+        budgets: Arc<RecordBudgets>,
+        audit: Audit,
+    ) -> Self {
+        Self(Arc::new(CallerInner {
+            name,
+            role,
+            door,
+            scope,
+            budgets,
+            audit,
+        }))
+    }
+
+    /// Creates the owner of a node, who may do everything, for an endpoint with this name.
+    #[must_use]
+    pub fn owner(system: &ActorSystem, door: &'static str) -> Self {
+        let (scope, budgets) = (Arc::default(), Arc::default());
+        let name = Arc::from(Role::Owner.name());
+        Self::new(name, Role::Owner, door, scope, budgets, Audit::of(system))
+    }
+
+    /// Returns the name of the token; `owner` for the owner.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the role.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.0.role
+    }
+
+    /// Returns the name of the endpoint that the caller uses.
+    #[must_use]
+    pub fn door(&self) -> &'static str {
+        self.0.door
+    }
+
+    /// Checks that the caller may reach an address, for a verb that was granted but determines the
+    /// address only while it runs, as tools do.
+    ///
+    /// # Errors
+    /// Returns `forbidden`, which is counted.
+    pub fn reaches(&self, verb: &Verb, address: &str) -> Result<(), Fault> {
+        let address = Path::from(address);
+        match self.0.scope.has_address(&address) {
+            true => Ok(()),
+            false => Err(self.refuse(verb, Some(&address), RefusalRule::Addresses)),
+        }
+    }
+
+    /// Returns `true` if the caller may reach an address. A refusal is not counted: lists just omit
+    /// the address.
+    #[must_use]
+    pub fn sees(&self, address: &str) -> bool {
+        self.0.scope.has_all_addresses() || self.0.scope.has_address(&Path::from(address))
+    }
+
+    /// Returns the rights of the caller as a JSON object.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "token": &*self.0.name,
+            "role": self.0.role.name(),
+            "door": self.0.door,
+            "addresses": self.0.scope.addresses(),
+            "verbs": self.0.scope.verbs(),
+        })
+    }
+
+    /// Returns `true` if some addresses are out of reach.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.0.scope.has_all_addresses()
+    }
+
+    /// Returns `true` if the verb is permitted. Nothing is counted or recorded.
+    pub(crate) fn may(&self, verb: &Verb, address: Option<&Path>) -> bool {
+        self.rule_against(verb, address).is_none()
+    }
+
+    /// Decides if the verb is permitted, and opens the record of a write.
+    ///
+    /// # Errors
+    /// Returns `forbidden`, which is counted, and recorded if the call would have been a write.
+    pub(crate) fn begin(
+        &self,
+        verb: &Verb,
+        address: Option<&Path>,
+        now: Instant,
+    ) -> Result<Option<Record>, Fault> {
+        let mut record = match verb.is_recorded() {
+            true => self.record(verb, address, now),
+            false => None,
+        };
+        match self.rule_against(verb, address) {
+            None => Ok(record),
+            Some(rule) => {
+                if let Some(record) = &mut record {
+                    record.close(Err(Code::Forbidden));
+                }
+                Err(self.refuse(verb, address, rule))
+            }
+        }
+    }
+
+    /// Opens the record of a write that was authorized before.
+    pub(crate) fn record(
+        &self,
+        verb: &Verb,
+        address: Option<&Path>,
+        now: Instant,
+    ) -> Option<Record> {
+        let address = address.map_or("/", Path::as_str);
+        Record::open(self, verb, address, now)
+    }
+
+    /// Writes a record with the number of records left out, if any.
+    pub(crate) fn flush(&self) {
+        audit::flush(self);
+    }
+
+    pub(super) fn audit_parts(&self) -> (&RecordBudgets, &Audit) {
+        (&self.0.budgets, &self.0.audit)
+    }
+
+    pub(super) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.0.name)
+    }
+
+    /// Returns the rule that forbids the verb, if any.
+    fn rule_against(&self, verb: &Verb, address: Option<&Path>) -> Option<RefusalRule> {
+        let CallerInner { role, scope, .. } = &*self.0;
+        if !role.has(verb.right()) {
+            return Some(RefusalRule::Role);
+        }
+        if !scope.has_verb(verb) {
+            return Some(RefusalRule::Verbs);
+        }
+        let is_near = address.is_none_or(|address| scope.has_address(address));
+        (!is_near).then_some(RefusalRule::Addresses)
+    }
+
+    fn refuse(&self, verb: &Verb, address: Option<&Path>, rule: RefusalRule) -> Fault {
+        let CallerInner { name, role, .. } = &*self.0;
+        audit::count_refusal(*role, verb);
+        let at = address.map_or("/", Path::as_str);
+        let (shown, more) = match at.char_indices().nth(MAX_REFUSED_ADDRESS) {
+            Some((end, _)) => (&at[..end], "..."),
+            None => (at, ""),
+        };
+        let wanted = verb.name();
+        let why = match rule {
+            RefusalRule::Role => {
+                let roles: Vec<&str> = verb.right().roles().map(Role::name).collect();
+                let roles = roles.join(" or ");
+                format!("it takes the role {roles}: use a token that has it")
+            }
+            RefusalRule::Verbs => format!("its `verbs` do not name {wanted}: add it to them"),
+            RefusalRule::Addresses => {
+                format!("none of its `addresses` matches {shown:?}{more}: add a pattern that does")
+            }
+        };
+        let text = format!(
+            "the token {name} (role {role}) may not use {wanted} on {shown:?}{more}: {why}, in \
+             [[doors.token]], or use a unix socket of the node's owner"
+        );
+        Fault::new(Code::Forbidden, text).with_details(json!({
+            "token": &**name,
+            "role": role.name(),
+            "verb": wanted,
+            "address": format!("{shown}{more}"),
+            "rule": rule.name(),
+        }))
+    }
+}
+
+/// Maximum length of an address in the text of a refusal, in characters.
+const MAX_REFUSED_ADDRESS: usize = 256;
+
+impl RefusalRule {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Role => "role",
+            Self::Verbs => "verbs",
+            Self::Addresses => "addresses",
+        }
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallerInner {
+            name, role, door, ..
+        } = &*self.0;
+        write!(f, "Caller({name}, {role}, {door})")
+    }
+}
+
+/// A filter for the rows of a listing that a caller may see.
+#[derive(Debug)]
+pub(crate) struct RowFilter {
+    caller: Caller,
+    verb: Verb,
+    shown: u64,
+    hidden: u64,
+}
+
+impl RowFilter {
+    /// Creates the filter for a listing; `None` if the caller may see all of it.
+    pub(crate) fn of(caller: &Caller, verb: &Verb) -> Option<Self> {
+        let by_row = matches!(verb.subject(), Subject::Rows(..));
+        (by_row && caller.is_limited()).then(|| Self {
+            caller: caller.clone(),
+            verb: *verb,
+            shown: 0,
+            hidden: 0,
+        })
+    }
+
+    /// Returns `true` if the caller may see a row. The last row of a stream, which gives the reason
+    /// for its end, has no address.
+    pub(crate) fn shows(&mut self, row: &Value) -> bool {
+        if row.get("end").is_some() {
+            return true;
+        }
+        let Some(address) = self.verb.row(row) else {
+            return true;
+        };
+        let sees = self.caller.0.scope.has_address(&address);
+        match sees {
+            true => self.shown += 1,
+            false => self.hidden += 1,
+        }
+        sees
+    }
+
+    /// Refuses a listing if all of its rows were hidden: an empty listing would suggest that
+    /// nothing exists.
+    pub(crate) fn end(self) -> Result<(), Fault> {
+        if self.hidden == 0 || self.shown > 0 {
+            return Ok(());
+        }
+        Err(self.caller.refuse(&self.verb, None, RefusalRule::Addresses))
+    }
+}

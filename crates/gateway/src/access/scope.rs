@@ -1,0 +1,56 @@
+//! The addresses and verbs that a token is limited to.
+
+use std::collections::BTreeSet;
+
+use strowger::{Path, PathPattern};
+
+use super::verb::Verb;
+
+/// The addresses and verbs of a token, parsed once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TokenScope {
+    /// `None` if every address is in reach.
+    addresses: Option<Vec<PathPattern>>,
+    /// `None` if every verb of the role is permitted.
+    verbs: Option<BTreeSet<String>>,
+}
+
+impl TokenScope {
+    pub(super) fn limit_addresses(&mut self, patterns: Vec<PathPattern>) {
+        let is_all = |pattern: &PathPattern| matches!(pattern.to_string().as_str(), "/**" | "**");
+        self.addresses = (!patterns.iter().any(is_all)).then_some(patterns);
+    }
+
+    pub(super) fn limit_verbs(&mut self, verbs: impl IntoIterator<Item = String>) {
+        self.verbs = Some(verbs.into_iter().collect());
+    }
+
+    /// Returns `true` if no address is out of reach.
+    pub(super) const fn has_all_addresses(&self) -> bool {
+        self.addresses.is_none()
+    }
+
+    pub(super) fn has_address(&self, address: &Path) -> bool {
+        let any = |patterns: &Vec<PathPattern>| patterns.iter().any(|one| one.matches(address));
+        self.addresses.as_ref().is_none_or(any)
+    }
+
+    /// Returns `true` if the verb is permitted. Verbs with [`Right::Begin`](super::Right::Begin)
+    /// always are.
+    pub(super) fn has_verb(&self, verb: &Verb) -> bool {
+        let is_named = |verbs: &BTreeSet<String>| verbs.contains(verb.name());
+        verb.right() == super::Right::Begin || self.verbs.as_ref().is_none_or(is_named)
+    }
+
+    pub(super) fn addresses(&self) -> Vec<String> {
+        match &self.addresses {
+            None => vec!["/**".to_owned()],
+            Some(patterns) => patterns.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    pub(super) fn verbs(&self) -> Option<Vec<&str>> {
+        let verbs = self.verbs.as_ref()?;
+        Some(verbs.iter().map(String::as_str).collect())
+    }
+}

@@ -1,0 +1,153 @@
+use std::time::Duration;
+
+use serde_json::json;
+use strowger::{Code, Path};
+use tokio::time::Instant;
+
+use super::audit::{Audit, RecordBudget};
+use super::{Callers, Right, Role, RowFilter, Subject, Token, TokenError, Verb};
+
+const RIGHTS: [Right; 4] = [Right::Begin, Right::Read, Right::Speak, Right::Manage];
+
+#[test]
+fn each_role_has_the_rights_that_its_words_say() {
+    for (role, rights) in [
+        (Role::Owner, &RIGHTS[..]),
+        (Role::Operator, &RIGHTS[..]),
+        (Role::Viewer, &[Right::Begin, Right::Read][..]),
+        (Role::Agent, &[Right::Begin, Right::Speak][..]),
+    ] {
+        for right in RIGHTS {
+            assert_eq!(role.has(right), rights.contains(&right), "{role} {right}");
+        }
+    }
+}
+
+fn callers(token: Token) -> Callers {
+    Callers::new(&[token], "tcp", &Audit::default())
+}
+
+fn token(patterns: &[&str]) -> Token {
+    let patterns = patterns.iter().map(|one| one.parse().unwrap()).collect();
+    Token::new("t", Role::Operator, "secret").with_addresses(patterns)
+}
+
+#[test]
+fn an_address_is_in_reach_where_a_pattern_matches() {
+    const KILL: Verb = Verb::manages("kill").on(Subject::Param("path"));
+    for (patterns, path, expected) in [
+        (&["/**"][..], "/", true),
+        (&["/tools/**"], "/tools/files", true),
+        (&["/tools/**"], "tools//files/", true),
+        (&["/tools/**"], "/", false),
+        (&["/tools/**"], "/toolsmith", false),
+        (&["/tools/*"], "/tools/files/a", false),
+        (&["/tools/*"], "/tools/../node", false),
+        (&["/a", "/b"], "/b", true),
+        (&[], "/a", false),
+    ] {
+        let callers = callers(token(patterns));
+        let caller = callers.find(b"secret").unwrap();
+        let address = KILL.address(&json!({ "path": path }));
+        let granted = caller.begin(&KILL, address.as_ref(), Instant::now());
+        assert_eq!(granted.is_ok(), expected, "{patterns:?} {path}");
+    }
+    // A path that is not text means the node as a whole.
+    assert_eq!(KILL.address(&json!({ "path": 5 })), Some(Path::root()));
+    assert_eq!(KILL.address(&json!(null)), Some(Path::root()));
+}
+
+#[test]
+fn verbs_that_are_not_listed_are_refused_with_the_rule() {
+    let token = token(&["/**"]).with_verbs(["ask".to_owned()]);
+    let callers = callers(token);
+    let caller = callers.find(b"secret").unwrap();
+    let at = Path::from("/a");
+    let begin = |verb: &Verb| caller.begin(verb, Some(&at), Instant::now());
+    assert!(begin(&Verb::ASK).is_ok());
+    assert!(begin(&Verb::begins("ping")).is_ok());
+    let fault = begin(&Verb::TELL).expect_err("it is not listed");
+    assert_eq!(fault.code, Code::Forbidden);
+    assert!(!fault.retryable);
+    let details = *fault.details.unwrap();
+    let told = json!({
+        "token": "t", "role": "operator", "verb": "tell", "address": "/a", "rule": "verbs",
+    });
+    assert_eq!(details, told);
+    for part in [
+        "token t",
+        "role operator",
+        "tell",
+        "\"/a\"",
+        "[[doors.token]]",
+    ] {
+        assert!(fault.message.contains(part), "{part}: {}", fault.message);
+    }
+}
+
+#[test]
+fn tokens_that_cannot_be_told_apart_are_refused() {
+    let token = |name: &str, secret: &str| Token::new(name, Role::Viewer, secret);
+    let same = Token::check(&[token("a", "x"), token("b", "x")]);
+    assert!(
+        matches!(same, Err(TokenError::SameSecret { .. })),
+        "{same:?}"
+    );
+    let same = Token::check(&[token("a", "x"), token("a", "y")]);
+    assert!(matches!(same, Err(TokenError::SameName { .. })), "{same:?}");
+    let empty = Token::check(&[token("a", "")]);
+    assert!(matches!(empty, Err(TokenError::Empty { .. })), "{empty:?}");
+    assert_eq!(Token::check(&[token("a", "x"), token("b", "y")]), Ok(()));
+}
+
+#[test]
+fn rows_out_of_reach_are_not_shown() {
+    const PS: Verb = Verb::reads("ps").on(Subject::Rows("path", ""));
+    let of = |patterns: &[&str]| {
+        let callers = callers(token(patterns));
+        RowFilter::of(callers.find(b"secret").unwrap(), &PS)
+    };
+    assert!(of(&["/**"]).is_none());
+    let mut filter = of(&["/a/**"]).unwrap();
+    assert!(filter.shows(&json!({ "path": "/a/b" })));
+    assert!(!filter.shows(&json!({ "path": "/b" })));
+    assert!(
+        !filter.shows(&json!({ "path": null })),
+        "it is about the node"
+    );
+    assert!(filter.shows(&json!({ "end": null, "lost": 0 })));
+    assert!(filter.end().is_ok());
+    let mut filter = of(&["/a/**"]).unwrap();
+    assert!(!filter.shows(&json!({ "path": "/b" })));
+    let end = filter.end().expect_err("nothing was shown");
+    assert_eq!(end.code, Code::Forbidden);
+    assert!(!end.message.contains("/b"), "{}", end.message);
+    assert!(of(&["/a/**"]).unwrap().end().is_ok(), "nothing is there");
+}
+
+#[test]
+fn the_address_of_a_row_is_read_as_it_is_written() {
+    let exposed = Verb::reads("exposed").on(Subject::Rows("address", ""));
+    let row = |verb: &Verb, row| verb.row(&row).unwrap();
+    let at = json!({ "address": "@(tools/files)" });
+    assert_eq!(row(&exposed, at), Path::from("/tools/files"));
+    let list = Verb::reads("list").on(Subject::Rows("name", "/components"));
+    let one = json!({ "name": "qos" });
+    assert_eq!(row(&list, one), Path::from("/components/qos"));
+    assert_eq!(row(&list, json!({})), Path::root());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_is_a_burst_and_then_a_rate() {
+    let budget = RecordBudget::default();
+    let admitted = |count: u64| (0..count).filter(|_| budget.admit(Instant::now())).count();
+    assert_eq!(admitted(1000), 100);
+    assert_eq!(budget.take_left_out(), 900);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(admitted(1000), 20);
+    assert_eq!(budget.take_left_out(), 980);
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    assert_eq!(admitted(1000), 100, "rest is not saved up");
+    // A clock that went backwards does not overdraw the budget.
+    assert!(!budget.admit(Instant::now() - Duration::from_secs(1800)));
+}

@@ -1,0 +1,175 @@
+//! Tokens: a secret with a name, a role, addresses and verbs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use strowger::PathPattern;
+
+use super::audit::{Audit, RecordBudgets};
+use super::caller::Caller;
+use super::role::Role;
+use super::scope::TokenScope;
+use crate::secret::is_same;
+
+/// A secret that lets a client in, with the rights of the client.
+///
+/// ```
+/// use strowger_gateway::{Role, Token};
+///
+/// let token = Token::new("console", Role::Viewer, "sixteen-octets-x")
+///     .with_addresses(vec!["/node/**".parse()?]);
+/// assert_eq!((token.name(), token.role()), ("console", Role::Viewer));
+/// assert!(!format!("{token:?}").contains("sixteen"));
+/// # Ok::<(), strowger::PatternError>(())
+/// ```
+#[derive(Clone)]
+pub struct Token {
+    name: Arc<str>,
+    role: Role,
+    secret: Arc<str>,
+    scope: Arc<TokenScope>,
+    budgets: Arc<RecordBudgets>,
+}
+
+/// The error returned for tokens that cannot be used together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// The secret is empty, so everybody knows it.
+    #[error("the secret of the token {name} is empty")]
+    Empty {
+        /// The name of the token.
+        name: Arc<str>,
+    },
+    /// Two tokens have the same name, so their records could not be told apart.
+    #[error("two tokens have the name {name}")]
+    SameName {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// Two tokens have the same secret, so their clients could not be told apart.
+    #[error("the tokens {first} and {second} have the same secret")]
+    SameSecret {
+        /// The name of one token.
+        first: Arc<str>,
+        /// The name of the other token.
+        second: Arc<str>,
+    },
+}
+
+impl Token {
+    /// Creates a token that reaches every address, with every verb of its role.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, role: Role, secret: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            role,
+            secret: secret.into(),
+            scope: Arc::default(),
+            budgets: Arc::default(),
+        }
+    }
+
+    /// Limits the token to addresses that match one of these patterns.
+    #[must_use]
+    pub fn with_addresses(mut self, patterns: Vec<PathPattern>) -> Self {
+        Arc::make_mut(&mut self.scope).limit_addresses(patterns);
+        self
+    }
+
+    /// Limits the token to verbs with these names.
+    #[must_use]
+    pub fn with_verbs(mut self, verbs: impl IntoIterator<Item = String>) -> Self {
+        Arc::make_mut(&mut self.scope).limit_verbs(verbs);
+        self
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the role.
+    #[must_use]
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Checks that tokens can be used together at one endpoint.
+    ///
+    /// # Errors
+    /// Returns an error if a secret is empty, or two tokens have the same name or secret.
+    pub fn check(tokens: &[Self]) -> Result<(), TokenError> {
+        let (mut names, mut secrets) = (BTreeMap::new(), BTreeMap::new());
+        for token in tokens {
+            let name = || Arc::clone(&token.name);
+            if token.secret.is_empty() {
+                return Err(TokenError::Empty { name: name() });
+            }
+            if names.insert(&token.name, ()).is_some() {
+                return Err(TokenError::SameName { name: name() });
+            }
+            if let Some(first) = secrets.insert(&token.secret, name()) {
+                let second = name();
+                return Err(TokenError::SameSecret { first, second });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token")
+            .field("name", &self.name)
+            .field("role", &self.role)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The callers of an endpoint, by their secrets.
+#[derive(Debug)]
+pub(crate) struct Callers(Vec<KnownToken>);
+
+struct KnownToken {
+    secret: Arc<str>,
+    caller: Caller,
+}
+
+impl Callers {
+    /// Creates the callers with these tokens, for the endpoint with this name.
+    pub(crate) fn new(tokens: &[Token], door: &'static str, audit: &Audit) -> Self {
+        let known = |token: &Token| KnownToken {
+            secret: Arc::clone(&token.secret),
+            caller: Caller::new(
+                Arc::clone(&token.name),
+                token.role,
+                door,
+                Arc::clone(&token.scope),
+                Arc::clone(&token.budgets),
+                audit.clone(),
+            ),
+        };
+        Self(tokens.iter().map(known).collect())
+    }
+
+    /// Finds the caller with this secret. The time taken does not depend on which caller it is.
+    pub(crate) fn find(&self, given: &[u8]) -> Option<&Caller> {
+        let mut found = None;
+        for known in &self.0 {
+            if is_same(given, known.secret.as_bytes()) {
+                found = Some(&known.caller);
+            }
+        }
+        found
+    }
+}
+
+impl fmt::Debug for KnownToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.caller.fmt(f)
+    }
+}

@@ -1,0 +1,154 @@
+//! The pages for monitoring.
+
+use std::time::Duration;
+
+use hyper::header;
+use hyper::{Method, Request, StatusCode};
+use serde_json::json;
+use strowger::{ActorSystem, Rank, Top, TopQuery};
+use tokio::time::Instant;
+
+use super::answer::{HttpAnswer, answer_of_kind, text_answer, unauthorized, with_header};
+use super::{HttpState, SNAPSHOT_TAKER};
+use crate::access::Verb;
+use crate::health::Usage;
+use crate::mcp;
+use crate::metric::{Exposition, MetricKind};
+use crate::snapshot::{self, TakeSnapshot};
+
+impl HttpState {
+    /// Answers a request for a page. Metrics include a snapshot of the node if it is ready within
+    /// `left`.
+    pub(super) async fn page<B>(
+        &self,
+        request: &Request<B>,
+        system: &ActorSystem,
+        left: Duration,
+    ) -> HttpAnswer {
+        let path = request.uri().path();
+        if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
+            let agents = match self.agents.get() {
+                Some(_) => ", and /mcp for agents",
+                None => "; nothing serves agents here (mcp.http)",
+            };
+            let text = format!("there are /metrics, /healthz and /readyz{agents}\n");
+            return text_answer(StatusCode::NOT_FOUND, text);
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let text = "only GET and HEAD are answered\n";
+            let answer = text_answer(StatusCode::METHOD_NOT_ALLOWED, text);
+            return with_header(answer, header::ALLOW, "GET, HEAD");
+        }
+        match path {
+            "/healthz" => text_answer(StatusCode::OK, "ok\n"),
+            "/readyz" => self.readiness(system),
+            _ => match self.refusal(mcp::token(request.headers())) {
+                Some(refusal) => refusal,
+                None => self.metrics(system, left).await,
+            },
+        }
+    }
+
+    /// Returns the answer that refuses metrics to the holder of this token, if it may not read
+    /// them.
+    fn refusal(&self, token: Option<&[u8]>) -> Option<HttpAnswer> {
+        let readers = self.readers.as_ref()?;
+        let Some(caller) = token.and_then(|token| readers.find(token)) else {
+            return Some(unauthorized());
+        };
+        let refused = caller.begin(&Verb::METRICS, None, Instant::now()).err()?;
+        let text = format!("{}\n", refused.message);
+        Some(text_answer(StatusCode::FORBIDDEN, text))
+    }
+
+    fn readiness(&self, system: &ActorSystem) -> HttpAnswer {
+        let mut obstacles = self.health.obstacles();
+        if system.is_shutting_down() {
+            obstacles.insert(0, ("shutdown", "the node is shutting down".to_owned()));
+        }
+        let status = match obstacles.is_empty() {
+            true => StatusCode::OK,
+            false => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let reason = |(check, reason)| json!({ "check": check, "reason": reason });
+        let reasons: Vec<_> = obstacles.into_iter().map(reason).collect();
+        let body = json!({ "ready": status == StatusCode::OK, "reasons": reasons });
+        answer_of_kind("application/json", status, format!("{body}\n"))
+    }
+
+    async fn metrics(&self, system: &ActorSystem, left: Duration) -> HttpAnswer {
+        let mut page = Exposition::default();
+        self.recorder.write(&mut page);
+        if let Some(top) = read(system, left).await {
+            mailboxes(&top, &mut page);
+        }
+        limits(&self.health.usages().collect::<Vec<_>>(), &mut page);
+        self.counters.write(&mut page);
+        crate::process::write(&mut page);
+        self.health.write(&mut page);
+        answer_of_kind(EXPOSITION, StatusCode::OK, page.into_string())
+    }
+}
+
+const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Takes a snapshot of all mailboxes, if it is ready in time.
+async fn read(system: &ActorSystem, left: Duration) -> Option<Top> {
+    let taker = snapshot::find(system, SNAPSHOT_TAKER)?;
+    let query = TopQuery::new(Rank::Depth).rows(1);
+    taker.ask_within(TakeSnapshot(query), left).await.ok()
+}
+
+fn mailboxes(top: &Top, page: &mut Exposition) {
+    let totals = &top.totals;
+    let deepest = top.rows.first().map_or(0, |row| row.info.depth);
+    for (name, help, value) in [
+        (
+            "strowger_mailbox_messages",
+            "Messages that wait in all mailboxes.",
+            totals.depth as f64,
+        ),
+        (
+            "strowger_mailbox_messages_max",
+            "Messages that wait in the deepest mailbox.",
+            deepest as f64,
+        ),
+        (
+            "strowger_mailboxes_nearly_full",
+            "Mailboxes filled to at least 85 % of their capacity.",
+            totals.nearly_full as f64,
+        ),
+        (
+            "strowger_actor_memory_bytes",
+            "Estimated memory of all actors and their mailboxes.",
+            totals.memory as f64,
+        ),
+        (
+            "strowger_messages_per_second",
+            "Messages that actors took out between the last two readings.",
+            totals.rate,
+        ),
+        (
+            "strowger_busy_threads",
+            "Threads that actors kept at work between the last two readings.",
+            totals.load,
+        ),
+    ] {
+        page.one(name, MetricKind::Gauge, help, value);
+    }
+}
+
+fn limits(usages: &[(&'static str, Usage)], page: &mut Exposition) {
+    let help = "How much of a limit is used.";
+    let mut used = page.family("strowger_limit_used", MetricKind::Gauge, help);
+    for (name, usage) in usages {
+        used.sample(&[("limit", name)], usage.used);
+    }
+    let help = "The most that a limit allows.";
+    let mut most = page.family("strowger_limit_max", MetricKind::Gauge, help);
+    for (name, usage) in usages {
+        if let Some(value) = usage.most {
+            most.sample(&[("limit", name)], value);
+        }
+    }
+}

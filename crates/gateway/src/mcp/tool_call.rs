@@ -1,0 +1,149 @@
+//! The actor of one tool call.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use strowger::{Actor, ActorRef, Code, Context, Fault, MailboxSpec};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::raise;
+use super::tool::{McpAnswer, McpCall, RegisteredTool, close};
+use crate::access::Record;
+
+type Result<T = McpAnswer> = std::result::Result<T, Fault>;
+
+/// The arguments of a call, taken by its only incarnation.
+#[derive(Clone)]
+pub(super) struct ToolCallArgs(Arc<Mutex<Option<ToolCall>>>);
+
+/// The message that starts a call, its only one.
+#[derive(Debug)]
+pub(super) struct StartTool;
+
+/// The error of a second incarnation: a call is never restarted.
+#[derive(Debug, thiserror::Error)]
+#[error("the call was begun before")]
+pub(super) struct AlreadyStarted;
+
+pub(super) struct ToolCall {
+    tool: Arc<RegisteredTool>,
+    call: Option<McpCall>,
+    deadline: Duration,
+    answer: Option<oneshot::Sender<Result>>,
+}
+
+impl ToolCallArgs {
+    pub(super) fn new(
+        tool: Arc<RegisteredTool>,
+        call: McpCall,
+        deadline: Duration,
+    ) -> (Self, oneshot::Receiver<Result>) {
+        let (answer, answered) = oneshot::channel();
+        let call = ToolCall {
+            tool,
+            call: Some(call),
+            deadline,
+            answer: Some(answer),
+        };
+        (Self(Arc::new(Mutex::new(Some(call)))), answered)
+    }
+}
+
+impl Actor for ToolCall {
+    type Msg = StartTool;
+    type Args = ToolCallArgs;
+    type Error = AlreadyStarted;
+
+    const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
+
+    async fn pre_start(
+        args: ToolCallArgs,
+        _: &mut Context<Self>,
+    ) -> std::result::Result<Self, AlreadyStarted> {
+        args.0.lock().take().ok_or(AlreadyStarted)
+    }
+
+    async fn handle(
+        &mut self,
+        StartTool: StartTool,
+        cx: &mut Context<Self>,
+    ) -> std::result::Result<(), AlreadyStarted> {
+        if let (Some(call), Some(answer)) = (self.call.take(), self.answer.take()) {
+            let deadline = self.deadline;
+            let done = timeout(deadline, self.tool.call(call)).await;
+            let done = done.unwrap_or_else(|_| Err(late(&self.tool.about.name, deadline)));
+            // The caller may not wait any more.
+            let _ = answer.send(done);
+        }
+        cx.stop();
+        Ok(())
+    }
+}
+
+/// Builds the fault for a call whose deadline passed.
+fn late(name: &str, deadline: Duration) -> Fault {
+    let text = format!(
+        "{name} was not done within {deadline:?} (limit `deadline`) and was ended: ask for less \
+         at a time, or {}",
+        raise("deadline", "TIME")
+    );
+    let most = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+    Fault::new(Code::Deadline, text).with_details(json!({ "reason": "deadline", "most": most }))
+}
+
+/// The answer to a call as a future. Dropping it ends the call.
+#[derive(Debug)]
+pub(super) struct PendingAnswer {
+    actor: ActorRef<StartTool>,
+    answer: oneshot::Receiver<Result>,
+    answered: bool,
+    record: Option<Record>,
+}
+
+impl PendingAnswer {
+    /// Starts the call.
+    pub(super) fn new(
+        actor: ActorRef<StartTool>,
+        answer: oneshot::Receiver<Result>,
+        record: Option<Record>,
+    ) -> Self {
+        // If the actor has ended already, the answer reports it.
+        let _ = actor.try_tell(StartTool);
+        Self {
+            actor,
+            answer,
+            answered: false,
+            record,
+        }
+    }
+}
+
+impl Future for PendingAnswer {
+    type Output = Result;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Result> {
+        let answer = ready!(Pin::new(&mut self.answer).poll(cx));
+        self.answered = true;
+        let answer = answer.unwrap_or_else(|_| {
+            let text = format!("{} ended before it was done", self.actor.path());
+            Err(Fault::new(Code::Failed, text))
+        });
+        if let Some(mut record) = self.record.take() {
+            close(&mut record, &answer);
+        }
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for PendingAnswer {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.actor.kill();
+        }
+    }
+}

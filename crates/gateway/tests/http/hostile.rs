@@ -1,0 +1,273 @@
+//! Hostile HTTP requests, each beside a harmless twin.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use strowger_gateway::{HttpLimits, Vitals};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{Answer, Door, LIMIT, restarts, sent};
+
+/// The single response to these bytes, which must contain a helpful message.
+async fn told(address: SocketAddr, bytes: &[u8]) -> Answer {
+    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+    let text = sent(address, bytes).await;
+    let text = text.unwrap_or_else(|error| panic!("{shown:?}: {error}"));
+    let answers = text.lines().filter(|line| line.starts_with("HTTP/"));
+    assert_eq!(answers.count(), 1, "{shown:?}: {text}");
+    let answer = Answer::read(&text);
+    assert!(
+        answer.head.contains("connection: close"),
+        "{shown:?}: {text}"
+    );
+    if answer.status >= 400 {
+        assert!(answer.body.len() > 20, "{shown:?}: {text}");
+        assert!(answer.head.contains("text/plain"), "{shown:?}: {text}");
+    }
+    answer
+}
+
+async fn open() -> Door {
+    Door::open(HttpLimits::default(), Vitals::new()).await
+}
+
+#[tokio::test]
+async fn a_stranger_gets_one_answer_whatever_it_sends_at_once() {
+    let door = open().await;
+    let address = door.door.address();
+    let one = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n";
+    for count in [1, 2, 100] {
+        let answer = told(address, one.repeat(count).as_bytes()).await;
+        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
+    }
+    let page = door.get("/metrics").await;
+    let page = super::exposition::read(&page.body);
+    let served = page.value("strowger_http_responses_total", &[("status", "200")]);
+    assert_eq!(served, Some(3.0), "what came after the first is not served");
+    assert_eq!(restarts(&door.system), 0);
+}
+
+#[tokio::test]
+async fn no_body_of_a_stranger_is_read_whatever_its_length_is_said_to_be() {
+    let door = open().await;
+    let address = door.door.address();
+    for (headers, body, status) in [
+        // Twins whose headers are true.
+        ("Content-Length: 5", "hello", 405),
+        ("Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n", 405),
+        // The headers announce more than is sent.
+        ("Content-Length: 999999999999", "hello", 405),
+        ("Transfer-Encoding: chunked", "FFFFFFFF\r\nhello", 405),
+        (
+            "Transfer-Encoding: chunked",
+            "FFFFFFFFFFFFFFFFFFFFFFFFFFFF\r\nhello",
+            405,
+        ),
+        ("Transfer-Encoding: chunked", "no number\r\nhello", 405),
+        // The headers cannot be true.
+        ("Content-Length: -5", "hello", 400),
+        ("Content-Length: +5", "hello", 400),
+        ("Content-Length: 5\r\nContent-Length: 6", "hello", 400),
+        ("Content-Length: 99999999999999999999999", "hello", 400),
+        ("Transfer-Encoding: gzip", "hello", 400),
+        ("Transfer-Encoding: chunked, gzip", "hello", 400),
+        // A request hidden in the bytes that one of the two lengths leaves over is not served.
+        (
+            "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            "0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n",
+            405,
+        ),
+    ] {
+        let request = format!("POST /metrics HTTP/1.1\r\nHost: a\r\n{headers}\r\n\r\n{body}");
+        let answer = told(address, request.as_bytes()).await;
+        assert_eq!(answer.status, status, "{request:?}: {answer:?}");
+    }
+    assert_eq!(restarts(&door.system), 0);
+}
+
+#[tokio::test]
+async fn nobody_is_told_to_go_on_whose_body_is_not_read() {
+    let door = open().await;
+    let address = door.door.address();
+    let request = |method: &str, length: usize| {
+        format!(
+            "{method} /healthz HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\
+             Content-Length: {length}\r\n\r\n"
+        )
+    };
+    let answer = told(address, request("POST", 5).as_bytes()).await;
+    assert_eq!(answer.status, 405);
+    let answer = told(address, request("GET", 0).as_bytes()).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn a_head_may_be_as_long_as_its_limit_and_no_longer() {
+    let mut limits = HttpLimits::default();
+    limits.head = 1000;
+    let door = Door::open(limits, Vitals::new()).await;
+    let address = door.door.address();
+    let head = |length: usize| {
+        let begin = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: ";
+        let rest = length - begin.len() - "\r\n\r\n".len();
+        format!("{begin}{}\r\n\r\n", "x".repeat(rest))
+    };
+    assert_eq!(told(address, head(1000).as_bytes()).await.status, 200);
+    let long = told(address, head(1001).as_bytes()).await;
+    assert_eq!(long.status, 431);
+    assert!(long.body.contains("1000 bytes (metrics.head)"), "{long:?}");
+    // A line that does not end is refused at the limit.
+    let endless = told(address, &head(1001).as_bytes()[..1000]).await;
+    assert_eq!(endless.status, 431);
+}
+
+#[tokio::test]
+async fn a_flood_of_headers_is_refused() {
+    let door = open().await;
+    let address = door.door.address();
+    let head = |count: usize| {
+        let headers = "a: b\r\n".repeat(count);
+        format!("GET /healthz HTTP/1.1\r\n{headers}\r\n")
+    };
+    assert_eq!(told(address, head(100).as_bytes()).await.status, 200);
+    let flood = told(address, head(101).as_bytes()).await;
+    assert_eq!(flood.status, 431);
+    assert!(flood.body.contains("100 headers"), "{flood:?}");
+}
+
+#[tokio::test]
+async fn ends_of_lines_are_no_way_into_an_answer() {
+    let door = open().await;
+    let address = door.door.address();
+    for (request, status) in [
+        // Twins: the same characters where they have no meaning.
+        ("GET /healthz?a=%0d%0ab HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+        ("GET /healthz HTTP/1.1\r\nX: a%0d%0ab\r\n\r\n", 200),
+        ("GET /%0d%0aInjected:%20yes HTTP/1.1\r\n\r\n", 404),
+        ("GET /\rInjected: yes HTTP/1.1\r\n\r\n", 400),
+        ("GET /healthz\r\nInjected: yes HTTP/1.1\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\nX: a\rInjected: yes\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\nX: a\0b\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\nX : a\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\nX: a\r\n folded\r\n\r\n", 400),
+    ] {
+        let answer = told(address, request.as_bytes()).await;
+        assert_eq!(answer.status, status, "{request:?}: {answer:?}");
+        assert!(!answer.head.contains("injected"), "{answer:?}");
+        assert!(!answer.body.contains("Injected"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn other_versions_are_told_which_one_is_spoken() {
+    let door = open().await;
+    let address = door.door.address();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for request in [
+        &b"GET /healthz\r\n\r\n"[..],
+        b"GET /healthz\n\n",
+        b"GET /healthz HTTP/0.9\r\n\r\n",
+        b"GET /healthz HTTP/2.0\r\n\r\n",
+        preface,
+        b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03",
+    ] {
+        let answer = told(address, request).await;
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(answer.body.contains("HTTP/1 request"), "{answer:?}");
+    }
+    // Twins: the same headers in the HTTP version that is spoken.
+    let upgrade = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+                   Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n";
+    assert_eq!(told(address, upgrade.as_bytes()).await.status, 200);
+    let old = sent(address, b"GET /healthz HTTP/1.0\r\n\r\n").await;
+    let old = old.expect("it is answered");
+    assert!(old.starts_with("HTTP/1.0 200 OK\r\n"), "{old}");
+    assert!(old.ends_with("\r\n\r\nok\n"), "{old}");
+}
+
+#[tokio::test]
+async fn the_head_of_a_page_says_its_length_and_has_no_body() {
+    let door = open().await;
+    let address = door.door.address();
+    let ask = |method| format!("{method} /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+    let head = told(address, ask("HEAD").as_bytes()).await;
+    let page = told(address, ask("GET").as_bytes()).await;
+    assert_eq!(
+        (head.status, head.body.as_str(), page.status),
+        (200, "", 200)
+    );
+    let length = |answer: &Answer| {
+        let mut lines = answer.head.lines();
+        let length = lines.find_map(|line| line.strip_prefix("content-length: "));
+        length.and_then(|length| length.parse::<usize>().ok())
+    };
+    assert!(length(&head) > Some(1000), "{head:?}");
+    assert_eq!(length(&page), Some(page.body.len()));
+}
+
+#[tokio::test]
+async fn the_door_is_no_proxy() {
+    let door = open().await;
+    let address = door.door.address();
+    for (target, host, status) in [
+        ("/healthz", "a:80", 200),
+        ("http://a:80/healthz", "a:80", 200),
+        ("HTTP://A:80/healthz", "a:80", 200),
+        ("http://a:80", "a:80", 404),
+        ("http://elsewhere/healthz", "a:80", 400),
+        ("http://a:80@elsewhere/healthz", "a:80", 400),
+        ("http://b@a:80/healthz", "a:80", 400),
+        ("//elsewhere/healthz", "a:80", 404),
+        ("*", "a:80", 404),
+        ("a:80", "a:80", 404),
+        ("elsewhere:80", "a:80", 400),
+        ("healthz", "a:80", 400),
+    ] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let answer = told(address, request.as_bytes()).await;
+        assert_eq!(answer.status, status, "{target}: {answer:?}");
+    }
+    let tunnel = b"CONNECT elsewhere:443 HTTP/1.1\r\nHost: elsewhere:443\r\n\r\n";
+    let answer = told(address, tunnel).await;
+    assert!(matches!(answer.status, 400..=405), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_has_said_all_gets_its_answer() {
+    let door = open().await;
+    let address = door.door.address();
+    for (bytes, status) in [
+        (&b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"[..], 200),
+        (b"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        // A truncated request is no request.
+        (b"GET /metrics HTTP/1.1\r\nHost: a\r\n", 400),
+        (b"GET", 400),
+    ] {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream.write_all(bytes).await.expect("it reads");
+        stream.shutdown().await.expect("it is open");
+        let mut text = String::new();
+        let read = stream.read_to_string(&mut text);
+        let read = tokio::time::timeout(LIMIT, read).await;
+        read.expect("it ends").expect("it is answered");
+        assert_eq!(Answer::read(&text).status, status, "{bytes:?}");
+    }
+    // A client that sends nothing gets no response.
+    let mut silent = TcpStream::connect(address).await.expect("it listens");
+    silent.shutdown().await.expect("it is open");
+    let mut text = String::new();
+    let read = tokio::time::timeout(LIMIT, silent.read_to_string(&mut text)).await;
+    read.expect("it ends").expect("it is closed");
+    assert_eq!(text, "");
+}
+
+#[tokio::test]
+async fn what_comes_too_late_is_told_the_limit() {
+    let mut limits = HttpLimits::default();
+    limits.time = Duration::from_millis(200);
+    let door = Door::open(limits, Vitals::new()).await;
+    let answer = told(door.door.address(), b"GET /healthz HTTP/1.1\r\nX: ").await;
+    assert_eq!(answer.status, 408);
+    assert!(answer.body.contains("200ms (metrics.time)"), "{answer:?}");
+}
