@@ -1,27 +1,28 @@
-//! Code of others, as an actor.
+//! An actor that runs untrusted code.
 //!
 //! ```text
-//! Execute ─▶ is it short enough, may it have these functions, is there a turn?
-//!            TypeScript? its types are taken away, in a realm of their own
-//!            a fresh realm, or one that is kept under its name
-//!            run ─▶ lines, calls of what it was given ─▶ a value, or an error by name
+//! Execute ─▶ within the source limit? valid function names? a free slot?
+//!            TypeScript: types are stripped first, in a separate realm
+//!            a fresh realm, or a named realm that is kept between runs
+//!            run ─▶ output lines, calls of granted functions ─▶ a value, or a named error
 //! ```
 //!
-//! Runs are beside the actor: as many at a time as it may have, each within its limits, each ended
-//! with whoever wanted it. A fresh realm ends with its run; a realm that is kept belongs to those
-//! who know its name, and ends when a run in it passes a limit, or when nobody used it for long.
+//! The actor runs up to [`CodeSpec::runs`] jobs at a time, each within its limits, and stays
+//! responsive while they run. A run is cancelled when its caller goes away. A fresh realm is
+//! dropped after its run. A named realm is open to every caller that knows the name; it is dropped
+//! when a run in it passes a limit or when it has been idle for [`CodeSpec::idle`].
 
-mod caller;
 mod door;
 mod error;
 mod functions;
 mod json;
 mod message;
+mod open_calls;
 pub(crate) mod run;
 pub(crate) mod sandbox;
 mod spec;
+mod stats;
 pub(crate) mod typescript;
-mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,53 +31,54 @@ use serde_json::Value;
 use strowger::{Ask, BoxError, Context, Lag, Signal, SourceSpec, handlers};
 use tokio::time::Instant;
 
-use caller::OpenCalls;
 pub use door::code_door;
-pub(crate) use door::{Target, given};
-pub use error::{CodeError, CodeLimit, Thrown};
+pub(crate) use door::{FunctionTarget, granted_functions};
+pub use error::{CodeError, CodeLimit, LimitSetter, PassedLimit, Thrown};
 pub use functions::Functions;
 pub use message::{
     AnswerCall, Called, CodeUsage, Execute, Executed, FollowRun, Forget, GetCodeUsage, Language,
     Level, Line, Told,
 };
-use run::{Customer, Patron};
+use open_calls::OpenCalls;
+use run::{RunCaller, RunOwner};
 pub use sandbox::{Boxed, CallOutcome, CodeHost, CodeRealm, CodeStep, FunctionName, Sandbox};
 pub use spec::{CodeBudget, CodeLimits, CodeSpec};
-use typescript::Types;
-pub use watch::CodeWatch;
+pub use stats::CodeWatch;
+use typescript::TypeStripper;
 
-/// An actor that runs JavaScript and TypeScript of others, with nothing but what they are given.
+/// An actor that runs untrusted JavaScript and TypeScript with no access beyond what each run is
+/// granted.
 #[derive(Debug)]
 pub struct Code {
     spec: Arc<CodeSpec>,
-    types: Option<Arc<Types>>,
+    stripper: Option<Arc<TypeStripper>>,
     actor: String,
-    kept: BTreeMap<String, Kept>,
-    /// Runs that wait for one of the actor's turns.
+    realms: BTreeMap<String, NamedRealm>,
+    /// Runs that wait for a free slot.
     queue: VecDeque<Job>,
     running: usize,
-    /// Calls that wait for those who follow their runs.
+    /// Function calls that wait for an answer from the follower of their run.
     calls: OpenCalls,
     usage: CodeUsage,
 }
 
-/// A realm that is kept.
+/// A named realm that is kept between runs.
 #[derive(Debug)]
-struct Kept {
-    /// Not there while a run is in it.
+struct NamedRealm {
+    /// `None` while a run uses the realm.
     realm: Option<Box<dyn CodeRealm>>,
     /// Runs that wait for the realm.
     waiting: VecDeque<Job>,
     used: Instant,
-    /// It was asked to end, and does so when it is free.
+    /// Set when the realm was asked to end while in use; it is dropped once its run ends.
     forgotten: bool,
 }
 
-/// A run that has its limits and its customer.
+/// A run that was admitted, with its effective limits and its caller.
 struct Job {
     execute: Execute,
     limits: CodeLimits,
-    customer: Arc<Customer>,
+    caller: Arc<RunCaller>,
 }
 
 impl std::fmt::Debug for Job {
@@ -85,33 +87,33 @@ impl std::fmt::Debug for Job {
     }
 }
 
-/// A run has ended, and was answered.
+/// The message that a run sends to its actor after the run has ended and was answered.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Ran {
-    /// What the audit says of it.
-    called: Entered,
-    /// The realm that is kept, by name.
-    kept: Option<(String, Option<Box<dyn CodeRealm>>)>,
+    /// The audit record of the run.
+    record: RunRecord,
+    /// The name of the realm, and the realm itself unless it was lost; `None` for a fresh realm.
+    named: Option<(String, Option<Box<dyn CodeRealm>>)>,
 }
 
-/// What is noted of a run.
+/// The audit record of a run.
 #[derive(Debug)]
-struct Entered {
+struct RunRecord {
     realm: Option<String>,
     language: Language,
-    octets: usize,
-    /// `None` if it went well.
+    bytes: usize,
+    /// `None` if the run succeeded.
     error: Option<CodeError>,
 }
 
-/// Time to look for realms that nobody uses.
+/// The timer message that drops idle realms.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Sweep;
 
-/// The longest name of a realm.
-const NAME: usize = 64;
+/// Maximum length of a realm name, in bytes.
+const MAX_REALM_NAME: usize = 64;
 
 #[handlers]
 impl strowger::Actor for Code {
@@ -122,13 +124,14 @@ impl strowger::Actor for Code {
 
     async fn pre_start(spec: CodeSpec, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let sandbox = &spec.sandbox;
-        let types = spec.typescript.clone();
-        let types = types.map(|script| Arc::new(Types::new(Arc::clone(sandbox), script)));
+        let stripper = spec.typescript.clone();
+        let stripper =
+            stripper.map(|script| Arc::new(TypeStripper::new(Arc::clone(sandbox), script)));
         cx.send_after(spec.idle / 2, Sweep);
         Ok(Self {
-            types,
+            stripper,
             actor: cx.path().to_string(),
-            kept: BTreeMap::new(),
+            realms: BTreeMap::new(),
             queue: VecDeque::new(),
             running: 0,
             calls: OpenCalls::default(),
@@ -139,9 +142,9 @@ impl strowger::Actor for Code {
 
     async fn execute(&mut self, ask: Ask<Execute>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
-        let customer = Customer::reply(reply);
-        self.admit(request, customer, cx).await;
-        self.show();
+        let caller = RunCaller::reply(reply);
+        self.admit(request, caller, cx).await;
+        self.publish_stats();
     }
 
     async fn follow(&mut self, ask: Ask<FollowRun>, cx: &mut Context<Self>) {
@@ -151,10 +154,10 @@ impl strowger::Actor for Code {
             Ok(reader) => {
                 reply.send(Ok(reader));
                 let FollowRun { mut execute, calls } = request;
-                let follower = Customer::source(source);
+                let follower = RunCaller::source(source);
                 execute.functions = self.calls.give(execute.functions, calls, &follower);
                 self.admit(execute, follower, cx).await;
-                self.show();
+                self.publish_stats();
             }
             Err(error) => reply.send(Err(CodeError::Sandbox(error.to_string()))),
         }
@@ -165,46 +168,46 @@ impl strowger::Actor for Code {
     }
 
     async fn ran(&mut self, ran: Ran, cx: &mut Context<Self>) {
-        let Ran { called, kept } = ran;
+        let Ran { record, named } = ran;
         self.running -= 1;
-        self.enter(&called);
-        if let Some((name, realm)) = kept {
-            self.freed(name, realm, cx);
+        self.record(&record);
+        if let Some((name, realm)) = named {
+            self.take_back(name, realm, cx);
         }
         while self.running < self.runs()
             && let Some(job) = self.queue.pop_front()
         {
-            self.place(job, cx);
+            self.schedule(job, cx);
         }
-        self.show();
+        self.publish_stats();
     }
 
     async fn sweep(&mut self, _: Sweep, cx: &mut Context<Self>) {
         let (now, idle) = (cx.now(), self.spec.idle);
-        self.kept
-            .retain(|_, kept| kept.realm.is_none() || now.duration_since(kept.used) < idle);
-        self.show();
+        self.realms
+            .retain(|_, named| named.realm.is_none() || now.duration_since(named.used) < idle);
+        self.publish_stats();
         cx.send_after(idle / 2, Sweep);
     }
 
     async fn forget(&mut self, forget: Forget) -> bool {
-        let there = match self.kept.get_mut(&forget.realm) {
+        let there = match self.realms.get_mut(&forget.realm) {
             None => false,
-            Some(kept) if kept.realm.is_some() => self.kept.remove(&forget.realm).is_some(),
-            Some(kept) => {
-                kept.forgotten = true;
+            Some(named) if named.realm.is_some() => self.realms.remove(&forget.realm).is_some(),
+            Some(named) => {
+                named.forgotten = true;
                 true
             }
         };
-        self.show();
+        self.publish_stats();
         there
     }
 
     async fn usage(&mut self, _: GetCodeUsage) -> CodeUsage {
-        self.seen()
+        self.stats()
     }
 
-    /// A run that panicked took its turn along: the actor begins anew.
+    /// Fails the actor if a run panicked: its slot and its realm are lost, so the actor restarts.
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), BoxError> {
         match signal {
             Signal::PipePanicked { panic, .. } => Err(panic.to_string().into()),
@@ -214,20 +217,23 @@ impl strowger::Actor for Code {
 }
 
 impl Code {
-    fn seen(&self) -> CodeUsage {
-        let idle = self.kept.values().filter_map(|kept| kept.realm.as_ref());
+    fn stats(&self) -> CodeUsage {
+        let idle = self
+            .realms
+            .values()
+            .filter_map(|named| named.realm.as_ref());
         CodeUsage {
             running: self.running,
             waiting: self.waiting(),
-            realms: self.kept.len(),
+            realms: self.realms.len(),
             memory: idle.map(|realm| realm.memory()).sum(),
             ..self.usage.clone()
         }
     }
 
-    /// Lets those who watch see it.
-    fn show(&self) {
-        self.spec.watch.tell(self.seen());
+    /// Publishes the current usage to the watch.
+    fn publish_stats(&self) {
+        self.spec.watch.tell(self.stats());
     }
 
     fn runs(&self) -> usize {
@@ -235,131 +241,142 @@ impl Code {
     }
 
     fn waiting(&self) -> usize {
-        let kept = self.kept.values().map(|kept| kept.waiting.len());
-        self.queue.len() + kept.sum::<usize>()
+        let named = self.realms.values().map(|named| named.waiting.len());
+        self.queue.len() + named.sum::<usize>()
     }
 
-    /// Checks a run, and gives it its turn or a place in line.
-    async fn admit(&mut self, execute: Execute, customer: Arc<Customer>, cx: &mut Context<Self>) {
+    /// Validates a run, then starts it or queues it; a run that is rejected is answered at once.
+    async fn admit(&mut self, execute: Execute, caller: Arc<RunCaller>, cx: &mut Context<Self>) {
         let limits = self.spec.limits.within(&execute.budget);
-        match self.unfit(&execute, &limits) {
+        match self.rejection(&execute, &limits) {
             None => {
                 let job = Job {
                     execute,
                     limits,
-                    customer,
+                    caller,
                 };
                 match self.running < self.runs() {
-                    true => self.place(job, cx),
+                    true => self.schedule(job, cx),
                     false => self.queue.push_back(job),
                 }
             }
             Some(error) => {
-                self.enter(&Entered::of(&execute, Some(error.clone())));
-                customer.end(Err(error), limits.deadline).await;
+                self.record(&RunRecord::of(&execute, Some(error.clone())));
+                caller.end(Err(error), limits.deadline).await;
             }
         }
     }
 
-    /// Why a run does not get as far as a realm.
-    fn unfit(&self, execute: &Execute, limits: &CodeLimits) -> Option<CodeError> {
-        if execute.code.len() + octets(execute.args.as_ref()) > limits.source {
-            return Some(CodeError::Limit(CodeLimit::Source));
+    /// Returns the reason to reject a run before it gets a realm.
+    fn rejection(&self, execute: &Execute, limits: &CodeLimits) -> Option<CodeError> {
+        let source = execute.code.len() + json_len(execute.args.as_ref());
+        if source > limits.source {
+            return Some(limits.passed(CodeLimit::Source, Some(source as u64)));
         }
-        if execute.language == Language::TypeScript && self.types.is_none() {
+        if execute.language == Language::TypeScript && self.stripper.is_none() {
             return Some(CodeError::Language("TypeScript"));
         }
-        if let Some(name) = execute.functions.unfit() {
+        if let Some(name) = execute.functions.invalid_name() {
             return Some(CodeError::Function(name.to_owned()));
         }
         if let Some(realm) = &execute.realm
-            && !(1..=NAME).contains(&realm.len())
+            && !(1..=MAX_REALM_NAME).contains(&realm.len())
         {
-            let text = format!("the name of a realm has 1 to {NAME} octets");
+            let text = format!("the name of a realm has 1 to {MAX_REALM_NAME} octets");
             return Some(CodeError::Full(text));
         }
         if self.running >= self.runs() && self.waiting() >= self.spec.waiting {
             let (runs, waiting) = (self.runs(), self.spec.waiting);
             return Some(CodeError::Full(format!(
-                "{runs} runs are under way and {waiting} wait"
+                "{runs} runs are under way and {waiting} wait, which are the limits `runs` and \
+                 `waiting`: try again later, or raise them below [tools.code]"
             )));
         }
         None
     }
 
-    /// Starts a run, or puts it in the line of its realm.
-    fn place(&mut self, job: Job, cx: &mut Context<Self>) {
+    /// Starts a run, or queues it behind the current run in its realm.
+    fn schedule(&mut self, job: Job, cx: &mut Context<Self>) {
         let Some(name) = job.execute.realm.clone() else {
             return self.start(job, None, cx);
         };
-        if !self.kept.contains_key(&name) {
+        if !self.realms.contains_key(&name) {
             self.make_room();
-            let kept = Kept {
+            let named = NamedRealm {
                 realm: None,
                 waiting: VecDeque::new(),
                 used: cx.now(),
                 forgotten: false,
             };
-            self.kept.insert(name.clone(), kept);
+            self.realms.insert(name.clone(), named);
             return self.start(job, Some((name, None)), cx);
         }
-        let Some(kept) = self.kept.get_mut(&name) else {
+        let Some(named) = self.realms.get_mut(&name) else {
             return;
         };
-        match kept.realm.take() {
+        match named.realm.take() {
             Some(realm) => self.start(job, Some((name, Some(realm))), cx),
-            None => kept.waiting.push_back(job),
+            None => named.waiting.push_back(job),
         }
     }
 
-    /// Ends the realm that was idle for longest, if there are as many as may be.
+    /// Drops the realm that has been idle for longest if the maximum number of realms exists.
     fn make_room(&mut self) {
-        if self.kept.len() < self.spec.realms {
+        if self.realms.len() < self.spec.realms {
             return;
         }
-        let idle = self.kept.iter().filter(|(_, kept)| kept.realm.is_some());
-        let oldest = idle.min_by_key(|(_, kept)| kept.used);
+        let idle = self
+            .realms
+            .iter()
+            .filter(|(_, named)| named.realm.is_some());
+        let oldest = idle.min_by_key(|(_, named)| named.used);
         if let Some(name) = oldest.map(|(name, _)| name.clone()) {
             tracing::info!(actor = %self.actor, realm = %name, "ended to make room for another");
-            self.kept.remove(&name);
+            self.realms.remove(&name);
         }
     }
 
     fn start(
         &mut self,
         job: Job,
-        kept: Option<(String, Option<Box<dyn CodeRealm>>)>,
+        named: Option<(String, Option<Box<dyn CodeRealm>>)>,
         cx: &mut Context<Self>,
     ) {
         self.running += 1;
-        let (spec, types) = (Arc::clone(&self.spec), self.types.clone());
-        let piped = cx.pipe(work(spec, types, job, kept), |ran| ran);
+        let (spec, stripper) = (Arc::clone(&self.spec), self.stripper.clone());
+        let piped = cx.pipe(work(spec, stripper, job, named), |ran| ran);
         debug_assert!(piped.is_ok(), "there are no more runs than pipes");
     }
 
-    /// A realm is free again, or was lost.
-    fn freed(&mut self, name: String, realm: Option<Box<dyn CodeRealm>>, cx: &mut Context<Self>) {
-        let Some(kept) = self.kept.get_mut(&name) else {
+    /// Takes back a realm after a run (`None` if it was lost), and starts the next run that waits
+    /// for it.
+    fn take_back(
+        &mut self,
+        name: String,
+        realm: Option<Box<dyn CodeRealm>>,
+        cx: &mut Context<Self>,
+    ) {
+        let Some(named) = self.realms.get_mut(&name) else {
             return;
         };
-        kept.used = cx.now();
-        let realm = realm.filter(|_| !kept.forgotten);
-        kept.forgotten = false;
-        match kept.waiting.pop_front() {
+        named.used = cx.now();
+        let realm = realm.filter(|_| !named.forgotten);
+        named.forgotten = false;
+        match named.waiting.pop_front() {
             Some(job) => self.start(job, Some((name, realm)), cx),
-            None if realm.is_some() => kept.realm = realm,
-            None => drop(self.kept.remove(&name)),
+            None if realm.is_some() => named.realm = realm,
+            None => drop(self.realms.remove(&name)),
         }
     }
 
-    /// Counts a run, and writes it to the audit.
-    fn enter(&mut self, called: &Entered) {
+    /// Counts a run and writes it to the audit log.
+    fn record(&mut self, record: &RunRecord) {
         self.usage.runs += 1;
-        match &called.error {
+        match &record.error {
             None => {}
             Some(CodeError::Cancelled) => self.usage.cancelled += 1,
-            Some(CodeError::Limit(limit)) => {
-                *self.usage.limits.entry(limit.name()).or_default() += 1;
+            Some(CodeError::Limit(passed)) => {
+                *self.usage.limits.entry(passed.limit.name()).or_default() += 1;
             }
             Some(_) => self.usage.failed += 1,
         }
@@ -367,69 +384,72 @@ impl Code {
             target: "strowger::audit",
             actor = %self.actor,
             verb = "execute",
-            realm = ?called.realm,
-            language = ?called.language,
-            end = called.error.as_ref().map_or("done", CodeError::name),
-            octets = called.octets,
+            realm = ?record.realm,
+            language = ?record.language,
+            end = record.error.as_ref().map_or("done", CodeError::name),
+            octets = record.bytes,
         );
     }
 }
 
-impl Entered {
+impl RunRecord {
     fn of(execute: &Execute, error: Option<CodeError>) -> Self {
         Self {
             realm: execute.realm.clone(),
             language: execute.language,
-            octets: execute.code.len(),
+            bytes: execute.code.len(),
             error,
         }
     }
 }
 
-/// The octets of a value as JSON.
-fn octets(args: Option<&Value>) -> usize {
+/// Length in bytes of a value as JSON.
+fn json_len(args: Option<&Value>) -> usize {
     args.map_or(0, |args| args.to_string().len())
 }
 
-/// Runs code and answers its customer.
+/// Runs a job and answers its caller.
 async fn work(
     spec: Arc<CodeSpec>,
-    types: Option<Arc<Types>>,
+    stripper: Option<Arc<TypeStripper>>,
     job: Job,
-    kept: Option<(String, Option<Box<dyn CodeRealm>>)>,
+    named: Option<(String, Option<Box<dyn CodeRealm>>)>,
 ) -> Ran {
     let Job {
         execute,
         limits,
-        customer,
+        caller,
     } = job;
-    let (name, mut realm) = match kept {
+    let (name, mut realm) = match named {
         Some((name, realm)) => (Some(name), realm),
         None => (None, None),
     };
-    let patron: Arc<dyn Patron> = Arc::<Customer>::clone(&customer);
-    let outcome = run_in(&spec, types, &execute, &limits, &patron, &mut realm).await;
-    // Before the answer: nothing of the run is left when it comes.
+    let owner: Arc<dyn RunOwner> = Arc::<RunCaller>::clone(&caller);
+    let outcome = run_in(&spec, stripper, &execute, &limits, &owner, &mut realm).await;
+    let outcome = outcome.map_err(|error| error.within(&spec.limits, LimitSetter::Code));
+    // The realm is dropped before the answer is sent, so nothing of the run is left when it
+    // arrives.
     let realm = realm.filter(|realm| name.is_some() && !realm.is_lost());
-    let called = Entered::of(&execute, outcome.as_ref().err().cloned());
-    customer.end(outcome, limits.deadline).await;
+    let record = RunRecord::of(&execute, outcome.as_ref().err().cloned());
+    caller.end(outcome, limits.deadline).await;
     Ran {
-        called,
-        kept: name.map(|name| (name, realm)),
+        record,
+        named: name.map(|name| (name, realm)),
     }
 }
 
-/// What a run comes to, and whether its realm was new.
+/// Runs a job in a realm, which is created if there is none. Returns the value and `true` if the
+/// realm is new.
 async fn run_in(
     spec: &CodeSpec,
-    types: Option<Arc<Types>>,
+    stripper: Option<Arc<TypeStripper>>,
     execute: &Execute,
     limits: &CodeLimits,
-    patron: &Arc<dyn Patron>,
+    owner: &Arc<dyn RunOwner>,
     place: &mut Option<Box<dyn CodeRealm>>,
 ) -> Result<(Value, bool), CodeError> {
-    let code: Arc<str> = match (execute.language, types) {
-        (Language::TypeScript, Some(types)) => types.strip(&execute.code, patron).await?,
+    let code: Arc<str> = match (execute.language, stripper) {
+        (Language::TypeScript, Some(stripper)) => stripper.strip(&execute.code, owner).await?,
         _ => Arc::from(&*execute.code),
     };
     let fresh = place.is_none();
@@ -445,8 +465,8 @@ async fn run_in(
         let args = args.to_string();
         let (name, none) = ("args", Functions::new());
         let step = CodeStep::Set { name, value: &args };
-        run::run(&mut **realm, step, &none, limits, patron).await?;
+        run::run(&mut **realm, step, &none, limits, owner).await?;
     }
-    let json = run::run(&mut **realm, step, &execute.functions, limits, patron).await?;
+    let json = run::run(&mut **realm, step, &execute.functions, limits, owner).await?;
     Ok((run::value(json)?, fresh))
 }

@@ -1,26 +1,28 @@
-//! Files below one directory, as an actor.
+//! An actor that serves files below one directory.
 //!
 //! ```text
-//! a path ─▶ place     checked: relative to the root, no NUL, not too long or deep
-//!           disk      opened through the root's handle: the kernel refuses what would leave it
-//!           account   may so much be added?
+//! a path ─▶ path      checked: relative to the root, no NUL, not too long or deep
+//!           disk      opened through the root's handle: the kernel refuses to leave the root
+//!           quota     checked before anything is added
 //!           read, write, edit, walk, search
 //! ```
 //!
-//! Small work is done on the worker: a thread of its own would take longer to wake up than a page
-//! takes to read. Long work is done on threads that may block: what writes holds the actor
-//! meanwhile, what only looks (lists, trees, searches) does not.
+//! Short operations run on the worker: waking up a blocking thread takes longer than reading a
+//! page. Long operations run on blocking threads. The actor waits for those that write, but not for
+//! those that only look (lists, trees, searches).
 
 mod disk;
 mod door;
 mod edit;
 mod error;
-mod figures;
+mod lines;
 mod message;
-mod place;
+mod path;
 mod read;
 mod search;
 mod spec;
+mod stats;
+mod temp_file;
 mod walk;
 mod write;
 
@@ -31,67 +33,71 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use strowger::{Ask, BoxError, Context, Reply, handlers};
 
-use disk::{Disk, Stop};
+use disk::{Disk, StopCheck};
 pub use door::files_door;
 pub use error::{FileError, Rule};
-pub use figures::FilesWatch;
-use figures::{Called, Figures, Verb};
 pub use message::{
     Append, Change, Delete, Edit, Edited, Entry, EntryKind, Found, GetMedia, GetRoot, GetUsage,
     List, ListOrder, Listing, Make, Match, Media, Read, ReadLines, ReadMany, Rename, Root, Search,
-    Skipped, SkippedPath, Stat, Tree, TreeEntry, Usage, VerbUsage, Write, WriteMode,
+    Skipped, SkippedPath, Stat, Tree, TreeCut, TreeEntry, Usage, VerbUsage, Write, WriteMode,
 };
-pub use place::{file_uri, path_of_file_uri};
+pub use path::{file_uri, path_of_file_uri, shown_path};
 pub use spec::{FileLimits, FilesSpec};
+pub use stats::FilesWatch;
+use stats::{CallRecord, CallRecorder, Verb};
 
 /// An actor that reads and writes files below one directory, and nowhere else.
 #[derive(Debug)]
 pub struct Files {
     disk: Arc<Disk>,
-    figures: Figures,
+    recorder: CallRecorder,
 }
 
-/// Octets that are read or written on the worker; more are left to a thread that may block.
-const AT_ONCE: u64 = 256 << 10;
+/// Maximum number of bytes to read or write on the worker; larger operations run on a blocking
+/// thread.
+const MAX_INLINE_BYTES: u64 = 256 << 10;
 
-/// Entries of a directory that are listed on the worker.
-const LISTED_AT_ONCE: usize = 512;
+/// Number of directory entries to list on the worker before moving to a blocking thread.
+const MAX_INLINE_ENTRIES: usize = 512;
 
-/// Work beside the actor has ended, and was answered.
+/// The message that work running beside the actor sends when it ends: the record of an answered
+/// call, or `None` after a search for leftovers.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Beside(Called<'static>);
+pub struct Beside(Option<CallRecord<'static>>);
 
 #[handlers]
 impl strowger::Actor for Files {
     type Args = FilesSpec;
     type Error = BoxError;
 
-    /// Lists, trees and searches that are under way at a time; one more holds the actor.
+    /// Maximum number of concurrent lists, trees and searches; while all are in use, the actor
+    /// waits for the next one.
     const PIPES: usize = 8;
 
     async fn pre_start(spec: FilesSpec, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let (root, watch) = (spec.root.clone(), spec.watch.clone());
-        let disk = aside(move |stop| Disk::open(&spec, stop)).await;
+        // Opening the root may block on a slow disk.
+        let disk = on_blocking_thread(move |_| Disk::open(&spec)).await;
         let disk = disk.map_err(|error| format!("root {}: {error}", root.display()))?;
         let disk = Arc::new(disk);
-        let figures = Figures::new(cx.path().to_string(), watch, &disk);
-        Ok(Self { disk, figures })
+        let recorder = CallRecorder::new(cx.path().to_string(), watch, &disk);
+        Ok(Self { disk, recorder })
     }
 
     async fn read(&mut self, ask: Ask<Read>) {
         let Ask { request, reply } = ask;
-        let outcome = self.octets(&request).await;
-        self.done(Verb::Read, &request.path, &outcome, |octets| octets.len());
+        let outcome = self.read_file(&request).await;
+        self.record_call(Verb::Read, &request.path, &outcome, |bytes| bytes.len());
         reply.send(outcome);
     }
 
     async fn read_lines(&mut self, ask: Ask<ReadLines>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
-        let work = move |disk: &Disk, stop: Stop<'_>| disk.read_lines(&request, stop);
+        let work = move |disk: &Disk, stop: StopCheck<'_>| disk.read_lines(&request, stop);
         let work = (work, Bytes::len as fn(&Bytes) -> usize);
-        self.beside(Verb::Read, path, work, reply, cx).await;
+        self.run_beside(Verb::Read, path, work, reply, cx).await;
     }
 
     async fn read_many(&mut self, ask: Ask<ReadMany>) {
@@ -104,9 +110,9 @@ impl strowger::Actor for Files {
                 offset: 0,
                 length: None,
             };
-            let mut outcome = self.octets(&most).await;
-            if let Ok(octets) = &outcome {
-                match left.checked_sub(octets.len() as u64) {
+            let mut outcome = self.read_file(&most).await;
+            if let Ok(bytes) = &outcome {
+                match left.checked_sub(bytes.len() as u64) {
                     Some(rest) => left = rest,
                     None => {
                         outcome = Err(FileError::Limit {
@@ -114,12 +120,12 @@ impl strowger::Actor for Files {
                             rule: Rule::Size,
                             most: self.disk.limits.file,
                             used: self.disk.limits.file - left,
-                            wanted: octets.len() as u64,
+                            wanted: bytes.len() as u64,
                         });
                     }
                 }
             }
-            self.done(Verb::Read, path, &outcome, |octets| octets.len());
+            self.record_call(Verb::Read, path, &outcome, |bytes| bytes.len());
             outcomes.push(outcome);
         }
         reply.send(Ok(outcomes));
@@ -127,56 +133,58 @@ impl strowger::Actor for Files {
 
     async fn media(&mut self, ask: Ask<GetMedia>) {
         let Ask { request, reply } = ask;
-        let outcome = self.octets(&Read::new(&request.path)).await;
-        self.done(Verb::Read, &request.path, &outcome, |octets| octets.len());
+        let outcome = self.read_file(&Read::new(&request.path)).await;
+        self.record_call(Verb::Read, &request.path, &outcome, |bytes| bytes.len());
         let mime = mime_guess::from_path(&request.path).first_or_octet_stream();
-        reply.send(outcome.map(|octets| Media {
+        reply.send(outcome.map(|bytes| Media {
             mime: mime.to_string(),
-            octets,
+            octets: bytes,
         }));
     }
 
-    async fn write(&mut self, ask: Ask<Write>) {
+    async fn write(&mut self, ask: Ask<Write>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
-        let octets = request.octets.len();
+        let bytes = request.octets.len();
         let path = request.path.clone();
-        let long = octets as u64 > AT_ONCE || request.mode == WriteMode::Durable;
+        let long = bytes as u64 > MAX_INLINE_BYTES || request.mode == WriteMode::Durable;
         let outcome = self.change(long, move |disk| disk.write(&request)).await;
-        self.done(Verb::Write, &path, &outcome, |()| octets);
+        self.record_call(Verb::Write, &path, &outcome, |()| bytes);
         reply.send(outcome);
+        self.sweep_temp_files(cx);
     }
 
     async fn append(&mut self, ask: Ask<Append>) {
         let Ask { request, reply } = ask;
-        let octets = request.octets.len();
+        let bytes = request.octets.len();
         let path = request.path.clone();
-        let long = octets as u64 > AT_ONCE;
+        let long = bytes as u64 > MAX_INLINE_BYTES;
         let outcome = self.change(long, move |disk| disk.append(&request)).await;
-        self.done(Verb::Append, &path, &outcome, |()| octets);
+        self.record_call(Verb::Append, &path, &outcome, |()| bytes);
         reply.send(outcome);
     }
 
-    async fn edit(&mut self, ask: Ask<Edit>) {
+    async fn edit(&mut self, ask: Ask<Edit>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let outcome = self.change(true, move |disk| disk.edit(&request)).await;
-        self.done(Verb::Edit, &path, &outcome, |edited| edited.diff.len());
+        self.record_call(Verb::Edit, &path, &outcome, |edited| edited.diff.len());
         reply.send(outcome);
+        self.sweep_temp_files(cx);
     }
 
     async fn make(&mut self, ask: Ask<Make>) {
         let Ask { request, reply } = ask;
         let outcome = self.disk.make(&request);
-        self.done(Verb::Make, &request.path, &outcome, |()| 0);
+        self.record_call(Verb::Make, &request.path, &outcome, |()| 0);
         reply.send(outcome);
     }
 
     async fn rename(&mut self, ask: Ask<Rename>) {
         let Ask { request, reply } = ask;
         let path = request.from.clone();
-        // A directory is weighed before it moves.
+        // May take long: a directory is measured before it moves.
         let outcome = self.change(true, move |disk| disk.rename(&request)).await;
-        self.done(Verb::Rename, &path, &outcome, |()| 0);
+        self.record_call(Verb::Rename, &path, &outcome, |()| 0);
         reply.send(outcome);
     }
 
@@ -185,28 +193,28 @@ impl strowger::Actor for Files {
         let path = request.path.clone();
         let long = request.recursive;
         let outcome = self.change(long, move |disk| disk.delete(&request)).await;
-        self.done(Verb::Delete, &path, &outcome, |()| 0);
+        self.record_call(Verb::Delete, &path, &outcome, |()| 0);
         reply.send(outcome);
     }
 
     async fn stat(&mut self, ask: Ask<Stat>) {
         let Ask { request, reply } = ask;
         let outcome = self.disk.stat(&request.path);
-        self.done(Verb::Stat, &request.path, &outcome, |_| 0);
+        self.record_call(Verb::Stat, &request.path, &outcome, |_| 0);
         reply.send(outcome);
     }
 
     async fn list(&mut self, ask: Ask<List>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let begun = self.disk.list(&request).and_then(|mut lister| {
-            let all = lister.step(LISTED_AT_ONCE)?;
+            let all = lister.step(MAX_INLINE_ENTRIES)?;
             Ok((lister, all))
         });
         match begun {
             Ok((mut lister, false)) => {
                 let path = request.path.clone();
-                let work = move |_: &Disk, stop: Stop<'_>| {
-                    while !lister.step(LISTED_AT_ONCE)? {
+                let work = move |_: &Disk, stop: StopCheck<'_>| {
+                    while !lister.step(MAX_INLINE_ENTRIES)? {
                         if stop() {
                             let path = request.path.clone();
                             return Err(FileError::Cancelled { path });
@@ -214,12 +222,12 @@ impl strowger::Actor for Files {
                     }
                     Ok(lister.finish())
                 };
-                self.beside(Verb::List, path, (work, nothing), reply, cx)
+                self.run_beside(Verb::List, path, (work, no_bytes), reply, cx)
                     .await;
             }
             begun => {
                 let outcome = begun.map(|(lister, _)| lister.finish());
-                self.done(Verb::List, &request.path, &outcome, |_| 0);
+                self.record_call(Verb::List, &request.path, &outcome, |_| 0);
                 reply.send(outcome);
             }
         }
@@ -228,46 +236,53 @@ impl strowger::Actor for Files {
     async fn tree(&mut self, ask: Ask<Tree>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
-        let work = move |disk: &Disk, stop: Stop<'_>| disk.tree(&request, stop);
-        self.beside(Verb::Tree, path, (work, nothing), reply, cx)
+        let work = move |disk: &Disk, stop: StopCheck<'_>| disk.tree(&request, stop);
+        self.run_beside(Verb::Tree, path, (work, no_bytes), reply, cx)
             .await;
     }
 
     async fn search(&mut self, ask: Ask<Search>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
-        let work = move |disk: &Disk, stop: Stop<'_>| disk.search(&request, stop);
-        self.beside(Verb::Search, path, (work, nothing), reply, cx)
+        let work = move |disk: &Disk, stop: StopCheck<'_>| disk.search(&request, stop);
+        self.run_beside(Verb::Search, path, (work, no_bytes), reply, cx)
             .await;
     }
 
-    async fn worked(&mut self, Beside(called): Beside) {
-        self.figures.enter(&called);
+    async fn worked(&mut self, Beside(record): Beside, cx: &mut Context<Self>) {
+        match record {
+            Some(record) => self.recorder.record(&record),
+            None => self.sweep_temp_files(cx),
+        }
     }
 
     async fn root(&mut self, ask: Ask<GetRoot>) {
+        let name = &self.disk.name;
+        let (path, uri) = read::named(name.as_os_str(), || name);
         ask.reply.send(Ok(Root {
-            path: self.disk.name.to_string_lossy().into_owned(),
+            path,
+            uri,
             read_only: self.disk.read_only,
+            file: self.disk.limits.file,
         }));
     }
 
     async fn usage(&mut self, ask: Ask<GetUsage>) {
-        ask.reply.send(self.figures.usage());
+        ask.reply.send(self.recorder.usage());
     }
 }
 
 impl Files {
-    /// Octets of a file; a long one is read by a thread that may block.
-    async fn octets(&self, read: &Read) -> Result<Bytes, FileError> {
+    /// Reads a file; a long one is read on a blocking thread.
+    async fn read_file(&self, read: &Read) -> Result<Bytes, FileError> {
         let opened = self.disk.open_read(read)?;
-        if opened.length <= AT_ONCE {
+        if opened.length <= MAX_INLINE_BYTES {
             return opened.read();
         }
-        aside(move |_| opened.read()).await
+        on_blocking_thread(move |_| opened.read()).await
     }
 
-    /// Does what changes something, while the actor waits.
+    /// Performs an operation that changes something, while the actor waits.
     async fn change<T, F>(&self, long: bool, work: F) -> Result<T, FileError>
     where
         T: Send + 'static,
@@ -277,62 +292,84 @@ impl Files {
             return work(&self.disk);
         }
         let disk = Arc::clone(&self.disk);
-        aside(move |_| work(&disk)).await
+        on_blocking_thread(move |_| work(&disk)).await
     }
 
-    /// Does what only looks, while the actor goes on; it ends when nobody wants its answer.
+    /// Starts a search for leftovers of killed writers in a directory where a file was replaced. It
+    /// runs beside the actor, after the answer, and only if enough pipes are free for calls.
+    fn sweep_temp_files(&self, cx: &mut Context<Self>) {
+        if cx.pipes() >= <Self as strowger::Actor>::PIPES / 2 {
+            return; // The next write tries again.
+        }
+        let Some(dir) = self.disk.sweeps.due() else {
+            return;
+        };
+        let disk = Arc::clone(&self.disk);
+        let piped = cx.pipe(
+            on_blocking_thread(move |stop| disk.sweep(&dir, stop)),
+            |()| Beside(None),
+        );
+        debug_assert!(piped.is_ok(), "there was room for it");
+    }
+
+    /// Performs a read-only operation while the actor goes on; it is cancelled when the caller goes
+    /// away.
     #[expect(
         clippy::needless_pass_by_ref_mut,
         reason = "a shared borrow that is held while it waits would ask actors to be Sync"
     )]
-    async fn beside<T, F>(
+    async fn run_beside<T, F>(
         &mut self,
         verb: Verb,
         path: String,
-        (work, octets): (F, fn(&T) -> usize),
+        (work, bytes): (F, fn(&T) -> usize),
         reply: Reply<Result<T, FileError>>,
         cx: &mut Context<Self>,
     ) where
         T: Send + 'static,
-        F: FnOnce(&Disk, Stop<'_>) -> Result<T, FileError> + Send + 'static,
+        F: FnOnce(&Disk, StopCheck<'_>) -> Result<T, FileError> + Send + 'static,
     {
         let disk = Arc::clone(&self.disk);
-        let job = aside(move |stop| {
+        let job = on_blocking_thread(move |stop| {
             let outcome = work(&disk, &|| stop() || !reply.is_wanted());
-            let octets = outcome.as_ref().map_or(0, octets);
-            let called = Called::new(verb, path, &outcome, octets);
+            let bytes = outcome.as_ref().map_or(0, bytes);
+            let record = CallRecord::new(verb, path, &outcome, bytes);
             reply.send(outcome);
-            Beside(called)
+            Beside(Some(record))
         });
         if cx.pipes() < <Self as strowger::Actor>::PIPES {
             let piped = cx.pipe(job, |beside| beside);
             debug_assert!(piped.is_ok(), "there was room for it");
         } else {
-            let Beside(called) = job.await;
-            self.figures.enter(&called);
+            let Beside(record) = job.await;
+            record
+                .iter()
+                .for_each(|record| self.recorder.record(record));
         }
     }
 
-    fn done<T>(
+    fn record_call<T>(
         &self,
         verb: Verb,
         path: &str,
         outcome: &Result<T, FileError>,
-        octets: impl FnOnce(&T) -> usize,
+        bytes: impl FnOnce(&T) -> usize,
     ) {
-        let octets = outcome.as_ref().map_or(0, octets);
-        self.figures
-            .enter(&Called::new(verb, path, outcome, octets));
+        let bytes = outcome.as_ref().map_or(0, bytes);
+        self.recorder
+            .record(&CallRecord::new(verb, path, outcome, bytes));
     }
 }
 
-/// The bytes of an answer that has none of files.
-fn nothing<T>(_: &T) -> usize {
+/// The byte count of a reply without file contents.
+fn no_bytes<T>(_: &T) -> usize {
     0
 }
 
-/// Works on a thread that may block. If nobody waits any more, the work is told to stop.
-async fn aside<T: Send + 'static>(work: impl FnOnce(Stop<'_>) -> T + Send + 'static) -> T {
+/// Runs `work` on a blocking thread. If the returned future is dropped, `work` is told to stop.
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce(StopCheck<'_>) -> T + Send + 'static,
+) -> T {
     struct Raise(Arc<AtomicBool>);
     impl Drop for Raise {
         fn drop(&mut self) {
@@ -346,7 +383,7 @@ async fn aside<T: Send + 'static>(work: impl FnOnce(Stop<'_>) -> T + Send + 'sta
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // The runtime ends: so does everything that waits here.
+            // The runtime is shutting down, and drops everything that waits here.
             Err(_) => std::future::pending().await,
         },
     }

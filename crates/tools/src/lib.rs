@@ -1,8 +1,10 @@
-//! Tool actors: what agents and plug-ins use, as actors that cannot be escaped from.
+//! Tool actors: files, code and programs for agents and components, each confined to what it is
+//! granted.
 //!
-//! Whoever calls a tool sends an actor a message: it has a mailbox with a bound, a deadline, a
-//! supervisor, figures of its own, and a line in the audit for each call. Nothing is granted by
-//! default: a [`FilesSpec`] names the one directory that a [`Files`] actor reaches.
+//! A caller uses a tool by sending a message to an actor, so every tool has a bounded mailbox,
+//! deadlines, a supervisor and stats of its own, and writes one line to the audit log for each
+//! call. Nothing is granted by default: a [`FilesSpec`] names the one directory that a [`Files`]
+//! actor reaches.
 //!
 //! ```
 //! use strowger::{ActorSystem, BoxError};
@@ -34,8 +36,8 @@ mod stream;
 pub use code::{
     AnswerCall, Boxed, CallOutcome, Called, Code, CodeBudget, CodeError, CodeHost, CodeLimit,
     CodeLimits, CodeMessage, CodeRealm, CodeSpec, CodeStep, CodeUsage, CodeWatch, Execute,
-    Executed, FollowRun, Forget, FunctionName, Functions, GetCodeUsage, Language, Level, Line,
-    Sandbox, Thrown, Told, code_door,
+    Executed, FollowRun, Forget, FunctionName, Functions, GetCodeUsage, Language, Level,
+    LimitSetter, Line, PassedLimit, Sandbox, Thrown, Told, code_door,
 };
 #[doc(hidden)]
 pub use code::{Ran, Sweep};
@@ -45,8 +47,8 @@ pub use files::{
     Append, Change, Delete, Edit, Edited, Entry, EntryKind, FileError, FileLimits, Files,
     FilesMessage, FilesSpec, FilesWatch, Found, GetMedia, GetRoot, GetUsage, List, ListOrder,
     Listing, Make, Match, Media, Read, ReadLines, ReadMany, Rename, Root, Rule, Search, Skipped,
-    SkippedPath, Stat, Tree, TreeEntry, Usage, VerbUsage, Write, WriteMode, file_uri, files_door,
-    path_of_file_uri,
+    SkippedPath, Stat, Tree, TreeCut, TreeEntry, Usage, VerbUsage, Write, WriteMode, file_uri,
+    files_door, path_of_file_uri, shown_path,
 };
 pub use program::{
     ListPrograms, Perform, Program, ProgramArgs, ProgramError, ProgramInfo, ProgramMessage,

@@ -1,19 +1,20 @@
-//! Programs: code that is published under an address, and kept.
+//! Programs: code that is published under an address and keeps state between messages.
 //!
 //! ```text
-//! Programs (the desk) ─ Publish ─▶ read once, checked against its schemas
-//! └─ NAME (supervisor)              restarts it; after too many failures, never again
-//!    └─ program                     one message at a time: handle(input) ─▶ output
+//! Programs (the registry) ─ Publish ─▶ compiled once, checked against its schemas
+//! └─ NAME (supervisor)                 restarts the program; stops it after too many failures
+//!    └─ program                        one message at a time: handle(input) ─▶ output
 //! ```
 //!
-//! A program has a realm as long as it is in use. Of the realms there are so many at a time: the
-//! program that was idle for longest gives its own up, and keeps its `state`.
+//! A program occupies a realm only while it is in use. The number of realms is limited: when
+//! another program needs one, the program that has been idle for longest saves its `state` and
+//! drops its realm.
 
-mod desk;
 mod door;
 mod message;
-mod residence;
-mod watch;
+mod realm_pool;
+mod registry;
+mod stats;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -23,71 +24,74 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use strowger::{ActorRef, Ask, BoxError, Context, Reply, handlers};
 
-pub use desk::{Programs, ProgramsMessage, ProgramsSpec};
 pub use door::{program_door, programs_door};
 pub use message::{
     ListPrograms, Perform, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
 };
-use residence::{Residence, Room};
-pub use watch::{ProgramsUsage, ProgramsWatch};
+use realm_pool::{RealmPool, RealmSlot};
+pub use registry::{Programs, ProgramsMessage, ProgramsSpec};
+pub use stats::{ProgramsUsage, ProgramsWatch};
 
-use crate::code::run::{Own, Patron, run, value};
+use crate::code::run::{InternalOwner, RunOwner, run, value};
 use crate::code::{CodeError, CodeLimits, CodeRealm, CodeStep, Functions, Line, Sandbox};
 
-/// A program, as its desk started it.
+/// The arguments of a program, created by the registry.
 #[derive(Clone, Debug)]
-pub struct ProgramArgs(Arc<Seat>);
+pub struct ProgramArgs(Arc<ProgramRecord>);
 
-/// What of a program outlives its lives.
+/// The part of a program that outlives its incarnations.
 #[derive(Debug)]
-struct Seat {
+struct ProgramRecord {
     name: String,
     draft: bool,
-    /// JavaScript.
+    /// The code as JavaScript.
     code: Arc<str>,
     input: Option<Validator>,
     output: Option<Validator>,
     functions: Functions,
     limits: CodeLimits,
+    /// The limits for all programs, before the budget of this one.
+    base_limits: CodeLimits,
     sandbox: Arc<dyn Sandbox>,
-    residence: Arc<Residence>,
-    /// What it kept when it gave its realm up, in JSON.
+    pool: Arc<RealmPool>,
+    /// The state, in JSON, saved when the program dropped its realm.
     state: Mutex<Option<String>>,
     resident: AtomicBool,
     calls: AtomicU64,
     failed: AtomicU64,
-    lives: AtomicU32,
+    incarnations: AtomicU32,
 }
 
-/// An actor that handles messages with a program.
+/// An actor that handles messages by running a program.
 #[derive(Debug)]
 pub struct Program {
-    seat: Arc<Seat>,
-    awake: Option<Awake>,
+    record: Arc<ProgramRecord>,
+    loaded: Option<LoadedProgram>,
     me: ActorRef<ProgramMessage>,
     path: String,
 }
 
 #[derive(Debug)]
-struct Awake {
-    seat: Arc<Seat>,
-    /// Dropped before the room is given to another one.
+struct LoadedProgram {
+    record: Arc<ProgramRecord>,
+    /// Dropped before the slot, so that the realm is gone when another program gets the slot.
     realm: Box<dyn CodeRealm>,
-    room: Room,
+    slot: RealmSlot,
 }
 
-impl Drop for Awake {
+impl Drop for LoadedProgram {
     fn drop(&mut self) {
-        self.seat.resident.store(false, Ordering::Relaxed);
+        self.record.resident.store(false, Ordering::Relaxed);
     }
 }
 
-/// Gives the realm up if others wait for its room, and keeps the state.
+/// The message that asks an idle program to drop its realm if others wait for room. The state is
+/// saved.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Rest;
 
-/// Looks whether the program can be run at all.
+/// The request to check that the program loads.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Wake;
@@ -102,22 +106,22 @@ impl strowger::Actor for Program {
     type Error = BoxError;
 
     async fn pre_start(args: ProgramArgs, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let ProgramArgs(seat) = args;
-        if seat.lives.fetch_add(1, Ordering::Relaxed) > 0 {
-            // A life that failed leaves nothing that the next one could trust.
-            *seat.state.lock() = None;
+        let ProgramArgs(record) = args;
+        if record.incarnations.fetch_add(1, Ordering::Relaxed) > 0 {
+            // The state of a failed incarnation cannot be trusted.
+            *record.state.lock() = None;
         }
         Ok(Self {
             me: cx.me(),
             path: cx.path().to_string(),
-            seat,
-            awake: None,
+            record,
+            loaded: None,
         })
     }
 
     async fn wake(&mut self, ask: Ask<Wake>) -> Result<(), BoxError> {
-        let own: Arc<dyn Patron> = Arc::new(Own);
-        let woken = self.awaken(&own).await.map(|_| ());
+        let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
+        let woken = self.load(&internal).await.map(|_| ());
         self.rest().await?;
         ask.reply.send(woken.map_err(ProgramError::Code));
         Ok(())
@@ -125,14 +129,18 @@ impl strowger::Actor for Program {
 
     async fn perform(&mut self, ask: Ask<Perform>) -> Result<(), BoxError> {
         let Ask { request, reply } = ask;
-        let asker = Arc::new(Asker::new(reply, self.path.clone()));
-        let outcome = self.answer(request.0, &asker).await;
-        self.enter(&outcome);
-        let lost = self.awake.take_if(|awake| awake.realm.is_lost()).is_some();
+        let caller = Arc::new(ProgramCaller::new(reply, self.path.clone()));
+        let outcome = self.answer(request.0, &caller).await;
+        let outcome = outcome.map_err(|error| error.within(&self.record.base_limits));
+        self.record_call(&outcome);
+        let lost = self
+            .loaded
+            .take_if(|loaded| loaded.realm.is_lost())
+            .is_some();
         let failed = outcome.as_ref().err().map(ToString::to_string);
-        // That nobody wants an answer is no failure of the program.
+        // A cancelled call is not a failure of the program.
         let given_up = matches!(outcome, Err(ProgramError::Code(CodeError::Cancelled)));
-        asker.answer(outcome);
+        caller.answer(outcome);
         match failed {
             Some(failed) if lost && !given_up => Err(failed.into()),
             _ => self.rest().await,
@@ -145,103 +153,111 @@ impl strowger::Actor for Program {
 }
 
 impl Program {
-    /// What the program answers.
-    async fn answer(&mut self, input: Value, asker: &Arc<Asker>) -> Result<Value, ProgramError> {
-        let seat = Arc::clone(&self.seat);
-        if seat.draft {
-            return Err(ProgramError::Draft(seat.name.clone()));
+    /// Handles a message and returns the output of the program.
+    async fn answer(
+        &mut self,
+        input: Value,
+        caller: &Arc<ProgramCaller>,
+    ) -> Result<Value, ProgramError> {
+        let record = Arc::clone(&self.record);
+        if record.draft {
+            return Err(ProgramError::Draft(record.name.clone()));
         }
         let arguments = Value::from(vec![input]);
         let json = arguments.to_string();
-        // Before it costs a realm: who sends too much is at fault, not the program.
-        let (octets, limit) = (json.len() - "[]".len(), seat.limits.result);
+        // Checked before a realm is used: an input that is too long is the caller's fault.
+        let (octets, limit) = (json.len() - "[]".len(), record.limits.result);
         if octets > limit {
             return Err(ProgramError::TooLong { octets, limit });
         }
-        fits(Side::Input, seat.input.as_ref(), &arguments[0])?;
-        let patron: Arc<dyn Patron> = Arc::<Asker>::clone(asker);
-        let awake = self.awaken(&patron).await?;
+        check_schema(Side::Input, record.input.as_ref(), &arguments[0])?;
+        let owner: Arc<dyn RunOwner> = Arc::<ProgramCaller>::clone(caller);
+        let loaded = self.load(&owner).await?;
         let step = CodeStep::Call {
             function: "handle",
             arguments: &json,
         };
-        let realm = &mut *awake.realm;
-        let json = run(realm, step, &seat.functions, &seat.limits, &patron).await?;
+        let realm = &mut *loaded.realm;
+        let json = run(realm, step, &record.functions, &record.limits, &owner).await?;
         let output = value(json)?;
-        fits(Side::Output, seat.output.as_ref(), &output)?;
+        check_schema(Side::Output, record.output.as_ref(), &output)?;
         Ok(output)
     }
 
-    /// The program in its realm, with what it kept.
-    async fn awaken(&mut self, patron: &Arc<dyn Patron>) -> Result<&mut Awake, CodeError> {
-        if self.awake.is_none() {
-            let seat = &*self.seat;
-            let room = seat.residence.admit().await;
-            let room = room.ok_or_else(|| CodeError::Full("programs are ending".to_owned()))?;
-            let mut realm = seat.sandbox.realm(seat.limits.memory).await?;
-            let state = seat.state.lock().clone();
+    /// Returns the realm of the program; loads the program with its saved state if it has none.
+    async fn load(&mut self, owner: &Arc<dyn RunOwner>) -> Result<&mut LoadedProgram, CodeError> {
+        if self.loaded.is_none() {
+            let record = &*self.record;
+            let slot = record.pool.acquire().await;
+            let slot = slot.ok_or_else(|| CodeError::Full("programs are ending".to_owned()))?;
+            let mut realm = record.sandbox.realm(record.limits.memory).await?;
+            let state = record.state.lock().clone();
             let steps = [
                 CodeStep::Set {
                     name: "state",
                     value: state.as_deref().unwrap_or("{}"),
                 },
                 CodeStep::Script {
-                    name: &seat.name,
-                    code: &seat.code,
+                    name: &record.name,
+                    code: &record.code,
                 },
             ];
             for step in steps {
-                run(&mut *realm, step, &seat.functions, &seat.limits, patron).await?;
+                run(&mut *realm, step, &record.functions, &record.limits, owner).await?;
             }
-            seat.resident.store(true, Ordering::Relaxed);
-            let seat = Arc::clone(&self.seat);
-            self.awake = Some(Awake { seat, realm, room });
+            record.resident.store(true, Ordering::Relaxed);
+            let record = Arc::clone(&self.record);
+            self.loaded = Some(LoadedProgram {
+                record,
+                realm,
+                slot,
+            });
         }
-        let awake = self.awake.as_mut();
-        let awake = awake.ok_or_else(|| CodeError::Sandbox("it did not wake up".to_owned()))?;
-        awake.room.busy();
-        Ok(awake)
+        let loaded = self.loaded.as_mut();
+        let loaded = loaded.ok_or_else(|| CodeError::Sandbox("it did not wake up".to_owned()))?;
+        loaded.slot.busy();
+        Ok(loaded)
     }
 
-    /// Is idle from now on; if others wait for its room, it gives that up.
+    /// Marks the program as idle, and drops its realm if others wait for room.
     async fn rest(&mut self) -> Result<(), BoxError> {
-        let awake = self.awake.as_mut();
-        match awake.is_some_and(|awake| awake.room.idle(&self.me)) {
+        let loaded = self.loaded.as_mut();
+        match loaded.is_some_and(|loaded| loaded.slot.idle(&self.me)) {
             true => self.passivate().await,
             false => Ok(()),
         }
     }
 
-    /// Keeps the state, and gives the realm up.
+    /// Saves the state and drops the realm.
     async fn passivate(&mut self) -> Result<(), BoxError> {
-        let Some(mut awake) = self.awake.take() else {
+        let Some(mut loaded) = self.loaded.take() else {
             return Ok(());
         };
-        let seat = &*self.seat;
+        let record = &*self.record;
         let step = CodeStep::Script {
             name: "state",
             code: "state",
         };
-        let (none, own): (_, Arc<dyn Patron>) = (Functions::new(), Arc::new(Own));
-        let state = run(&mut *awake.realm, step, &none, &seat.limits, &own).await;
-        drop(awake);
+        let (none, internal): (_, Arc<dyn RunOwner>) = (Functions::new(), Arc::new(InternalOwner));
+        let state = run(&mut *loaded.realm, step, &none, &record.limits, &internal).await;
+        drop(loaded);
         match state {
             Ok(state) => {
-                *seat.state.lock() = state;
+                *record.state.lock() = state;
                 Ok(())
             }
             Err(error) => Err(format!("its state cannot be kept: {error}").into()),
         }
     }
 
-    /// Counts a message, and writes it to the audit.
-    fn enter(&self, outcome: &Result<Value, ProgramError>) {
-        self.seat.calls.fetch_add(1, Ordering::Relaxed);
+    /// Counts a message and writes it to the audit log.
+    fn record_call(&self, outcome: &Result<Value, ProgramError>) {
+        self.record.calls.fetch_add(1, Ordering::Relaxed);
         if outcome.is_err() {
-            self.seat.failed.fetch_add(1, Ordering::Relaxed);
+            self.record.failed.fetch_add(1, Ordering::Relaxed);
         }
         let end = outcome.as_ref().err();
-        self.seat.residence.watch.called(end);
+        self.record.pool.watch.called(end);
         tracing::info!(
             target: "strowger::audit",
             actor = %self.path,
@@ -251,15 +267,15 @@ impl Program {
     }
 }
 
-/// One who asked a program.
-struct Asker {
+/// The caller of a program.
+struct ProgramCaller {
     reply: Mutex<Option<Reply<Result<Value, ProgramError>>>>,
-    /// Nobody waited from the beginning: it was told, not asked.
+    /// `true` if the message was a tell: there is no reply to wait for from the start.
     told: bool,
     program: String,
 }
 
-impl Asker {
+impl ProgramCaller {
     fn new(reply: Reply<Result<Value, ProgramError>>, program: String) -> Self {
         Self {
             told: !reply.is_wanted(),
@@ -275,8 +291,8 @@ impl Asker {
     }
 }
 
-impl Patron for Asker {
-    fn is_there(&self) -> bool {
+impl RunOwner for ProgramCaller {
+    fn is_wanted(&self) -> bool {
         self.told || self.reply.lock().as_ref().is_some_and(Reply::is_wanted)
     }
 
@@ -286,8 +302,8 @@ impl Patron for Asker {
     }
 }
 
-/// Whether a value is as a schema says; if not, where and why.
-fn fits(side: Side, schema: Option<&Validator>, value: &Value) -> Result<(), ProgramError> {
+/// Validates a value against a schema. The error tells where and why it does not match.
+fn check_schema(side: Side, schema: Option<&Validator>, value: &Value) -> Result<(), ProgramError> {
     let Some(Err(error)) = schema.map(|schema| schema.validate(value)) else {
         return Ok(());
     };
@@ -299,7 +315,7 @@ fn fits(side: Side, schema: Option<&Validator>, value: &Value) -> Result<(), Pro
     Err(ProgramError::Schema(side, short(&text)))
 }
 
-/// Text about what others wrote, for people.
+/// Shortens text that quotes untrusted input, for error messages.
 fn short(text: &str) -> String {
     const MOST: usize = 300;
     text.chars().take(MOST).collect()

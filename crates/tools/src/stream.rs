@@ -1,14 +1,15 @@
-//! Streams by name: pieces of text or octets from one producer to many readers, as an actor.
+//! An actor that passes named streams of text or bytes from one producer to many readers.
 //!
 //! ```text
 //! producer ── put ──▶ stream "log" ── credit ──▶ reader 1
-//!          ◀─ taken ─  last n pieces ─────────▶ reader 2, which came later
+//!          ◀─ taken ─  last n pieces ─────────▶ reader 2, which joined later
 //! ```
 //!
-//! A piece is put when every reader has room for it, so a producer is as fast as its slowest
-//! reader; one that takes nothing for [`stall`](StreamLimits::stall) is disconnected, and the rest
-//! go on. A producer that ends, or is silent for [`idle`](StreamLimits::idle), ends its stream with
-//! an error. A piece is sent whole or not at all: one whose producer gave up waiting is not sent.
+//! A piece is sent when every reader has room for it, so a producer is as fast as its slowest
+//! reader. A reader that takes nothing for [`stall`](StreamLimits::stall) is disconnected, and the
+//! others go on. If the producer ends, or is silent for [`idle`](StreamLimits::idle), its stream
+//! ends with an error. A piece is sent to all readers or to none: if its producer stops waiting, it
+//! is not sent.
 
 mod door;
 mod message;
@@ -24,46 +25,46 @@ use strowger::{
 use tokio::time::Instant;
 
 pub use self::door::streams_door;
+use self::message::StreamResult;
 pub use self::message::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,
 };
 pub use self::spec::{StreamLimits, StreamsSpec, StreamsWatch};
 
-/// An actor that passes pieces of streams on from producers to readers.
+/// An actor that passes pieces of streams from producers to readers.
 #[derive(Debug)]
 pub struct Streams {
     limits: StreamLimits,
     by_name: BTreeMap<Arc<str>, u64>,
-    streams: BTreeMap<u64, Live>,
+    streams: BTreeMap<u64, LiveStream>,
     next: u64,
     watch: StreamsWatch,
-    /// Which actor, for the audit.
+    /// The path of the actor, for the audit log.
     actor: String,
 }
 
 /// A stream that has not ended.
 #[derive(Debug)]
-struct Live {
+struct LiveStream {
     name: Arc<str>,
     source: Source<Piece>,
-    /// Pieces for which a reader has no room yet, in order.
+    /// Pieces that wait because a reader has no room, in order.
     waiting: VecDeque<Ask<Put>>,
     producer: Option<MonitorId>,
-    /// When the producer did something last.
-    heard: Instant,
-    /// Since when the first one waits.
+    /// Time of the last activity of the producer.
+    last_heard: Instant,
+    /// Time since which the first waiting piece has been blocked.
     blocked: Option<Instant>,
-    /// It will be said when the readers have room; asking twice would be answered at once.
+    /// `true` while a notification that the readers have room is pending. A second request would be
+    /// completed at once.
     is_asked: bool,
     octets: u64,
 }
 
-/// It is time to see whether a producer is silent, or a reader stands still.
+/// The timer message that checks a stream for a silent producer and stalled readers.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Look(u64);
-
-type Outcome<T> = Result<T, StreamError>;
 
 #[handlers]
 impl strowger::Actor for Streams {
@@ -91,33 +92,35 @@ impl strowger::Actor for Streams {
     }
 
     async fn put(&mut self, ask: Ask<Put>, cx: &mut Context<Self>) {
-        match self.accepts(&ask.request) {
+        match self.check_put(&ask.request) {
             Err(error) => {
-                let refused: Outcome<usize> = Err(error);
+                let refused: StreamResult<usize> = Err(error);
                 self.audit("put", &ask.request.stream, &refused);
                 ask.reply.send(refused);
             }
             Ok(stream) => {
                 let now = cx.now();
                 if let Some(live) = self.streams.get_mut(&stream) {
-                    live.heard = now;
+                    live.last_heard = now;
                     live.waiting.push_back(ask);
                 }
-                self.go_on(stream, cx);
+                self.send_waiting(stream, cx);
             }
         }
     }
 
     async fn end(&mut self, ask: Ask<EndStream>) {
         let Ask { request, reply } = ask;
-        let ended = self.take(&request.stream).map(|live| live.source.finish());
+        let ended = self
+            .remove_stream(&request.stream)
+            .map(|live| live.source.finish());
         self.audit("end", &request.stream, &ended);
         reply.send(ended);
     }
 
     async fn fail(&mut self, ask: Ask<FailStream>) {
         let Ask { request, reply } = ask;
-        let failed = self.take(&request.stream);
+        let failed = self.remove_stream(&request.stream);
         let failed = failed.map(|live| live.source.fail(request.message));
         self.audit("fail", &request.stream, &failed);
         reply.send(failed);
@@ -131,7 +134,7 @@ impl strowger::Actor for Streams {
     }
 
     async fn list(&mut self, _: ListStreams) -> Vec<StreamInfo> {
-        let info = |live: &Live| {
+        let info = |live: &LiveStream| {
             let info = live.source.info();
             StreamInfo {
                 name: live.name.to_string(),
@@ -145,12 +148,12 @@ impl strowger::Actor for Streams {
         self.streams.values().map(info).collect()
     }
 
-    /// Every reader of a stream has room again.
+    /// Resumes a stream once every reader has room.
     async fn ready(&mut self, done: Completion<()>, cx: &mut Context<Self>) {
         if let Some(live) = self.streams.get_mut(&done.token) {
             live.is_asked = false;
         }
-        self.go_on(done.token, cx);
+        self.send_waiting(done.token, cx);
     }
 
     async fn look(&mut self, Look(stream): Look, cx: &mut Context<Self>) {
@@ -171,14 +174,14 @@ impl strowger::Actor for Streams {
                 readers = gone,
                 "readers that stood still were disconnected"
             );
-            self.go_on(stream, cx);
+            self.send_waiting(stream, cx);
         }
         let Some(live) = self.streams.get(&stream) else {
             return;
         };
-        if live.blocked.is_none() && now - live.heard >= limits.idle {
+        if live.blocked.is_none() && now - live.last_heard >= limits.idle {
             let text = format!("its producer was silent for {:?}", limits.idle);
-            self.lose(stream, text);
+            self.end_lost(stream, text);
             return;
         }
         cx.send_after(limits.interval(), Look(stream));
@@ -186,10 +189,10 @@ impl strowger::Actor for Streams {
 
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), BoxError> {
         if let Signal::Down { id, exit, .. } = signal {
-            let lost = |(_, live): &(&u64, &Live)| live.producer == Some(id);
+            let lost = |(_, live): &(&u64, &LiveStream)| live.producer == Some(id);
             let lost = self.streams.iter().find(lost).map(|(stream, _)| *stream);
             if let Some(stream) = lost {
-                self.lose(stream, format!("its producer ended: {exit}"));
+                self.end_lost(stream, format!("its producer ended: {exit}"));
             }
         }
         Ok(())
@@ -197,7 +200,7 @@ impl strowger::Actor for Streams {
 }
 
 impl Streams {
-    fn begin(&mut self, open: OpenStream, cx: &mut Context<Self>) -> Outcome<()> {
+    fn begin(&mut self, open: OpenStream, cx: &mut Context<Self>) -> StreamResult<()> {
         let OpenStream {
             stream: name,
             replay,
@@ -220,18 +223,18 @@ impl Streams {
         let spec = SourceSpec::DEFAULT
             .lag(Lag::Wait)
             .max_window(limits.window)
-            .window(limits.window.min(WINDOW))
+            .window(limits.window.min(DEFAULT_WINDOW))
             .readers(limits.readers)
             .replay(replay);
         let stream = self.next;
         self.next += 1;
         let name: Arc<str> = Arc::from(name);
-        let live = Live {
+        let live = LiveStream {
             name: Arc::clone(&name),
             source: cx.source(spec),
             waiting: VecDeque::new(),
             producer: producer.map(|producer| cx.monitor(producer)),
-            heard: cx.now(),
+            last_heard: cx.now(),
             blocked: None,
             is_asked: false,
             octets: 0,
@@ -243,8 +246,8 @@ impl Streams {
         Ok(())
     }
 
-    /// The stream of a piece that may be put there.
-    fn accepts(&self, put: &Put) -> Outcome<u64> {
+    /// Checks a piece, and returns the number of its stream.
+    fn check_put(&self, put: &Put) -> StreamResult<u64> {
         let stream = self.number(&put.stream)?;
         let (octets, limit) = (put.piece.len(), self.limits.piece);
         if octets > limit {
@@ -257,22 +260,22 @@ impl Streams {
         }
     }
 
-    fn number(&self, name: &str) -> Outcome<u64> {
+    fn number(&self, name: &str) -> StreamResult<u64> {
         let found = self.by_name.get(name).copied();
         found.ok_or_else(|| StreamError::NotFound {
             stream: name.to_owned(),
         })
     }
 
-    /// Sends what waits, as far as every reader has room.
-    fn go_on(&mut self, stream: u64, cx: &Context<Self>) {
+    /// Sends waiting pieces as long as every reader has room.
+    fn send_waiting(&mut self, stream: u64, cx: &Context<Self>) {
         let now = cx.now();
         let Some(live) = self.streams.get_mut(&stream) else {
             return;
         };
         while let Some(ask) = live.waiting.pop_front() {
             if !ask.reply.is_wanted() {
-                // Whoever put it gave up: it was not sent, as they were told.
+                // The producer stopped waiting, and was told that the piece is not sent.
                 continue;
             }
             let Ask { request, reply } = ask;
@@ -306,7 +309,7 @@ impl Streams {
         live.blocked = None;
     }
 
-    fn reader(&mut self, follow: &Follow) -> Outcome<Reader<Piece>> {
+    fn reader(&mut self, follow: &Follow) -> StreamResult<Reader<Piece>> {
         let stream = self.number(&follow.stream)?;
         let limit = self.limits.readers;
         let live = self.streams.get_mut(&stream);
@@ -318,8 +321,8 @@ impl Streams {
         Ok(reader)
     }
 
-    /// Takes a stream out; what waits to be put there is refused.
-    fn take(&mut self, name: &str) -> Outcome<Live> {
+    /// Removes a stream and refuses its waiting pieces.
+    fn remove_stream(&mut self, name: &str) -> StreamResult<LiveStream> {
         let stream = self.number(name)?;
         self.by_name.remove(name);
         let live = self.streams.remove(&stream);
@@ -334,22 +337,22 @@ impl Streams {
         Ok(live)
     }
 
-    /// Ends a stream whose producer has gone.
-    fn lose(&mut self, stream: u64, why: String) {
+    /// Ends a stream with an error because its producer is gone.
+    fn end_lost(&mut self, stream: u64, why: String) {
         let name = self.streams.get(&stream).map(|live| Arc::clone(&live.name));
-        let Some(live) = name.and_then(|name| self.take(&name).ok()) else {
+        let Some(live) = name.and_then(|name| self.remove_stream(&name).ok()) else {
             return;
         };
-        let lost: Outcome<()> = Err(StreamError::Lost);
+        let lost: StreamResult<()> = Err(StreamError::Lost);
         self.audit("lose", &live.name, &lost);
         live.source.fail(why);
     }
 
-    /// Counts a call, and writes it to the audit; each piece that is put is counted apart.
-    fn audit<T>(&self, verb: &'static str, stream: &str, outcome: &Outcome<T>) {
+    /// Counts a call and writes it to the audit log. Pieces that are sent are counted separately.
+    fn audit<T>(&self, verb: &'static str, stream: &str, outcome: &StreamResult<T>) {
         self.watch.called(verb, outcome.as_ref().err());
         let end = outcome.as_ref().err().map_or("done", StreamError::name);
-        let cut = stream.floor_char_boundary(SHOWN);
+        let cut = stream.floor_char_boundary(MAX_SHOWN_NAME);
         tracing::info!(
             target: "strowger::audit",
             actor = %self.actor,
@@ -361,8 +364,8 @@ impl Streams {
     }
 }
 
-/// The window of readers that ask for none.
-const WINDOW: u32 = 16;
+/// The window of readers that request none.
+const DEFAULT_WINDOW: u32 = 16;
 
-/// Octets of a name that are repeated in the audit.
-const SHOWN: usize = 200;
+/// Maximum number of bytes of a name to repeat in the audit log.
+const MAX_SHOWN_NAME: usize = 200;

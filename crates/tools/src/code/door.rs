@@ -1,4 +1,4 @@
-//! Code for those outside: names of messages, and their JSON.
+//! The external interface of a code actor: message names and their JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,27 +20,28 @@ use super::message::{
 use super::sandbox::FunctionName;
 use super::spec::CodeBudget;
 
-/// What those outside may ask a [`Code`](crate::Code) actor.
+/// The messages that a [`Code`](crate::Code) actor accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|
 /// | `execute` | `{code, language?, args?, realm?, fns?, limits?}` | `{value, output, fresh}` |
 /// | `follow` | the same, `calls?` | a stream: `{line}`, `{call}`; then `{ended}` or `{error}` |
-/// | `answer` | `{call, value?}` or `{call, error}` | whether the call waited for it |
-/// | `forget` | `{realm}` | whether it was there |
+/// | `answer` | `{call, value?}` or `{call, error}` | `true` if the call was waiting for it |
+/// | `forget` | `{realm}` | `true` if the realm existed |
 /// | `usage` | none | runs, failures, limits passed, realms |
 ///
-/// `language` is `js` or `ts`. `fns` names functions that the code gets: each is a message to an
-/// exposed actor, `{"read": {"to": "@(tools/files)", "type": "read", "waits": false}}`; its first
-/// argument is the payload. `calls` names functions that the follower has, `{"price": {"waits":
-/// false}}`: a call of one is an item of the stream, `{call, name, arguments}`, and waits for its
-/// `answer`. `limits` are tighter ones than the actor's: `time_ms`, `deadline_ms`, `memory`,
-/// `stack`, `jobs`, `output`, `result`.
+/// `language` is `js` or `ts`. `fns` names the functions that the code is granted: each sends a
+/// message to an exposed actor,
+/// `{"read": {"to": "@(tools/files)", "type": "read", "waits": false}}`, with its first argument as
+/// the payload. `calls` names functions that the follower implements,
+/// `{"price": {"waits": false}}`: each call is an item of the stream, `{call, name, arguments}`,
+/// and waits for its `answer`. `limits` may only tighten those of the actor: `time_ms`,
+/// `deadline_ms`, `memory`, `stack`, `jobs`, `output`, `result`.
 pub fn code_door(system: &ActorSystem) -> Door<CodeMessage> {
     let (one, other) = (system.clone(), system.clone());
-    let execute = move |payload: &Payload| payload.read::<Wanted>()?.execute(&one);
-    let follow = move |payload: &Payload| payload.read::<Wanted>()?.follow(&other);
-    let answer = |payload: &Payload| payload.read::<Answered>()?.answer();
+    let execute = move |payload: &Payload| payload.read::<RunPayload>()?.execute(&one);
+    let follow = move |payload: &Payload| payload.read::<RunPayload>()?.follow(&other);
+    let answer = |payload: &Payload| payload.read::<AnswerPayload>()?.answer();
     let executed = |outcome: Result<Executed, CodeError>| {
         Payload::json(&outcome.map_err(|error| error.to_fault())?)
     };
@@ -62,10 +63,10 @@ pub fn code_door(system: &ActorSystem) -> Door<CodeMessage> {
         .ask::<GetCodeUsage>("usage")
 }
 
-/// A run, as JSON has it.
+/// The JSON of a run request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct RunPayload {
     code: String,
     #[serde(default)]
     language: Language,
@@ -74,17 +75,17 @@ struct Wanted {
     #[serde(default)]
     realm: Option<String>,
     #[serde(default)]
-    fns: BTreeMap<String, Target>,
+    fns: BTreeMap<String, FunctionTarget>,
     #[serde(default)]
-    calls: BTreeMap<String, Own>,
+    calls: BTreeMap<String, FollowerFunction>,
     #[serde(default)]
     limits: CodeBudget,
 }
 
-/// What stands behind a function.
+/// The exposed actor and message behind a granted function.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Target {
+pub(crate) struct FunctionTarget {
     to: String,
     #[serde(rename = "type")]
     kind: String,
@@ -92,15 +93,15 @@ pub(crate) struct Target {
     waits: bool,
 }
 
-/// A function that the one who asks has.
+/// A function that the follower implements.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct FollowerFunction {
     #[serde(default)]
     waits: bool,
 }
 
-impl Wanted {
+impl RunPayload {
     fn execute(self, system: &ActorSystem) -> Result<Execute, Fault> {
         match self.calls.is_empty() {
             true => Ok(self.follow(system)?.execute),
@@ -113,7 +114,7 @@ impl Wanted {
 
     fn follow(self, system: &ActorSystem) -> Result<FollowRun, Fault> {
         let execute = Execute {
-            functions: given(self.fns, system)?,
+            functions: granted_functions(self.fns, system)?,
             code: self.code,
             language: self.language,
             args: self.args,
@@ -121,7 +122,7 @@ impl Wanted {
             budget: self.limits,
         };
         let calls = self.calls.into_iter();
-        let calls = calls.map(|(name, Own { waits })| FunctionName { name, waits });
+        let calls = calls.map(|(name, FollowerFunction { waits })| FunctionName { name, waits });
         Ok(FollowRun {
             execute,
             calls: calls.collect(),
@@ -129,10 +130,10 @@ impl Wanted {
     }
 }
 
-/// An answer to a call, as JSON has it.
+/// The JSON of an answer to a call.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answered {
+struct AnswerPayload {
     call: String,
     #[serde(default)]
     value: Value,
@@ -140,7 +141,7 @@ struct Answered {
     error: Option<String>,
 }
 
-impl Answered {
+impl AnswerPayload {
     fn answer(self) -> Result<AnswerCall, Fault> {
         let outcome = match (self.value, self.error) {
             (value, None) => Ok(value),
@@ -155,9 +156,9 @@ impl Answered {
     }
 }
 
-/// Functions that ask exposed actors.
-pub(crate) fn given(
-    fns: BTreeMap<String, Target>,
+/// Builds functions that ask exposed actors.
+pub(crate) fn granted_functions(
+    fns: BTreeMap<String, FunctionTarget>,
     system: &ActorSystem,
 ) -> Result<Functions, Fault> {
     let mut functions = Functions::new();
@@ -180,13 +181,13 @@ pub(crate) fn given(
     Ok(functions)
 }
 
-/// One who waits for one answer.
-struct Waiting(Mutex<Option<oneshot::Sender<Result<Answer, Fault>>>>);
+/// The receiver of a single answer.
+struct AnswerReceiver(Mutex<Option<oneshot::Sender<Result<Answer, Fault>>>>);
 
-impl Calls for Waiting {
+impl Calls for AnswerReceiver {
     fn answer(&self, _: u64, result: Result<Answer, Fault>) {
         if let Some(sender) = self.0.lock().take() {
-            // Whoever waited may have gone.
+            // The caller may no longer wait for the answer.
             drop(sender.send(result));
         }
     }
@@ -197,7 +198,7 @@ impl Calls for Waiting {
     }
 }
 
-/// Asks an exposed actor.
+/// Asks an exposed actor and waits for its answer.
 async fn ask(
     system: &ActorSystem,
     to: &Address,
@@ -210,8 +211,8 @@ async fn ask(
         value => Payload::json(value)?,
     };
     let (sender, answer) = oneshot::channel();
-    let waiting = Arc::new(Waiting(Mutex::new(Some(sender))));
-    // Held until the answer is there: it is what takes the message back.
+    let waiting = Arc::new(AnswerReceiver(Mutex::new(Some(sender))));
+    // Held until the answer arrives: dropping the ticket cancels the message.
     let _ticket = match entry.call(&payload, 0, waiting) {
         Put::Done(done) => done?,
         Put::Waits(put) => put.await?,
@@ -226,7 +227,7 @@ async fn ask(
     }
 }
 
-/// An answer as a value: octets that are text are a text.
+/// Converts an answer to a JSON value: bytes become a string if they are UTF-8, else base64.
 fn read(payload: &Payload) -> Result<Value, Fault> {
     if payload.content != Content::Octets {
         return payload.read();

@@ -1,4 +1,4 @@
-//! Why a run of code came to nothing.
+//! Errors of the code actor.
 
 use std::fmt;
 
@@ -6,64 +6,68 @@ use serde_json::json;
 use strowger::{Code, Fault};
 use thiserror::Error;
 
-/// Why a run came to nothing.
+use super::json::read_json;
+use super::spec::CodeLimits;
+
+/// The error returned when a run fails.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// The code failed: it threw something, or cannot be read.
+    /// The code threw a value, or it does not parse.
     #[error("{0}")]
     Thrown(Thrown),
-    /// It passed a limit, and was ended.
-    #[error("passed the limit `{0}`")]
-    Limit(CodeLimit),
-    /// Its value cannot be given to others, for the reason that is named.
+    /// The run passed a limit and was stopped.
+    #[error("{0}")]
+    Limit(PassedLimit),
+    /// The value cannot be returned as JSON, for the given reason.
     #[error("its value cannot be given: {0}")]
     Value(String),
-    /// Nobody wanted its result any more, and it was ended.
+    /// The run was cancelled because its caller went away.
     #[error("given up before it was done")]
     Cancelled,
-    /// It waits for a promise that nothing will settle.
+    /// The run waits for a promise that nothing can settle.
     #[error("waits for a promise that nothing will settle")]
     Unsettled,
-    /// The actor does not take code of this language.
+    /// The actor does not run code in this language.
     #[error("this actor runs no {0}")]
     Language(&'static str),
-    /// A function cannot be given under this name.
+    /// The name of a granted function is invalid or used twice.
     #[error("no function can be given as `{0}`")]
     Function(String),
-    /// There is no room for one more run or realm now.
+    /// No room for another run or realm, or a realm name that is empty or too long.
     #[error("no room for one more: {0}")]
     Full(String),
-    /// The machine failed; it is not the code's fault.
+    /// The sandbox itself failed; the code is not the cause.
     #[error("the sandbox failed: {0}")]
     Sandbox(String),
 }
 
-/// What code threw.
+/// The value that code threw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
 pub struct Thrown {
-    /// The name of the error; empty for what is no error.
+    /// The name of the error; empty if the value is not an `Error`.
     pub name: String,
     /// Its message.
     pub message: String,
-    /// Where it was thrown, a line for each call.
+    /// The stack trace, one line per call.
     pub stack: String,
 }
 
 impl Thrown {
-    /// Reads what a realm reports.
+    /// Parses the JSON that a realm reports.
     #[must_use]
     pub fn of(json: &str) -> Self {
-        serde_json::from_str(json).unwrap_or_else(|_| Self {
-            message: "an error that could not be told".to_owned(),
+        read_json(json).unwrap_or_else(|why| Self {
+            message: format!("an error that could not be told: {why}"),
             ..Self::default()
         })
     }
 }
 
 impl Thrown {
-    /// Line and column where it was thrown, from 1, in the code that ran; unless that is not known.
+    /// Returns line and column, both from 1, of the place in the code where the value was thrown,
+    /// or `None` if they are unknown.
     #[must_use]
     pub fn place(&self) -> Option<(u32, u32)> {
         let place = |line: &str| {
@@ -88,26 +92,26 @@ impl fmt::Display for Thrown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CodeLimit {
-    /// It computed for longer than it may.
+    /// Computing time.
     Time,
-    /// It took longer than it may, with what it waited for.
+    /// Total time, including waits.
     Deadline,
-    /// It wanted more memory.
+    /// Memory.
     Memory,
-    /// It called itself too deeply.
+    /// Stack depth.
     Stack,
-    /// More jobs of promises wait than may.
+    /// Pending promise jobs.
     Jobs,
-    /// It wrote more to the console.
+    /// Console output.
     Output,
-    /// Its result is longer, or what it hands to a function.
+    /// Size of the result, or of the arguments of a function call.
     Result,
-    /// The code is longer.
+    /// Size of the code.
     Source,
 }
 
 impl CodeLimit {
-    /// All of them.
+    /// All limits.
     pub const ALL: [Self; 8] = [
         Self::Time,
         Self::Deadline,
@@ -119,7 +123,7 @@ impl CodeLimit {
         Self::Source,
     ];
 
-    /// Its name, as it is in configurations, faults and audits.
+    /// The name of the limit in configurations, faults and the audit log.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -134,7 +138,7 @@ impl CodeLimit {
         }
     }
 
-    /// The limit of a name.
+    /// Returns the limit with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|limit| limit.name() == name)
@@ -147,13 +151,159 @@ impl fmt::Display for CodeLimit {
     }
 }
 
+impl CodeLimit {
+    /// The key that tightens this limit for a single call, or `None` if a call cannot tighten it.
+    const fn of_call(self) -> Option<&'static str> {
+        match self {
+            Self::Time => Some("time_ms"),
+            Self::Deadline => Some("deadline_ms"),
+            Self::Memory | Self::Stack | Self::Jobs | Self::Output | Self::Result => {
+                Some(self.name())
+            }
+            Self::Source => None,
+        }
+    }
+
+    /// The unit of the limit's value.
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Time | Self::Deadline => "ms",
+            Self::Memory | Self::Stack | Self::Output | Self::Result | Self::Source => "bytes",
+            Self::Jobs => "jobs",
+        }
+    }
+
+    /// Advice on how a run can stay within the limit.
+    const fn advice(self) -> &'static str {
+        match self {
+            Self::Time => "compute less",
+            Self::Deadline => "wait for less",
+            Self::Memory => "keep less at a time",
+            Self::Stack => "nest calls and values less deeply",
+            Self::Jobs => "let fewer promises wait at a time",
+            Self::Output => "write less to the console",
+            Self::Result => "return less, and hand less to a function, at a time",
+            Self::Source => "send less code and `args`",
+        }
+    }
+
+    /// The placeholder for a value of this limit in a configuration.
+    const fn placeholder(self) -> &'static str {
+        match self {
+            Self::Time | Self::Deadline => "TIME",
+            _ => "N",
+        }
+    }
+}
+
+/// A limit that a run passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PassedLimit {
+    /// The limit.
+    pub limit: CodeLimit,
+    /// Its value: milliseconds, bytes or jobs.
+    pub most: u64,
+    /// The amount that was used or requested, if known.
+    pub used: Option<u64>,
+    /// The origin of the limit.
+    pub set_by: LimitSetter,
+}
+
+/// The origin of a limit, which decides how it can be raised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LimitSetter {
+    /// The limits of the code actor.
+    #[default]
+    Code,
+    /// The limits of programs.
+    Programs,
+    /// The budget of the call, or of the publisher of the program, which is below the actor's
+    /// limit.
+    Caller,
+    /// The TypeScript parser, which has fixed limits.
+    Types,
+}
+
+impl PassedLimit {
+    /// A limit set by the code actor.
+    #[must_use]
+    pub const fn new(limit: CodeLimit, most: u64, used: Option<u64>) -> Self {
+        Self {
+            limit,
+            most,
+            used,
+            set_by: LimitSetter::Code,
+        }
+    }
+
+    /// Returns advice on how to avoid passing the limit, or how to raise it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let (name, advice) = (self.limit.name(), self.limit.advice());
+        let raise = |section: &str| {
+            let value = self.limit.placeholder();
+            format!(
+                "{advice}, or raise `{name}` below [{section}.limits], or with \
+                 --limit code.{name}={value} of strowger mcp"
+            )
+        };
+        match (self.set_by, self.limit.of_call()) {
+            (LimitSetter::Programs, _) => raise("tools.programs"),
+            (LimitSetter::Caller, Some(key)) => {
+                format!("{advice}, or ask for more: the call said `{key}`")
+            }
+            (LimitSetter::Types, _) => format!(
+                "{advice}: it is the limit of the reader of TypeScript, which no key raises; \
+                 JavaScript is not read by it"
+            ),
+            (LimitSetter::Code | LimitSetter::Caller, _) => raise("tools.code"),
+        }
+    }
+}
+
+impl fmt::Display for PassedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (limit, most, unit) = (self.limit, self.most, self.limit.unit());
+        write!(f, "passed the limit `{limit}` of {most} {unit}")?;
+        if let Some(used) = self.used {
+            write!(f, " (wanted {used})")?;
+        }
+        write!(f, ": {}", self.remedy())
+    }
+}
+
 impl CodeError {
-    /// One word for figures and audits.
+    /// Returns the limit that was passed, if the error is [`CodeError::Limit`].
+    #[must_use]
+    pub const fn limit(&self) -> Option<CodeLimit> {
+        match self {
+            Self::Limit(passed) => Some(passed.limit),
+            _ => None,
+        }
+    }
+
+    /// Records who set the limit that was passed: the caller if the limit is below that of the
+    /// actor (`own`), else `actor`.
+    pub(crate) fn within(mut self, own: &CodeLimits, actor: LimitSetter) -> Self {
+        if let Self::Limit(passed) = &mut self
+            && passed.set_by == LimitSetter::Code
+        {
+            passed.set_by = match passed.most < own.value(passed.limit) {
+                true => LimitSetter::Caller,
+                false => actor,
+            };
+        }
+        self
+    }
+
+    /// A one-word name for stats and the audit log.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Thrown(_) => "thrown",
-            Self::Limit(limit) => limit.name(),
+            Self::Limit(passed) => passed.limit.name(),
             Self::Value(_) => "value",
             Self::Cancelled => "cancelled",
             Self::Unsettled => "unsettled",
@@ -164,8 +314,11 @@ impl CodeError {
         }
     }
 
-    /// As those outside see it; `details` have the `reason`, and of what was thrown its `name`,
-    /// `message` and `stack`, and `line` and `column` where they are known.
+    /// Converts the error to a fault for external callers.
+    ///
+    /// The `details` have the `reason`. A thrown error adds its `name`, `message` and `stack`, and
+    /// `line` and `column` if they are known. A limit adds `most`, the `remedy`, and `used` if it
+    /// is known.
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
@@ -185,6 +338,14 @@ impl CodeError {
                 });
                 if let Some((line, column)) = thrown.place() {
                     (details["line"], details["column"]) = (json!(line), json!(column));
+                }
+                details
+            }
+            Self::Limit(passed) => {
+                let (most, remedy) = (passed.most, passed.remedy());
+                let mut details = json!({ "reason": self.name(), "most": most, "remedy": remedy });
+                if let Some(used) = passed.used {
+                    details["used"] = json!(used);
                 }
                 details
             }

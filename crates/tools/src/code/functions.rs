@@ -1,4 +1,4 @@
-//! Functions that code is given: all that it can do to what is outside.
+//! Functions that code is granted: its only access to anything outside its realm.
 
 use std::fmt;
 use std::future::Future;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::json::read_json;
 use super::sandbox::{Boxed, CallOutcome, FunctionName};
 
-type Work = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> + Send + Sync;
+type FunctionBody = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> + Send + Sync;
 
-/// Functions that code is given; it finds them in `fns`.
+/// The functions that a run is granted; the code finds them in `fns`.
 ///
 /// ```
 /// use strowger_tools::Functions;
@@ -26,16 +26,16 @@ type Work = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> + Send +
 /// assert_eq!(format!("{fns:?}"), r#"["add", "later"]"#);
 /// ```
 #[derive(Clone, Default)]
-pub struct Functions(Vec<(FunctionName, Arc<Work>)>);
+pub struct Functions(Vec<(FunctionName, Arc<FunctionBody>)>);
 
 impl Functions {
-    /// None.
+    /// Creates an empty set of functions.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// One whose answer the code gets as a promise: it may call others meanwhile.
+    /// Adds a function that returns a promise, so the code can call others meanwhile.
     #[must_use]
     pub fn promise<F, T>(
         self,
@@ -49,7 +49,7 @@ impl Functions {
         self.with(name, false, work)
     }
 
-    /// One for whose answer the code waits.
+    /// Adds a function that blocks the code until its answer arrives.
     #[must_use]
     pub fn waiting<F, T>(
         self,
@@ -88,22 +88,22 @@ impl Functions {
         self
     }
 
-    /// Their names.
+    /// The names of the functions, in order.
     pub(super) fn names(&self) -> Vec<FunctionName> {
         self.0.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// A name that cannot be one, if there is any: empty, too long, twice there, or what every
-    /// object has.
-    pub(crate) fn unfit(&self) -> Option<&str> {
-        let fit = |name: &str| (1..=64).contains(&name.len()) && name != "__proto__";
+    /// Returns the first invalid name, if any: empty, longer than 64 bytes, used twice, or
+    /// `__proto__`, which every object has.
+    pub(crate) fn invalid_name(&self) -> Option<&str> {
+        let is_valid = |name: &str| (1..=64).contains(&name.len()) && name != "__proto__";
         let mut names = self.0.iter().map(|(name, _)| &*name.name).enumerate();
         let twice = |at: usize, name: &str| self.0[..at].iter().any(|(n, _)| n.name == name);
-        let unfit = names.find(|(at, name)| !fit(name) || twice(*at, name));
-        unfit.map(|(_, name)| name)
+        let invalid = names.find(|(at, name)| !is_valid(name) || twice(*at, name));
+        invalid.map(|(_, name)| name)
     }
 
-    /// Calls one.
+    /// Calls a function by its index.
     pub(super) fn call(&self, place: usize, arguments: &str) -> Boxed<'static, CallOutcome> {
         let refused =
             |why: String| -> Boxed<'static, CallOutcome> { Box::pin(std::future::ready(Err(why))) };

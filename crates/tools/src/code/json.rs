@@ -1,16 +1,16 @@
-//! JSON that comes out of a realm.
+//! JSON that a realm produced.
 
 use serde::de::DeserializeOwned;
 
-/// Reads JSON that QuickJS wrote, or says why it is none for others.
+/// Parses JSON that QuickJS wrote, or returns the reason why other parsers reject it.
 ///
-/// Half of a surrogate pair, as `"\u{1f600}".slice(0, 1)` leaves, is text in JavaScript and none in
-/// UTF-8: it becomes U+FFFD, as it does for a `TextEncoder`.
+/// An unpaired surrogate, as `"\u{1f600}".slice(0, 1)` leaves, is valid in a JavaScript string but
+/// not in UTF-8. It becomes U+FFFD, as it does with a `TextEncoder`.
 pub(super) fn read_json<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     serde_json::from_str(json)
-        .or_else(|_| serde_json::from_str(&without_halves(json)))
+        .or_else(|_| serde_json::from_str(&replace_lone_surrogates(json)))
         .map_err(|error| match error.to_string() {
-            // The reader counts levels, and has no other name for what lies too deep.
+            // serde_json limits the nesting depth and reports it only in the text of its error.
             deep if deep.starts_with("recursion limit") => {
                 "it nests more deeply than 127 lists and objects".to_owned()
             }
@@ -18,21 +18,25 @@ pub(super) fn read_json<T: DeserializeOwned>(json: &str) -> Result<T, String> {
         })
 }
 
-/// JSON whose escapes of half a surrogate pair are escapes of U+FFFD.
-fn without_halves(json: &str) -> String {
+/// Replaces each escape of an unpaired surrogate with an escape of U+FFFD.
+fn replace_lone_surrogates(json: &str) -> String {
     let mut whole = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
         whole.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length = match (half(rest), half(rest.get(ESCAPE..).unwrap_or_default())) {
-            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 2 * ESCAPE,
+        let length = match (
+            surrogate(rest),
+            surrogate(rest.get(ESCAPE_LEN..).unwrap_or_default()),
+        ) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 2 * ESCAPE_LEN,
             (Some(_), _) => {
                 whole.push_str("\\ufffd");
-                rest = &rest[ESCAPE..];
+                rest = &rest[ESCAPE_LEN..];
                 continue;
             }
-            // A backslash and what it escapes; in JSON that is ASCII, and here it may be no JSON.
+            // A backslash and the character that it escapes, which is ASCII in valid JSON. The
+            // input may be invalid, so the boundary is checked.
             (None, _) if rest.is_char_boundary(2) => 2,
             (None, _) => 1,
         };
@@ -43,11 +47,11 @@ fn without_halves(json: &str) -> String {
     whole
 }
 
-/// The length of `\ud83d`.
-const ESCAPE: usize = 6;
+/// Length of an escape such as `\ud83d`.
+const ESCAPE_LEN: usize = 6;
 
-/// The half of a surrogate pair with whose escape a text begins.
-fn half(text: &str) -> Option<u16> {
+/// Returns the surrogate whose escape is at the start of the text.
+fn surrogate(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let unit = u16::from_str_radix(digits, 16).ok()?;
     matches!(unit, 0xd800..0xe000).then_some(unit)

@@ -1,4 +1,4 @@
-//! What a code actor is asked, and what it answers.
+//! Messages of the code actor and their replies.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::functions::Functions;
 use super::sandbox::FunctionName;
 use super::spec::CodeBudget;
 
-/// What code is written in.
+/// The language of a piece of code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[non_exhaustive]
 pub enum Language {
@@ -17,30 +17,30 @@ pub enum Language {
     #[default]
     #[serde(rename = "js")]
     JavaScript,
-    /// TypeScript, whose types are taken away.
+    /// TypeScript, whose types are stripped before it runs.
     #[serde(rename = "ts")]
     TypeScript,
 }
 
-/// Runs code: its value is that of its last expression, awaited if it is a promise.
+/// Runs code. The result is the value of the last expression, awaited if it is a promise.
 #[derive(Debug, Clone, Default)]
 pub struct Execute {
     /// The code.
     pub code: String,
-    /// What it is written in.
+    /// The language of the code.
     pub language: Language,
-    /// What the code finds in the global `args`. In a kept realm it stays until there are others.
+    /// The value of the global `args`. A named realm keeps it until a later run sets another.
     pub args: Option<Value>,
-    /// The realm in which it runs: a fresh one, or one of this name that is kept.
+    /// The name of the realm to run in, which is kept between runs; `None` runs in a fresh realm.
     pub realm: Option<String>,
-    /// The functions that it is given, as `fns`.
+    /// The functions that the run is granted, as `fns`.
     pub functions: Functions,
-    /// Limits that are tighter than the actor's.
+    /// Limits that are tighter than those of the actor.
     pub budget: CodeBudget,
 }
 
 impl Execute {
-    /// Runs JavaScript in a fresh realm that is given nothing.
+    /// Runs JavaScript in a fresh realm that is granted nothing.
     pub fn new(code: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -48,35 +48,35 @@ impl Execute {
         }
     }
 
-    /// Runs TypeScript.
+    /// Marks the code as TypeScript.
     #[must_use]
     pub const fn typescript(mut self) -> Self {
         self.language = Language::TypeScript;
         self
     }
 
-    /// Gives it a value, as the global `args`.
+    /// Sets the global `args`.
     #[must_use]
     pub fn with_args(mut self, args: Value) -> Self {
         self.args = Some(args);
         self
     }
 
-    /// Runs it in a realm that is kept under this name.
+    /// Runs the code in the realm with this name, which is kept between runs.
     #[must_use]
     pub fn within(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
-    /// Gives it functions.
+    /// Grants the run these functions.
     #[must_use]
     pub fn with_functions(mut self, functions: Functions) -> Self {
         self.functions = functions;
         self
     }
 
-    /// Gives it less than the actor would.
+    /// Tightens the limits for this run.
     #[must_use]
     pub const fn with_budget(mut self, budget: CodeBudget) -> Self {
         self.budget = budget;
@@ -88,19 +88,19 @@ impl Request for Execute {
     type Reply = Result<Executed, CodeError>;
 }
 
-/// What a run came to.
+/// The result of a successful run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Executed {
-    /// The value; `null` for what JSON cannot say.
+    /// The value; `null` if JSON cannot represent it.
     pub value: Value,
-    /// What it wrote to the console.
+    /// The lines written to the console.
     pub output: Vec<Line>,
-    /// Whether the realm was new: what was kept under its name, if anything was, is gone.
+    /// `true` if the realm is new, so state from earlier runs under its name, if any, is lost.
     pub fresh: bool,
 }
 
-/// How much a line matters.
+/// The severity of a line of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -117,7 +117,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level of a number, as realms give it.
+    /// Converts the number that a realm reports.
     #[must_use]
     pub const fn of(number: u32) -> Self {
         match number {
@@ -128,29 +128,41 @@ impl Level {
             _ => Self::Error,
         }
     }
+
+    /// The name of the level, which is that of the function of `console`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Log => "log",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// A line that a run wrote to the console.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
-    /// How much it matters.
+    /// The severity of the line.
     pub level: Level,
-    /// What it says.
+    /// The text of the line.
     pub text: String,
 }
 
-/// Runs code, and tells what it writes while it writes it.
+/// Runs code, and streams its output while it runs.
 #[derive(Debug, Clone, Default)]
 pub struct FollowRun {
-    /// What is run.
+    /// The run.
     pub execute: Execute,
-    /// Functions that whoever follows has: the code finds them in `fns` beside the others. A call
-    /// of one comes as [`Told::Called`] and waits for its [`AnswerCall`].
+    /// Names of functions that the follower implements; the code finds them in `fns` beside the
+    /// granted ones. Each call arrives as [`Told::Called`] and waits for its [`AnswerCall`].
     pub calls: Vec<FunctionName>,
 }
 
 impl FollowRun {
-    /// Follows a run.
+    /// Creates a request to follow a run, without functions of the follower.
     #[must_use]
     pub const fn new(execute: Execute) -> Self {
         Self {
@@ -159,7 +171,7 @@ impl FollowRun {
         }
     }
 
-    /// Gives it a function that whoever follows answers; the code gets a promise.
+    /// Adds a function that the follower answers; the code gets a promise.
     #[must_use]
     pub fn with_call(mut self, name: impl Into<String>) -> Self {
         self.calls.push(FunctionName {
@@ -174,36 +186,36 @@ impl Request for FollowRun {
     type Reply = Result<strowger::Reader<Told>, CodeError>;
 }
 
-/// What a run tells: lines and calls, and in the end what it came to.
+/// An item in the stream of a run: output lines and calls, and the result as the last item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
-    /// A line of its output.
+    /// A line of output.
     Line(Line),
-    /// A call of a function that whoever follows has.
+    /// A call of a function that the follower implements.
     Called(Called),
-    /// What it came to; the output was told before.
+    /// The result; its `output` is empty, because each line was sent before.
     Ended(Result<Executed, CodeError>),
 }
 
-/// A call of a function that whoever follows a run has.
+/// A call of a function that the follower of a run implements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Called {
-    /// Which call it is; nobody else can guess it.
+    /// The identifier of the call, which nobody else can guess.
     pub call: String,
     /// The name of the function.
     pub name: String,
-    /// What it was called with.
+    /// The arguments of the call.
     pub arguments: Vec<Value>,
 }
 
-/// Answers a call; whether it was waited for. One that was answered, or whose run has ended, is
-/// not.
+/// Answers a call. The reply is `true` if the call was waiting; it is `false` if the call is
+/// already answered or its run has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerCall {
-    /// Which one.
+    /// The identifier of the call.
     pub call: String,
-    /// What the function gives, or what the code sees thrown.
+    /// The return value of the function, or the message that the code sees thrown.
     pub outcome: Result<Value, String>,
 }
 
@@ -211,11 +223,12 @@ impl Request for AnswerCall {
     type Reply = bool;
 }
 
-/// Ends a realm that is kept; whether there was one. A run in it goes on to its end.
+/// Drops a named realm. The reply is `true` if the realm existed. A run in progress there completes
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forget {
-    /// Its name.
+    /// The name of the realm.
     pub realm: String,
 }
 
@@ -223,7 +236,7 @@ impl Request for Forget {
     type Reply = bool;
 }
 
-/// Asks what was run and what is kept.
+/// Returns the stats of the code actor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct GetCodeUsage;
 
@@ -231,24 +244,24 @@ impl Request for GetCodeUsage {
     type Reply = CodeUsage;
 }
 
-/// What was run and what is kept.
+/// Stats of a code actor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CodeUsage {
-    /// The runs that have ended.
+    /// Number of runs that have ended.
     pub runs: u64,
-    /// Of these, those that failed by themselves.
+    /// Number of runs that failed other than by a limit or cancellation.
     pub failed: u64,
-    /// Of these, those that passed a limit, by its name.
+    /// Number of runs that passed a limit, by the name of the limit.
     pub limits: std::collections::BTreeMap<&'static str, u64>,
-    /// Of these, those that nobody wanted any more.
+    /// Number of runs that were cancelled because their caller went away.
     pub cancelled: u64,
-    /// The runs under way.
+    /// Number of runs in progress.
     pub running: usize,
-    /// The runs that wait for their turn.
+    /// Number of runs that wait for a slot or a realm.
     pub waiting: usize,
-    /// The realms that are kept.
+    /// Number of named realms.
     pub realms: usize,
-    /// The octets of memory of realms that are kept and idle.
+    /// Memory of idle named realms, in bytes.
     pub memory: usize,
 }

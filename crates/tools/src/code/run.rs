@@ -1,4 +1,4 @@
-//! One run: whom it works for, and what ends it besides its own end.
+//! A single run: the receiver of its output, and the reasons to end it early.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,57 +15,57 @@ use super::message::{Executed, Level, Line, Told};
 use super::sandbox::{Boxed, CallOutcome, CodeHost, CodeRealm, CodeStep};
 use super::spec::CodeLimits;
 
-/// How often a run that waits looks whether anybody still wants it.
-const LOOK: Duration = Duration::from_millis(5);
+/// Interval at which a run that waits checks if its result is still wanted.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Whom a run works for.
-pub(crate) trait Patron: Send + Sync + 'static {
-    /// Whether anybody still wants what it comes to.
-    fn is_there(&self) -> bool;
+/// The party that a run works for.
+pub(crate) trait RunOwner: Send + Sync + 'static {
+    /// Returns `true` while the result is still wanted.
+    fn is_wanted(&self) -> bool;
 
-    /// Takes a line that it wrote.
+    /// Takes a line of output.
     fn print(&self, line: Line);
 
-    /// Hands on what could not be handed on before.
+    /// Forwards items that could not be sent before.
     fn flush(&self) {}
 }
 
-/// Nobody: the work is the actor's own.
-pub(crate) struct Own;
+/// The actor itself, for its internal work; its result is always wanted.
+pub(crate) struct InternalOwner;
 
-impl Patron for Own {
-    fn is_there(&self) -> bool {
+impl RunOwner for InternalOwner {
+    fn is_wanted(&self) -> bool {
         true
     }
 
     fn print(&self, _: Line) {}
 }
 
-/// One who asked a code actor.
-pub(super) struct Customer(Mutex<Way>);
+/// The caller of a code actor.
+pub(super) struct RunCaller(Mutex<ReplyChannel>);
 
-/// How the customer hears of a run.
-enum Way {
-    /// In the end, of all.
+/// The means by which a caller receives the output and the result.
+enum ReplyChannel {
+    /// A single reply at the end.
     Reply {
         reply: Option<Reply<Result<Executed, CodeError>>>,
         output: Vec<Line>,
-        /// Nobody waited from the beginning: it was told, not asked.
+        /// `true` if the run was requested by a tell: there is no reply to wait for from the start.
         told: bool,
     },
-    /// At once, of each line.
+    /// A stream, with each line as it is written.
     Source {
-        /// Until all was told.
+        /// `Some` until everything was sent.
         source: Option<Source<Told>>,
-        /// What the reader has no room for yet.
+        /// Items that the reader has no room for yet.
         waiting: VecDeque<Told>,
     },
 }
 
-impl Customer {
+impl RunCaller {
     pub(super) fn reply(reply: Reply<Result<Executed, CodeError>>) -> Arc<Self> {
         let told = !reply.is_wanted();
-        Arc::new(Self(Mutex::new(Way::Reply {
+        Arc::new(Self(Mutex::new(ReplyChannel::Reply {
             reply: Some(reply),
             output: Vec::new(),
             told,
@@ -73,13 +73,13 @@ impl Customer {
     }
 
     pub(super) fn source(source: Source<Told>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Way::Source {
+        Arc::new(Self(Mutex::new(ReplyChannel::Source {
             source: Some(source),
             waiting: VecDeque::new(),
         })))
     }
 
-    /// Says what a run came to. Who reads slowly is waited for, as long as a run may take.
+    /// Sends the result of a run. Waits for a slow reader of a stream for at most `patience`.
     pub(super) async fn end(&self, outcome: Result<(Value, bool), CodeError>, patience: Duration) {
         let finish = |output| {
             outcome.map(|(value, fresh)| Executed {
@@ -89,32 +89,35 @@ impl Customer {
             })
         };
         match &mut *self.0.lock() {
-            Way::Reply { reply, output, .. } => {
+            ReplyChannel::Reply { reply, output, .. } => {
                 let output = std::mem::take(output);
                 if let Some(reply) = reply.take() {
                     reply.send(finish(output));
                 }
                 return;
             }
-            Way::Source { source, waiting } => {
+            ReplyChannel::Source { source, waiting } => {
                 waiting.push_back(Told::Ended(finish(Vec::new())));
                 flush(source, waiting);
             }
         }
-        let looks = patience.as_millis() / LOOK.as_millis();
-        for _ in 0..looks {
+        let checks = patience.as_millis() / CHECK_INTERVAL.as_millis();
+        for _ in 0..checks {
             let done = match &*self.0.lock() {
-                Way::Source { source, waiting } => waiting.is_empty() || readers(source) == 0,
-                Way::Reply { .. } => true,
+                ReplyChannel::Source { source, waiting } => {
+                    waiting.is_empty() || readers(source) == 0
+                }
+                ReplyChannel::Reply { .. } => true,
             };
             if done {
                 break;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             self.flush();
         }
-        // Whoever has not read by now gets what was sent, and is told that it was not all.
-        if let Way::Source { source, waiting } = &mut *self.0.lock()
+        // A reader that is still behind gets what was sent. Its stream is not finished, so the
+        // reader can tell that it is incomplete.
+        if let ReplyChannel::Source { source, waiting } = &mut *self.0.lock()
             && waiting.is_empty()
             && let Some(source) = source.take()
         {
@@ -123,44 +126,46 @@ impl Customer {
     }
 }
 
-impl Customer {
-    /// Tells one who follows the run.
+impl RunCaller {
+    /// Sends an item to the follower of the run.
     pub(super) fn tell(&self, told: Told) {
-        if let Way::Source { source, waiting } = &mut *self.0.lock() {
+        if let ReplyChannel::Source { source, waiting } = &mut *self.0.lock() {
             waiting.push_back(told);
             flush(source, waiting);
         }
     }
 }
 
-impl Patron for Customer {
-    fn is_there(&self) -> bool {
+impl RunOwner for RunCaller {
+    fn is_wanted(&self) -> bool {
         match &*self.0.lock() {
-            Way::Reply { reply, told, .. } => *told || reply.as_ref().is_some_and(Reply::is_wanted),
-            Way::Source { source, .. } => readers(source) > 0,
+            ReplyChannel::Reply { reply, told, .. } => {
+                *told || reply.as_ref().is_some_and(Reply::is_wanted)
+            }
+            ReplyChannel::Source { source, .. } => readers(source) > 0,
         }
     }
 
     fn print(&self, line: Line) {
-        if let Way::Reply { output, .. } = &mut *self.0.lock() {
+        if let ReplyChannel::Reply { output, .. } = &mut *self.0.lock() {
             return output.push(line);
         }
         self.tell(Told::Line(line));
     }
 
     fn flush(&self) {
-        if let Way::Source { source, waiting } = &mut *self.0.lock() {
+        if let ReplyChannel::Source { source, waiting } = &mut *self.0.lock() {
             flush(source, waiting);
         }
     }
 }
 
-/// Comes back once nobody wants the run; hands on meanwhile what was written.
-async fn left(patron: &dyn Patron) {
+/// Completes when the result is no longer wanted. Forwards pending output meanwhile.
+async fn until_unwanted(owner: &dyn RunOwner) {
     loop {
-        tokio::time::sleep(LOOK).await;
-        patron.flush();
-        if !patron.is_there() {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        owner.flush();
+        if !owner.is_wanted() {
             return;
         }
     }
@@ -185,15 +190,15 @@ fn flush(source: &mut Option<Source<Told>>, waiting: &mut VecDeque<Told>) {
     }
 }
 
-/// What a realm is given for a run.
-struct Host {
-    patron: Arc<dyn Patron>,
+/// The host side of a run, as its realm sees it.
+struct RunHost {
+    owner: Arc<dyn RunOwner>,
     functions: Functions,
 }
 
-impl CodeHost for Host {
+impl CodeHost for RunHost {
     fn print(&mut self, level: Level, text: String) {
-        self.patron.print(Line { level, text });
+        self.owner.print(Line { level, text });
     }
 
     fn call(&mut self, function: usize, arguments: String) -> Boxed<'static, CallOutcome> {
@@ -201,33 +206,34 @@ impl CodeHost for Host {
     }
 
     fn is_wanted(&self) -> bool {
-        self.patron.is_there()
+        self.owner.is_wanted()
     }
 }
 
-/// Does a step in a realm, for as long as it may take and somebody wants it.
+/// Performs a step in a realm. The step is cancelled when its result is no longer wanted, and fails
+/// once the deadline has passed.
 pub(crate) async fn run(
     realm: &mut dyn CodeRealm,
     step: CodeStep<'_>,
     functions: &Functions,
     limits: &CodeLimits,
-    patron: &Arc<dyn Patron>,
+    owner: &Arc<dyn RunOwner>,
 ) -> Result<Option<String>, CodeError> {
     let names = functions.names();
-    let host = Box::new(Host {
-        patron: Arc::clone(patron),
+    let host = Box::new(RunHost {
+        owner: Arc::clone(owner),
         functions: functions.clone(),
     });
     let running = realm.run(step, &names, limits, host);
     tokio::select! {
         biased;
         outcome = running => outcome,
-        () = left(&**patron) => Err(CodeError::Cancelled),
-        () = tokio::time::sleep(limits.deadline) => Err(CodeError::Limit(CodeLimit::Deadline)),
+        () = until_unwanted(&**owner) => Err(CodeError::Cancelled),
+        () = tokio::time::sleep(limits.deadline) => Err(limits.passed(CodeLimit::Deadline, None)),
     }
 }
 
-/// Reads what a step came to.
+/// Parses the result of a step.
 pub(crate) fn value(json: Option<String>) -> Result<Value, CodeError> {
     match json {
         None => Ok(Value::Null),

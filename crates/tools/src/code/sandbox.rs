@@ -1,4 +1,4 @@
-//! Where code runs: what a code actor wants of a machine that it does not know.
+//! The interface between a code actor and the engine that runs its code.
 
 use std::fmt;
 use std::future::Future;
@@ -8,21 +8,21 @@ use super::error::CodeError;
 use super::message::Level;
 use super::spec::CodeLimits;
 
-/// A future behind a pointer.
+/// A boxed future.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A machine that runs code of others: it makes realms, which share nothing.
+/// An engine that runs untrusted code in isolated realms.
 ///
-/// It owes the actor that its limits hold whatever the code does, that nothing of a run outlives
-/// it, and that a run gives way to others while it computes.
+/// An implementation must enforce its limits whatever the code does, leave nothing of a run behind
+/// once the run has ended, and yield to other tasks while a run computes.
 pub trait Sandbox: fmt::Debug + Send + Sync + 'static {
-    /// Makes a fresh realm with so many octets of memory.
+    /// Creates a fresh realm with at most `memory` bytes of memory.
     fn realm(&self, memory: usize) -> Boxed<'_, Result<Box<dyn CodeRealm>, CodeError>>;
 }
 
-/// A realm: globals, and what code left in them.
+/// A realm: global variables and the state that code left in them.
 pub trait CodeRealm: fmt::Debug + Send {
-    /// Does a step. What it comes to is JSON, or nothing. A run that is dropped ends.
+    /// Performs a step. The result is JSON, or `None`. Dropping the future cancels the step.
     fn run<'a>(
         &'a mut self,
         step: CodeStep<'a>,
@@ -31,60 +31,60 @@ pub trait CodeRealm: fmt::Debug + Send {
         host: Box<dyn CodeHost>,
     ) -> Boxed<'a, Result<Option<String>, CodeError>>;
 
-    /// Whether a run ended in the middle, so that nothing can run here again.
+    /// Returns `true` if a run was interrupted, so that the realm cannot be used again.
     fn is_lost(&self) -> bool;
 
-    /// The octets of its memory.
+    /// Memory of the realm, in bytes.
     fn memory(&self) -> usize;
 }
 
-/// What a realm is to do.
+/// A step to perform in a realm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeStep<'a> {
     /// Run JavaScript.
     Script {
-        /// Its name in stack traces.
+        /// The name of the script in stack traces.
         name: &'a str,
-        /// What it says.
+        /// The source.
         code: &'a str,
     },
     /// Call a global function.
     Call {
-        /// Which.
+        /// The name of the function.
         function: &'a str,
-        /// With these: a list in JSON.
+        /// The arguments, as a JSON array.
         arguments: &'a str,
     },
     /// Set a global variable.
     Set {
-        /// Which.
+        /// The name of the variable.
         name: &'a str,
-        /// To this, in JSON.
+        /// The value, in JSON.
         value: &'a str,
     },
 }
 
-/// A function that a run is given, as the realm has to know it.
+/// A function that a run is granted, as described to its realm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionName {
-    /// Its name in `fns`.
+    /// The name of the function in `fns`.
     pub name: String,
-    /// Whether the code waits for its answer; else it gets a promise.
+    /// `true` if a call blocks the code until its answer arrives; else it returns a promise.
     pub waits: bool,
 }
 
-/// What a realm wants of whoever runs it.
+/// The services that a realm needs from its host.
 pub trait CodeHost: Send + 'static {
-    /// Takes a line that the run wrote.
+    /// Takes a line of output.
     fn print(&mut self, level: Level, text: String);
 
-    /// Calls a function that the run was given, by its place, with a list of values in JSON. It
-    /// comes to a value in JSON, or to what went wrong.
+    /// Calls the granted function at this index with a JSON array of arguments. The result is a
+    /// value in JSON, or an error message.
     fn call(&mut self, function: usize, arguments: String) -> Boxed<'static, CallOutcome>;
 
-    /// Whether anybody still wants the result.
+    /// Returns `true` while the result is still wanted.
     fn is_wanted(&self) -> bool;
 }
 
-/// What a function comes to: a value in JSON, or what went wrong.
+/// The outcome of a function call: a value in JSON, or an error message.
 pub type CallOutcome = Result<String, String>;

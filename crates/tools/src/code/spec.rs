@@ -1,38 +1,39 @@
-//! What code may use up, and what it is granted.
+//! Limits and grants of code.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::error::{CodeError, CodeLimit, PassedLimit};
 use super::sandbox::Sandbox;
-use super::watch::CodeWatch;
+use super::stats::CodeWatch;
 
-/// Where a [`Code`](crate::Code) actor runs code, and within which limits.
+/// The configuration of a [`Code`](crate::Code) actor: its sandbox and its limits.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CodeSpec {
-    /// Where it runs.
+    /// The sandbox that runs the code.
     pub sandbox: Arc<dyn Sandbox>,
-    /// A script that defines a function `strip`, which makes JavaScript of TypeScript; without it
-    /// there is no TypeScript.
+    /// A script that defines a function `strip`, which converts TypeScript to JavaScript. Without
+    /// it the actor rejects TypeScript.
     pub typescript: Option<Arc<str>>,
     /// The limits of each run.
     pub limits: CodeLimits,
-    /// The runs under way at a time, at most 64.
+    /// Maximum number of concurrent runs, at most 64.
     pub runs: usize,
-    /// The runs that wait for their turn.
+    /// Maximum number of runs that wait.
     pub waiting: usize,
-    /// The realms that are kept; beyond that the one that was idle for longest ends.
+    /// Maximum number of named realms; one more drops the realm that has been idle for longest.
     pub realms: usize,
-    /// How long a realm is kept that nobody uses.
+    /// Time after which an idle realm is dropped.
     pub idle: Duration,
-    /// Where those who watch see what it does.
+    /// The handle that observes the stats of the actor.
     pub watch: CodeWatch,
 }
 
 impl CodeSpec {
-    /// Runs JavaScript in a sandbox, within the default limits, granted nothing.
+    /// Creates a spec that runs JavaScript within the default limits, with no grants.
     #[must_use]
     pub fn new(sandbox: Arc<dyn Sandbox>) -> Self {
         Self {
@@ -47,14 +48,14 @@ impl CodeSpec {
         }
     }
 
-    /// Takes TypeScript, too: the script defines the function `strip`.
+    /// Accepts TypeScript, too: the script defines the function `strip`.
     #[must_use]
     pub fn with_typescript(mut self, script: impl Into<Arc<str>>) -> Self {
         self.typescript = Some(script.into());
         self
     }
 
-    /// Other limits.
+    /// Sets the limits.
     #[must_use]
     pub const fn with_limits(mut self, limits: CodeLimits) -> Self {
         self.limits = limits;
@@ -62,31 +63,32 @@ impl CodeSpec {
     }
 }
 
-/// What a run may use up, and what it is granted.
+/// Limits and grants of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodeLimits {
-    /// How long it may compute.
+    /// Maximum computing time.
     pub time: Duration,
-    /// How long it may take in all, with what it waits for.
+    /// Maximum total time, including waits.
     pub deadline: Duration,
-    /// The octets of its memory, with what the engine itself takes.
+    /// Maximum memory in bytes, including that of the engine.
     pub memory: usize,
-    /// The octets of its stack.
+    /// Maximum stack size in bytes.
     pub stack: u32,
-    /// The jobs of promises that may wait at a time.
+    /// Maximum number of pending promise jobs.
     pub jobs: u32,
-    /// The octets that it may write to the console; each line counts 32 more.
+    /// Maximum console output in bytes; each line counts 32 more.
     pub output: usize,
-    /// The octets of its result, of what it hands to a function, and of what a program is given.
+    /// Maximum size in bytes of the result, of the arguments of a function call, and of a message
+    /// to a program.
     pub result: usize,
-    /// The calls of functions that may be under way at a time.
+    /// Maximum number of concurrent function calls.
     pub calls: usize,
-    /// The octets of the code itself, with what it is given as `args`.
+    /// Maximum size in bytes of the code and its `args` together.
     pub source: usize,
-    /// Whether it sees the time of day; else it is always 1970.
+    /// `true` if the code sees the time of day; else it is always 1970.
     pub clock: bool,
-    /// Whether its random numbers cannot be foretold; else they are the same in each run.
+    /// `true` if random numbers are unpredictable; else they are the same in each run.
     pub random: bool,
 }
 
@@ -108,29 +110,50 @@ impl Default for CodeLimits {
     }
 }
 
-/// Tighter limits for one run; what is more than the actor has is the actor's.
+/// Tighter limits for a single run. A value above the limit of the actor has no effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct CodeBudget {
-    /// Milliseconds that it may compute.
+    /// Computing time in milliseconds.
     pub time_ms: Option<u64>,
-    /// Milliseconds that it may take in all.
+    /// Total time in milliseconds.
     pub deadline_ms: Option<u64>,
-    /// Octets of memory.
+    /// Memory in bytes.
     pub memory: Option<usize>,
-    /// Octets of stack.
+    /// Stack size in bytes.
     pub stack: Option<u32>,
-    /// Jobs of promises that may wait.
+    /// Number of pending promise jobs.
     pub jobs: Option<u32>,
-    /// Octets of output.
+    /// Console output in bytes.
     pub output: Option<usize>,
-    /// Octets of its result.
+    /// Size of the result in bytes.
     pub result: Option<usize>,
 }
 
 impl CodeLimits {
-    /// These, or tighter ones.
+    /// The value of a limit: milliseconds, bytes or jobs.
+    #[must_use]
+    pub fn value(&self, limit: CodeLimit) -> u64 {
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        match limit {
+            CodeLimit::Time => millis(self.time),
+            CodeLimit::Deadline => millis(self.deadline),
+            CodeLimit::Memory => self.memory as u64,
+            CodeLimit::Stack => self.stack.into(),
+            CodeLimit::Jobs => self.jobs.into(),
+            CodeLimit::Output => self.output as u64,
+            CodeLimit::Result => self.result as u64,
+            CodeLimit::Source => self.source as u64,
+        }
+    }
+
+    /// Builds the error for a run that passed a limit, with the amount used if it is known.
+    pub(crate) fn passed(&self, limit: CodeLimit, used: Option<u64>) -> CodeError {
+        CodeError::Limit(PassedLimit::new(limit, self.value(limit), used))
+    }
+
+    /// Tightens the limits by a budget.
     pub(crate) fn within(mut self, budget: &CodeBudget) -> Self {
         fn least<T: Ord>(limit: &mut T, wanted: Option<T>) {
             if let Some(wanted) = wanted

@@ -1,55 +1,54 @@
-//! TypeScript becomes JavaScript: its types are taken away.
+//! Conversion of TypeScript to JavaScript by stripping types.
 //!
-//! What reads TypeScript reads what others wrote, and a parser can be made to run for long, to
-//! nest without end and to fill memory. So it runs where the code itself will run: in a realm,
-//! within limits.
+//! The parser reads untrusted input, which could make it run for long, recurse without end or fill
+//! the memory. So it runs where the code itself runs: in a realm, within limits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 
-use super::error::{CodeError, Thrown};
+use super::error::{CodeError, LimitSetter, Thrown};
 use super::functions::Functions;
-use super::run::{Own, Patron, run, value};
+use super::run::{InternalOwner, RunOwner, run, value};
 use super::sandbox::{CodeRealm, CodeStep, Sandbox};
 use super::spec::CodeLimits;
 
-/// Takes types away, in a realm of its own.
+/// A type stripper that runs in its own realm.
 #[derive(Debug)]
-pub(crate) struct Types {
+pub(crate) struct TypeStripper {
     sandbox: Arc<dyn Sandbox>,
     script: Arc<str>,
-    realm: Turn<Option<Box<dyn CodeRealm>>>,
-    /// What was read lately.
-    known: Mutex<HashMap<String, Arc<str>>>,
+    realm: AsyncMutex<Option<Box<dyn CodeRealm>>>,
+    /// Recently converted sources and their results.
+    cache: Mutex<HashMap<String, Arc<str>>>,
 }
 
-/// The sources that are kept with what became of them.
-const KNOWN: usize = 64;
-/// The octets of a source that is kept.
-const SHORT: usize = 32 << 10;
+/// Maximum number of cached results.
+const MAX_CACHED: usize = 64;
+/// Maximum size of a source whose result is cached, in bytes.
+const MAX_CACHED_SOURCE: usize = 32 << 10;
 
-impl Types {
+impl TypeStripper {
     pub(crate) fn new(sandbox: Arc<dyn Sandbox>, script: Arc<str>) -> Self {
         Self {
             sandbox,
             script,
-            realm: Turn::new(None),
-            known: Mutex::default(),
+            realm: AsyncMutex::new(None),
+            cache: Mutex::default(),
         }
     }
 
-    /// JavaScript that does what this TypeScript does.
+    /// Converts TypeScript to equivalent JavaScript.
     pub(crate) async fn strip(
         &self,
         code: &str,
-        patron: &Arc<dyn Patron>,
+        owner: &Arc<dyn RunOwner>,
     ) -> Result<Arc<str>, CodeError> {
-        if let Some(known) = self.known.lock().get(code) {
-            return Ok(Arc::clone(known));
+        if let Some(cached) = self.cache.lock().get(code) {
+            return Ok(Arc::clone(cached));
         }
         let mut place = self.realm.lock().await;
         let mut realm = match place.take() {
@@ -61,21 +60,22 @@ impl Types {
             function: "strip",
             arguments: &arguments,
         };
-        let stripped = run(&mut *realm, step, &Functions::new(), &limits(), patron).await;
+        let stripped = run(&mut *realm, step, &Functions::new(), &limits(), owner).await;
         if !realm.is_lost() {
             *place = Some(realm);
         }
         drop(place);
-        let stripped: Arc<str> = match value(stripped?)? {
+        let stripped = stripped.map_err(|error| error.within(&limits(), LimitSetter::Types))?;
+        let stripped: Arc<str> = match value(stripped)? {
             serde_json::Value::String(text) => text.into(),
             _ => return Err(thrown("the parser gave no text")),
         };
-        if code.len() <= SHORT {
-            let mut known = self.known.lock();
-            if known.len() >= KNOWN {
-                known.clear();
+        if code.len() <= MAX_CACHED_SOURCE {
+            let mut cache = self.cache.lock();
+            if cache.len() >= MAX_CACHED {
+                cache.clear();
             }
-            known.insert(code.to_owned(), Arc::clone(&stripped));
+            cache.insert(code.to_owned(), Arc::clone(&stripped));
         }
         Ok(stripped)
     }
@@ -88,8 +88,8 @@ impl Types {
             code: &self.script,
         };
         let none = Functions::new();
-        let own: Arc<dyn Patron> = Arc::new(Own);
-        run(&mut *realm, step, &none, &limits, &own).await?;
+        let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
+        run(&mut *realm, step, &none, &limits, &internal).await?;
         Ok(realm)
     }
 }
@@ -101,7 +101,7 @@ fn thrown(message: &str) -> CodeError {
     })
 }
 
-/// What taking types away may use up.
+/// The limits of the parser.
 fn limits() -> CodeLimits {
     CodeLimits {
         time: Duration::from_secs(5),

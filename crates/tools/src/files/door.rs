@@ -1,4 +1,4 @@
-//! Files for those outside: names of messages, and their JSON.
+//! The external interface of a files actor: message names and their JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,12 +15,12 @@ use super::message::{
     ReadMany, Rename, Search, Stat, Tree, Write, WriteMode,
 };
 
-/// What those outside may ask a [`Files`](crate::Files) actor.
+/// The messages that a [`Files`](crate::Files) actor accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|
-/// | `read` | `{path, offset?, length?}` | the octets, as such |
-/// | `read-lines` | `{path, from?, head?, tail?}` | the octets of these lines, as such |
+/// | `read` | `{path, offset?, length?}` | the bytes, as binary content |
+/// | `read-lines` | `{path, from?, head?, tail?}` | the bytes of these lines, as binary content |
 /// | `read-many` | `{paths}` | a list of `{text}`, `{base64}` or `{error}` |
 /// | `media` | `{path}` | `{mime, base64}` |
 /// | `write` | `{path, text or base64, mode?}`: `inplace`, `atomic`, `durable` | nothing |
@@ -52,8 +52,8 @@ pub fn files_door() -> Door<FilesMessage> {
         let octets = outcome.map_err(|error| error.to_fault())?;
         Ok(Payload::new(Content::Octets, octets))
     };
-    let write = |payload: &Payload| payload.read::<Holding>()?.write();
-    let append = |payload: &Payload| payload.read::<Holding>()?.append();
+    let write = |payload: &Payload| payload.read::<WritePayload>()?.write();
+    let append = |payload: &Payload| payload.read::<WritePayload>()?.append();
     let door = Door::new()
         .ask_with("read", Payload::read::<Read>, octets)
         .ask_with("read-lines", Payload::read::<ReadLines>, octets)
@@ -61,19 +61,19 @@ pub fn files_door() -> Door<FilesMessage> {
         .ask_with("media", Payload::read::<GetMedia>, media)
         .ask_with("write", write, plain)
         .ask_with("append", append, plain);
-    let door = both::<Edit, _>(door, "edit");
-    let door = both::<List, _>(door, "list");
-    let door = both::<Tree, _>(door, "tree");
-    let door = both::<Search, _>(door, "search");
-    let door = both::<Stat, _>(door, "stat");
-    let door = both::<Make, _>(door, "make");
-    let door = both::<Rename, _>(door, "rename");
-    let door = both::<Delete, _>(door, "delete");
-    both::<GetRoot, _>(door, "root").ask::<GetUsage>("usage")
+    let door = json_ask::<Edit, _>(door, "edit");
+    let door = json_ask::<List, _>(door, "list");
+    let door = json_ask::<Tree, _>(door, "tree");
+    let door = json_ask::<Search, _>(door, "search");
+    let door = json_ask::<Stat, _>(door, "stat");
+    let door = json_ask::<Make, _>(door, "make");
+    let door = json_ask::<Rename, _>(door, "rename");
+    let door = json_ask::<Delete, _>(door, "delete");
+    json_ask::<GetRoot, _>(door, "root").ask::<GetUsage>("usage")
 }
 
-/// Lets a request be asked that is JSON both ways.
-fn both<R, T>(door: Door<FilesMessage>, name: &str) -> Door<FilesMessage>
+/// Adds a request whose payload and answer are both JSON.
+fn json_ask<R, T>(door: Door<FilesMessage>, name: &str) -> Door<FilesMessage>
 where
     FilesMessage: Accepts<Ask<R>>,
     R: Request<Reply = Result<T, FileError>> + DeserializeOwned,
@@ -82,7 +82,7 @@ where
     door.ask_with(name, read::<R>, plain)
 }
 
-/// Reads a request; one without a payload has all that it may leave out left out.
+/// Parses a request; without a payload, all fields have their defaults.
 fn read<R: DeserializeOwned>(payload: &Payload) -> Result<R, Fault> {
     if payload.content == Content::None
         && let Ok(request) = serde_json::from_value(json!({}))
@@ -96,10 +96,10 @@ fn plain<T: Serialize + 'static>(outcome: Result<T, FileError>) -> Result<Payloa
     Payload::json(&outcome.map_err(|error| error.to_fault())?)
 }
 
-/// What is written, as JSON has it.
+/// The JSON of a write or append request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Holding {
+struct WritePayload {
     path: String,
     #[serde(default)]
     text: Option<String>,
@@ -109,10 +109,10 @@ struct Holding {
     mode: Option<WriteMode>,
 }
 
-impl Holding {
+impl WritePayload {
     fn write(self) -> Result<Write, Fault> {
         Ok(Write {
-            octets: octets(self.text, self.base64)?,
+            octets: decode(self.text, self.base64)?,
             path: self.path,
             mode: self.mode.unwrap_or_default(),
         })
@@ -123,13 +123,13 @@ impl Holding {
             return Err(bad("`append` has no `mode`"));
         }
         Ok(Append {
-            octets: octets(self.text, self.base64)?,
+            octets: decode(self.text, self.base64)?,
             path: self.path,
         })
     }
 }
 
-fn octets(text: Option<String>, base64: Option<String>) -> Result<Bytes, Fault> {
+fn decode(text: Option<String>, base64: Option<String>) -> Result<Bytes, Fault> {
     match (text, base64) {
         (Some(text), None) => Ok(text.into()),
         (None, Some(base64)) => match STANDARD.decode(base64) {

@@ -1,4 +1,4 @@
-//! Changing text in a file.
+//! Text edits in files.
 
 use std::str;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use similar::TextDiff;
 use super::disk::Disk;
 use super::error::{FileError, Rule};
 use super::message::{Change, Edit, Edited, Read};
-use super::place::Said;
-use super::write::Sync;
+use super::path::{GivenPath, file_uri, is_plain};
+use super::write::SyncToDisk;
 
 impl Disk {
-    /// Makes all changes, or none.
+    /// Applies all changes, or none.
     pub(super) fn edit(&self, edit: &Edit) -> Result<Edited, FileError> {
-        let said = Said::new(&edit.path);
-        let place = if edit.dry_run {
-            self.place(&said)?
+        let given = GivenPath::new(&edit.path);
+        let rooted = if edit.dry_run {
+            self.rooted(&given)?
         } else {
-            self.writable(&said)?
+            self.rooted_for_writing(&given)?
         };
-        let octets = self.open_read(&Read::new(&edit.path))?.read()?;
-        let before = str::from_utf8(&octets).map_err(|error| FileError::NotText {
+        let bytes = self.open_read(&Read::new(&edit.path))?.read()?;
+        let before = str::from_utf8(&bytes).map_err(|error| FileError::NotText {
             path: edit.path.clone(),
             at: error.valid_up_to(),
         })?;
@@ -36,33 +36,38 @@ impl Disk {
                     times,
                 });
             }
-            let grown = change.new.len().saturating_mul(times) + after.len();
+            let kept = after.len() - change.old.len() * times;
+            let grown = change.new.len().saturating_mul(times).saturating_add(kept);
             if grown as u64 > self.limits.file {
-                return Err(place.beyond(Rule::Size, self.limits.file, 0, grown as u64));
+                return Err(rooted.over_limit(Rule::Size, self.limits.file, 0, grown as u64));
             }
             after = after.replace(&change.old, &change.new);
             places += times;
         }
         let mut config = TextDiff::configure();
-        // Two long texts with little in common take quadratic time to be told apart exactly.
+        // An exact diff of two long texts with little in common takes quadratic time.
         let config = config.timeout(PATIENCE);
+        let header = match is_plain(&edit.path) {
+            true => edit.path.clone(),
+            false => file_uri(&self.absolute(rooted)),
+        };
         let diff = config.diff_lines(before, &after);
         let diff = diff
             .unified_diff()
             .context_radius(3)
-            .header(&edit.path, &edit.path)
+            .header(&header, &header)
             .to_string();
         if !edit.dry_run && before != after {
-            self.replace(place, after.as_bytes(), Sync::No)?;
+            self.replace(rooted, after.as_bytes(), SyncToDisk::No)?;
         }
         Ok(Edited { places, diff })
     }
 }
 
-/// How long the shortest difference is looked for.
+/// Time limit for the search for the shortest diff.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How often what is to be changed is there. Nothing is nowhere.
+/// Counts the matches of a change in the text. An empty `old` matches nowhere.
 fn times(text: &str, change: &Change) -> usize {
     if change.old.is_empty() {
         return 0;

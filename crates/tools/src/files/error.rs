@@ -1,4 +1,4 @@
-//! Why a call of the files actor came to nothing.
+//! Errors of the files actor.
 
 use std::io;
 
@@ -6,57 +6,57 @@ use serde_json::json;
 use strowger::{Code, Fault};
 use thiserror::Error;
 
-/// Why a call came to nothing. Paths are as the caller gave them.
+/// The error returned when a call fails. Paths are as the caller gave them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// A rule forbids it; nothing was changed.
+    /// A rule forbids the call; nothing was changed.
     #[error("`{path}` {} (rule: {})", .rule.says(), .rule.name())]
     Refused {
-        /// What was to be reached.
+        /// The path.
         path: String,
-        /// What forbids it.
+        /// The rule.
         rule: Rule,
     },
-    /// A limit forbids it; nothing was changed.
+    /// A limit forbids the call; nothing was changed.
     #[error("`{path}` {} (rule: {})", .rule.says_of(*.most, *.used, *.wanted), .rule.name())]
     Limit {
-        /// What was to be reached.
+        /// The path.
         path: String,
-        /// What forbids it.
+        /// The rule that sets the limit.
         rule: Rule,
-        /// The limit: bytes or entries.
+        /// The limit, in bytes or entries.
         most: u64,
-        /// How much of it is used.
+        /// The amount already used.
         used: u64,
-        /// How much more was wanted.
+        /// The additional amount requested.
         wanted: u64,
     },
-    /// There is no such entry.
+    /// The entry does not exist.
     #[error("`{path}`: there is no such file or directory")]
     NotFound {
-        /// What was looked for.
+        /// The path.
         path: String,
     },
-    /// There is an entry already.
+    /// The entry already exists.
     #[error("`{path}` is there already")]
     Exists {
-        /// What is in the way.
+        /// The path of the existing entry.
         path: String,
     },
-    /// It is a directory, where a file was asked for.
+    /// The entry is a directory, but the call needs a file.
     #[error("`{path}` is a directory")]
     IsDirectory {
         /// The directory.
         path: String,
     },
-    /// It is no directory.
+    /// The entry is not a directory.
     #[error("`{path}` is not a directory")]
     NotDirectory {
-        /// What is none.
+        /// The path.
         path: String,
     },
-    /// The directory holds something, and was not to be removed with it.
+    /// The directory is not empty, and its removal was not recursive.
     #[error("`{path}` is not empty")]
     NotEmpty {
         /// The directory.
@@ -67,83 +67,100 @@ pub enum FileError {
     NotText {
         /// The file.
         path: String,
-        /// Where it stops being text.
+        /// Offset of the first byte that is not valid UTF-8.
         at: usize,
     },
-    /// What an edit looks for is not there once.
+    /// The text to replace does not occur exactly once.
     #[error("`{path}`: edit {edit} matches {times} times, not once")]
     NotOnce {
         /// The file.
         path: String,
-        /// Which edit, from 0.
+        /// Index of the edit, from 0.
         edit: usize,
-        /// How often its text is there.
+        /// Number of matches.
         times: usize,
     },
-    /// A pattern cannot be understood.
+    /// A pattern is invalid.
     #[error("the pattern `{pattern}` cannot be understood: {why}")]
     Pattern {
-        /// As it was given.
+        /// The pattern as given.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// Arguments that exclude one another, or say nothing.
+    /// The arguments exclude one another, or are incomplete.
     #[error("{what}")]
     Arguments {
-        /// What is wrong with them, and what would be right.
+        /// A description of the problem and the remedy.
         what: &'static str,
     },
     /// The caller gave up, or the actor ended.
     #[error("`{path}`: given up before it was done")]
     Cancelled {
-        /// Where it had begun.
+        /// The path at which the operation began.
         path: String,
     },
-    /// The file system refused.
+    /// The file system reported an error.
     #[error("`{path}`: {kind}")]
     Io {
-        /// What was to be reached.
+        /// The path.
         path: String,
-        /// What it said.
+        /// The kind of error.
         kind: io::ErrorKind,
     },
 }
 
-/// A rule that forbids a call.
+/// A rule that a call can violate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rule {
-    /// A path stays below the root, whatever links it passes.
+    /// A path must stay below the root, even through links.
     Outside,
-    /// A path is relative to the root, or begins with the root's own.
+    /// A path must be relative to the root, or begin with the root's own path.
     Absolute,
-    /// A path has no NUL, at most [`path`](crate::FileLimits::path) octets, and names something.
+    /// A path must have no NUL, at most [`path`](crate::FileLimits::path) bytes, and name an entry.
     Name,
     /// Only files and directories are read or written: no FIFO, socket or device.
     Special,
     /// A file with several links is not written in place: it may belong to somebody else.
     Linked,
-    /// A root that is read-only is not written to.
+    /// A read-only root is not written to.
     ReadOnly,
     /// The root itself is neither removed nor renamed nor replaced.
     Root,
     /// One call reads or writes at most [`file`](crate::FileLimits::file) bytes.
     Size,
-    /// Calls add at most [`octets`](crate::FileLimits::octets) to what is below the root.
+    /// Calls add at most [`octets`](crate::FileLimits::octets) bytes below the root.
     Octets,
-    /// Calls add at most [`entries`](crate::FileLimits::entries).
+    /// Calls add at most [`entries`](crate::FileLimits::entries) entries below the root.
     Entries,
     /// A directory with more than [`scan`](crate::FileLimits::scan) entries is not listed.
     Scan,
     /// A path has at most [`depth`](crate::FileLimits::depth) levels.
     Depth,
-    /// A path passes at most as many links as the system bears.
+    /// A path passes at most as many links as the system allows.
     Loop,
 }
 
 impl Rule {
-    /// Its name, as it is in faults and audits.
+    /// All rules.
+    pub const ALL: [Self; 13] = [
+        Self::Outside,
+        Self::Absolute,
+        Self::Name,
+        Self::Special,
+        Self::Linked,
+        Self::ReadOnly,
+        Self::Root,
+        Self::Size,
+        Self::Octets,
+        Self::Entries,
+        Self::Scan,
+        Self::Depth,
+        Self::Loop,
+    ];
+
+    /// The name of the rule in faults and the audit log.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -163,29 +180,38 @@ impl Rule {
         }
     }
 
-    /// The rest of a sentence that begins with the path.
+    /// The message of a violation, which continues a sentence that begins with the path.
     const fn says(self) -> &'static str {
         match self {
             Self::Outside => "leaves the root",
             Self::Absolute => "is absolute, and not below the root",
-            Self::Name => "is no path that can be used here",
+            Self::Name => {
+                "is no path that can be used here: it is empty, ends in `..`, has a NUL, or a \
+                           name longer than the file system takes; use another"
+            }
             Self::Special => "is neither a file nor a directory",
-            Self::Linked => "has several links, and is not written in place",
-            Self::ReadOnly => "is below a read-only root",
+            Self::Linked => {
+                "has several links, and is not written in place: replace it (mode `atomic`, \
+                             write_file), or remove the other links"
+            }
+            Self::ReadOnly => {
+                "is below a read-only root: write elsewhere, or have it opened without `read_only`"
+            }
             Self::Root => "is the root itself",
             Self::Size => "has more bytes than one call reads or writes",
             Self::Octets => "would add more bytes than may be added",
             Self::Entries => "would add more entries than may be added",
             Self::Scan => "has more entries than are listed",
-            Self::Depth => "lies deeper than directories may",
-            Self::Loop => "passes too many links",
+            Self::Depth => "lies deeper than directories may: use a path with fewer levels",
+            Self::Loop => {
+                "passes more links than the system follows (40 on Linux), or a ring of them: use a \
+                           path with fewer"
+            }
         }
     }
 
-    /// The same for a limit of which so much is used, with what helps.
+    /// The message for a limit, with the amounts and a remedy.
     fn says_of(self, most: u64, used: u64, wanted: u64) -> String {
-        let raise =
-            |key: &str| format!("raise `{key}` in its [[tools.files]], or with --limit {key}=N");
         let quota = |key: &str, unit: &str| {
             format!(
                 "needs {wanted} more {unit}, but {used} of the {most} that may be added below \
@@ -194,6 +220,11 @@ impl Rule {
             )
         };
         match self {
+            Self::Size if used > 0 => format!(
+                "is {wanted} bytes, but {used} of the {most} that one call reads are used: read \
+                 fewer files at a time, or {}",
+                raise("file")
+            ),
             Self::Size => format!(
                 "is {wanted} bytes, and one call reads or writes at most {most}: read it in parts \
                  (first or last lines, an offset and a length), append in parts, or {}",
@@ -205,16 +236,29 @@ impl Rule {
                 "has more than the {most} entries that one call looks at: {}",
                 raise("scan")
             ),
+            Self::Depth => format!(
+                "has {wanted} levels, and a path has at most {most}: use a path with fewer, or {}",
+                raise("depth")
+            ),
+            Self::Name => format!(
+                "is {wanted} bytes long, and a path has at most {most}: use a shorter one, or {}",
+                raise("path")
+            ),
             rule => rule.says().to_owned(),
         }
     }
 }
 
+/// Advice on how to raise a limit.
+pub(super) fn raise(key: &str) -> String {
+    format!("raise `{key}` in its [[tools.files]], or with --limit {key}=N")
+}
+
 impl FileError {
-    /// What the system said of a path.
+    /// Converts an error of the system for a path.
     pub(super) fn of(error: &io::Error, path: &str) -> Self {
         let path = path.to_owned();
-        // cap-std raises this itself, without a number, when a path would leave its directory.
+        // cap-std itself reports an escape from the directory this way, without an OS error number.
         if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
             let rule = Rule::Outside;
             return Self::Refused { path, rule };
@@ -226,7 +270,7 @@ impl FileError {
             Some(rustix::io::Errno::XDEV) => Some(Rule::Outside),
             Some(rustix::io::Errno::LOOP) => Some(Rule::Loop),
             Some(rustix::io::Errno::NAMETOOLONG) => Some(Rule::Name),
-            // What opening a FIFO without a reader says, or a socket.
+            // The error of opening a FIFO without a reader, or a socket.
             Some(rustix::io::Errno::NXIO) => Some(Rule::Special),
             _ => None,
         };
@@ -243,7 +287,7 @@ impl FileError {
         }
     }
 
-    /// One word for figures and audits.
+    /// A one-word name for stats and the audit log.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -262,8 +306,11 @@ impl FileError {
         }
     }
 
-    /// As those outside see it: what a rule forbids is `refused`, a pattern `bad-request`, the
-    /// rest `failed`; `details` have the `reason`, and of a limit `most`, `used` and `wanted`.
+    /// Converts the error to a fault for external callers.
+    ///
+    /// Violations of rules and limits are `refused`, invalid patterns and arguments `bad-request`,
+    /// cancelled calls `cancelled`, others `failed`. The `details` have the `reason`; a limit adds
+    /// `most`, `used` and `wanted`.
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {

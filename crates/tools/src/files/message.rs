@@ -1,4 +1,4 @@
-//! What a files actor is asked, and what it answers.
+//! Messages of the files actor and their replies.
 
 use std::collections::BTreeMap;
 
@@ -8,91 +8,93 @@ use strowger::Request;
 
 use super::error::FileError;
 
-/// Reads octets of a file: all, or `length` from `offset` on. Fewer come where the file ends.
+/// Reads bytes of a file: all, or `length` bytes from `offset` on. Returns fewer at the end of the
+/// file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Read {
-    /// Which file.
+    /// The path of the file.
     pub path: String,
-    /// From where on, in octets.
+    /// Offset of the first byte.
     #[serde(default)]
     pub offset: u64,
-    /// How many at most; all if it is not said.
+    /// Maximum number of bytes; all if absent.
     #[serde(default)]
     pub length: Option<u64>,
 }
 
-/// Reads lines of a text file, whatever its size: all, the first, the last, or some from a line on.
+/// Reads lines of a text file of any size: all, the first, the last, or a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadLines {
-    /// Which file.
+    /// The path of the file.
     pub path: String,
-    /// The number of the first line that is wanted, from 1.
+    /// Number of the first line to return, from 1.
     #[serde(default)]
     pub from: Option<u64>,
-    /// How many lines at most, from there or from the beginning.
+    /// Maximum number of lines, from `from` or from the beginning.
     #[serde(default)]
     pub head: Option<u64>,
-    /// So many lines at the end; goes with neither of the others.
+    /// Number of lines at the end to return; excludes `from` and `head`.
     #[serde(default)]
     pub tail: Option<u64>,
 }
 
-/// Reads several files; one that fails does not spoil the others. All together they are no larger
-/// than one file may be.
+/// Reads several files. Each succeeds or fails on its own. Together they may have at most as many
+/// bytes as one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMany {
-    /// Which files, in the order of the answers.
+    /// The paths of the files, in the order of the replies.
     pub paths: Vec<String>,
 }
 
-/// Reads a file with the type of what it holds, by its name.
+/// Reads a file together with its media type, which is guessed from its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GetMedia {
-    /// Which file.
+    /// The path of the file.
     pub path: String,
 }
 
-/// A file and the type of what it holds.
+/// A file and its media type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Media {
-    /// Such as `image/png`; `application/octet-stream` where the name says nothing.
+    /// The media type, such as `image/png`; `application/octet-stream` if the name does not tell.
     pub mime: String,
-    /// What it holds.
+    /// The contents.
     pub octets: Bytes,
 }
 
-/// How a file is replaced.
+/// The way to replace a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum WriteMode {
-    /// The file itself is written over. One who reads meanwhile may see half.
+    /// Overwrites the file in place. A concurrent reader may see a partial write.
     #[default]
     Inplace,
-    /// A new file takes its place: a reader sees the old or the new one, whole.
+    /// Replaces the file with a new one: a concurrent reader sees either the old or the new
+    /// contents.
     Atomic,
-    /// Atomic, and on the disk before the answer.
+    /// Like `Atomic`, and synced to the disk before the reply.
     Durable,
 }
 
-/// Writes a whole file; makes it if need be. Its directory has to be there.
+/// Writes a whole file, which is created if necessary. Its directory must exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Write {
-    /// Which file.
+    /// The path of the file.
     pub path: String,
-    /// What it will hold.
+    /// The new contents.
     pub octets: Bytes,
-    /// How.
+    /// The way to replace an existing file.
     pub mode: WriteMode,
 }
 
 impl Write {
-    /// Writes in place.
+    /// Creates a request that writes in place.
     pub fn new(path: impl Into<String>, octets: impl Into<Bytes>) -> Self {
         Self {
             path: path.into(),
@@ -101,7 +103,7 @@ impl Write {
         }
     }
 
-    /// Writes in another way.
+    /// Sets the way to replace the file.
     #[must_use]
     pub fn with_mode(mut self, mode: WriteMode) -> Self {
         self.mode = mode;
@@ -110,7 +112,7 @@ impl Write {
 }
 
 impl Read {
-    /// Reads a whole file.
+    /// Creates a request for the whole file.
     pub fn new(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -119,69 +121,69 @@ impl Read {
     }
 }
 
-/// Writes behind the end of a file; makes it if need be.
+/// Appends to a file, which is created if necessary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Append {
-    /// Which file.
+    /// The path of the file.
     pub path: String,
-    /// What is added.
+    /// The bytes to append.
     pub octets: Bytes,
 }
 
-/// Changes text in a file. All changes are made, in order, or none; the file is replaced as a
-/// whole.
+/// Edits text in a file. Either all changes are applied, in order, or none; the file is replaced
+/// atomically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// Which file.
+    /// The path of the file.
     pub path: String,
-    /// What is changed.
+    /// The changes, in order.
     pub changes: Vec<Change>,
-    /// Only say what would change.
+    /// Only report what would change.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// A change of a text.
+/// A replacement of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// What is there: once, unless `all` is set.
+    /// The text to replace. It must occur exactly once, unless `all` is set.
     pub old: String,
-    /// What takes its place.
+    /// The new text.
     pub new: String,
-    /// Every place where it is there, at least one.
+    /// Replace every occurrence; there must be at least one.
     #[serde(default)]
     pub all: bool,
 }
 
-/// What an [`Edit`] changed.
+/// The result of an [`Edit`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Edited {
-    /// How many places.
+    /// Number of replaced occurrences.
     pub places: usize,
-    /// As a unified diff.
+    /// The changes as a unified diff.
     pub diff: String,
 }
 
-/// Lists a directory, a page at a time.
+/// Lists a directory, one page at a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// Which directory; the root if it is empty.
+    /// The path of the directory; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// Only names behind this one: the last of the page before, or its URI.
+    /// Return only names after this one: the last name of the previous page, or its URI.
     #[serde(default)]
     pub after: Option<String>,
-    /// How many at most; a whole page if it is not said.
+    /// Maximum number of entries; a full page if absent.
     #[serde(default)]
     pub most: Option<usize>,
-    /// With sizes and times, which costs a call for each entry.
+    /// Include sizes and times, which costs a system call per entry.
     #[serde(default)]
     pub details: bool,
-    /// What comes first.
+    /// The order of the entries.
     #[serde(default)]
     pub order: ListOrder,
 }
@@ -191,24 +193,24 @@ pub struct List {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ListOrder {
-    /// By name, a page after another.
+    /// By name; further pages are available by `after`.
     #[default]
     Name,
-    /// The largest first, and of these one page.
+    /// Largest first; only one page is available.
     Size,
 }
 
-/// A page of a directory.
+/// A page of a directory listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Listing {
-    /// In the order that was asked for.
+    /// The entries, in the requested order.
     pub entries: Vec<Entry>,
-    /// There are more behind the last one.
+    /// `true` if more entries follow the last one.
     pub more: bool,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -219,7 +221,7 @@ pub enum EntryKind {
     Directory,
     /// A symbolic link.
     Link,
-    /// A FIFO, a socket or a device: it can be listed, and not opened.
+    /// A FIFO, a socket or a device, which is listed but cannot be opened.
     Special,
 }
 
@@ -227,44 +229,45 @@ pub enum EntryKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its name. One that is not UTF-8 has `�` in it, and a `uri`.
+    /// The name. If it is not UTF-8, it contains `�` and `uri` is set.
     pub name: String,
-    /// Where the name is not UTF-8, what names the entry in its place: every path may be a URI.
+    /// The `file:` URI of the entry, if its name is not UTF-8 or has control characters. Every path
+    /// may be given as a URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// Octets, where they were asked for.
+    /// Size in bytes, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// When it was last written, in milliseconds since 1970, where that was asked for.
+    /// Time of the last modification in milliseconds since 1970, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified_ms: Option<u64>,
-    /// How many names a file has, where that was asked for.
+    /// Number of hard links, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<u64>,
 }
 
-/// Tells what an entry is; links are followed.
+/// Describes an entry; links are followed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stat {
-    /// Which one; the root if it is empty.
+    /// The path of the entry; the root if empty.
     #[serde(default)]
     pub path: String,
 }
 
-/// Lists a directory with what is below it. Links are not followed.
+/// Lists a directory recursively. Links are not followed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tree {
-    /// Which directory; the root if it is empty.
+    /// The path of the directory; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// How many levels; as many as the limit if it is not said.
+    /// Number of levels; the maximum if absent.
     #[serde(default)]
     pub depth: Option<usize>,
-    /// What is left out, as in a [`Search`].
+    /// Patterns to exclude, as in a [`Search`].
     #[serde(default)]
     pub exclude: Vec<String>,
 }
@@ -273,131 +276,163 @@ pub struct Tree {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TreeEntry {
-    /// Its name; of the first one, the path that was asked for.
+    /// The name; for the top entry, the path as requested.
     pub name: String,
-    /// As that of an [`Entry`].
+    /// The URI, as in [`Entry`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// What is in a directory, by name.
+    /// For the top entry, the limits at which the tree was cut.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<TreeCut>,
+    /// The contents of a directory, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Self>,
-    /// There is more in it than the answer has: it would be too long, or too deep.
+    /// `true` if the directory contains more entries than the reply.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// The reason for `cut`: the limit `depth`, `page` or `scan`, or `unreadable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_by: Option<&'static str>,
 }
 
-/// Finds files by name, and lines in them by pattern, whatever the size of the files. Links are not
-/// followed, and a file is searched until it turns out to be no text; the answer counts these.
+/// A limit at which a [`Tree`] was cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TreeCut {
+    /// The name of the limit: `depth`, `page` or `scan`.
+    pub by: &'static str,
+    /// The value of the limit.
+    pub limit: u64,
+    /// Advice on how to see more.
+    pub remedy: String,
+}
+
+/// Finds files by name, and lines in them by pattern, in files of any size.
+///
+/// Links are not followed. A binary file is searched up to its first NUL and counted in
+/// [`Skipped::binary`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// Below which directory; the root if it is empty.
+    /// The path of the directory to search; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// Which files, as a glob of the path below that directory: `**/*.rs`. All if it is not said.
+    /// A glob for the paths of files relative to that directory, such as `**/*.rs`; all files if
+    /// absent.
     #[serde(default)]
     pub names: Option<String>,
-    /// Which files and directories are left out, with what is below them: globs as in `names`, or
-    /// names without a slash, which fit at every level.
+    /// Files and directories to exclude, with everything below them: globs as in `names`, or names
+    /// without a slash, which match at every level.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// What a line has to have, as a regular expression; without it files are found by name alone.
+    /// A regular expression for lines; if absent, files are found by name alone.
     #[serde(default)]
     pub text: Option<String>,
-    /// How many matches at most; as many as the limit if it is not said.
+    /// Maximum number of matches; the limit of the actor if absent.
     #[serde(default)]
     pub most: Option<usize>,
 }
 
-/// What a [`Search`] found.
+/// The result of a [`Search`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Found {
-    /// By path, then by line.
+    /// The matches, by path, then by line.
     pub matches: Vec<Match>,
-    /// How many files were searched to their end; of a search by name, how many had it.
+    /// Number of files searched completely, or, in a search by name, of files with a matching name.
     pub files: u64,
-    /// What was not searched.
+    /// Files and directories that were not fully searched.
     #[serde(skip_serializing_if = "Skipped::is_none")]
     pub skipped: Skipped,
-    /// Why there may be more: the limit that ended it.
+    /// The limit that ended the search early: `matches`, `scan` or `searched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
+    /// The value of that limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// Advice on how to see more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
 }
 
-/// What a [`Search`] passed over, though it was not told to leave it out.
+/// Counts of what a [`Search`] skipped without being told to exclude it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Files that were searched until they turned out to be no text.
+    /// Binary files, which were searched up to their first NUL.
     pub binary: u64,
-    /// Files with lines that are longer than [`file`](crate::FileLimits::file); of these only the
-    /// beginning was searched.
+    /// Files with lines longer than 1 MiB. Such lines are searched in pieces, and a match across
+    /// pieces may be missed.
     pub long_lines: u64,
+    /// Directories that are deeper than [`depth`](crate::FileLimits::depth).
+    pub deep: u64,
     /// Files and directories that could not be opened or read.
     pub unreadable: u64,
     /// Links, which are not followed.
     pub links: u64,
     /// FIFOs, sockets and devices.
     pub special: u64,
-    /// The first of the files and directories that could not be searched to their end.
+    /// The first files and directories that were not fully searched.
     pub paths: Vec<SkippedPath>,
 }
 
-/// A file or directory that was not searched to its end.
+/// A file or directory that was not fully searched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkippedPath {
-    /// Relative to the root.
+    /// The path, relative to the root.
     pub path: String,
-    /// The member of [`Skipped`] that counts it.
+    /// The URI, as in [`Entry`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// The field of [`Skipped`] that counts it.
     pub why: &'static str,
 }
 
 impl Skipped {
-    /// Whether nothing was passed over.
+    /// Returns `true` if nothing was skipped.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A file, or a line in it.
+/// A matching file, or a matching line in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Match {
-    /// Relative to the root.
+    /// The path, relative to the root.
     pub path: String,
-    /// As that of an [`Entry`].
+    /// The URI, as in [`Entry`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// Which line, from 1, where a text was searched for.
+    /// Line number, from 1, in a search for text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// What the line says, cut where it is long.
+    /// The text of the line, cut if it is long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// Makes a directory, and those above it if need be. One that is there is left as it is.
+/// Creates a directory and its missing parents. An existing directory is left unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Make {
-    /// Which directory.
+    /// The path of the directory.
     pub path: String,
 }
 
-/// Gives a file or directory another name.
+/// Renames or moves a file or directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rename {
-    /// Which one.
+    /// The current path.
     pub from: String,
-    /// Its new path.
+    /// The new path.
     pub to: String,
-    /// A file that is there is replaced.
+    /// Replace an existing entry at the new path.
     #[serde(default)]
     pub replace: bool,
 }
@@ -406,63 +441,71 @@ pub struct Rename {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delete {
-    /// Which one.
+    /// The path of the entry.
     pub path: String,
-    /// A directory goes with what is in it.
+    /// Remove a directory together with its contents.
     #[serde(default)]
     pub recursive: bool,
 }
 
-/// Tells which directory is reached.
+/// Returns the root directory of the actor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct GetRoot;
 
-/// The directory that a files actor reaches.
+/// The root directory of a files actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Root {
-    /// Absolute. Paths are relative to it, or begin with it.
+    /// The absolute path. Paths in requests are relative to it, or begin with it.
     pub path: String,
-    /// Nothing is written.
+    /// The URI, as in [`Entry`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// `true` if nothing may be written.
     pub read_only: bool,
+    /// Maximum number of bytes that one call reads or writes.
+    pub file: u64,
 }
 
-/// Tells what was done, and how much of the quota is used: of what may be added.
+/// Returns the stats of the actor and the use of its quota for additions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct GetUsage;
 
-/// What a files actor did, and what it added below its root, over all incarnations.
+/// The stats of a files actor and its additions below the root, over all incarnations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Bytes that were added.
+    /// Number of bytes added.
     pub octets: u64,
-    /// How many may be.
+    /// Maximum number of bytes to add.
     pub octets_limit: u64,
-    /// Entries that were added.
+    /// Number of entries added.
     pub entries: u64,
-    /// How many may be.
+    /// Maximum number of entries to add.
     pub entries_limit: u64,
-    /// What was asked, by verb.
+    /// Number of directory entries looked at by lists, trees and searches, by removing and moving
+    /// directories, and by the search for leftovers. A read or a write looks at none.
+    pub looked: u64,
+    /// Calls by verb.
     pub verbs: BTreeMap<&'static str, VerbUsage>,
 }
 
-/// How often a verb was asked.
+/// Number of calls of one verb.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct VerbUsage {
-    /// Calls.
+    /// All calls.
     pub calls: u64,
-    /// Those that a rule forbade.
+    /// Calls refused by a rule or a limit.
     pub refused: u64,
-    /// Those that failed otherwise.
+    /// Calls that failed for other reasons.
     pub failed: u64,
-    /// Octets of files that were read or written.
+    /// Bytes of files that were read or written.
     pub octets: u64,
 }
 
-/// What becomes of a call.
-type Outcome<T> = Result<T, FileError>;
+/// The outcome of a call.
+type FileResult<T> = Result<T, FileError>;
 
 macro_rules! replies {
     ($($request:ty => $reply:ty),+ $(,)?) => {
@@ -473,20 +516,20 @@ macro_rules! replies {
 }
 
 replies! {
-    Read => Outcome<Bytes>,
-    ReadLines => Outcome<Bytes>,
-    ReadMany => Outcome<Vec<Outcome<Bytes>>>,
-    GetMedia => Outcome<Media>,
-    Write => Outcome<()>,
-    Append => Outcome<()>,
-    Edit => Outcome<Edited>,
-    List => Outcome<Listing>,
-    Stat => Outcome<Entry>,
-    Tree => Outcome<TreeEntry>,
-    Search => Outcome<Found>,
-    Make => Outcome<()>,
-    Rename => Outcome<()>,
-    Delete => Outcome<()>,
-    GetRoot => Outcome<Root>,
+    Read => FileResult<Bytes>,
+    ReadLines => FileResult<Bytes>,
+    ReadMany => FileResult<Vec<FileResult<Bytes>>>,
+    GetMedia => FileResult<Media>,
+    Write => FileResult<()>,
+    Append => FileResult<()>,
+    Edit => FileResult<Edited>,
+    List => FileResult<Listing>,
+    Stat => FileResult<Entry>,
+    Tree => FileResult<TreeEntry>,
+    Search => FileResult<Found>,
+    Make => FileResult<()>,
+    Rename => FileResult<()>,
+    Delete => FileResult<()>,
+    GetRoot => FileResult<Root>,
     GetUsage => Usage,
 }

@@ -1,4 +1,4 @@
-//! Reading files, and telling what an entry is.
+//! Reading files and describing entries.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,47 +10,51 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 use cap_std::fs::{MetadataExt as _, OpenOptions};
 
-use super::disk::{Disk, Stop, kind};
+use super::disk::{Disk, StopCheck, kind};
 use super::error::{FileError, Rule};
 use super::message::{Entry, Read, ReadLines};
-use super::place::{Place, Said, file_uri};
+use super::path::{GivenPath, RootedPath, file_uri, is_plain};
 
-/// A file that is open, and what is wanted of it.
+/// An open file, and the range to read.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct FileRange {
     file: File,
-    said: String,
+    given: String,
     offset: u64,
-    /// Octets that will be read, as far as one can say.
+    /// The expected number of bytes; the file may change before they are read.
     pub(super) length: u64,
-    /// Octets that are read at most.
+    /// Maximum number of bytes to read.
     most: u64,
 }
 
 impl Disk {
-    /// Opens a file to be read.
-    pub(super) fn open_read(&self, read: &Read) -> Result<Opened, FileError> {
-        let said = Said::new(&read.path);
-        let place = self.place(&said)?;
-        let (file, metadata) = self.open_file(place, OpenOptions::new().read(true))?;
+    /// Opens a file for reading.
+    pub(super) fn open_read(&self, read: &Read) -> Result<FileRange, FileError> {
+        let given = GivenPath::new(&read.path);
+        let rooted = self.rooted(&given)?;
+        let (file, metadata) = self.open_file(rooted, OpenOptions::new().read(true))?;
         let left = metadata.len().saturating_sub(read.offset);
         let length = left.min(read.length.unwrap_or(u64::MAX));
         if length > self.limits.file {
-            return Err(place.beyond(Rule::Size, self.limits.file, 0, length));
+            return Err(rooted.over_limit(Rule::Size, self.limits.file, 0, length));
         }
-        Ok(Opened {
+        Ok(FileRange {
             file,
-            said: read.path.clone(),
+            given: read.path.clone(),
             offset: read.offset,
             length,
             most: read.length.unwrap_or(u64::MAX).min(self.limits.file),
         })
     }
 
-    /// Reads lines of a file, of which no more is kept than is asked for.
-    pub(super) fn read_lines(&self, lines: &ReadLines, stop: Stop<'_>) -> Result<Bytes, FileError> {
-        let said = Said::new(&lines.path);
-        let place = self.place(&said)?;
+    /// Reads lines of a file. Only the requested lines are kept in memory.
+    pub(super) fn read_lines(
+        &self,
+        lines: &ReadLines,
+        stop: StopCheck<'_>,
+    ) -> Result<Bytes, FileError> {
+        let given = GivenPath::new(&lines.path);
+        let rooted = self.rooted(&given)?;
         let first = match (lines.from, lines.tail) {
             (None, Some(_)) if lines.head.is_none() => None,
             (None, None) => Some(1),
@@ -64,47 +68,47 @@ impl Disk {
                 return Err(FileError::Arguments { what });
             }
         };
-        let (file, metadata) = self.open_file(place, OpenOptions::new().read(true))?;
+        let (file, metadata) = self.open_file(rooted, OpenOptions::new().read(true))?;
         match (first, lines.head) {
-            // What is read whole has its size, which need not be found out.
+            // A read of the whole file fails early if the file is too large.
             (Some(1), None) if metadata.len() > self.limits.file => {
                 let (most, wanted) = (self.limits.file, metadata.len());
-                Err(place.beyond(Rule::Size, most, 0, wanted))
+                Err(rooted.over_limit(Rule::Size, most, 0, wanted))
             }
             (Some(first), head) => {
                 let head = head.unwrap_or(u64::MAX);
-                self.first_lines(&file, place, first, head, stop)
+                self.first_lines(&file, rooted, first, head, stop)
             }
             (None, _) => {
                 let tail = lines.tail.unwrap_or_default();
-                self.last_lines(&file, place, metadata.len(), tail, stop)
+                self.last_lines(&file, rooted, metadata.len(), tail, stop)
             }
         }
     }
 
-    /// So many lines from one on.
+    /// Reads `count` lines, starting at line `first`.
     fn first_lines(
         &self,
         file: &File,
-        place: Place<'_>,
+        rooted: RootedPath<'_>,
         first: u64,
         count: u64,
-        stop: Stop<'_>,
+        stop: StopCheck<'_>,
     ) -> Result<Bytes, FileError> {
         let mut reader = BufReader::with_capacity(CHUNK, file);
         let (mut skipped, mut taken, mut kept) = (1, 0, Vec::new());
         while taken < count {
-            Self::go_on(place, stop)?;
-            let chunk = reader.fill_buf().map_err(place.failed())?;
+            Self::check_cancelled(rooted, stop)?;
+            let chunk = reader.fill_buf().map_err(rooted.failed())?;
             if chunk.is_empty() {
                 break;
             }
-            let end = chunk.iter().position(|octet| *octet == b'\n');
+            let end = chunk.iter().position(|byte| *byte == b'\n');
             let piece = end.map_or(chunk.len(), |end| end + 1);
             if skipped < first {
                 skipped += u64::from(end.is_some());
             } else {
-                self.keep(place, &mut kept, &chunk[..piece])?;
+                self.keep(rooted, &mut kept, &chunk[..piece])?;
                 taken += u64::from(end.is_some());
             }
             reader.consume(piece);
@@ -112,31 +116,32 @@ impl Disk {
         Ok(kept.into())
     }
 
-    /// So many lines before the end of a file of this length, which is read backwards.
+    /// Reads the last `count` lines of a file with the given length. The file is read backwards, so
+    /// each chunk is reversed, and the result once more at the end.
     fn last_lines(
         &self,
         file: &File,
-        place: Place<'_>,
+        rooted: RootedPath<'_>,
         length: u64,
         count: u64,
-        stop: Stop<'_>,
+        stop: StopCheck<'_>,
     ) -> Result<Bytes, FileError> {
         let (mut at, mut seen, mut kept) = (length, 0, Vec::new());
         let mut chunk = vec![0; CHUNK];
         while at > 0 && seen < count {
-            Self::go_on(place, stop)?;
+            Self::check_cancelled(rooted, stop)?;
             let size = usize::try_from(at).unwrap_or(CHUNK).min(CHUNK);
             at -= size as u64;
             let chunk = &mut chunk[..size];
             if let Err(error) = file.read_exact_at(chunk, at) {
-                // It was cut off meanwhile: there is no end to count from.
-                return Err(place.failed()(error));
+                // The file was truncated meanwhile: there is no end to count from.
+                return Err(rooted.failed()(error));
             }
             let mut from = 0;
-            for (number, octet) in chunk.iter().enumerate().rev() {
-                // What ends the last line begins no other.
+            for (number, byte) in chunk.iter().enumerate().rev() {
+                // The line feed that ends the last line does not begin another.
                 let is_last = at + number as u64 + 1 == length;
-                if *octet == b'\n' && !is_last {
+                if *byte == b'\n' && !is_last {
                     seen += 1;
                     if seen == count {
                         from = number + 1;
@@ -145,80 +150,83 @@ impl Disk {
                 }
             }
             chunk.reverse();
-            self.keep(place, &mut kept, &chunk[..size - from])?;
+            self.keep(rooted, &mut kept, &chunk[..size - from])?;
         }
         kept.reverse();
         Ok(kept.into())
     }
 
-    /// Keeps a piece of an answer, as far as an answer may go.
-    fn keep(&self, place: Place<'_>, kept: &mut Vec<u8>, piece: &[u8]) -> Result<(), FileError> {
+    /// Appends a piece to an answer, up to the size limit.
+    fn keep(
+        &self,
+        rooted: RootedPath<'_>,
+        kept: &mut Vec<u8>,
+        piece: &[u8],
+    ) -> Result<(), FileError> {
         let wanted = (kept.len() + piece.len()) as u64;
         if wanted > self.limits.file {
-            return Err(place.beyond(Rule::Size, self.limits.file, 0, wanted));
+            return Err(rooted.over_limit(Rule::Size, self.limits.file, 0, wanted));
         }
         kept.extend_from_slice(piece);
         Ok(())
     }
 
-    fn go_on(place: Place<'_>, stop: Stop<'_>) -> Result<(), FileError> {
+    fn check_cancelled(rooted: RootedPath<'_>, stop: StopCheck<'_>) -> Result<(), FileError> {
         if stop() {
-            let path = place.said.to_owned();
+            let path = rooted.given.to_owned();
             return Err(FileError::Cancelled { path });
         }
         Ok(())
     }
 
-    /// Tells what an entry is.
+    /// Describes an entry.
     pub(super) fn stat(&self, path: &str) -> Result<Entry, FileError> {
-        let said = Said::new(path);
-        let place = self.place(&said)?;
-        let name = place.path.file_name().unwrap_or_else(|| OsStr::new("."));
-        let metadata = self.root.metadata(place.path).map_err(place.failed())?;
-        let (name, uri) = named(name, || self.absolute(place));
+        let given = GivenPath::new(path);
+        let rooted = self.rooted(&given)?;
+        let name = rooted.path.file_name().unwrap_or_else(|| OsStr::new("."));
+        let metadata = self.root.metadata(rooted.path).map_err(rooted.failed())?;
+        let (name, uri) = named(name, || self.absolute(rooted));
         Ok(detailed(name, uri, &metadata))
     }
 }
 
-/// Bytes that are read at a time where only some are kept.
+/// Number of bytes to read at a time when only some are kept.
 const CHUNK: usize = 64 * 1024;
 
-impl Opened {
-    /// Reads. A file that grows meanwhile is read as far as a file may go, and no further.
+impl FileRange {
+    /// Reads the range. A file that grows meanwhile is read up to the limit.
     pub(super) fn read(self) -> Result<Bytes, FileError> {
-        let failed = |error: io::Error| FileError::of(&error, &self.said);
+        let failed = |error: io::Error| FileError::of(&error, &self.given);
         let length = usize::try_from(self.length).unwrap_or(usize::MAX);
-        let mut octets = Vec::new();
-        // One more than there is, so that the end is seen without another turn.
-        octets
+        let mut bytes = Vec::new();
+        // One byte of spare capacity lets `read_to_end` see the end of the file without growing the
+        // buffer.
+        bytes
             .try_reserve_exact(length.saturating_add(1))
             .map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
         if self.offset == 0 {
             (&self.file)
                 .take(self.most)
-                .read_to_end(&mut octets)
+                .read_to_end(&mut bytes)
                 .map_err(failed)?;
         } else {
-            octets.resize(length, 0);
+            bytes.resize(length, 0);
             let mut at = 0;
             while at < length {
-                match self
-                    .file
-                    .read_at(&mut octets[at..], self.offset + at as u64)
-                {
+                match self.file.read_at(&mut bytes[at..], self.offset + at as u64) {
                     Ok(0) => break,
                     Ok(read) => at += read,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(failed(error)),
                 }
             }
-            octets.truncate(at);
+            bytes.truncate(at);
         }
-        Ok(Bytes::from(octets))
+        Ok(Bytes::from(bytes))
     }
 }
 
-/// An entry with all that is known of it.
+/// Builds an entry with all details.
 pub(super) fn detailed(
     name: String,
     uri: Option<String>,
@@ -236,14 +244,14 @@ pub(super) fn detailed(
     }
 }
 
-/// A name as text and, where it is not UTF-8, the URI of the path, which is.
+/// Returns a name as text, and the URI of its path if the name is not UTF-8 or not plain.
 pub(super) fn named<P: AsRef<Path>>(
     name: &OsStr,
     path: impl FnOnce() -> P,
 ) -> (String, Option<String>) {
     match name.to_str() {
-        Some(name) => (name.to_owned(), None),
-        None => {
+        Some(name) if is_plain(name) => (name.to_owned(), None),
+        _ => {
             let uri = file_uri(path().as_ref());
             (name.to_string_lossy().into_owned(), Some(uri))
         }

@@ -1,93 +1,100 @@
-//! Finding files by name, and lines in them by pattern.
+//! Search for files by name, and for lines in them by pattern.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, Read as _};
+use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
-use regex::{Regex, RegexBuilder};
 use rustix::fs::OFlags;
 
-use super::disk::{Disk, Stop, kind};
-use super::error::FileError;
+use super::disk::{Disk, StopCheck, kind};
+use super::error::{FileError, raise};
+use super::lines::{LinePattern, ScanEnd, Scanner};
 use super::message::{EntryKind, Found, Match, Search, SkippedPath};
-use super::place::{Said, file_uri};
+use super::path::GivenPath;
+use super::read::named;
 
-/// A search that is under way.
-struct Hunt<'a> {
+/// A search in progress.
+struct FileSearch<'a> {
     disk: &'a Disk,
-    said: &'a str,
+    given: &'a str,
     names: Option<GlobMatcher>,
     exclude: GlobSet,
-    text: Option<Regex>,
-    /// Where the search began, below the root.
+    text: Option<Arc<LinePattern>>,
+    scanner: Scanner,
+    /// The directory where the search began, relative to the root.
     base: PathBuf,
     most: usize,
     scan: usize,
-    octets: u64,
-    stop: Stop<'a>,
+    bytes: u64,
+    stop: StopCheck<'a>,
     found: Found,
 }
 
 impl Disk {
-    /// Searches until a limit is reached or `stop` is set.
-    pub(super) fn search(&self, search: &Search, stop: Stop<'_>) -> Result<Found, FileError> {
-        let said = Said::new(&search.path);
-        let place = self.place(&said)?;
+    /// Searches until everything was looked at, a limit is reached or `stop` returns `true`.
+    pub(super) fn search(&self, search: &Search, stop: StopCheck<'_>) -> Result<Found, FileError> {
+        let given = GivenPath::new(&search.path);
+        let rooted = self.rooted(&given)?;
         let names = search.names.as_deref().map(glob).transpose()?;
         let names = names.map(|names| names.compile_matcher());
         let exclude = excluded(&search.exclude)?;
         let text = search.text.as_deref().map(regex).transpose()?;
-        let dir = self.root.open_dir(place.path).map_err(place.failed())?;
-        let mut hunt = Hunt {
+        let dir = self.root.open_dir(rooted.path).map_err(rooted.failed())?;
+        let mut running = FileSearch {
             disk: self,
-            said: &search.path,
+            given: &search.path,
             names,
             exclude,
             text,
-            base: match place.is_root() {
+            scanner: Scanner::default(),
+            base: match rooted.is_root() {
                 true => PathBuf::new(),
-                false => place.path.to_owned(),
+                false => rooted.path.to_owned(),
             },
             most: search.most.unwrap_or(usize::MAX).min(self.limits.matches),
             scan: self.limits.scan,
-            octets: self.limits.searched,
+            bytes: self.limits.searched,
             stop,
             found: Found::default(),
         };
-        hunt.below(&dir, Path::new(""), self.limits.depth)?;
-        Ok(hunt.found)
+        running.search_directory(&dir, Path::new(""), self.limits.depth)?;
+        Ok(running.found)
     }
 }
 
-impl Hunt<'_> {
-    /// Searches a directory; `path` is how one came there from where the search began.
-    fn below(&mut self, dir: &Dir, path: &Path, depth: usize) -> Result<(), FileError> {
+impl FileSearch<'_> {
+    /// Searches a directory; `path` is its path relative to where the search began.
+    fn search_directory(&mut self, dir: &Dir, path: &Path, depth: usize) -> Result<(), FileError> {
         let mut entries = Vec::new();
         let listed = match dir.entries() {
             Ok(listed) => listed,
             Err(error) if path.as_os_str().is_empty() => {
-                return Err(FileError::of(&error, self.said));
+                return Err(FileError::of(&error, self.given));
             }
             Err(_) => {
-                self.skip(path, Skip::Unreadable);
+                self.skip(path, SkipReason::Unreadable);
                 return Ok(());
             }
         };
         for entry in listed {
-            self.go_on()?;
+            self.check_cancelled()?;
             if self.scan == 0 {
-                self.cut("scan");
+                self.cut(SearchLimit::Scan);
                 break;
             }
             self.scan -= 1;
+            self.disk.looked.fetch_add(1, Ordering::Relaxed);
             let Ok(entry) = entry else {
-                self.skip(path, Skip::Unreadable);
+                self.skip(path, SkipReason::Unreadable);
                 break;
             };
-            // One that has no type any more was removed meanwhile.
+            // An entry whose type is unknown was removed meanwhile.
             if let Ok(file_type) = entry.file_type() {
                 entries.push((entry.file_name(), kind(file_type)));
             }
@@ -102,14 +109,14 @@ impl Hunt<'_> {
                 continue;
             }
             match kind {
-                EntryKind::Directory if depth == 0 => self.cut("depth"),
+                EntryKind::Directory if depth == 0 => self.skip(&path, SkipReason::Deep),
                 EntryKind::Directory => match dir.open_dir(&name) {
-                    Ok(dir) => self.below(&dir, &path, depth - 1)?,
+                    Ok(dir) => self.search_directory(&dir, &path, depth - 1)?,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(_) => self.skip(&path, Skip::Unreadable),
+                    Err(_) => self.skip(&path, SkipReason::Unreadable),
                 },
                 _ if self.is_other(&path) => {}
-                EntryKind::File => self.file(dir, &name, &path)?,
+                EntryKind::File => self.search_file(dir, &name, &path)?,
                 EntryKind::Link => self.found.skipped.links += 1,
                 EntryKind::Special => self.found.skipped.special += 1,
             }
@@ -117,21 +124,22 @@ impl Hunt<'_> {
         Ok(())
     }
 
-    /// Whether a file is none of those whose names are searched for.
+    /// Returns `true` if the name of a file does not match the names searched for.
     fn is_other(&self, path: &Path) -> bool {
         let names = self.names.as_ref();
         names.is_some_and(|names| !names.is_match(path))
     }
 
-    fn file(&mut self, dir: &Dir, name: &OsStr, path: &Path) -> Result<(), FileError> {
-        self.go_on()?;
-        if self.text.is_none() {
+    fn search_file(&mut self, dir: &Dir, name: &OsStr, path: &Path) -> Result<(), FileError> {
+        self.check_cancelled()?;
+        let Some(pattern) = self.text.clone() else {
             self.found.files += 1;
             self.add(path, None);
             return Ok(());
-        }
+        };
         let mut options = OpenOptions::new();
-        // It was a file when it was listed; what it is now must not make anybody wait.
+        // The entry was a file when it was listed. It may have been replaced since, for example by
+        // a FIFO, and opening it must not block.
         let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
         options.read(true).custom_flags(flags.bits().cast_signed());
         let opened = dir.open_with(name, &options).and_then(|file| {
@@ -140,190 +148,152 @@ impl Hunt<'_> {
             Ok((file, metadata))
         });
         match opened {
-            Ok((file, metadata)) if metadata.is_file() => self.lines(&file, metadata.len(), path),
-            Ok(_) => Ok(()), // Something else has its name now.
+            Ok((file, metadata)) if metadata.is_file() => {
+                self.search_lines(&pattern, &file, metadata.len(), path)
+            }
+            Ok(_) => Ok(()), // It was replaced by something that is not a file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(_) => {
-                self.skip(path, Skip::Unreadable);
+                self.skip(path, SkipReason::Unreadable);
                 Ok(())
             }
         }
     }
 
-    /// Searches the lines of a file as long as it is text, and as long as a search may read.
-    fn lines(&mut self, file: &File, length: u64, path: &Path) -> Result<(), FileError> {
-        let budget = self.octets;
-        let mut reader = BufReader::with_capacity(CHUNK, file.take(budget));
-        let (mut line, mut has_long) = (Vec::new(), false);
-        for number in 1.. {
-            line.clear();
-            match self.line(&mut reader, &mut line) {
-                Ok(Ended::End) => {
-                    if self.octets == 0 && length > budget {
-                        self.cut("searched");
-                        return Ok(());
-                    }
-                    break;
-                }
-                Ok(Ended::Line) => {}
-                Ok(Ended::LongLine) => has_long = true,
-                Ok(Ended::Binary) => {
-                    self.skip(path, Skip::Binary);
-                    return Ok(());
-                }
-                Err(Some(error)) => return Err(error),
-                Err(None) => {
-                    self.skip(path, Skip::Unreadable);
-                    return Ok(());
-                }
-            }
-            // In a text of another encoding, what is ASCII can be found.
-            let text = String::from_utf8_lossy(&line);
-            let text = text.trim_end_matches(['\n', '\r']);
-            let Some(hit) = self.text.as_ref().and_then(|pattern| pattern.find(text)) else {
-                continue;
-            };
-            let hit = (number, around(text, hit.start()));
-            self.add(path, Some(hit));
-            if self.found.cut.is_some() {
-                return Ok(());
-            }
-        }
-        match has_long {
-            true => self.skip(path, Skip::LongLines),
-            false => self.found.files += 1,
+    /// Searches the lines of a file up to its first NUL, within the remaining byte budget.
+    fn search_lines(
+        &mut self,
+        pattern: &LinePattern,
+        file: &File,
+        length: u64,
+        path: &Path,
+    ) -> Result<(), FileError> {
+        let (budget, stop) = (self.bytes, self.stop);
+        let mut scanner = mem::take(&mut self.scanner);
+        let mut take = |number, text| {
+            self.add(path, Some((number, text)));
+            self.found.cut.is_none()
+        };
+        let scanned = scanner.scan(pattern, file.take(budget), &mut take, stop);
+        self.scanner = scanner;
+        let Ok(scanned) = scanned else {
+            self.skip(path, SkipReason::Unreadable);
+            return Ok(());
+        };
+        self.bytes -= scanned.read;
+        match scanned.ended {
+            ScanEnd::End if self.bytes == 0 && length > budget => self.cut(SearchLimit::Searched),
+            ScanEnd::End if scanned.has_long => self.skip(path, SkipReason::LongLines),
+            ScanEnd::End => self.found.files += 1,
+            ScanEnd::Binary => self.skip(path, SkipReason::Binary),
+            ScanEnd::Enough => {}
+            ScanEnd::Stopped => self.check_cancelled()?,
         }
         Ok(())
     }
 
-    /// Reads a line, of which no more is kept than one call may read.
-    fn line(
-        &mut self,
-        reader: &mut impl BufRead,
-        line: &mut Vec<u8>,
-    ) -> Result<Ended, Option<FileError>> {
-        let most = usize::try_from(self.disk.limits.file).unwrap_or(usize::MAX);
-        let mut ended = Ended::Line;
-        loop {
-            self.go_on()?;
-            let chunk = match reader.fill_buf() {
-                Ok(chunk) => chunk,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Err(None),
-            };
-            if chunk.is_empty() {
-                return Ok(match line.is_empty() {
-                    true => Ended::End,
-                    false => ended,
-                });
-            }
-            let end = chunk.iter().position(|octet| *octet == b'\n');
-            let piece = end.map_or(chunk.len(), |end| end + 1);
-            if chunk[..piece].contains(&0) {
-                return Ok(Ended::Binary);
-            }
-            let kept = piece.min(most.saturating_sub(line.len()));
-            line.extend_from_slice(&chunk[..kept]);
-            if kept < piece {
-                ended = Ended::LongLine;
-            }
-            reader.consume(piece);
-            self.octets -= piece as u64;
-            if end.is_some() {
-                return Ok(ended);
-            }
-        }
-    }
-
-    /// Notes what was not searched to its end.
-    fn skip(&mut self, path: &Path, why: Skip) {
+    /// Records a file or directory that was not fully searched.
+    fn skip(&mut self, path: &Path, why: SkipReason) {
         let skipped = &mut self.found.skipped;
         let (count, why) = match why {
-            Skip::Binary => (&mut skipped.binary, "binary"),
-            Skip::LongLines => (&mut skipped.long_lines, "long_lines"),
-            Skip::Unreadable => (&mut skipped.unreadable, "unreadable"),
+            SkipReason::Binary => (&mut skipped.binary, "binary"),
+            SkipReason::Deep => (&mut skipped.deep, "deep"),
+            SkipReason::LongLines => (&mut skipped.long_lines, "long_lines"),
+            SkipReason::Unreadable => (&mut skipped.unreadable, "unreadable"),
         };
         *count += 1;
-        if skipped.paths.len() < NAMED {
-            let path = shown(&self.base.join(path));
-            skipped.paths.push(SkippedPath { path, why });
+        if skipped.paths.len() < MAX_NAMED_SKIPPED {
+            let path = self.base.join(path);
+            let (path, uri) = named(path.as_os_str(), || self.disk.name.join(&path));
+            skipped.paths.push(SkippedPath { path, uri, why });
         }
     }
 
     fn add(&mut self, path: &Path, line: Option<(u64, String)>) {
         if self.found.matches.len() >= self.most {
-            self.cut("matches");
+            self.cut(SearchLimit::Matches);
             return;
         }
         let path = self.base.join(path);
-        let uri = match path.to_str() {
-            Some(_) => None,
-            None => Some(file_uri(&self.disk.name.join(&path))),
-        };
+        let (path, uri) = named(path.as_os_str(), || self.disk.name.join(&path));
         let (line, text) = line.unzip();
         self.found.matches.push(Match {
-            path: shown(&path),
+            path,
             uri,
             line,
             text,
         });
     }
 
-    fn cut(&mut self, limit: &str) {
-        self.found.cut.get_or_insert_with(|| limit.to_owned());
+    /// Ends the search, and records the limit with a remedy.
+    fn cut(&mut self, limit: SearchLimit) {
+        let limits = &self.disk.limits;
+        let (key, value) = match limit {
+            SearchLimit::Matches => ("matches", self.most as u64),
+            SearchLimit::Scan => ("scan", limits.scan as u64),
+            SearchLimit::Searched => ("searched", limits.searched),
+        };
+        let remedy = match limit {
+            SearchLimit::Matches if self.most < limits.matches => {
+                "ask for more with `most`, or for less: a smaller directory, a narrower pattern"
+                    .to_owned()
+            }
+            _ => format!(
+                "search a smaller directory, leave directories out, or {}",
+                raise(key)
+            ),
+        };
+        self.found.cut = Some(key.to_owned());
+        self.found.limit = Some(value);
+        self.found.remedy = Some(remedy);
     }
 
-    fn go_on(&self) -> Result<(), FileError> {
+    fn check_cancelled(&self) -> Result<(), FileError> {
         if (self.stop)() {
-            let path = self.said.to_owned();
+            let path = self.given.to_owned();
             return Err(FileError::Cancelled { path });
         }
         Ok(())
     }
 }
 
-/// How reading a line ended.
-enum Ended {
-    /// There are no more lines.
-    End,
-    Line,
-    /// It is longer than what was kept of it.
-    LongLine,
-    /// It is no text.
-    Binary,
+/// The limit that ends a search.
+#[derive(Clone, Copy)]
+enum SearchLimit {
+    Matches,
+    Scan,
+    Searched,
 }
 
-/// Why something was not searched to its end.
+/// The reason why an entry was not fully searched.
 #[derive(Clone, Copy)]
-enum Skip {
+enum SkipReason {
     Binary,
+    Deep,
     LongLines,
     Unreadable,
 }
 
-/// Bytes that are read at a time.
-const CHUNK: usize = 64 * 1024;
-
-/// Files and directories that were not searched and are named.
-const NAMED: usize = 20;
+/// Maximum number of skipped files and directories to name.
+const MAX_NAMED_SKIPPED: usize = 20;
 
 fn glob(pattern: &str) -> Result<Glob, FileError> {
-    // As everywhere: `*` stays within one name, `**` does not.
+    // As in shells: `*` matches within one name, `**` across directories.
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     glob.map_err(|error| FileError::Pattern {
-        pattern: pattern.chars().take(SHOWN).collect(),
+        pattern: pattern.chars().take(MAX_SHOWN_PATTERN).collect(),
         why: error.kind().to_string(),
     })
 }
 
-/// What is left out of a search.
+/// Compiles the patterns to exclude.
 pub(super) fn excluded(patterns: &[String]) -> Result<GlobSet, FileError> {
     let wrong = |pattern: &str, why: String| FileError::Pattern {
-        pattern: pattern.chars().take(SHOWN).collect(),
+        pattern: pattern.chars().take(MAX_SHOWN_PATTERN).collect(),
         why,
     };
-    if let Some(pattern) = patterns.get(EXCLUDED) {
-        let why = format!("it is one more than {EXCLUDED}");
+    if let Some(pattern) = patterns.get(MAX_EXCLUDE_PATTERNS) {
+        let why = format!("it is one more than {MAX_EXCLUDE_PATTERNS}");
         return Err(wrong(pattern, why));
     }
     let mut set = GlobSetBuilder::new();
@@ -338,48 +308,30 @@ pub(super) fn excluded(patterns: &[String]) -> Result<GlobSet, FileError> {
     built.map_err(|error| wrong(error.glob().unwrap_or_default(), error.kind().to_string()))
 }
 
-/// The most patterns of what is left out.
-const EXCLUDED: usize = 64;
+/// Maximum number of patterns to exclude.
+const MAX_EXCLUDE_PATTERNS: usize = 64;
 
-fn regex(pattern: &str) -> Result<Regex, FileError> {
+fn regex(pattern: &str) -> Result<Arc<LinePattern>, FileError> {
     let wrong = |why: String| FileError::Pattern {
-        pattern: pattern.chars().take(SHOWN).collect(),
+        pattern: pattern.chars().take(MAX_SHOWN_PATTERN).collect(),
         why,
     };
-    let built = RegexBuilder::new(pattern).size_limit(COMPILED).build();
-    built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => wrong("it is too large".to_owned()),
-        // The message repeats the pattern; its last line says what is wrong.
-        error => wrong(
-            error
-                .to_string()
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
-        ),
-    })
+    LinePattern::new(pattern)
+        .map(Arc::new)
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => wrong("it is too large".to_owned()),
+            // The message repeats the pattern; its last line gives the reason.
+            error => wrong(
+                error
+                    .to_string()
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
+            ),
+        })
 }
 
-/// Octets of a compiled pattern.
-const COMPILED: usize = 1 << 20;
-
-/// Characters of a line or a pattern that are shown.
-const SHOWN: usize = 300;
-
-/// A line, cut where it is long, so that what was found is in it.
-fn around(line: &str, at: usize) -> String {
-    if line.len() <= SHOWN {
-        return line.to_owned();
-    }
-    let from = line.floor_char_boundary(at.saturating_sub(SHOWN / 3));
-    let to = line.floor_char_boundary(from + SHOWN);
-    let before = if from > 0 { "..." } else { "" };
-    let behind = if to < line.len() { "..." } else { "" };
-    format!("{before}{}{behind}", &line[from..to])
-}
-
-fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
+/// Maximum number of characters of a pattern to show.
+const MAX_SHOWN_PATTERN: usize = 300;

@@ -1,28 +1,29 @@
-//! What a files actor may touch, and how much of it.
+//! The root and the limits of a files actor.
 
 use std::path::PathBuf;
 
-use super::figures::FilesWatch;
+use super::stats::FilesWatch;
 
-/// The one directory that a [`Files`](crate::Files) actor reaches, and its limits.
+/// The root directory of a [`Files`](crate::Files) actor, and its limits.
 ///
-/// One actor owns a quota: two actors over one directory count each for itself. What is there
-/// already is not counted; what the actor removes makes room for as much.
+/// The quota belongs to one actor: two actors over the same directory count separately. Existing
+/// files do not count. Removals give back quota, up to what the actor has used.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FilesSpec {
-    /// The root. It may be reached through links; what is below it may not lead out of it.
+    /// The root. It may itself be reached through links, but links below it must not lead out of
+    /// it.
     pub root: PathBuf,
-    /// Nothing is written.
+    /// `true` if nothing may be written.
     pub read_only: bool,
-    /// How much of it.
+    /// The limits.
     pub limits: FileLimits,
-    /// Where it is seen what the actor does.
+    /// The handle that observes the stats of the actor.
     pub watch: FilesWatch,
 }
 
 impl FilesSpec {
-    /// A root that may be written to, with the default limits.
+    /// Creates a spec for a writable root with the default limits.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -32,14 +33,14 @@ impl FilesSpec {
         }
     }
 
-    /// Whether nothing is written.
+    /// Makes the root read-only.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// Other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: FileLimits) -> Self {
         self.limits = limits;
@@ -47,28 +48,28 @@ impl FilesSpec {
     }
 }
 
-/// How much a files actor takes, gives and looks at.
+/// The limits of a files actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileLimits {
-    /// Bytes that one call reads or writes. Parts of files of any size are read, and any file is
-    /// appended to and searched.
+    /// Maximum number of bytes that one call reads or writes. Files of any size can be read in
+    /// parts, appended to and searched.
     pub file: u64,
-    /// Bytes that calls may add to what is below the root, over all incarnations.
+    /// Maximum number of bytes that calls may add below the root, over all incarnations.
     pub octets: u64,
-    /// Entries that calls may add below the root, directories among them.
+    /// Maximum number of entries that calls may add below the root, including directories.
     pub entries: u64,
-    /// Entries of one answer: a page of a list, a tree.
+    /// Maximum number of entries in one reply: a page of a list, or a tree.
     pub page: usize,
-    /// Entries that a list, a tree or a search looks at.
+    /// Maximum number of entries that a list, a tree or a search looks at.
     pub scan: usize,
-    /// Octets that a search reads.
+    /// Maximum number of bytes that a search reads. A search also ends at its caller's deadline.
     pub searched: u64,
-    /// Matches of one search.
+    /// Maximum number of matches of a search.
     pub matches: usize,
-    /// Levels of directories, in a path and below the root.
+    /// Maximum number of directory levels, in a path and below the root.
     pub depth: usize,
-    /// Octets of a path.
+    /// Maximum length of a path, in bytes.
     pub path: usize,
 }
 
@@ -80,7 +81,7 @@ impl Default for FileLimits {
             entries: 100_000,
             page: 1000,
             scan: 200_000,
-            searched: 256 << 20,
+            searched: 1 << 40,
             matches: 1000,
             depth: 64,
             path: 4096,

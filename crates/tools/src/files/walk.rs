@@ -1,24 +1,26 @@
-//! Directories: a page of one, or all that is below one.
+//! Directory listings: a page of one directory, or a whole tree.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, ReadDir};
 use globset::GlobSet;
 
-use super::disk::{Disk, Stop, kind};
-use super::error::{FileError, Rule};
-use super::message::{Entry, EntryKind, List, ListOrder, Listing, Tree, TreeEntry};
-use super::place::{Said, path_of_file_uri};
+use super::disk::{Disk, StopCheck, kind};
+use super::error::{FileError, Rule, raise};
+use super::message::{Entry, EntryKind, List, ListOrder, Listing, Tree, TreeCut, TreeEntry};
+use super::path::{GivenPath, path_of_file_uri};
 use super::read::{detailed, named};
 use super::search::excluded;
 
-/// A list that is being made: as many entries at a time as its caller likes.
+/// A listing in progress, which looks at as many entries per step as its caller likes.
 #[derive(Debug)]
 pub(super) struct Lister {
-    said: String,
+    given: String,
     /// The absolute path of the directory.
     path: PathBuf,
     dir: Dir,
@@ -28,20 +30,22 @@ pub(super) struct Lister {
     details: bool,
     by_size: bool,
     scan: usize,
-    /// Entries that may still be looked at.
+    /// Number of entries that may still be looked at.
     left: usize,
-    /// What comes first so far, the last of it on top: one more than a page.
-    kept: BinaryHeap<Kept>,
+    looked: Arc<AtomicU64>,
+    /// The first entries in page order, with the last of them on top of the heap: one more than a
+    /// page, to tell if there are more.
+    page: BinaryHeap<PageEntry>,
 }
 
-/// An entry in the order of a page: by size, if that is what counts, then by name.
-type Kept = (Reverse<u64>, OsString, EntryKind);
+/// An entry in page order: by size if requested, then by name.
+type PageEntry = (Reverse<u64>, OsString, EntryKind);
 
 impl Disk {
-    /// Begins a list.
+    /// Starts a listing.
     pub(super) fn list(&self, list: &List) -> Result<Lister, FileError> {
-        let said = Said::new(&list.path);
-        let place = self.place(&said)?;
+        let given = GivenPath::new(&list.path);
+        let rooted = self.rooted(&given)?;
         let by_size = list.order == ListOrder::Size;
         if by_size && list.after.is_some() {
             let what = "`after` goes with the order of names: by size there is one page";
@@ -52,11 +56,11 @@ impl Disk {
             let name = path.as_deref().and_then(Path::file_name);
             name.map_or_else(|| OsString::from(after), ToOwned::to_owned)
         });
-        let dir = self.root.open_dir(place.path).map_err(place.failed())?;
-        let entries = dir.entries().map_err(place.failed())?;
+        let dir = self.root.open_dir(rooted.path).map_err(rooted.failed())?;
+        let entries = dir.entries().map_err(rooted.failed())?;
         Ok(Lister {
-            said: list.path.clone(),
-            path: self.absolute(place),
+            given: list.path.clone(),
+            path: self.absolute(rooted),
             dir,
             entries,
             after,
@@ -65,22 +69,25 @@ impl Disk {
             by_size,
             scan: self.limits.scan,
             left: self.limits.scan,
-            kept: BinaryHeap::new(),
+            looked: Arc::clone(&self.looked),
+            page: BinaryHeap::new(),
         })
     }
 
-    /// Lists a directory with what is below it.
-    pub(super) fn tree(&self, tree: &Tree, stop: Stop<'_>) -> Result<TreeEntry, FileError> {
-        let said = Said::new(&tree.path);
-        let place = self.place(&said)?;
+    /// Lists a directory recursively.
+    pub(super) fn tree(&self, tree: &Tree, stop: StopCheck<'_>) -> Result<TreeEntry, FileError> {
+        let given = GivenPath::new(&tree.path);
+        let rooted = self.rooted(&given)?;
         let exclude = excluded(&tree.exclude)?;
-        let dir = self.root.open_dir(place.path).map_err(place.failed())?;
-        let mut climb = Climb {
+        let dir = self.root.open_dir(rooted.path).map_err(rooted.failed())?;
+        let mut tree_walk = TreeWalk {
             left: self.limits.page,
             scan: self.limits.scan,
-            said: &tree.path,
-            top: self.absolute(place),
+            looked: &self.looked,
+            given: &tree.path,
+            top: self.absolute(rooted),
             exclude,
+            cuts: BTreeSet::new(),
             stop,
         };
         let depth = tree.depth.unwrap_or(usize::MAX).min(self.limits.depth);
@@ -92,25 +99,53 @@ impl Disk {
             name: name.to_owned(),
             uri: None,
             kind: EntryKind::Directory,
+            cuts: Vec::new(),
             entries: Vec::new(),
             cut: false,
+            cut_by: None,
         };
-        climb.fill(&mut top, &dir, Path::new(""), depth)?;
+        tree_walk.fill(&mut top, &dir, Path::new(""), depth)?;
+        let cuts = tree_walk.cuts.into_iter();
+        top.cuts = cuts.map(|by| self.tree_cut(by, depth)).collect();
         Ok(top)
+    }
+
+    /// Describes the limit that cut a tree of `depth` levels, with a remedy.
+    fn tree_cut(&self, by: &'static str, depth: usize) -> TreeCut {
+        let limits = &self.limits;
+        let limit = match by {
+            "depth" => depth,
+            "page" => limits.page,
+            _ => limits.scan,
+        };
+        let remedy = match by {
+            "depth" if depth < limits.depth => {
+                "ask for more levels with `depth`, or for a directory below".to_owned()
+            }
+            _ => format!(
+                "ask for a directory below, for fewer levels, leave directories out, or {}",
+                raise(by)
+            ),
+        };
+        TreeCut {
+            by,
+            limit: limit as u64,
+            remedy,
+        }
     }
 }
 
 impl Lister {
-    /// Looks at some more entries; true when all were seen.
+    /// Looks at up to `some` more entries. Returns `true` once all were seen.
     pub(super) fn step(&mut self, some: usize) -> Result<bool, FileError> {
         for _ in 0..some {
             let Some(entry) = self.entries.next() else {
                 return Ok(true);
             };
-            let entry = entry.map_err(|error| FileError::of(&error, &self.said))?;
+            let entry = entry.map_err(|error| FileError::of(&error, &self.given))?;
             if self.left == 0 {
                 return Err(FileError::Limit {
-                    path: self.said.clone(),
+                    path: self.given.clone(),
                     rule: Rule::Scan,
                     most: self.scan as u64,
                     used: self.scan as u64,
@@ -118,36 +153,37 @@ impl Lister {
                 });
             }
             self.left -= 1;
+            self.looked.fetch_add(1, Ordering::Relaxed);
             let name = entry.file_name();
             if self.after.as_ref().is_some_and(|after| name <= *after) {
                 continue;
             }
             let Ok(file_type) = entry.file_type() else {
-                continue; // Somebody else removed it meanwhile.
+                continue; // Another process removed it meanwhile.
             };
             let size = match self.by_size {
                 true => entry.metadata().map_or(0, |metadata| metadata.len()),
                 false => 0,
             };
-            let kept = (Reverse(size), name, kind(file_type));
-            // One more than a page says that there are more.
-            if self.kept.len() > self.most {
-                if self.kept.peek().is_some_and(|last| *last <= kept) {
+            let listed = (Reverse(size), name, kind(file_type));
+            // One entry more than a page shows that more follow.
+            if self.page.len() > self.most {
+                if self.page.peek().is_some_and(|last| *last <= listed) {
                     continue;
                 }
-                self.kept.pop();
+                self.page.pop();
             }
-            self.kept.push(kept);
+            self.page.push(listed);
         }
         Ok(false)
     }
 
-    /// The page, when all entries were seen.
+    /// Returns the page, once all entries were seen.
     pub(super) fn finish(self) -> Listing {
-        let mut kept = self.kept.into_sorted_vec();
-        let more = kept.len() > self.most;
-        kept.truncate(self.most);
-        let entries = kept.into_iter().map(|(_, name, kind)| {
+        let mut page = self.page.into_sorted_vec();
+        let more = page.len() > self.most;
+        page.truncate(self.most);
+        let entries = page.into_iter().map(|(_, name, kind)| {
             let (text, uri) = named(&name, || self.path.join(&name));
             let metadata = match self.details {
                 true => self.dir.symlink_metadata(&name).ok(),
@@ -172,19 +208,30 @@ impl Lister {
     }
 }
 
-/// What a tree may still have and look at.
-struct Climb<'a> {
+/// The state and remaining limits of a tree in progress.
+struct TreeWalk<'a> {
     left: usize,
     scan: usize,
-    said: &'a str,
-    /// The absolute path of what it begins with.
+    looked: &'a AtomicU64,
+    given: &'a str,
+    /// The absolute path of the top directory.
     top: PathBuf,
     exclude: GlobSet,
-    stop: Stop<'a>,
+    /// The limits that cut the tree.
+    cuts: BTreeSet<&'static str>,
+    stop: StopCheck<'a>,
 }
 
-impl Climb<'_> {
-    /// Enters what is in a directory, and `depth` levels below it; `path` is how one came there.
+impl TreeEntry {
+    fn cut_by(&mut self, why: &'static str) {
+        self.cut = true;
+        self.cut_by = Some(why);
+    }
+}
+
+impl TreeWalk<'_> {
+    /// Adds the entries of a directory, down to `depth` levels; `path` is its path relative to the
+    /// top.
     fn fill(
         &mut self,
         parent: &mut TreeEntry,
@@ -193,27 +240,39 @@ impl Climb<'_> {
         depth: usize,
     ) -> Result<(), FileError> {
         if depth == 0 {
-            parent.cut = true;
+            parent.cut_by("depth");
+            self.cuts.insert("depth");
             return Ok(());
         }
-        let failed = |error| FileError::of(&error, self.said);
+        let failed = |error| FileError::of(&error, self.given);
         let mut names = Vec::new();
-        for entry in dir.entries().map_err(failed)? {
+        let entries = match dir.entries() {
+            Ok(entries) => entries,
+            Err(error) if path.as_os_str().is_empty() => return Err(failed(error)),
+            Err(_) => {
+                parent.cut_by("unreadable");
+                return Ok(());
+            }
+        };
+        for entry in entries {
             if (self.stop)() {
-                let path = self.said.to_owned();
+                let path = self.given.to_owned();
                 return Err(FileError::Cancelled { path });
             }
             if self.left == 0 || self.scan == 0 {
-                parent.cut = true;
+                let limit = if self.left == 0 { "page" } else { "scan" };
+                parent.cut_by(limit);
+                self.cuts.insert(limit);
                 break;
             }
             self.scan -= 1;
+            self.looked.fetch_add(1, Ordering::Relaxed);
             let Ok(entry) = entry else {
-                parent.cut = true;
+                parent.cut_by("unreadable");
                 break;
             };
             let Ok(file_type) = entry.file_type() else {
-                continue; // Somebody else removed it meanwhile.
+                continue; // Another process removed it meanwhile.
             };
             let name = entry.file_name();
             if self.exclude.is_match(path.join(&name)) {
@@ -230,13 +289,15 @@ impl Climb<'_> {
                 name: text,
                 uri,
                 kind,
+                cuts: Vec::new(),
                 entries: Vec::new(),
                 cut: false,
+                cut_by: None,
             };
             if kind == EntryKind::Directory {
                 match dir.open_dir(&name) {
                     Ok(below) => self.fill(&mut entry, &below, &path, depth - 1)?,
-                    Err(_) => entry.cut = true,
+                    Err(_) => entry.cut_by("unreadable"),
                 }
             }
             parent.entries.push(entry);

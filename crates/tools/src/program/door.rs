@@ -1,4 +1,4 @@
-//! Programs for those outside: names of messages, and their JSON.
+//! The external interface of programs: message names and their JSON.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use serde_json::Value;
 use strowger::{ActorSystem, Door, Fault, Payload};
 
 use super::ProgramMessage;
-use super::desk::ProgramsMessage;
 use super::message::{ListPrograms, Perform, ProgramError, Publish, Withdraw};
-use crate::code::{CodeBudget, Language, Target, given};
+use super::registry::ProgramsMessage;
+use crate::code::{CodeBudget, FunctionTarget, Language, granted_functions};
 
-/// What those outside may ask a program: `perform`, whose payload is the input and whose answer is
-/// the output.
+/// The message that a program accepts from external callers: `perform`, whose payload is the input
+/// and whose answer is the output.
 pub fn program_door() -> Door<ProgramMessage> {
     let input = |payload: &Payload| Ok(Perform(payload.read::<Value>()?));
     Door::new().ask_with::<Perform>("perform", input, plain)
 }
 
-/// What those outside may ask [`Programs`](crate::Programs).
+/// The messages that [`Programs`](crate::Programs) accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|
 /// | `publish` | `{name, code, language?, input?, output?, draft?, fns?, limits?}` | nothing |
-/// | `withdraw` | `{name}` | whether it was there |
+/// | `withdraw` | `{name}` | `true` if the program existed |
 /// | `list` | none | `[{name, state, calls, failed, restarts}]` |
 ///
 /// `input` and `output` are JSON schemas; `language`, `fns` and `limits` are as in
-/// [`code_door`](crate::code_door). A program is reached at `@(programs/NAME)`.
+/// [`code_door`](crate::code_door). A program is exposed as `@(programs/NAME)`.
 pub fn programs_door(system: &ActorSystem) -> Door<ProgramsMessage> {
     let system = system.clone();
-    let publish = move |payload: &Payload| payload.read::<Wanted>()?.publish(&system);
+    let publish = move |payload: &Payload| payload.read::<PublishPayload>()?.publish(&system);
     Door::new()
         .ask_with::<Publish>("publish", publish, plain)
         .ask::<Withdraw>("withdraw")
@@ -43,10 +43,10 @@ fn plain<T: serde::Serialize + 'static>(
     Payload::json(&outcome.map_err(|error| error.to_fault())?)
 }
 
-/// A program, as JSON has it.
+/// The JSON of a publish request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct PublishPayload {
     name: String,
     code: String,
     #[serde(default)]
@@ -58,15 +58,15 @@ struct Wanted {
     #[serde(default)]
     draft: bool,
     #[serde(default)]
-    fns: BTreeMap<String, Target>,
+    fns: BTreeMap<String, FunctionTarget>,
     #[serde(default)]
     limits: CodeBudget,
 }
 
-impl Wanted {
+impl PublishPayload {
     fn publish(self, system: &ActorSystem) -> Result<Publish, Fault> {
         Ok(Publish {
-            functions: given(self.fns, system)?,
+            functions: granted_functions(self.fns, system)?,
             name: self.name,
             code: self.code,
             language: self.language,

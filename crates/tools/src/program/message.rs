@@ -1,36 +1,38 @@
-//! What programs and their desk are asked, and what they answer.
+//! Messages of programs and of their registry, and the replies.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use strowger::{Code as FaultCode, Fault, Request};
 use thiserror::Error;
 
-use crate::code::{CodeBudget, CodeError, Functions, Language};
+use crate::code::{CodeBudget, CodeError, CodeLimits, Functions, Language, LimitSetter};
 
-/// Publishes a program: code that defines a function `handle(input)`, which may be async. What it
-/// keeps in the global `state`, as far as that is JSON, it keeps when it is passivated.
+/// Publishes a program: code that defines a function `handle(input)`, which may be async.
+///
+/// The program may keep state in the global `state`. The part of it that JSON can represent
+/// survives when the program is passivated.
 #[derive(Debug, Clone, Default)]
 pub struct Publish {
-    /// Its name; its address is `@(programs/NAME)`.
+    /// The name of the program; its address is `@(programs/NAME)`.
     pub name: String,
     /// The code.
     pub code: String,
-    /// What that is written in.
+    /// The language of the code.
     pub language: Language,
-    /// The JSON schema of what it takes, if it has one.
+    /// The JSON schema of the input, if any.
     pub input: Option<Value>,
-    /// The JSON schema of what it gives, if it has one.
+    /// The JSON schema of the output, if any.
     pub output: Option<Value>,
-    /// Whether it is a draft, which does not run.
+    /// `true` if the program is a draft, which does not run.
     pub draft: bool,
-    /// The functions that it is given, as `fns`.
+    /// The functions that the program is granted, as `fns`.
     pub functions: Functions,
     /// Limits of each message that are tighter than those of all programs.
     pub budget: CodeBudget,
 }
 
 impl Publish {
-    /// Publishes JavaScript without schemas.
+    /// Creates a request to publish JavaScript without schemas.
     pub fn new(name: impl Into<String>, code: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -39,14 +41,14 @@ impl Publish {
         }
     }
 
-    /// Publishes it as a draft.
+    /// Marks the program as a draft.
     #[must_use]
     pub const fn draft(mut self) -> Self {
         self.draft = true;
         self
     }
 
-    /// With schemas of what it takes and gives.
+    /// Sets the schemas of the input and the output.
     #[must_use]
     pub fn with_schemas(mut self, input: Option<Value>, output: Option<Value>) -> Self {
         (self.input, self.output) = (input, output);
@@ -58,11 +60,11 @@ impl Request for Publish {
     type Reply = Result<(), ProgramError>;
 }
 
-/// Ends a program and takes its name out; whether there was one.
+/// Ends a program and frees its name. The reply is `true` if the program existed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Withdraw {
-    /// Its name.
+    /// The name of the program.
     pub name: String,
 }
 
@@ -70,7 +72,7 @@ impl Request for Withdraw {
     type Reply = bool;
 }
 
-/// Asks which programs there are.
+/// Returns the published programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct ListPrograms;
 
@@ -78,38 +80,38 @@ impl Request for ListPrograms {
     type Reply = Vec<ProgramInfo>;
 }
 
-/// A program at one moment.
+/// A snapshot of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ProgramInfo {
-    /// Its name.
+    /// The name of the program.
     pub name: String,
-    /// What it is doing.
+    /// The state of the program.
     pub state: ProgramState,
-    /// The messages that it handled.
+    /// Number of messages handled.
     pub calls: u64,
-    /// Of these, those that came to nothing.
+    /// Number of messages that failed.
     pub failed: u64,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u32,
 }
 
-/// What a program is doing.
+/// The state of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ProgramState {
-    /// It is not run.
+    /// The program is a draft, which does not run.
     Draft,
-    /// It has a realm.
+    /// The program has a realm.
     Resident,
-    /// Its state is kept, and nothing else, until the next message.
+    /// The program has no realm until its next message; its state is saved.
     Passive,
-    /// It failed too often, and is not started again.
+    /// The program failed too often and is not restarted any more.
     Stopped,
 }
 
-/// A message for a program: its input.
+/// A message for a program, with its input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Perform(pub Value);
 
@@ -117,47 +119,55 @@ impl Request for Perform {
     type Reply = Result<Value, ProgramError>;
 }
 
-/// Why a program has no answer, or is not published.
+/// The error returned when a program cannot answer or cannot be published.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// It is a draft.
+    /// The program is a draft.
     #[error("the program `{0}` is a draft, which does not run")]
     Draft(String),
-    /// A name of programs has 1 to 64 of the letters, digits and `-`, `_`, `.`.
+    /// The name is invalid: it needs 1 to 64 letters, digits, `-`, `_` and `.`, with no `.` at the
+    /// start.
     #[error("`{0}` is no name for a program")]
     Name(String),
-    /// What it is given is longer than it may be.
-    #[error("the input has {octets} octets, of which it may have {limit}")]
+    /// The input is too long.
+    #[error(
+        "the input has {octets} bytes, and the limit `result` is {limit}: send less at a time, or \
+         raise `result` below [tools.programs.limits], or with --limit code.result=N of strowger \
+         mcp"
+    )]
     TooLong {
-        /// Its octets, as JSON.
+        /// Size of the input as JSON, in bytes.
         octets: usize,
-        /// Those that it may have.
+        /// Maximum size, in bytes.
         limit: usize,
     },
-    /// What it is given, or what it gave, is not as its schema says.
+    /// The input or output does not match its schema.
     #[error("the {0} is not as the schema says: {1}")]
     Schema(Side, String),
-    /// The schema itself is none.
+    /// The schema itself is invalid.
     #[error("the schema of the {0} is none: {1}")]
     BadSchema(Side, String),
-    /// There are as many as may be.
-    #[error("there are {0} programs, as many as may be")]
+    /// The maximum number of programs is published.
+    #[error(
+        "there are {0} programs, which is the limit `programs`: remove one, or raise it below \
+         [tools.programs]"
+    )]
     Full(usize),
     /// The code failed, or passed a limit.
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// Programs are ending.
+    /// The programs are shutting down.
     #[error("programs are ending")]
     Ended,
 }
 
-/// Which side of a program a schema is of.
+/// The side of a program that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// What it takes.
+    /// The input.
     Input,
-    /// What it gives.
+    /// The output.
     Output,
 }
 
@@ -171,7 +181,15 @@ impl std::fmt::Display for Side {
 }
 
 impl ProgramError {
-    /// One word for figures and audits.
+    /// Records who set the limit that was passed; see [`CodeError`].
+    pub(super) fn within(self, own: &CodeLimits) -> Self {
+        match self {
+            Self::Code(error) => Self::Code(error.within(own, LimitSetter::Programs)),
+            other => other,
+        }
+    }
+
+    /// A one-word name for stats and the audit log.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -187,7 +205,7 @@ impl ProgramError {
         }
     }
 
-    /// As those outside see it; `details` have the `reason`.
+    /// Converts the error to a fault for external callers; the `details` have the `reason`.
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {

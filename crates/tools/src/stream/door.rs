@@ -1,4 +1,4 @@
-//! Streams for those outside: names of messages, and their payloads.
+//! The external interface of a streams actor: message names and their payloads.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use super::message::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError,
 };
 
-/// What those outside may ask a [`Streams`](crate::Streams) actor.
+/// The messages that a [`Streams`](crate::Streams) actor accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|
@@ -19,10 +19,10 @@ use super::message::{
 /// | `put` | `{stream, text or base64}` | `{readers}`, once all of them have room |
 /// | `end` | `{stream}` | nothing |
 /// | `fail` | `{stream, message}` | nothing |
-/// | `follow` | `{stream, window?}` | the pieces, as a stream: texts and octets as such |
+/// | `follow` | `{stream, window?}` | the pieces, as a stream of text and binary payloads |
 /// | `list` | none | `[{name, readers, pieces, octets, disconnected, waiting}]` |
 ///
-/// A producer outside that goes without a word is noticed by its silence.
+/// If an external producer disappears, its stream fails once it was silent for too long.
 pub fn streams_door() -> Door<StreamsMessage> {
     let plain = |outcome: Result<(), StreamError>| {
         outcome.map_err(|error| error.to_fault())?;
@@ -34,8 +34,8 @@ pub fn streams_door() -> Door<StreamsMessage> {
     };
     let reader = |outcome: <Follow as Request>::Reply| outcome.map_err(|error| error.to_fault());
     let piece = |piece: Piece, _| Ok(piece.into_payload());
-    let open = |payload: &Payload| payload.read::<Opened>().map(Opened::open);
-    let put = |payload: &Payload| payload.read::<Given>()?.put();
+    let open = |payload: &Payload| payload.read::<OpenPayload>().map(OpenPayload::open);
+    let put = |payload: &Payload| payload.read::<PutPayload>()?.put();
     Door::new()
         .ask_with("open", open, plain)
         .ask_with("put", put, taken)
@@ -47,13 +47,13 @@ pub fn streams_door() -> Door<StreamsMessage> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Opened {
+struct OpenPayload {
     stream: String,
     #[serde(default)]
     replay: Option<usize>,
 }
 
-impl Opened {
+impl OpenPayload {
     fn open(self) -> OpenStream {
         OpenStream {
             stream: self.stream,
@@ -65,7 +65,7 @@ impl Opened {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct PutPayload {
     stream: String,
     #[serde(default)]
     text: Option<String>,
@@ -73,7 +73,7 @@ struct Given {
     base64: Option<String>,
 }
 
-impl Given {
+impl PutPayload {
     fn put(self) -> Result<Put, Fault> {
         let bad = |what: &str| Fault::new(Code::BadRequest, format!("payload: {what}"));
         let piece = match (self.text, self.base64) {

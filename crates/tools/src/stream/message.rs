@@ -1,22 +1,22 @@
-//! What a streams actor is asked, and what it answers.
+//! Messages of the streams actor and their replies.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use strowger::{AnyRef, Code, Content, Fault, Payload, Reader, Request};
 use thiserror::Error;
 
-/// A piece of a stream: a text, or octets of any meaning.
+/// A piece of a stream: text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Piece {
-    /// A text.
+    /// Text.
     Text(String),
-    /// Octets.
+    /// Bytes.
     Octets(Bytes),
 }
 
 impl Piece {
-    /// How many octets it has.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -25,13 +25,13 @@ impl Piece {
         }
     }
 
-    /// Whether it has none.
+    /// Returns `true` if the piece is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// As it is sent to those outside.
+    /// Converts the piece to a payload for external callers.
     #[must_use]
     pub fn into_payload(self) -> Payload {
         match self {
@@ -41,20 +41,19 @@ impl Piece {
     }
 }
 
-/// Begins a stream.
+/// Opens a stream.
 #[derive(Debug, Clone, Default)]
 pub struct OpenStream {
-    /// Its name: letters, digits and `-_.:/`.
+    /// The name of the stream: letters, digits and `-_.:/`.
     pub stream: String,
-    /// How many of the last pieces a reader gets that comes later; as many as the limit if it is
-    /// not said.
+    /// Number of most recent pieces that a reader gets when it joins later; the maximum if absent.
     pub replay: Option<usize>,
-    /// An actor with whose end the stream fails.
+    /// The producing actor; if it ends, the stream fails.
     pub producer: Option<AnyRef>,
 }
 
 impl OpenStream {
-    /// A stream that replays as much as the limit allows.
+    /// Creates a request for a stream that replays as many pieces as the limit allows.
     pub fn new(stream: impl Into<String>) -> Self {
         Self {
             stream: stream.into(),
@@ -62,14 +61,14 @@ impl OpenStream {
         }
     }
 
-    /// Replays so many pieces.
+    /// Sets the number of pieces to replay.
     #[must_use]
     pub fn with_replay(mut self, pieces: usize) -> Self {
         self.replay = Some(pieces);
         self
     }
 
-    /// Lets it fail when this actor ends before it.
+    /// Makes the stream fail if this actor ends first.
     #[must_use]
     pub fn with_producer(mut self, producer: impl Into<AnyRef>) -> Self {
         self.producer = Some(producer.into());
@@ -77,17 +76,18 @@ impl OpenStream {
     }
 }
 
-/// Sends a piece; answered with how many readers get it, once all of them have room.
+/// Sends a piece. The reply is the number of readers that get it, and arrives once all of them have
+/// room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
-    /// On which stream.
+    /// The name of the stream.
     pub stream: String,
-    /// What.
+    /// The piece.
     pub piece: Piece,
 }
 
 impl Put {
-    /// A piece of text.
+    /// Creates a request to send text.
     pub fn text(stream: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             stream: stream.into(),
@@ -95,7 +95,7 @@ impl Put {
         }
     }
 
-    /// A piece of octets.
+    /// Creates a request to send bytes.
     pub fn octets(stream: impl Into<String>, octets: impl Into<Bytes>) -> Self {
         Self {
             stream: stream.into(),
@@ -104,37 +104,37 @@ impl Put {
     }
 }
 
-/// Ends a stream in order: readers get what was sent, then the end.
+/// Ends a stream normally: readers get all pieces sent before, then the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndStream {
-    /// Which one.
+    /// The name of the stream.
     pub stream: String,
 }
 
-/// Ends a stream with an error: readers get what was sent, then the error.
+/// Ends a stream with an error: readers get all pieces sent before, then the error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailStream {
-    /// Which one.
+    /// The name of the stream.
     pub stream: String,
-    /// What went wrong.
+    /// The error message.
     pub message: String,
 }
 
-/// Reads a stream: the last pieces that it replays, and all that come.
+/// Reads a stream: the most recent pieces that it replays, then all that follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Follow {
-    /// Which one.
+    /// The name of the stream.
     pub stream: String,
-    /// How many pieces may wait for the reader, up to the limit.
+    /// Number of pieces that may be buffered for this reader, up to the limit.
     #[serde(default)]
     pub window: Option<u32>,
 }
 
 impl Follow {
-    /// Reads with the usual window.
+    /// Creates a request to read with the default window.
     pub fn new(stream: impl Into<String>) -> Self {
         Self {
             stream: stream.into(),
@@ -143,7 +143,7 @@ impl Follow {
     }
 }
 
-/// Tells which streams there are.
+/// Returns the streams that have not ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct ListStreams;
 
@@ -151,72 +151,72 @@ pub struct ListStreams;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StreamInfo {
-    /// Its name.
+    /// The name of the stream.
     pub name: String,
-    /// How many read it.
+    /// Number of readers.
     pub readers: usize,
-    /// Pieces that were sent.
+    /// Number of pieces sent.
     pub pieces: u64,
-    /// Their octets.
+    /// Number of bytes sent.
     pub octets: u64,
-    /// Readers that were disconnected because they stood still.
+    /// Number of readers disconnected because they stalled.
     pub disconnected: u64,
-    /// Pieces that wait for room.
+    /// Number of pieces that wait for room.
     pub waiting: usize,
 }
 
-/// Why a call came to nothing.
+/// The error returned when a call fails.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// There is no such stream, or it has ended.
+    /// The stream does not exist, or it has ended.
     #[error("there is no stream `{stream}`")]
     NotFound {
-        /// What was looked for.
+        /// The name.
         stream: String,
     },
-    /// There is one already.
+    /// A stream with this name already exists.
     #[error("there is a stream `{stream}` already")]
     Exists {
-        /// Its name.
+        /// The name of the stream.
         stream: String,
     },
-    /// The name cannot be one.
+    /// The name is invalid.
     #[error("a stream is named by letters, digits and -_.:/")]
     Name,
-    /// A piece is too long.
+    /// The piece is too long.
     #[error("a piece of {octets} octets is longer than {limit}")]
     TooLong {
-        /// How many it has.
+        /// Size of the piece, in bytes.
         octets: usize,
-        /// How many it may have.
+        /// Maximum size, in bytes.
         limit: usize,
     },
-    /// There are as many streams as may be.
+    /// The maximum number of streams exists.
     #[error("there are {limit} streams, which is the limit")]
     TooMany {
-        /// How many there may be.
+        /// Maximum number of streams.
         limit: usize,
     },
-    /// A stream has as many readers as it may.
+    /// The stream has the maximum number of readers.
     #[error("the stream has {limit} readers, which is the limit")]
     TooManyReaders {
-        /// How many it may have.
+        /// Maximum number of readers.
         limit: usize,
     },
-    /// As many pieces wait as may.
+    /// The maximum number of pieces waits for room.
     #[error("{limit} pieces wait for the slowest reader, which is the limit")]
     Full {
-        /// How many may wait.
+        /// Maximum number of waiting pieces.
         limit: usize,
     },
-    /// Its producer has gone.
+    /// The producer is gone.
     #[error("the producer has gone")]
     Lost,
 }
 
 impl StreamError {
-    /// One word for figures and audits.
+    /// A one-word name for stats and the audit log.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -231,7 +231,7 @@ impl StreamError {
         }
     }
 
-    /// Whether a rule forbids it.
+    /// Returns `true` if a rule or a limit forbids the call.
     #[must_use]
     pub const fn is_refusal(&self) -> bool {
         !matches!(
@@ -240,7 +240,7 @@ impl StreamError {
         )
     }
 
-    /// As those outside see it.
+    /// Converts the error to a fault for external callers.
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
@@ -253,26 +253,26 @@ impl StreamError {
     }
 }
 
-type Outcome<T> = Result<T, StreamError>;
+pub(super) type StreamResult<T> = Result<T, StreamError>;
 
 impl Request for OpenStream {
-    type Reply = Outcome<()>;
+    type Reply = StreamResult<()>;
 }
 
 impl Request for Put {
-    type Reply = Outcome<usize>;
+    type Reply = StreamResult<usize>;
 }
 
 impl Request for EndStream {
-    type Reply = Outcome<()>;
+    type Reply = StreamResult<()>;
 }
 
 impl Request for FailStream {
-    type Reply = Outcome<()>;
+    type Reply = StreamResult<()>;
 }
 
 impl Request for Follow {
-    type Reply = Outcome<Reader<Piece>>;
+    type Reply = StreamResult<Reader<Piece>>;
 }
 
 impl Request for ListStreams {

@@ -1,4 +1,4 @@
-//! What a streams actor may hold, and where it is seen what it did.
+//! Limits and stats of a streams actor.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,18 +11,18 @@ use parking_lot::Mutex;
 use super::message::StreamError;
 use crate::files::VerbUsage;
 
-/// What a streams actor is made from.
+/// The configuration of a [`Streams`](crate::Streams) actor.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct StreamsSpec {
-    /// How much it holds.
+    /// The limits.
     pub limits: StreamLimits,
-    /// Where it is seen what it does.
+    /// The handle that observes the stats of the actor.
     pub watch: StreamsWatch,
 }
 
 impl StreamsSpec {
-    /// With these limits.
+    /// Creates a spec with these limits.
     #[must_use]
     pub fn new(limits: StreamLimits) -> Self {
         Self {
@@ -32,33 +32,34 @@ impl StreamsSpec {
     }
 }
 
-/// How much a streams actor holds. Of one stream at most `replay + window * readers + waiting`
-/// pieces are held, and those that several readers have are held once.
+/// The limits of a streams actor. A stream holds at most `replay + window * readers + waiting`
+/// pieces; a piece that several readers share is held once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamLimits {
-    /// Streams at a time.
+    /// Maximum number of streams.
     pub streams: usize,
-    /// Readers of one stream.
+    /// Maximum number of readers per stream.
     pub readers: usize,
-    /// Octets of one piece.
+    /// Maximum size of a piece, in bytes.
     pub piece: usize,
-    /// Pieces that may wait for one reader.
+    /// Maximum number of pieces buffered for a reader.
     pub window: u32,
-    /// Pieces that later readers get.
+    /// Maximum number of pieces to replay to readers that join later.
     pub replay: usize,
-    /// Pieces that may wait until the readers have room.
+    /// Maximum number of pieces that wait until the readers have room.
     pub waiting: usize,
-    /// Octets of a name.
+    /// Maximum length of a name, in bytes.
     pub name: usize,
-    /// How long a reader may stand still while others wait for it; at most twice as long.
+    /// Time after which a reader that blocks the others is disconnected; it may take up to twice as
+    /// long.
     pub stall: Duration,
-    /// How long a producer may be silent; at most twice as long.
+    /// Time after which a silent producer loses its stream; it may take up to twice as long.
     pub idle: Duration,
 }
 
 impl StreamLimits {
-    /// How often a stream is looked at.
+    /// Interval at which each stream is checked.
     pub(super) fn interval(&self) -> Duration {
         self.stall.min(self.idle)
     }
@@ -80,12 +81,13 @@ impl Default for StreamLimits {
     }
 }
 
-/// What a streams actor did, for those who watch it. A clone is the same; it outlives incarnations.
+/// A handle that observes the stats of a streams actor. Clones share the same stats, which continue
+/// across restarts of the actor.
 #[derive(Clone, Default)]
-pub struct StreamsWatch(Arc<Watched>);
+pub struct StreamsWatch(Arc<StreamsCounters>);
 
 #[derive(Default)]
-struct Watched {
+struct StreamsCounters {
     live: AtomicUsize,
     pieces: AtomicU64,
     octets: AtomicU64,
@@ -93,13 +95,13 @@ struct Watched {
 }
 
 impl StreamsWatch {
-    /// Streams that have not ended.
+    /// Number of streams that have not ended.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.0.live.load(Ordering::Relaxed)
     }
 
-    /// What was asked by now, by verb; `put` has the octets of all pieces.
+    /// Returns the calls by verb; `put` has the bytes of all pieces.
     #[must_use]
     pub fn verbs(&self) -> BTreeMap<&'static str, VerbUsage> {
         let mut verbs = self.0.verbs.lock().clone();
@@ -112,7 +114,7 @@ impl StreamsWatch {
         verbs
     }
 
-    /// An incarnation begins, without streams.
+    /// Starts an incarnation, without streams.
     pub(super) fn begin(&self) {
         self.live(0);
     }

@@ -1,5 +1,5 @@
-//! Paths that lead out, and files that are none. In each, the twin that compares paths lets the
-//! attack through; ours names the rule that it met.
+//! Paths that escape the root, and special files. Each attack succeeds against a twin that compares
+//! paths; the files actor refuses it and names the rule.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
@@ -119,7 +119,7 @@ async fn what_comes_out_of_an_archive_stays_below() {
         .ask(Make { path: "ok".into() })
         .await
         .expect("there is room");
-    // The names of an archive, each written as it stands.
+    // Names as an archive contains them, each written verbatim.
     for name in ["../evil", "ok/../../evil", "/etc/evil-strowger"] {
         let refused = rule(office.write(name, "evil").await);
         assert!(
@@ -251,7 +251,7 @@ async fn a_file_of_somebody_else_is_not_written_in_place() {
     };
     assert_eq!(rule(office.ask(append).await), Rule::Linked);
     assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
-    // A new file in its place leaves the other as it is.
+    // A new file replaces the name and leaves the other file unchanged.
     let atomic = Write::new("mine", "x").with_mode(WriteMode::Atomic);
     office.ask(atomic).await.expect("it is another file then");
     assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
@@ -296,7 +296,7 @@ async fn a_device_is_not_read() {
     let device = rustix::fs::makedev(1, 5);
     let at = office.root().join("zero");
     if mknodat(CWD, &at, FileType::CharacterDevice, Mode::RWXU, device).is_err() {
-        // Only root makes devices; a link to one is refused to all.
+        // Only root can create devices; a link to one is refused for everybody.
         symlink("/dev/zero", &at).expect("a link");
         assert_eq!(rule(office.read("zero").await), Rule::Outside);
         return;
@@ -356,7 +356,8 @@ async fn nothing_is_written_below_a_read_only_root() {
     );
 }
 
-/// Two writers swap what a name is, as fast as they can: a directory of ours, and a link out.
+/// Two threads swap what a name refers to as fast as they can: a directory inside the root, and a
+/// link to the outside.
 struct Swaps {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicU64>,
@@ -404,7 +405,7 @@ impl Swaps {
 async fn a_link_swapped_in_a_race_never_leads_out() {
     let office = Office::open(|_| {});
     let swaps = Swaps::begin(&office.root());
-    // The twin checks the link and then opens the path: between the two it is swapped.
+    // The twin checks the link and then opens the path: the swap happens in between.
     let mut leaked = 0_u64;
     let checked = |path: &Path| !path.parent().is_some_and(Path::is_symlink);
     let begun = Instant::now();
@@ -457,5 +458,5 @@ async fn a_link_swapped_in_a_race_never_leads_out() {
     println!("{swaps} swaps, {leaked} leaks through the twin, {outside} refused, {ours} read");
 }
 
-/// How long the race runs.
+/// The duration of the race.
 const RACE: Duration = Duration::from_secs(2);

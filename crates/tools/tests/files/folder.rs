@@ -1,4 +1,4 @@
-//! Directories as users have them: full already, with large files, and with names of any kind.
+//! Directories as users have them: already full, with large files, and with names of any kind.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -64,7 +64,7 @@ async fn what_has_other_names_makes_no_room() {
     };
     office.ask(delete("a")).await.expect("it is there");
     assert_eq!(rule(office.write("newer", "12345").await), Rule::Octets);
-    // Now it goes.
+    // Now there is room.
     office.ask(delete("b")).await.expect("it is there");
     office.write("newer", "12345").await.expect("there is room");
 }
@@ -89,7 +89,7 @@ async fn the_next_incarnation_does_not_begin_anew() {
         .expect("there is room");
     files.kill();
     let outcome = loop {
-        // What waits while it is started again may be lost with the old life.
+        // A request that waits during the restart may be lost with the old incarnation.
         if let Ok(outcome) = write("c").await {
             break outcome;
         }
@@ -97,7 +97,7 @@ async fn the_next_incarnation_does_not_begin_anew() {
     assert_eq!(rule(outcome), Rule::Octets);
 }
 
-/// A text of ten thousand lines with a limit that is much smaller.
+/// A text of ten thousand lines, with a much smaller limit.
 fn long() -> (Office, String) {
     let office = Office::limited(|limits| limits.file = 1000);
     let lines = (1..=10_000).map(|number| format!("line {number}\n"));
@@ -149,7 +149,7 @@ async fn lines_of_a_file_of_any_size_are_read() {
         let wrong = ask(from, head, tail).await.expect_err("it says nothing");
         assert_eq!(wrong.name(), "arguments");
     }
-    // A last line without an end is one.
+    // A last line without a line end counts as a line.
     fs::write(office.root().join("long"), "a\nb").expect("a file");
     is(ask(None, None, Some(1)).await, &["b"]);
     is(ask(None, None, Some(9)).await, &["a\n", "b"]);
@@ -201,7 +201,8 @@ async fn a_search_says_what_it_did_not_search() {
     sparse.write_all_at(b"needle\n", 0).expect("it is ours");
     sparse.set_len(1 << 40).expect("it takes no room");
     fs::write(root.join("latin"), b"caf\xe9\nneedle\n").expect("a file");
-    fs::write(root.join("wide"), "x".repeat(100_000) + "needle\nneedle\n").expect("a file");
+    let wide = "x".repeat(2 << 20) + "needle\nneedle\n";
+    fs::write(root.join("wide"), wide).expect("a file");
     std::os::unix::fs::symlink("latin", root.join("link")).expect("a link");
     let found = office.ask(search("needle")).await.expect("it is found");
     let at: Vec<_> = found
@@ -211,7 +212,12 @@ async fn a_search_says_what_it_did_not_search() {
         .collect();
     assert_eq!(
         at,
-        [("latin", Some(2)), ("sparse", Some(1)), ("wide", Some(2))]
+        [
+            ("latin", Some(2)),
+            ("sparse", Some(1)),
+            ("wide", Some(1)),
+            ("wide", Some(2))
+        ]
     );
     let skipped = &found.skipped;
     assert_eq!(
@@ -293,7 +299,7 @@ async fn names_that_are_no_text_are_told_apart_and_reached() {
     };
     office.ask(rename).await.expect("it is there");
     assert!(root.join("cafe").exists());
-    // A URI leads nowhere that a path does not lead.
+    // A URI reaches nothing that a path does not reach.
     let outside = uri("../secret");
     assert_eq!(rule(office.read(&outside).await), Rule::Outside);
     assert_eq!(

@@ -1,9 +1,9 @@
-//! How much goes in and out. In each, the twin is the same with the limit raised.
+//! Limits on the amount of data read and written. Each test has a twin with the limit raised.
 
 use std::fs::{self, File};
 
 use strowger_tools::{
-    Append, Change, Edit, GetUsage, List, Make, Read, Rename, Rule, Search, Tree, Write,
+    Append, Change, Edit, FileLimits, GetUsage, List, Make, Read, Rename, Rule, Search, Tree, Write,
 };
 
 use super::{Office, rule};
@@ -147,6 +147,56 @@ async fn a_directory_with_too_many_entries_is_not_listed() {
 }
 
 #[tokio::test]
+async fn a_tree_that_is_cut_says_at_which_limits_and_what_helps() {
+    let deep = Tree {
+        depth: Some(1),
+        ..Tree::default()
+    };
+    type Limit = fn(&mut FileLimits);
+    let cases: [(Limit, Tree, &str, u64, &str); 4] = [
+        (
+            |limits| limits.page = 3,
+            Tree::default(),
+            "page",
+            3,
+            "--limit page=N",
+        ),
+        (
+            |limits| limits.scan = 4,
+            Tree::default(),
+            "scan",
+            4,
+            "--limit scan=N",
+        ),
+        (
+            |limits| limits.depth = 2,
+            Tree::default(),
+            "depth",
+            2,
+            "--limit depth=N",
+        ),
+        (|_| {}, deep, "depth", 1, "more levels with `depth`"),
+    ];
+    for (change, ask, by, limit, helps) in cases {
+        let office = Office::limited(change);
+        fs::create_dir_all(office.root().join("a/b/c")).expect("directories");
+        for number in 0..3 {
+            File::create(office.root().join(format!("a/{number}"))).expect("a file");
+        }
+        let tree = office.ask(ask).await.expect("as far as it goes");
+        let [cut] = &tree.cuts[..] else {
+            panic!("one limit cut it: {:?}", tree.cuts);
+        };
+        assert_eq!((cut.by, cut.limit), (by, limit));
+        assert!(cut.remedy.contains(helps), "{}", cut.remedy);
+        assert!(tree.entries.iter().all(|entry| entry.cuts.is_empty()));
+    }
+    let office = Office::limited(|_| {});
+    let tree = office.ask(Tree::default()).await.expect("it is whole");
+    assert!(tree.cuts.is_empty());
+}
+
+#[tokio::test]
 async fn a_search_reads_and_finds_only_so_much() {
     let office = Office::limited(|limits| {
         limits.searched = 10;
@@ -245,4 +295,22 @@ async fn an_edit_does_not_blow_a_file_up() {
         dry_run: false,
     };
     assert_eq!(rule(office.ask(edit).await), Rule::Size);
+}
+
+#[tokio::test]
+async fn an_edit_of_a_file_near_its_limit_is_judged_by_what_becomes_of_the_file() {
+    let office = Office::limited(|limits| limits.file = 1000);
+    let full = "x".repeat(1000);
+    office.write("a", &full).await.expect("there is room");
+    let change = Change {
+        old: "x".into(),
+        new: "y".into(),
+        all: true,
+    };
+    let edit = Edit {
+        path: "a".into(),
+        changes: vec![change],
+        dry_run: false,
+    };
+    office.ask(edit).await.expect("it is no longer than before");
 }

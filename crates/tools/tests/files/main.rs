@@ -13,13 +13,17 @@ use tempfile::TempDir;
 
 mod attack;
 mod folder;
+mod leftover;
 mod limit;
 mod naive;
+mod names;
 mod outside;
+mod protocol;
+mod scan;
 
-/// A files actor over a folder `data`, with a secret beside it.
+/// A files actor over a directory `data`, with a secret beside it.
 struct Office {
-    /// Holds `data` and what must not be reached.
+    /// Contains `data`, and the secret that must not be reached.
     folder: TempDir,
     system: ActorSystem,
     files: ActorRef<FilesMessage>,
@@ -74,7 +78,7 @@ impl Office {
     }
 }
 
-/// The rule that refused.
+/// The rule that refused the request.
 fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> Rule {
     match outcome {
         Err(FileError::Refused { rule, .. } | FileError::Limit { rule, .. }) => rule,

@@ -1,10 +1,10 @@
-//! What a tool does that compares paths: the twin of each attack, in which it goes through.
+//! A tool that compares paths: the twin of each attack, against which the attack succeeds.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Whether a path looks as if it were below the root: by its text, as many tools decide.
+/// Accepts a path that looks as if it were below the root, judging by its text as many tools do.
 fn allowed(root: &Path, path: &str) -> io::Result<PathBuf> {
     let joined = root.join(path);
     if joined

@@ -1,4 +1,4 @@
-//! Files for those outside the process: by name, with JSON.
+//! Files for callers outside the process: by name, with JSON.
 
 use std::sync::{Arc, mpsc};
 

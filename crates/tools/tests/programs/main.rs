@@ -1,6 +1,6 @@
-//! Which programs have a realm, on virtual time, in realms that only take their time.
+//! Allocation of realms to programs, on virtual time, in simulated realms that only take time.
 //!
-//! What code does in real realms is tested where those are made, in the command line's crate.
+//! Code in real realms is tested where they are created, in the crate of the command line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use strowger_tools::{
 };
 use tokio::task::JoinSet;
 
-/// Realms whose code answers with nothing, after as many milliseconds as it was given.
+/// Realms whose code returns `null` after the given number of milliseconds.
 #[derive(Debug, Default)]
 struct Rooms {
     live: Arc<AtomicUsize>,
@@ -71,7 +71,7 @@ impl Drop for Room {
     }
 }
 
-/// A desk, and what becomes of its realms.
+/// A desk, and the state of its realms.
 struct Office<'a> {
     system: &'a TestSystem,
     desk: ActorRef<ProgramsMessage>,
@@ -108,7 +108,8 @@ impl<'a> Office<'a> {
         found.expect("it is published")
     }
 
-    /// Nothing is to be done any more: as many have a realm as may, and never had more.
+    /// Checks that nothing is left to do: as many programs as possible have a realm, and there were
+    /// never more.
     fn is_full(&self) {
         self.system.run_until_idle();
         self.system.advance(LONG / 2);
@@ -122,7 +123,7 @@ impl<'a> Office<'a> {
     }
 }
 
-/// Numbers that follow from a seed (the generator of Knuth's MMIX, its upper half).
+/// Numbers derived from a seed (Knuth's MMIX generator, upper half).
 struct Dice(u64);
 
 impl Dice {
@@ -133,8 +134,8 @@ impl Dice {
     }
 }
 
-/// Asks programs one after the other, each for work of up to eight milliseconds. Some answers are
-/// waited for no longer than that.
+/// Asks programs one after the other for up to eight milliseconds of work each. Unless `patient`,
+/// some asks time out earlier than that.
 async fn ask_all(programs: Vec<ActorRef<ProgramMessage>>, seed: u64, patient: bool) {
     let mut dice = Dice(seed);
     for _ in 0..20 {
@@ -165,7 +166,7 @@ fn many_ask(askers: u64, patient: bool) {
             asking.join_all().await
         };
         system.run(asking);
-        // One that nobody waits for any more may have left its room again.
+        // A program whose asks were all abandoned may have left its realm again.
         for program in programs.iter().filter(|_| !patient) {
             let asked = system.run(program.ask_within(Perform(json!(1)), LONG));
             assert_eq!(asked.expect("it answers"), Ok(json!(null)));
@@ -198,7 +199,7 @@ async fn busy(program: ActorRef<ProgramMessage>) {
 fn nobody_waits_for_one_that_works_while_others_are_idle() {
     TestSystem::check(0..100, |system| {
         let office = Office::open(system);
-        // Those that were published last have a realm. The first of them would leave next.
+        // The programs that were published last have a realm. The first of them would lose it next.
         let first = office.program(PROGRAMS - RESIDENTS);
         let (mut working, office) = (JoinSet::new(), &office);
         system.run(async {

@@ -1,5 +1,5 @@
-//! What must not keep a producer, its readers or the memory: each with a twin without the guard,
-//! on the clock of a `TestSystem`.
+//! Attacks that must not stall a producer, its readers or use up the memory: each with a twin
+//! without the guard, on the clock of a `TestSystem`.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use strowger_tools::{Follow, OpenStream, Piece, Put, Streams, StreamsSpec};
 
 use super::{LONG, Office, error, next, text};
 
-/// A stream that keeps for each reader whatever it has not read, and whose producer is waited for
-/// as long as it takes: what the guards are there for.
+/// A stream that keeps for each reader everything it has not read yet, and waits for its producer
+/// without a limit: the behaviour that the guards prevent.
 #[derive(Default)]
 struct Naive {
     readers: Vec<VecDeque<Vec<u8>>>,
@@ -77,7 +77,7 @@ fn a_reader_that_leaves_in_the_middle_takes_nothing_from_the_others() {
         let mut stays = office.follow("log").await;
         office.put("log", "a").await.expect("there is room");
         assert_eq!(next(&mut stays).await, text("a"));
-        // This one waits for the reader that has read nothing.
+        // This call waits for the reader that has read nothing.
         let put = office.put("log", "b");
         let leave = async {
             drop(leaves);
@@ -88,7 +88,7 @@ fn a_reader_that_leaves_in_the_middle_takes_nothing_from_the_others() {
         assert_eq!(office.list().await[0].readers, 1);
     });
 
-    // Twin: one who waits for every reader it ever had never sends again.
+    // Twin: a producer that waits for every reader it ever had never sends again.
     let mut naive = Naive::default();
     naive.readers.push(VecDeque::new());
     naive.put(b"b");
@@ -134,7 +134,7 @@ fn a_producer_outside_that_goes_without_a_word_is_noticed() {
         let mut reader: Reader<Piece> = office.follow("log").await;
         office.put("log", "a").await.expect("there is room");
         assert_eq!(next(&mut reader).await, text("a"));
-        // Twin: without the limit a reader waits for as long as it likes.
+        // Twin: without the limit a reader waits as long as it likes.
         office
             .streams
             .ask(OpenStream::new("kept"))
@@ -181,7 +181,7 @@ fn a_flood_of_pieces_is_refused_and_not_kept() {
     });
 }
 
-/// What all of these come to, at the same time.
+/// Runs all of these futures concurrently; returns their outputs.
 async fn futures<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut done = Vec::new();
     let mut running: Vec<_> = all.map(Box::pin).collect();

@@ -11,7 +11,7 @@ use strowger_tools::{
 
 mod attack;
 
-/// A streams actor on a clock of its own.
+/// A streams actor with a clock of its own.
 struct Office {
     kit: TestSystem,
     streams: ActorRef<StreamsMessage>,
@@ -60,7 +60,7 @@ async fn next(reader: &mut Reader<Piece>) -> Piece {
     piece.expect("nothing is missed")
 }
 
-/// Why the stream ended.
+/// The error that ended the stream.
 async fn error(reader: &mut Reader<Piece>) -> ReadError {
     loop {
         match reader.recv().await {

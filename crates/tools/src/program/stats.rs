@@ -1,4 +1,4 @@
-//! What programs did, for those who watch them.
+//! Stats of programs, for observers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-use super::message::ProgramError;
+use super::message::{ProgramError, Side};
 use crate::files::VerbUsage;
 
-/// What all programs of a desk did, for those who watch them. A clone is the same; it outlives
-/// incarnations.
+/// A handle that observes the stats of all programs of a registry. Clones share the same stats,
+/// which continue across restarts.
 #[derive(Debug, Clone, Default)]
-pub struct ProgramsWatch(Arc<Watched>);
+pub struct ProgramsWatch(Arc<ProgramsCounters>);
 
 #[derive(Debug, Default)]
-struct Watched {
+struct ProgramsCounters {
     published: AtomicUsize,
     resident: AtomicUsize,
     calls: AtomicU64,
@@ -23,37 +23,38 @@ struct Watched {
     failed: AtomicU64,
 }
 
-/// How many programs there are, and what they did.
+/// Stats of all programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ProgramsUsage {
-    /// Those that are published.
+    /// Number of published programs.
     pub programs: usize,
-    /// Those that have a realm.
+    /// Number of programs with a realm.
     pub resident: usize,
-    /// The messages that they handled, also those that are gone by now.
+    /// Number of messages handled, including those of withdrawn programs.
     pub calls: u64,
-    /// Of these, those that were refused: not as the schema says, or to a draft.
+    /// Number of messages refused: the program is a draft, or the input is too long or does not
+    /// match its schema.
     pub refused: u64,
-    /// Of these, those that failed, or passed a limit.
+    /// Number of messages that failed for other reasons, such as a limit.
     pub failed: u64,
 }
 
 impl ProgramsWatch {
-    /// What they did by now.
+    /// Returns the current stats.
     #[must_use]
     pub fn usage(&self) -> ProgramsUsage {
-        let watched = &*self.0;
+        let counters = &*self.0;
         ProgramsUsage {
-            programs: watched.published.load(Ordering::Relaxed),
-            resident: watched.resident.load(Ordering::Relaxed),
-            calls: watched.calls.load(Ordering::Relaxed),
-            refused: watched.refused.load(Ordering::Relaxed),
-            failed: watched.failed.load(Ordering::Relaxed),
+            programs: counters.published.load(Ordering::Relaxed),
+            resident: counters.resident.load(Ordering::Relaxed),
+            calls: counters.calls.load(Ordering::Relaxed),
+            refused: counters.refused.load(Ordering::Relaxed),
+            failed: counters.failed.load(Ordering::Relaxed),
         }
     }
 
-    /// The same as other tools tell it: by verb.
+    /// Returns the stats by verb, in the form that all tools share.
     #[must_use]
     pub fn verbs(&self) -> BTreeMap<&'static str, VerbUsage> {
         let usage = self.usage();
@@ -69,7 +70,7 @@ impl ProgramsWatch {
         BTreeMap::from([("perform", perform)])
     }
 
-    /// A desk begins, without programs.
+    /// Starts an incarnation of the registry, without programs.
     pub(super) fn begin(&self) {
         self.published(0);
     }
@@ -78,11 +79,11 @@ impl ProgramsWatch {
         self.0.published.store(programs, Ordering::Relaxed);
     }
 
-    pub(super) fn moved_in(&self) {
+    pub(super) fn slot_taken(&self) {
         self.0.resident.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn moved_out(&self) {
+    pub(super) fn slot_freed(&self) {
         self.0.resident.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -90,7 +91,11 @@ impl ProgramsWatch {
         self.0.calls.fetch_add(1, Ordering::Relaxed);
         let count = match error {
             None => return,
-            Some(ProgramError::Draft(_) | ProgramError::Schema(..)) => &self.0.refused,
+            Some(
+                ProgramError::Draft(_)
+                | ProgramError::TooLong { .. }
+                | ProgramError::Schema(Side::Input, _),
+            ) => &self.0.refused,
             Some(_) => &self.0.failed,
         };
         count.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What was called: figures by verb, and a line in the audit for each call.
+//! Stats by verb, and the line in the audit log for each call.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::disk::{Account, Disk};
+use super::disk::{Disk, QuotaAmount};
 use super::error::FileError;
 use super::message::{Usage, VerbUsage};
 
-/// What a files actor can be asked to do.
+/// An operation of a files actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Read,
@@ -59,47 +59,47 @@ impl Verb {
     }
 }
 
-/// A call that has ended.
+/// The record of a call that has ended.
 #[derive(Debug)]
-pub(super) struct Called<'a> {
+pub(super) struct CallRecord<'a> {
     verb: Verb,
     path: Cow<'a, str>,
-    end: End,
-    octets: usize,
+    end: CallEnd,
+    bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum CallEnd {
     Done,
     Refused(&'static str),
     Failed(&'static str),
 }
 
-impl<'a> Called<'a> {
+impl<'a> CallRecord<'a> {
     pub(super) fn new<T>(
         verb: Verb,
         path: impl Into<Cow<'a, str>>,
         outcome: &Result<T, FileError>,
-        octets: usize,
+        bytes: usize,
     ) -> Self {
         let end = match outcome {
-            Ok(_) => End::Done,
+            Ok(_) => CallEnd::Done,
             Err(error @ (FileError::Refused { .. } | FileError::Limit { .. })) => {
-                End::Refused(error.name())
+                CallEnd::Refused(error.name())
             }
-            Err(error) => End::Failed(error.name()),
+            Err(error) => CallEnd::Failed(error.name()),
         };
         Self {
             verb,
             path: path.into(),
             end,
-            octets,
+            bytes,
         }
     }
 }
 
-/// What a files actor did, and what it added below its root, for those who watch it. A clone is the
-/// same. It outlives incarnations: the figures of the next go on from those of the one before.
+/// A handle that observes the stats of a files actor: its calls, and its additions below the root.
+/// Clones share the same stats, which continue across restarts of the actor.
 ///
 /// ```
 /// use strowger::{ActorSystem, BoxError};
@@ -119,46 +119,54 @@ impl<'a> Called<'a> {
 /// # }
 /// ```
 #[derive(Clone, Default)]
-pub struct FilesWatch(Arc<Watched>);
+pub struct FilesWatch(Arc<FilesCounters>);
 
 #[derive(Default)]
-struct Watched {
-    verbs: [Counts; Verb::ALL.len()],
-    /// What was added, over all incarnations.
-    account: Arc<Mutex<Account>>,
-    /// Of the incarnation that runs.
+struct FilesCounters {
+    verbs: [VerbCounters; Verb::ALL.len()],
+    /// The additions, over all incarnations.
+    used: Arc<Mutex<QuotaAmount>>,
+    /// Number of directory entries that were looked at, over all incarnations.
+    looked: Arc<AtomicU64>,
+    /// The disk of the running incarnation.
     disk: Mutex<Weak<Disk>>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct VerbCounters {
     calls: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
-    octets: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl FilesWatch {
-    /// Where what is added is counted.
-    pub(super) fn account(&self) -> Arc<Mutex<Account>> {
-        Arc::clone(&self.0.account)
+    /// The amount added below the root.
+    pub(super) fn used(&self) -> Arc<Mutex<QuotaAmount>> {
+        Arc::clone(&self.0.used)
     }
 
-    /// What was asked by now, by verb, and how much of the quota is used; of the quota nothing is
-    /// known while no incarnation runs.
+    /// The counter of directory entries that were looked at.
+    pub(super) fn looked(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.0.looked)
+    }
+
+    /// Returns the calls by verb and the use of the quota. Without a running incarnation the quota
+    /// and its use are zero.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let verbs = Verb::ALL.iter().zip(&self.0.verbs);
         let verbs = verbs.map(|(verb, counts)| (verb.name(), counts.read()));
         let mut usage = Usage {
+            looked: self.0.looked.load(Ordering::Relaxed),
             verbs: verbs.filter(|(_, usage)| usage.calls > 0).collect(),
             ..Usage::default()
         };
         let disk = self.0.disk.lock().upgrade();
         if let Some(disk) = disk {
-            let account = disk.account();
-            (usage.octets, usage.octets_limit) = (account.octets, disk.limits.octets);
-            (usage.entries, usage.entries_limit) = (account.entries, disk.limits.entries);
+            let used = disk.used();
+            (usage.octets, usage.octets_limit) = (used.bytes, disk.limits.octets);
+            (usage.entries, usage.entries_limit) = (used.entries, disk.limits.entries);
         }
         usage
     }
@@ -170,27 +178,27 @@ impl fmt::Debug for FilesWatch {
     }
 }
 
-impl Counts {
+impl VerbCounters {
     fn read(&self) -> VerbUsage {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         VerbUsage {
             calls: read(&self.calls),
             refused: read(&self.refused),
             failed: read(&self.failed),
-            octets: read(&self.octets),
+            octets: read(&self.bytes),
         }
     }
 }
 
-/// Where one incarnation enters what it does.
+/// The recorder of one incarnation.
 #[derive(Debug)]
-pub(super) struct Figures {
-    /// Which actor.
+pub(super) struct CallRecorder {
+    /// The path of the actor.
     actor: String,
     watch: FilesWatch,
 }
 
-impl Figures {
+impl CallRecorder {
     pub(super) fn new(actor: String, watch: FilesWatch, disk: &Arc<Disk>) -> Self {
         *watch.0.disk.lock() = Arc::downgrade(disk);
         Self { actor, watch }
@@ -200,19 +208,19 @@ impl Figures {
         self.watch.usage()
     }
 
-    /// Counts a call, and writes it to the audit.
-    pub(super) fn enter(&self, called: &Called<'_>) {
-        let counts = &self.watch.0.verbs[called.verb as usize];
+    /// Counts a call and writes it to the audit log.
+    pub(super) fn record(&self, call: &CallRecord<'_>) {
+        let counts = &self.watch.0.verbs[call.verb as usize];
         let add = |count: &AtomicU64, more| count.fetch_add(more, Ordering::Relaxed);
         add(&counts.calls, 1);
-        add(&counts.octets, called.octets as u64);
-        let reason = match called.end {
-            End::Done => "done",
-            End::Refused(rule) => {
+        add(&counts.bytes, call.bytes as u64);
+        let reason = match call.end {
+            CallEnd::Done => "done",
+            CallEnd::Refused(rule) => {
                 add(&counts.refused, 1);
                 rule
             }
-            End::Failed(reason) => {
+            CallEnd::Failed(reason) => {
                 add(&counts.failed, 1);
                 reason
             }
@@ -220,10 +228,10 @@ impl Figures {
         tracing::info!(
             target: "strowger::audit",
             actor = %self.actor,
-            verb = called.verb.name(),
-            file = ?called.path,
+            verb = call.verb.name(),
+            file = ?call.path,
             end = reason,
-            octets = called.octets,
+            octets = call.bytes,
             "a file was asked for"
         );
     }

@@ -1,4 +1,4 @@
-//! The desk at which programs are published.
+//! The registry, which publishes programs and supervises them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,39 +17,39 @@ use super::door::program_door;
 use super::message::{
     ListPrograms, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
 };
-use super::residence::Residence;
-use super::watch::ProgramsWatch;
-use super::{Program, ProgramArgs, ProgramMessage, Seat, Wake, short};
-use crate::code::run::{Own, Patron};
-use crate::code::typescript::Types;
+use super::realm_pool::RealmPool;
+use super::stats::ProgramsWatch;
+use super::{Program, ProgramArgs, ProgramMessage, ProgramRecord, Wake, short};
+use crate::code::run::{InternalOwner, RunOwner};
+use crate::code::typescript::TypeStripper;
 use crate::code::{CodeError, CodeLimit, CodeLimits, Language, Sandbox};
 
-/// Where programs run, and how many.
+/// The configuration of a [`Programs`] actor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ProgramsSpec {
-    /// Where they run.
+    /// The sandbox that runs the programs.
     pub sandbox: Arc<dyn Sandbox>,
     /// A script that defines `strip`; see [`CodeSpec`](crate::CodeSpec).
     pub typescript: Option<Arc<str>>,
     /// The limits of each message.
     pub limits: CodeLimits,
-    /// The programs that may be published.
+    /// Maximum number of published programs.
     pub programs: usize,
-    /// Those that have a realm at a time.
+    /// Maximum number of programs with a realm at a time.
     pub residents: usize,
-    /// The messages that may wait for one.
+    /// Maximum number of messages in the mailbox of a program.
     pub mailbox: usize,
-    /// How often one may be started again within the period, before it is stopped for good.
+    /// Maximum number of restarts of a program within `period`; one more stops it permanently.
     pub restarts: u32,
-    /// The period.
+    /// The period over which restarts are counted.
     pub period: Duration,
-    /// Where those who watch see what they do.
+    /// The handle that observes the stats of the programs.
     pub watch: ProgramsWatch,
 }
 
 impl ProgramsSpec {
-    /// Up to 10 000 programs, 500 of them resident.
+    /// Creates a spec for up to 10 000 programs, 500 of them resident.
     #[must_use]
     pub fn new(sandbox: Arc<dyn Sandbox>) -> Self {
         Self {
@@ -66,28 +66,28 @@ impl ProgramsSpec {
     }
 }
 
-/// The desk at which programs are published; they live below it.
+/// An actor that publishes programs and supervises them.
 #[derive(Debug)]
 pub struct Programs {
     spec: ProgramsSpec,
-    types: Option<Types>,
-    residence: Arc<Residence>,
+    stripper: Option<TypeStripper>,
+    pool: Arc<RealmPool>,
     system: ActorSystem,
     actor: String,
     top: SupervisorRef,
-    published: BTreeMap<String, Published>,
+    published: BTreeMap<String, PublishedProgram>,
 }
 
 #[derive(Debug)]
-struct Published {
+struct PublishedProgram {
     args: ProgramArgs,
     actor: ActorRef<ProgramMessage>,
 }
 
-/// The longest name of a program.
-const NAME: usize = 64;
-/// The octets of a schema.
-const SCHEMA: usize = 64 << 10;
+/// Maximum length of a program name, in bytes.
+const MAX_PROGRAM_NAME: usize = 64;
+/// Maximum size of a schema, in bytes.
+const MAX_SCHEMA: usize = 64 << 10;
 
 #[handlers]
 impl strowger::Actor for Programs {
@@ -97,11 +97,11 @@ impl strowger::Actor for Programs {
     async fn pre_start(spec: ProgramsSpec, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let top = Supervisor::new(Strategy::OneForOne);
         let sandbox = &spec.sandbox;
-        let types = spec.typescript.clone();
+        let stripper = spec.typescript.clone();
         spec.watch.begin();
         Ok(Self {
-            types: types.map(|script| Types::new(Arc::clone(sandbox), script)),
-            residence: Residence::new(spec.residents, spec.watch.clone()),
+            stripper: stripper.map(|script| TypeStripper::new(Arc::clone(sandbox), script)),
+            pool: RealmPool::new(spec.residents, spec.watch.clone()),
             top: cx.supervise(PUBLISHED, top).await?,
             system: cx.system(),
             actor: cx.path().to_string(),
@@ -113,7 +113,9 @@ impl strowger::Actor for Programs {
     async fn publish(&mut self, ask: Ask<Publish>) {
         let Ask { request, reply } = ask;
         let name = request.name.clone();
-        let published = self.enter(request).await;
+        let own = self.spec.limits;
+        let published = self.register(request).await;
+        let published = published.map_err(|error| error.within(&own));
         self.spec.watch.published(self.published.len());
         let end = published.as_ref().err().map_or("done", ProgramError::name);
         let actor = &self.actor;
@@ -124,7 +126,8 @@ impl strowger::Actor for Programs {
     async fn withdraw(&mut self, ask: Ask<Withdraw>) {
         let there = self.published.remove(&ask.request.name).is_some();
         if there {
-            // One that was stopped for good has no place there any more.
+            // Fails if the program was stopped permanently, since its supervisor is then gone
+            // already.
             drop(self.top.terminate_child(&ask.request.name).await);
         }
         self.spec.watch.published(self.published.len());
@@ -132,88 +135,114 @@ impl strowger::Actor for Programs {
     }
 
     async fn list(&mut self, _: ListPrograms) -> Vec<ProgramInfo> {
-        self.published.values().map(Published::seen).collect()
+        self.published
+            .values()
+            .map(PublishedProgram::info)
+            .collect()
     }
 }
 
 impl Programs {
-    /// A program that is published at a desk.
+    /// Finds a published program by its name.
     #[must_use]
     pub fn find(
         system: &ActorSystem,
-        desk: &ActorRef<ProgramsMessage>,
+        registry: &ActorRef<ProgramsMessage>,
         name: &str,
     ) -> Option<ActorRef<ProgramMessage>> {
-        let path = format!("{}/{PUBLISHED}/{name}/{PROGRAM}", desk.path());
+        let path = format!("{}/{PUBLISHED}/{name}/{PROGRAM}", registry.path());
         system.find(path.as_str())?.downcast()
     }
 
-    async fn enter(&mut self, publish: Publish) -> Result<(), ProgramError> {
+    async fn register(&mut self, publish: Publish) -> Result<(), ProgramError> {
         let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let name = publish.name.clone();
-        if !(1..=NAME).contains(&name.len()) || !name.chars().all(fit) || name.starts_with('.') {
+        if !(1..=MAX_PROGRAM_NAME).contains(&name.len())
+            || !name.chars().all(fit)
+            || name.starts_with('.')
+        {
             return Err(ProgramError::Name(short(&name)));
         }
-        let there = self.published.contains_key(&name);
-        if !there && self.published.len() >= self.spec.programs {
+        let is_new = !self.published.contains_key(&name);
+        if is_new && self.published.len() >= self.spec.programs {
             return Err(ProgramError::Full(self.spec.programs));
         }
-        let args = ProgramArgs(Arc::new(self.seat(publish).await?));
-        if there {
-            self.published.remove(&name);
-            // One that was stopped for good has no place there any more.
+        let args = ProgramArgs(Arc::new(self.prepare(publish).await?));
+        let before = self.published.remove(&name);
+        if before.is_some() {
+            // Fails if the program was stopped permanently, since its supervisor is then gone
+            // already.
             drop(self.top.terminate_child(&name).await);
         }
-        let actor = self.start(&name, &args).await?;
-        if !args.0.draft {
-            let woken = actor.ask(Wake).await.unwrap_or(Err(ProgramError::Ended));
-            if let Err(error) = woken {
+        let loaded = match self.start(&name, &args).await {
+            Ok(actor) if args.0.draft => Ok(actor),
+            Ok(actor) => match actor.ask(Wake).await {
+                Ok(loaded) => loaded.map(|()| actor),
+                Err(_) => Err(ProgramError::Ended),
+            },
+            Err(error) => Err(error),
+        };
+        match loaded {
+            Ok(actor) => {
+                self.keep(name, args, actor);
+                Ok(())
+            }
+            Err(error) => {
                 drop(self.top.terminate_child(&name).await);
-                return Err(error);
+                // The earlier version goes on from the state that it kept.
+                if let Some(PublishedProgram { args, .. }) = before
+                    && let Ok(actor) = self.start(&name, &args).await
+                {
+                    self.keep(name, args, actor);
+                }
+                Err(error)
             }
         }
-        let door = program_door();
-        // It ends with the actor, and there was none of this name a moment ago.
-        drop(
-            self.system
-                .expose_as(&format!("programs/{name}"), &actor, door),
-        );
-        self.published.insert(name, Published { args, actor });
-        Ok(())
     }
 
-    /// What a program begins with, its code read and its schemas understood.
-    async fn seat(&self, publish: Publish) -> Result<Seat, ProgramError> {
+    /// Lists a program that runs, and exposes it until its actor ends.
+    fn keep(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
+        let address = format!("programs/{name}");
+        // The address is free: the actor that had it is terminated before another one starts.
+        drop(self.system.expose_as(&address, &actor, program_door()));
+        self.published
+            .insert(name, PublishedProgram { args, actor });
+    }
+
+    /// Prepares a program: compiles its code and its schemas.
+    async fn prepare(&self, publish: Publish) -> Result<ProgramRecord, ProgramError> {
         let limits = self.spec.limits.within(&publish.budget);
         if publish.code.len() > limits.source {
-            return Err(CodeError::Limit(CodeLimit::Source).into());
+            let length = publish.code.len() as u64;
+            return Err(limits.passed(CodeLimit::Source, Some(length)).into());
         }
-        if let Some(name) = publish.functions.unfit() {
+        if let Some(name) = publish.functions.invalid_name() {
             return Err(CodeError::Function(name.to_owned()).into());
         }
-        let code: Arc<str> = match (publish.language, &self.types) {
+        let code: Arc<str> = match (publish.language, &self.stripper) {
             (Language::JavaScript, _) => publish.code.into(),
-            (Language::TypeScript, Some(types)) => {
-                let own: Arc<dyn Patron> = Arc::new(Own);
-                types.strip(&publish.code, &own).await?
+            (Language::TypeScript, Some(stripper)) => {
+                let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
+                stripper.strip(&publish.code, &internal).await?
             }
             (Language::TypeScript, None) => return Err(CodeError::Language("TypeScript").into()),
         };
-        Ok(Seat {
-            input: understood(Side::Input, publish.input.as_ref())?,
-            output: understood(Side::Output, publish.output.as_ref())?,
+        Ok(ProgramRecord {
+            input: compile_schema(Side::Input, publish.input.as_ref())?,
+            output: compile_schema(Side::Output, publish.output.as_ref())?,
             name: publish.name,
             draft: publish.draft,
             code,
             functions: publish.functions,
             limits,
+            base_limits: self.spec.limits,
             sandbox: Arc::clone(&self.spec.sandbox),
-            residence: Arc::clone(&self.residence),
+            pool: Arc::clone(&self.pool),
             state: Mutex::new(None),
             resident: AtomicBool::new(false),
             calls: AtomicU64::new(0),
             failed: AtomicU64::new(0),
-            lives: AtomicU32::new(0),
+            incarnations: AtomicU32::new(0),
         })
     }
 
@@ -239,40 +268,43 @@ impl Programs {
     }
 }
 
-/// The key of the supervisor below which programs have theirs.
+/// The key of the supervisor of all programs.
 const PUBLISHED: &str = "published";
-/// The key of a program's actor below its supervisor.
+/// The key of a program's actor below its own supervisor.
 const PROGRAM: &str = "program";
 
-/// Understands a schema. It refers to nothing outside, and its patterns take linear time.
-fn understood(side: Side, schema: Option<&Value>) -> Result<Option<Validator>, ProgramError> {
+/// Compiles a schema. It may not refer to other documents, and its patterns run in linear time.
+fn compile_schema(side: Side, schema: Option<&Value>) -> Result<Option<Validator>, ProgramError> {
     let Some(schema) = schema else {
         return Ok(None);
     };
     let bad = |why: String| ProgramError::BadSchema(side, short(&why));
-    if schema.to_string().len() > SCHEMA {
-        return Err(bad(format!("it has more than {SCHEMA} octets")));
+    if schema.to_string().len() > MAX_SCHEMA {
+        return Err(bad(format!("it has more than {MAX_SCHEMA} octets")));
     }
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
     let validator = options.build(schema);
     validator.map(Some).map_err(|error| bad(error.to_string()))
 }
 
-impl Published {
-    fn seen(&self) -> ProgramInfo {
-        let seat = &*self.args.0;
-        let state = match (seat.draft, self.actor.is_alive()) {
+impl PublishedProgram {
+    fn info(&self) -> ProgramInfo {
+        let record = &*self.args.0;
+        let state = match (record.draft, self.actor.is_alive()) {
             (true, _) => ProgramState::Draft,
             (false, false) => ProgramState::Stopped,
-            (false, true) if seat.resident.load(Ordering::Relaxed) => ProgramState::Resident,
+            (false, true) if record.resident.load(Ordering::Relaxed) => ProgramState::Resident,
             (false, true) => ProgramState::Passive,
         };
         ProgramInfo {
-            name: seat.name.clone(),
+            name: record.name.clone(),
             state,
-            calls: seat.calls.load(Ordering::Relaxed),
-            failed: seat.failed.load(Ordering::Relaxed),
-            restarts: seat.lives.load(Ordering::Relaxed).saturating_sub(1),
+            calls: record.calls.load(Ordering::Relaxed),
+            failed: record.failed.load(Ordering::Relaxed),
+            restarts: record
+                .incarnations
+                .load(Ordering::Relaxed)
+                .saturating_sub(1),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a code actor did, for those who watch it.
+//! Stats of a code actor, for observers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use parking_lot::Mutex;
 use super::message::CodeUsage;
 use crate::files::VerbUsage;
 
-/// What a code actor did, for those who watch it. A clone is the same. It outlives incarnations:
-/// the figures of the next go on from those of the one before.
+/// A handle that observes the stats of a code actor. Clones share the same stats, which continue
+/// across restarts of the actor.
 #[derive(Debug, Clone, Default)]
 pub struct CodeWatch(Arc<Mutex<CodeUsage>>);
 
 impl CodeWatch {
-    /// What was run by now, and what is kept.
+    /// Returns the current stats.
     #[must_use]
     pub fn usage(&self) -> CodeUsage {
         self.0.lock().clone()
     }
 
-    /// The same as other tools tell it: by verb. A run that passed a limit is one that was refused;
-    /// one that nobody wanted any more has failed.
+    /// Returns the stats by verb, in the form that all tools share. Runs that passed a limit count
+    /// as refused, cancelled runs as failed.
     #[must_use]
     pub fn verbs(&self) -> BTreeMap<&'static str, VerbUsage> {
         let usage = self.0.lock();

@@ -1,5 +1,5 @@
-//! Functions that whoever follows a run has: calls go out with its lines, answers come back as
-//! messages.
+//! Functions implemented by the follower of a run: calls are sent on the stream of the run, answers
+//! arrive as messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,29 +10,31 @@ use tokio::sync::oneshot;
 
 use super::functions::Functions;
 use super::message::{Called, Told};
-use super::run::Customer;
+use super::run::RunCaller;
 use super::sandbox::FunctionName;
 
-type Outcome = Result<Value, String>;
+type AnswerOutcome = Result<Value, String>;
 
-/// Calls that wait for whoever follows their run. A run has as many at a time as
-/// [`CodeLimits::calls`](crate::CodeLimits) says; a call goes with its run. A clone is the same.
+/// Calls that wait for an answer from the follower of their run.
+///
+/// A run has at most [`CodeLimits::calls`](crate::CodeLimits) of them at a time; a call is removed
+/// when its run ends. Clones share the same table.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OpenCalls(Arc<Mutex<HashMap<String, oneshot::Sender<Outcome>>>>);
+pub(super) struct OpenCalls(Arc<Mutex<HashMap<String, oneshot::Sender<AnswerOutcome>>>>);
 
-/// A call that waits, until it does not.
-struct Open<'a> {
+/// A waiting call, removed from the table on drop.
+struct OpenCall<'a> {
     calls: &'a OpenCalls,
     call: String,
 }
 
 impl OpenCalls {
-    /// Adds functions of these names that ask whoever follows the run.
+    /// Adds functions with these names that call the follower of the run.
     pub(super) fn give(
         &self,
         functions: Functions,
         names: Vec<FunctionName>,
-        follower: &Arc<Customer>,
+        follower: &Arc<RunCaller>,
     ) -> Functions {
         names.into_iter().fold(functions, |functions, function| {
             let (calls, follower) = (self.clone(), Arc::clone(follower));
@@ -49,17 +51,22 @@ impl OpenCalls {
         })
     }
 
-    /// Takes an answer; whether a call waited for it.
-    pub(super) fn answer(&self, call: &str, outcome: Outcome) -> bool {
+    /// Delivers an answer. Returns `true` if a call was waiting for it.
+    pub(super) fn answer(&self, call: &str, outcome: AnswerOutcome) -> bool {
         let waiting = self.0.lock().remove(call);
         waiting.is_some_and(|waiting| waiting.send(outcome).is_ok())
     }
 
-    async fn ask(&self, follower: &Customer, name: String, arguments: Vec<Value>) -> Outcome {
-        let call = unguessable()?;
+    async fn ask(
+        &self,
+        follower: &RunCaller,
+        name: String,
+        arguments: Vec<Value>,
+    ) -> AnswerOutcome {
+        let call = random_call_id()?;
         let (sender, answer) = oneshot::channel();
         self.0.lock().insert(call.clone(), sender);
-        let open = Open { calls: self, call };
+        let open = OpenCall { calls: self, call };
         follower.tell(Told::Called(Called {
             call: open.call.clone(),
             name,
@@ -70,14 +77,15 @@ impl OpenCalls {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
         self.calls.0.lock().remove(&self.call);
     }
 }
 
-/// An identifier of a call: others who reach the actor must not answer in the follower's place.
-fn unguessable() -> Result<String, String> {
+/// Returns a random identifier for a call. It must not be guessable: other callers of the actor
+/// could answer in the follower's place.
+fn random_call_id() -> Result<String, String> {
     let mut octets = [0; 16];
     getrandom::fill(&mut octets).map_err(|error| error.to_string())?;
     Ok(format!("{:032x}", u128::from_be_bytes(octets)))

@@ -1,0 +1,141 @@
+//! Removal of temporary files whose writer was killed before it could rename them.
+//!
+//! ```text
+//! a file is replaced ─▶ its directory is due, once ─▶ after the answer: that directory is searched
+//! ```
+//!
+//! Nothing is searched before the first write, nor in directories to which nothing is written.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use cap_std::fs::DirEntry;
+use parking_lot::Mutex;
+
+use super::disk::{Disk, StopCheck};
+
+/// The directories in which files were replaced, relative to the root.
+#[derive(Debug, Default)]
+pub(super) struct TempFileSweeps(Mutex<SweepState>);
+
+#[derive(Debug, Default)]
+struct SweepState {
+    /// All such directories, up to [`MAX_SWEPT_DIRECTORIES`].
+    known: HashSet<PathBuf>,
+    /// Directories that were not searched yet.
+    due: Vec<PathBuf>,
+}
+
+/// Maximum number of directories to search per incarnation; leftovers in others stay.
+const MAX_SWEPT_DIRECTORIES: usize = 1024;
+
+/// The prefix of a temporary file that will replace another.
+const TEMP_PREFIX: &str = ".strowger-";
+
+/// Age after which a temporary file is considered abandoned.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+
+/// The counter that makes the names of temporary files unique within the process.
+static NEXT_TEMP_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// Returns a name for a temporary file that will replace another: `.strowger-PID-N`.
+pub(super) fn temp_name() -> String {
+    let number = NEXT_TEMP_NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("{TEMP_PREFIX}{}-{number}", std::process::id())
+}
+
+/// Returns `true` if [`temp_name`], in this process or another, could have made the name.
+fn is_temp_name(name: &[u8]) -> bool {
+    let Some(numbers) = name.strip_prefix(TEMP_PREFIX.as_bytes()) else {
+        return false;
+    };
+    let mut numbers = numbers.split(|byte| *byte == b'-');
+    let mut is_number = || {
+        numbers.next().is_some_and(|number| {
+            let is_plain = matches!(number, [b'0'] | [b'1'..=b'9', ..]);
+            is_plain && number.len() <= 20 && number.iter().all(u8::is_ascii_digit)
+        })
+    };
+    is_number() && is_number() && numbers.next().is_none()
+}
+
+impl TempFileSweeps {
+    /// Records that a file in this directory was replaced.
+    pub(super) fn record_replacement(&self, dir: &Path) {
+        let mut state = self.0.lock();
+        if !state.known.contains(dir) && state.known.len() < MAX_SWEPT_DIRECTORIES {
+            state.known.insert(dir.to_owned());
+            state.due.push(dir.to_owned());
+        }
+    }
+
+    /// Takes a directory that is due for a search.
+    pub(super) fn due(&self) -> Option<PathBuf> {
+        self.0.lock().due.pop()
+    }
+}
+
+impl Disk {
+    /// Removes files left by killed writers from a directory, looking at no more than
+    /// [`scan`](crate::FileLimits::scan) entries.
+    pub(super) fn sweep(&self, dir: &Path, stop: StopCheck<'_>) {
+        let Ok(dir) = self.root.open_dir(dir) else {
+            return; // The directory was removed meanwhile.
+        };
+        let Ok(entries) = dir.entries() else {
+            return;
+        };
+        for entry in entries.flatten().take(self.limits.scan) {
+            if stop() {
+                return;
+            }
+            self.looked.fetch_add(1, Ordering::Relaxed);
+            if is_abandoned(&entry) {
+                let _ = dir.remove_file(entry.file_name());
+            }
+        }
+    }
+}
+
+/// Returns `true` if an entry was left by a writer that was killed long ago.
+fn is_abandoned(entry: &DirEntry) -> bool {
+    if !is_temp_name(entry.file_name().as_encoded_bytes()) {
+        return false; // The usual case, which needs no metadata.
+    }
+    let Ok(metadata) = entry.metadata() else {
+        return false;
+    };
+    let age = || {
+        let written = metadata.modified().ok()?.into_std();
+        SystemTime::now().duration_since(written).ok()
+    };
+    metadata.is_file() && age().is_some_and(|age| age > ABANDONED_AFTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_temp_name, temp_name};
+
+    #[test]
+    fn only_names_that_are_made_here_are_leftovers() {
+        assert!(is_temp_name(temp_name().as_bytes()));
+        assert!(is_temp_name(b".strowger-1-0") && is_temp_name(b".strowger-4194304-12"));
+        let others = [
+            ".strowger-notes",
+            ".strowger-",
+            ".strowger-1",
+            ".strowger-1-",
+            ".strowger-1-2-3",
+            ".strowger-1-2.bak",
+            ".strowger-01-2",
+            ".strowger--1",
+            "strowger-1-2",
+            ".strowger-1-999999999999999999999",
+        ];
+        for other in others {
+            assert!(!is_temp_name(other.as_bytes()), "{other} is the user's");
+        }
+    }
+}

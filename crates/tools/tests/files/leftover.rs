@@ -1,0 +1,75 @@
+//! Scans that no caller asked for: none before the first call, and afterwards only where killed
+//! writers may have left files.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use strowger_tools::{GetUsage, Write, WriteMode};
+
+use super::Office;
+
+/// A file that was last modified `age` ago.
+fn old(path: &Path, age: Duration) {
+    let file = File::create(path).expect("a file");
+    let time = SystemTime::now() - age;
+    file.set_modified(time).expect("it is ours");
+}
+
+#[tokio::test]
+async fn the_first_write_waits_for_no_walk() {
+    let office = Office::open(|spec| {
+        for dir in ["a", "b", "c"] {
+            let dir = spec.root.join(dir);
+            fs::create_dir(&dir).expect("a directory");
+            for number in 0..100 {
+                File::create(dir.join(number.to_string())).expect("a file");
+            }
+        }
+        fs::create_dir(spec.root.join("own")).expect("a directory");
+    });
+    office.write("new", "text").await.expect("there is room");
+    office.read("new").await.expect("it is there");
+    assert_eq!(office.ask(GetUsage).await.looked, 0);
+    // Replacing a file scans its own directory, and no other.
+    let write = Write::new("own/new", "text").with_mode(WriteMode::Atomic);
+    office.ask(write).await.expect("there is room");
+    let looked = office.ask(GetUsage).await.looked;
+    assert!(looked <= 1, "{looked} entries were looked at");
+}
+
+#[tokio::test]
+async fn only_what_killed_writers_left_goes() {
+    let (long, short) = (Duration::from_secs(7200), Duration::from_secs(60));
+    let office = Office::open(|spec| {
+        fs::create_dir(spec.root.join("elsewhere")).expect("a directory");
+        for (name, age) in [
+            (".strowger-12-3", long),
+            (".strowger-12-4", short),
+            (".strowger-notes", long),
+            (".strowger-12-3.bak", long),
+            ("elsewhere/.strowger-12-3", long),
+        ] {
+            old(&spec.root.join(name), age);
+        }
+    });
+    let write = Write::new("text", "text").with_mode(WriteMode::Durable);
+    office.ask(write).await.expect("there is room");
+    let gone = async {
+        while office.ask(GetUsage).await.looked < 6 || office.root().join(".strowger-12-3").exists()
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    let gone = tokio::time::timeout(Duration::from_secs(60), gone).await;
+    gone.expect("the leftover goes");
+    for name in [
+        ".strowger-12-4",
+        ".strowger-notes",
+        ".strowger-12-3.bak",
+        "elsewhere/.strowger-12-3",
+        "text",
+    ] {
+        assert!(office.root().join(name).exists(), "{name} stays");
+    }
+}
