@@ -1,7 +1,8 @@
-//! What agents may call: the tools of a node as values for the door that speaks their protocol.
+//! The tools that agents may call, as values for the MCP endpoint.
 //!
-//! `strowger mcp --root DIR` has files, and what else it is told to have; a node has them as well,
-//! with views of itself; and `strowger mcp` beside a running node passes on what that node has.
+//! `strowger mcp --root DIR` offers files, and the other tools that its options enable. A node
+//! offers the same tools and views of itself. `strowger mcp` beside a running node passes that
+//! node's tools on.
 
 mod code;
 mod files;
@@ -10,6 +11,8 @@ mod programs;
 mod proxy;
 mod roots;
 mod streams;
+
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use strowger::ActorSystem;
@@ -20,19 +23,22 @@ pub(crate) use self::proxy::{of as of_node, register};
 pub(crate) use self::roots::Roots;
 use crate::compose::tools::Tools;
 
-/// The name under which agents see us.
+/// The server name that agents see.
 const NAME: &str = "strowger";
+
+/// The timeout for asks. Each call has a deadline of its own, which ends the ask earlier.
+const ASK_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 const ADVICE: &str = "Files are reached below the allowed directories only; \
     `list_allowed_directories` names them. A refusal says which rule forbids a call: another way \
     to the same place is refused as well.";
 
-/// No tools yet.
+/// Returns an empty set of tools.
 pub(crate) fn none() -> McpTools {
     McpTools::new(NAME, env!("CARGO_PKG_VERSION")).with_advice(ADVICE)
 }
 
-/// Adds the verbs of files and of streams, as far as there are any.
+/// Adds the verbs for files and for streams, if `tools` has any.
 pub(crate) fn add_tools(to: McpTools, tools: &Tools, roots: &Roots) -> McpTools {
     let of_files = match roots.is_empty() {
         true => to,
@@ -44,8 +50,8 @@ pub(crate) fn add_tools(to: McpTools, tools: &Tools, roots: &Roots) -> McpTools 
     }
 }
 
-/// Adds the running of code and programs, as far as they are granted. They may be given the tools
-/// that are there before.
+/// Adds the verbs that run code and programs, if they are granted. Code and programs may be given
+/// the tools that `to` already contains.
 pub(crate) fn add_code(to: McpTools, system: &ActorSystem, tools: &Tools) -> McpTools {
     let granted = to.clone();
     let with_code = match tools.code() {
@@ -53,12 +59,13 @@ pub(crate) fn add_code(to: McpTools, system: &ActorSystem, tools: &Tools) -> Mcp
         None => to,
     };
     match tools.programs() {
-        Some(desk) => programs::add(with_code, system, desk, &granted),
+        Some(programs) => programs::add(with_code, system, programs, &granted),
         None => with_code,
     }
 }
 
-/// The schema of an object with these members, of which some have to be there, and no others.
+/// Returns the schema of an object with exactly these members, of which those in `wanted` are
+/// required.
 fn object<const N: usize>(members: [(&str, Value); N], wanted: &[&str]) -> Value {
     let members = members.map(|(name, schema)| (name.to_owned(), schema));
     json!({
@@ -69,12 +76,12 @@ fn object<const N: usize>(members: [(&str, Value); N], wanted: &[&str]) -> Value
     })
 }
 
-/// The schema of a text, a number and so on.
+/// Returns the schema of a scalar, such as a string or a number.
 fn a(kind: &str, about: &str) -> Value {
     json!({ "type": kind, "description": about })
 }
 
-/// The schema of a list.
+/// Returns the schema of a list.
 fn list(items: &Value, about: &str) -> Value {
     json!({ "type": "array", "items": items, "description": about })
 }

@@ -1,4 +1,4 @@
-//! The verbs: one module each, with its arguments and what it does.
+//! The commands, one module each: arguments and implementation.
 
 mod check;
 mod completions;
@@ -18,15 +18,16 @@ mod top;
 
 use clap::{Parser, Subcommand};
 
-use crate::exit::Done;
+use crate::exit::CliResult;
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Exit codes:
-  0  done
-  1  the command ran, and what it checked or measured does not hold
-  2  arguments, configuration or input that cannot be understood
-  3  something outside is missing or refuses: a file, a port, a node
+  0         done
+  1         the command ran, and what it checked or measured does not hold
+  2         arguments, configuration or input that cannot be understood
+  3         something outside is missing or refuses: a file, a port, a node
+  130, 143  a second SIGINT or SIGTERM ended it at once
 
 Environment:
   STROWGER_LOG  what is logged to standard error: warn (default), info, strowger=debug
@@ -34,7 +35,7 @@ Environment:
 
 Every listing takes --json: one object on each line.";
 
-/// Runs supervised actors and PFCP sessions on one tree, and speaks to them.
+/// Runs supervised actors and PFCP sessions in one tree, and talks to them.
 #[derive(Debug, Parser)]
 #[command(name = "strowger", version, propagate_version = true, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true, max_term_width = 100)]
@@ -45,52 +46,52 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs a node and an SMF that keeps it busy: the place to begin.
-    Demo(demo::Args),
-    /// Runs a node until it is told to end.
-    Run(run::Args),
-    /// Says whether a configuration can be used.
-    Check(check::Args),
-    /// Writes a configuration to begin with.
-    Init(init::Args),
+    /// Runs a node and an SMF that keeps it busy: the place to start.
+    Demo(demo::DemoArgs),
+    /// Runs a node until it is told to stop.
+    Run(run::RunArgs),
+    /// Checks whether a configuration can be used.
+    Check(check::CheckArgs),
+    /// Writes a configuration to start from.
+    Init(init::InitArgs),
     /// Shows the actors of a running node as a tree.
     Tree(observe::TreeArgs),
-    /// Lists the actors of a running node with their figures.
+    /// Lists the actors of a running node with their stats.
     Ps(observe::PsArgs),
     /// Shows the busiest actors of a running node, once a second.
-    Top(top::Args),
-    /// Shows one actor of a running node, and the session that it is.
+    Top(top::TopArgs),
+    /// Shows one actor of a running node, and its session if it is one.
     Inspect(observe::InspectArgs),
-    /// Tells what single actors of a running node do, as they do it.
+    /// Shows what chosen actors of a running node do, as they do it.
     Trace(observe::TraceArgs),
     /// Shows what a running node has logged, by actor.
     Logs(observe::LogsArgs),
     /// Ends an actor of a running node, or makes it panic.
     Kill(observe::KillArgs),
-    /// Tells an actor of a running node.
+    /// Sends a message to an actor of a running node.
     Tell(message::TellArgs),
     /// Asks an actor of a running node, and prints its answer.
     Ask(message::AskArgs),
     /// Reads a stream of a running node, such as a topic.
     Sub(message::SubArgs),
     /// Gives an agent tools, over the Model Context Protocol.
-    Mcp(mcp::Args),
-    /// Reads, writes and sends PFCP messages.
+    Mcp(mcp::McpArgs),
+    /// Decodes, encodes and sends PFCP messages.
     #[command(subcommand)]
-    Pfcp(pfcp::Command),
-    /// Writes, builds, looks at and runs WebAssembly components.
+    Pfcp(pfcp::PfcpCommand),
+    /// Creates, builds, inspects and runs WebAssembly components.
     #[command(subcommand)]
-    Component(component::Command),
-    /// Looks at a store that no node uses.
+    Component(component::ComponentCommand),
+    /// Inspects a store that no node uses.
     #[command(subcommand)]
-    Store(store::Command),
-    /// Prints what a shell needs to complete commands.
-    Completions(completions::Args),
+    Store(store::StoreCommand),
+    /// Prints a completion script for a shell.
+    Completions(completions::CompletionsArgs),
 }
 
 impl Cli {
-    /// Does what the command line says.
-    pub(crate) fn run(self, output: &mut Output) -> Done {
+    /// Runs the chosen command.
+    pub(crate) fn run(self, output: &mut Output) -> CliResult {
         match self.command {
             Command::Demo(args) => demo::run(&args, output),
             Command::Run(args) => run::run(&args, output),
@@ -139,5 +140,117 @@ mod tests {
             }
         }
         check(&Cli::command(), "strowger");
+    }
+
+    /// Returns the commands of a page, both in its prose and in its fenced blocks.
+    fn commands(page: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut prose = String::new();
+        let mut is_fenced = false;
+        for line in page.lines() {
+            let inner = line.trim();
+            if inner.starts_with("```") {
+                is_fenced = !is_fenced;
+            } else if is_fenced {
+                let line = inner.strip_prefix("$ ").unwrap_or(inner);
+                found.extend(
+                    line.split(['|', ';', '&'])
+                        .map(|part| part.trim().to_owned()),
+                );
+            } else {
+                prose.push_str(if inner.is_empty() { "\n" } else { inner });
+                prose.push(' ');
+            }
+        }
+        for paragraph in prose.lines() {
+            found.extend(paragraph.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+        found.retain(|command| command.starts_with("strowger "));
+        found
+    }
+
+    /// Splits a command into words as a shell does, up to the first word that is for the shell.
+    fn words(command: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for letter in command.chars() {
+            match quote {
+                Some(open) if open == letter => quote = None,
+                Some(_) => words.last_mut().expect("never empty").push(letter),
+                None => match letter {
+                    '\'' | '"' => quote = Some(letter),
+                    ' ' => words.push(String::new()),
+                    '|' | '>' | '<' | '&' | ';' => break,
+                    '#' if words.last().is_some_and(String::is_empty) => break,
+                    _ => words.last_mut().expect("never empty").push(letter),
+                },
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    /// Returns why a command of a page is invalid, if it is. Pages leave arguments out, or write
+    /// `FILE` for one.
+    fn wrong(command: &str) -> Option<String> {
+        use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+        let error = Cli::try_parse_from(words(command)).err()?;
+        // The error of an option without a value names the option.
+        let is_placeholder = |value: &ContextValue| {
+            let text = value.to_string();
+            let mut letters = text.chars().filter(|letter| letter.is_alphabetic());
+            text.is_empty() || text.contains(char::is_uppercase) && letters.all(char::is_uppercase)
+        };
+        match error.kind() {
+            ErrorKind::InvalidSubcommand
+            | ErrorKind::UnknownArgument
+            | ErrorKind::ArgumentConflict
+            | ErrorKind::TooManyValues => {}
+            ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+                let value = error.get(ContextKind::InvalidValue);
+                if value.is_some_and(is_placeholder) {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+        Some(format!("`{command}`: {error}"))
+    }
+
+    #[test]
+    fn every_command_that_a_page_names_is_one() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folders = [
+            "",
+            "docs",
+            "docs/guides",
+            "docs/decisions",
+            "packages/strowger",
+        ];
+        let pages = folders
+            .iter()
+            .flat_map(|folder| std::fs::read_dir(root.join(folder)).expect("the folder is here"));
+        let pages = pages.map(|entry| entry.expect("it can be read").path());
+        let (mut seen, mut found) = (0, Vec::new());
+        for page in pages.filter(|path| path.extension().is_some_and(|end| end == "md")) {
+            let text = std::fs::read_to_string(&page).expect("it is text");
+            // A backslash at the end of a line continues the command.
+            for command in commands(&text.replace("\\\n", " ")) {
+                seen += 1;
+                let wrong = wrong(&command);
+                found.extend(wrong.map(|wrong| format!("{}: {wrong}", page.display())));
+            }
+        }
+        assert!(found.is_empty(), "{}", found.join("\n"));
+        assert!(seen > 100, "only {seen} commands");
+        for bad in [
+            "strowger prune",
+            "strowger tree --colour",
+            "strowger ask a b c",
+            "strowger demo --rate fast",
+        ] {
+            assert!(wrong(bad).is_some(), "{bad}");
+        }
     }
 }

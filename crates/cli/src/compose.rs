@@ -1,17 +1,18 @@
-//! The one place where siblings meet: a node of actors, components, tools, PFCP, doors and
-//! metrics.
+//! Composition of a node from actors, components, tools, PFCP, endpoints and metrics. This is the
+//! only place where their crates meet.
 
 mod agents;
 pub(crate) mod code;
 pub(crate) mod components;
-pub(crate) mod doors;
+pub(crate) mod endpoints;
+mod health;
 mod logs;
 mod n4;
 mod policy;
 mod sandbox;
 pub(crate) mod tools;
 mod topics;
-mod vitals;
+pub(crate) mod verbs;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,25 +26,26 @@ use strowger_pfcp_node::{Node, NodeError, NodeHandle, NodeParts, StoreError};
 use crate::agent;
 use crate::config::Config;
 use crate::control;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
 use self::components::Components;
+use self::endpoints::EndpointTokens;
+use self::health::LateNode;
 pub(crate) use self::n4::{elements, elements_in_words, stats as n4_stats};
 use self::policy::ComponentPolicy;
 pub(crate) use self::sandbox::Realms;
 use self::tools::Tools;
-use self::vitals::Later;
 
-/// A node that runs.
+/// A running node.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Where it listens for PFCP.
+    /// The addresses on which the node listens for PFCP.
     pub(crate) n4: Vec<SocketAddr>,
-    /// Where its control socket is.
+    /// The path of the control socket.
     pub(crate) control: PathBuf,
-    /// The doors to its actors, if there are any.
-    pub(crate) doors: Option<Doors>,
-    /// Where it answers HTTP for those who watch it, if it does.
+    /// The endpoints for clients of actors, if any.
+    pub(crate) endpoints: Option<Doors>,
+    /// The HTTP address for monitoring, if any.
     pub(crate) http: Option<SocketAddr>,
     pub(crate) system: ActorSystem,
     pub(crate) node: NodeHandle,
@@ -52,18 +54,19 @@ pub(crate) struct Running {
     shutdown: std::time::Duration,
 }
 
-/// Starts a node: the actor system, the HTTP door if it is to be open, components, tools, the N4
-/// endpoint, and the control socket with what it answers.
+/// Starts a node: the actor system, the HTTP endpoint if configured, components, tools, the N4
+/// endpoint, and the control socket with its methods.
 ///
-/// Whatever fails leaves nothing running.
-pub(crate) async fn start(config: &Config) -> Done<Running> {
-    // Before the system, which describes its metrics and counts its first actors.
+/// If any of them fails, nothing is left running.
+pub(crate) async fn start(config: &Config) -> CliResult<Running> {
+    let tokens = endpoints::tokens(config)?;
+    // Installed before the system, which describes its metrics and counts its first actors.
     let recorder = config.metrics.listen.map(|_| Recorder::install());
     let recorder = recorder.transpose();
     let recorder = recorder.map_err(|error| Failure::outside(format!("metrics: {error}")))?;
     let system = ActorSystem::new(config.node.name.as_str())
         .map_err(|error| Failure::outside(error.to_string()))?;
-    let started = start_in(&system, config, recorder).await;
+    let started = start_in(&system, config, &tokens, recorder).await;
     if started.is_err() {
         system.shutdown(config.node.shutdown).await;
     }
@@ -73,23 +76,24 @@ pub(crate) async fn start(config: &Config) -> Done<Running> {
 async fn start_in(
     system: &ActorSystem,
     config: &Config,
+    tokens: &EndpointTokens,
     recorder: Option<Recorder>,
-) -> Done<Running> {
-    let (later, later_components) = (Later::default(), components::Later::default());
-    let later_tools = tools::Later::default();
-    let vitals = components::vitals(vitals::of(config, &later), &later_components);
-    let vitals = tools::vitals(vitals, &later_tools);
-    // Before the node, so that it can say that the node is not ready, and last to end.
+) -> CliResult<Running> {
+    let (later, later_components) = (LateNode::default(), components::LateComponents::default());
+    let later_tools = tools::LateTools::default();
+    let health = components::add_health(health::of(config, &later), &later_components);
+    let health = tools::add_health(health, &later_tools);
+    // Opened before the node, so that it can report that the node is not ready, and closed last.
     let http = match recorder {
-        Some(recorder) => watch(system, config, recorder, &vitals).await?,
+        Some(recorder) => watch(system, config, tokens, recorder, &health).await?,
         None => None,
     };
     let components = components::start(system, config).await?;
-    // Nobody else sets it.
+    // Nothing else sets it.
     let _ = later_components.set(components.clone());
     let realms = code::realms(components.host(), &config.tools).await?;
     let tools = tools::start(system, &config.tools, realms).await?;
-    // Nobody else sets it.
+    // Nothing else sets it.
     let _ = later_tools.set(tools.clone());
     let mut parts = NodeParts::default();
     if let Some(policy) = ComponentPolicy::of(config, &components)? {
@@ -97,9 +101,9 @@ async fn start_in(
     }
     let node = Node::start_with(system, config.n4.clone(), parts).await;
     let node = node.map_err(|error| refused(&error))?;
-    // Nobody else sets it.
+    // Nothing else sets it.
     let _ = later.set(node.clone());
-    let methods = logs::register(Methods::new().vitals(vitals));
+    let methods = logs::register(Methods::new().vitals(health));
     let methods = n4::register(methods, &node);
     let methods = components::register(methods, &components);
     let methods = tools::register(methods, &tools);
@@ -107,16 +111,16 @@ async fn start_in(
     let mcp = agents::open(system, &config.mcp, &tools, &control).await?;
     let methods = agent::register(methods, &mcp);
     let gateway = open(system, config, methods.clone()).await?;
-    // Nobody else sets it.
+    // Nothing else sets it.
     let _ = control.set(gateway.path().to_owned());
-    agents::offer(config, &mcp, http.as_ref())?;
+    agents::offer(config, tokens, &mcp, http.as_ref());
     let relayed = topics::relay(system, components::relays(config)).await;
     relayed.map_err(|error| Failure::outside(error.to_string()))?;
-    let doors = doors::open(system, &config.gateway, methods).await?;
+    let endpoints = endpoints::open(system, &config.gateway, tokens, methods).await?;
     Ok(Running {
         n4: node.local_addrs(),
         control: gateway.path().to_owned(),
-        doors,
+        endpoints,
         http: http.as_ref().map(HttpDoor::address),
         system: system.clone(),
         node,
@@ -126,20 +130,29 @@ async fn start_in(
     })
 }
 
-/// Opens the HTTP door, if the configuration says where.
+/// Opens the HTTP endpoint, if an address is configured.
 async fn watch(
     system: &ActorSystem,
     config: &Config,
+    tokens: &EndpointTokens,
     recorder: Recorder,
-    vitals: &Vitals,
-) -> Done<Option<HttpDoor>> {
+    health: &Vitals,
+) -> CliResult<Option<HttpDoor>> {
     let Some(address) = config.metrics.listen else {
         return Ok(None);
     };
     let limits = config.metrics.limits(config.mcp.connections);
     let open = |address| {
-        let (recorder, vitals) = (recorder.clone(), vitals.clone());
-        HttpDoor::open(system, address, limits, recorder, vitals)
+        let (recorder, health) = (recorder.clone(), health.clone());
+        async move {
+            match config.metrics.tokens {
+                false => HttpDoor::open(system, address, limits, recorder, health).await,
+                true => {
+                    let tokens = &tokens.shared;
+                    HttpDoor::open_guarded(system, address, limits, recorder, health, tokens).await
+                }
+            }
+        }
     };
     let opened = match open(address).await {
         Err(HttpError::Bind { source, .. })
@@ -155,8 +168,8 @@ async fn watch(
     Ok(Some(door))
 }
 
-/// Opens the control socket; one of our own if the usual one is another node's.
-async fn open(system: &ActorSystem, config: &Config, methods: Methods) -> Done<Gateway> {
+/// Opens the control socket, at a path of its own if another node uses the default one.
+async fn open(system: &ActorSystem, config: &Config, methods: Methods) -> CliResult<Gateway> {
     let limits = config.control.limits();
     let failed = |error: OpenError| {
         let live = matches!(error, OpenError::Live { .. });
@@ -172,10 +185,10 @@ async fn open(system: &ActorSystem, config: &Config, methods: Methods) -> Done<G
         let opened = Gateway::open(system, path, limits, methods).await;
         return opened.map_err(failed);
     }
-    let usual = control::usual_socket()?;
-    match Gateway::open(system, &usual, limits, methods.clone()).await {
+    let default = control::default_socket()?;
+    match Gateway::open(system, &default, limits, methods.clone()).await {
         Err(OpenError::Live { .. }) => {
-            let own = control::own_socket(&usual);
+            let own = control::process_socket(&default);
             tracing::info!(path = %own.display(), "another node has the usual control socket");
             let opened = Gateway::open(system, own, limits, methods).await;
             opened.map_err(failed)
@@ -204,20 +217,20 @@ fn refused(error: &NodeError) -> Failure {
 }
 
 impl Running {
-    /// The first address for PFCP, and the control socket: what scripts read first.
+    /// Returns the addresses and the control socket, which scripts read first.
     pub(crate) fn announcement(&self) -> Value {
         json!({
             "n4": self.n4.first().map(ToString::to_string),
             "control": self.control.display().to_string(),
-            "gateway": self.doors.as_ref().and_then(Doors::socket),
-            "tcp": self.doors.as_ref().and_then(Doors::tcp),
-            "web": self.doors.as_ref().and_then(Doors::web),
+            "gateway": self.endpoints.as_ref().and_then(Doors::socket),
+            "tcp": self.endpoints.as_ref().and_then(Doors::tcp),
+            "web": self.endpoints.as_ref().and_then(Doors::web),
             "http": self.http.map(|address| address.to_string()),
             "tools": self.tools.addresses().collect::<Vec<_>>(),
         })
     }
 
-    /// Ends everything in order, within the time that the configuration gives.
+    /// Stops everything in order, within the configured time.
     pub(crate) async fn shutdown(&self) -> ShutdownReport {
         self.system.shutdown(self.shutdown).await
     }

@@ -1,14 +1,15 @@
-//! The configuration of a node: one file, strictly read.
+//! The configuration of a node: one file, parsed strictly.
 //!
 //! Every key has a safe default, and an unknown key is an error that shows its place. The rows
-//! under `[n4]` are the PFCP node's own; see [`NodeConfig`].
+//! under `[n4]` belong to the PFCP node; see [`NodeConfig`].
 
 mod change;
 mod code;
 mod component;
+mod doors;
+mod limit;
 mod mcp;
 mod problem;
-mod span;
 mod tools;
 
 use std::net::SocketAddr;
@@ -20,20 +21,23 @@ use strowger_gateway::{DoorsSpec, HttpLimits, Limits};
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
-pub(crate) use self::code::{CodeSection, ProgramsSection};
+pub(crate) use self::code::{CODE_LIMITS, CodeSection, ProgramsSection};
 pub(crate) use self::component::{ComponentSection, ComponentsSection, Embedded};
-pub(crate) use self::mcp::McpSection;
+pub(crate) use self::doors::{DoorsSection, OF_GATEWAY, OF_MCP};
+pub(crate) use self::limit::{LimitSet, size as limit_size};
+pub(crate) use self::mcp::{MCP_LIMITS, McpSection};
 pub(crate) use self::problem::Problem;
-pub(crate) use self::tools::{FilesSection, ToolsSection};
-use crate::exit::{Done, Failure};
+pub(crate) use self::tools::{FILE_LIMITS, FilesSection, ToolsSection};
+use crate::exit::{CliResult, Failure};
 
-/// What a node is told.
+/// The configuration of a node.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     pub(crate) node: NodeSection,
     pub(crate) n4: NodeConfig,
     pub(crate) control: ControlSection,
+    pub(crate) doors: DoorsSection,
     pub(crate) gateway: GatewaySection,
     pub(crate) metrics: MetricsSection,
     pub(crate) log: LogSection,
@@ -47,10 +51,10 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct NodeSection {
-    /// The name of the node, as `ping` tells it.
+    /// The name of the node, as `ping` reports it.
     pub(crate) name: String,
-    /// How long an ordered end may take.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time limit of an orderly shutdown.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) shutdown: Duration,
 }
 
@@ -58,80 +62,86 @@ pub(crate) struct NodeSection {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ControlSection {
-    /// Where it is; a place that clients find by themselves if it is not set.
+    /// Path of the socket; if not set, a default path that clients find on their own.
     pub(crate) socket: Option<PathBuf>,
-    /// The most clients at a time.
+    /// Maximum number of clients at a time.
     pub(crate) connections: usize,
-    /// The longest frame, in octets.
+    /// Maximum size of a frame, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) frame: usize,
-    /// The most calls of one client at a time.
+    /// Maximum number of concurrent calls of one client.
     pub(crate) in_flight: usize,
-    /// How long a client may be silent.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time after which a silent client is disconnected.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) idle: Duration,
-    /// The longest that a call may take.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Maximum duration of a call.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) deadline: Duration,
 }
 
-/// The doors to actors: a unix socket, and addresses of the loopback.
+/// The endpoints for clients of actors: a Unix socket, and loopback addresses.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct GatewaySection {
-    /// Where the unix socket is; there is none if it is not set.
+    /// Path of the Unix socket; there is none if not set.
     pub(crate) socket: Option<PathBuf>,
-    /// Where frames are taken over TCP; nowhere if it is not set.
+    /// Address for frames over TCP; disabled if not set.
     pub(crate) tcp: Option<SocketAddr>,
-    /// Where WebSockets are taken; nowhere if it is not set.
+    /// Address for WebSockets; disabled if not set.
     pub(crate) web: Option<SocketAddr>,
-    /// The origins of pages that may connect there.
+    /// Origins of pages that may connect to the WebSocket address.
     pub(crate) origins: Vec<String>,
-    /// The file with what clients of addresses have to know.
+    /// The file with the token that clients of the addresses must send.
     pub(crate) token_file: Option<PathBuf>,
-    /// Whether the methods of control can be called as well.
+    /// Allows calls of the methods of the control socket as well.
     pub(crate) control: bool,
-    /// Whether the actor of the conformance suite is there.
+    /// Starts the actor of the conformance suite.
     pub(crate) conformance: bool,
-    /// The most clients at a time.
+    /// Maximum number of clients at a time.
     pub(crate) connections: usize,
-    /// The most of each address whose clients have not sent the token.
+    /// Maximum number of clients at each address that have not sent a token.
     pub(crate) strangers: usize,
-    /// The longest frame, in octets.
+    /// Maximum size of a frame, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) frame: usize,
-    /// The most calls of one client at a time.
+    /// Maximum number of concurrent calls of one client.
     pub(crate) in_flight: usize,
-    /// The most names that one client may bind.
+    /// Maximum number of names that one client may bind.
     pub(crate) names: usize,
-    /// The most frames of one client in a second.
+    /// Maximum number of frames of one client in a second.
     pub(crate) rate: u32,
-    /// How many octets may wait for one client.
+    /// Maximum number of bytes that wait for one client.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) memory: usize,
-    /// How long a client may be silent.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time after which a silent client is disconnected.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) idle: Duration,
-    /// The longest that a call may take.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Maximum duration of a call.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) deadline: Duration,
-    /// How long a client may leave unread what was written.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time for which a client may leave written data unread.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) stall: Duration,
 }
 
-/// The HTTP door: metrics and health.
+/// The HTTP endpoint: metrics and health.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct MetricsSection {
-    /// Where it listens; nowhere if it is not set.
+    /// Address to listen on; disabled if not set.
     pub(crate) listen: Option<SocketAddr>,
-    /// Whether another port will do if that one is taken; not a key.
+    /// Allows another port if the configured one is taken; not a key.
     #[serde(skip)]
     pub(crate) any_port: bool,
-    /// The most clients at a time.
+    /// Requires a token that may read metrics.
+    pub(crate) tokens: bool,
+    /// Maximum number of clients at a time.
     pub(crate) connections: usize,
-    /// The longest head of a request, in octets.
+    /// Maximum size of the head of a request, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) head: usize,
-    /// How long a client may take.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time limit for a request.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) time: Duration,
 }
 
@@ -139,7 +149,7 @@ pub(crate) struct MetricsSection {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogSection {
-    /// What is logged; `STROWGER_LOG` in the environment goes first.
+    /// The log filter; `STROWGER_LOG` in the environment takes precedence.
     pub(crate) filter: String,
 }
 
@@ -192,7 +202,7 @@ impl Default for GatewaySection {
 }
 
 impl GatewaySection {
-    /// The limits of the doors.
+    /// Returns the limits of the endpoints.
     pub(crate) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         limits.connections = self.connections;
@@ -215,6 +225,7 @@ impl Default for MetricsSection {
         Self {
             listen: None,
             any_port: false,
+            tokens: false,
             connections: limits.connections,
             head: limits.head,
             time: limits.time,
@@ -223,7 +234,7 @@ impl Default for MetricsSection {
 }
 
 impl MetricsSection {
-    /// The limits of the HTTP door.
+    /// Returns the limits of the HTTP endpoint.
     pub(crate) fn limits(&self, agents: usize) -> HttpLimits {
         let mut limits = HttpLimits::default();
         limits.agents = agents;
@@ -243,7 +254,7 @@ impl Default for LogSection {
 }
 
 impl ControlSection {
-    /// The limits of the control socket.
+    /// Returns the limits of the control socket.
     pub(crate) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         limits.connections = self.connections;
@@ -259,23 +270,24 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// When the file cannot be read, or what is wrong in it, with the place.
-    pub(crate) fn read(path: &Path) -> Done<(Self, String)> {
+    /// Returns an error if the file cannot be read, or with the place of a problem in it.
+    pub(crate) fn read(path: &Path) -> CliResult<(Self, String)> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::file(path, &error).hint("`strowger init FILE` writes a configuration")
         })?;
         let mut config = Self::parse(&text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
-        config.components.found_from(folder);
+        config.doors.resolve_paths(folder);
+        config.components.resolve_paths(folder);
         for component in &mut config.component {
-            component.found_from(folder);
+            component.resolve_paths(folder);
         }
-        config.tools.found_from(folder);
+        config.tools.resolve_paths(folder);
         Ok((config, text))
     }
 
-    /// Reads a text that is called `name` in what is said about it.
-    pub(crate) fn parse(text: &str, name: &str) -> Done<Self> {
+    /// Parses a text that errors refer to as `name`.
+    pub(crate) fn parse(text: &str, name: &str) -> CliResult<Self> {
         let config: Self =
             toml::from_str(text).map_err(|error| Problem::of_toml(&error).told(text, name))?;
         match config.problem() {
@@ -284,8 +296,8 @@ impl Config {
         }
     }
 
-    /// What types cannot refuse.
-    fn problem(&self) -> Option<Problem> {
+    /// Returns the first problem that the types cannot rule out.
+    pub(crate) fn problem(&self) -> Option<Problem> {
         if let Err(error) = self.n4.check() {
             return Some(Problem::of_section("n4", &error.to_string()));
         }
@@ -326,7 +338,7 @@ impl Config {
         self.problem_of_spans()
     }
 
-    /// The same of spans and addresses.
+    /// Returns the first problem of durations and addresses.
     fn problem_of_spans(&self) -> Option<Problem> {
         let (control, gateway) = (&self.control, &self.gateway);
         let spans = [
@@ -344,7 +356,7 @@ impl Config {
             ("mcp.time", self.mcp.time),
         ];
         for (key, value) in spans {
-            if value < SHORTEST || value > LONGEST {
+            if value < MIN_DURATION || value > MAX_DURATION {
                 let what = format!("is {value:?}; it must be from 100ms to 60m");
                 return Some(Problem::at(key, &what));
             }
@@ -359,22 +371,32 @@ impl Config {
                 );
                 return Some(Problem::at(key, &what));
             }
-            if gateway.token_file.is_none() {
-                let what = "needs gateway.token_file: everybody on this machine can reach it";
+            if gateway.token_file.is_none() && self.doors.token.is_empty() {
+                let what = "needs gateway.token_file or a [[doors.token]]: everybody on this \
+                            machine can reach it";
                 return Some(Problem::at(key, what));
             }
         }
         self.problem_of_parts()
     }
 
-    /// The same of what a node hosts, and of what it says.
+    /// Returns the first problem of the node's parts, its name and its log filter.
     fn problem_of_parts(&self) -> Option<Problem> {
         if let Some(problem) = self.components.problem(self.component.len()) {
             return Some(problem);
         }
-        if self.mcp.http && self.mcp.token_file.is_none() {
-            let what = "needs mcp.token_file: everybody on this machine can reach it";
+        if let Some(problem) = self.doors.problem() {
+            return Some(problem);
+        }
+        let has_tokens = !self.doors.token.is_empty();
+        if self.mcp.http && self.mcp.token_file.is_none() && !has_tokens {
+            let what = "needs mcp.token_file or a [[doors.token]]: everybody on this machine can \
+                        reach it";
             return Some(Problem::at("mcp.http", what));
+        }
+        if self.metrics.tokens && !has_tokens {
+            let what = "needs a [[doors.token]]: nobody could read them";
+            return Some(Problem::at("metrics.tokens", what));
         }
         if let Some(problem) = self.tools.problem(self.components.instances) {
             return Some(problem);
@@ -386,7 +408,7 @@ impl Config {
         filter.err().map(|error| Problem::at("log.filter", &error))
     }
 
-    /// The default configuration as a file with a comment for each key.
+    /// Returns the default configuration as a file with a comment for each key.
     pub(crate) fn example() -> String {
         let mut text = include_str!("config/node.toml").to_owned();
         text.push_str("\n[n4]\n");
@@ -400,8 +422,8 @@ impl Config {
     }
 }
 
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(3600);
+const MIN_DURATION: Duration = Duration::from_millis(100);
+const MAX_DURATION: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests;

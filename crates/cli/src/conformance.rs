@@ -1,18 +1,18 @@
-//! What the conformance suite of clients speaks to, where a node is told to have it:
+//! The actors for the conformance suite of clients, if a node is configured to start them:
 //! `@(conformance/echo)`, and `@(conformance/small)` whose mailbox refuses a third message.
 //!
-//! | message | how | payload | what comes |
+//! | message | pattern | payload | answer or effect |
 //! |---|---|---|---|
 //! | `echo` | ask | anything | the same |
 //! | `add` | ask, tell | a number | the sum, which begins at 0 |
 //! | `sum` | ask | none | the sum |
 //! | `numbers` | stream | `from`, `to` (optional), `pause_ms` (optional) | numbers below `to` |
-//! | `active` | ask | none | how many of these streams have a reader |
+//! | `active` | ask | none | the number of these streams that have a reader |
 //! | `fail` | ask | `code`, `message`, `retryable`, `details` | that error |
-//! | `wait` | ask | `ms` | nothing after so long; ends early if the asker gave up |
-//! | `abandoned` | ask | none | how many askers of `wait` gave up |
+//! | `wait` | ask | `ms` | nothing after that time; ends early if the caller gave up |
+//! | `abandoned` | ask | none | the number of callers of `wait` that gave up |
 //! | `publish` | tell | anything | it is published to `@(topic/conformance)` |
-//! | `crash` | ask, tell | none | the actor panics, and starts again with a sum of 0 |
+//! | `crash` | ask, tell | none | the actor panics, and restarts with a sum of 0 |
 //! | `end` | ask, tell | none | the actor ends for good |
 
 use std::collections::BTreeMap;
@@ -29,9 +29,9 @@ use strowger::{
 };
 use strowger_gateway::RelaySpec;
 
-/// Starts the actor, supervised, with the topic that it publishes to.
+/// Starts the actors, supervised, and the topic that they publish to.
 pub(crate) async fn start(system: &ActorSystem) -> Result<(), StartError> {
-    let counts = Counts::default();
+    let counts = AbandonedCount::default();
     let child = |key: &str| ChildSpec::new::<Echo>(key, Arc::clone(&counts));
     let echo = child("echo").restart(Restart::Transient);
     let narrow = MailboxSpec::bounded(2).overflow(Overflow::Fail);
@@ -46,21 +46,21 @@ pub(crate) async fn start(system: &ActorSystem) -> Result<(), StartError> {
     Ok(())
 }
 
-/// The topic that it publishes to.
+/// The topic that the actors publish to.
 const TOPIC: &str = "conformance";
 
-/// How many askers of `wait` gave up, over all incarnations.
-type Counts = Arc<AtomicU64>;
+/// Number of callers of `wait` that gave up, over all incarnations.
+type AbandonedCount = Arc<AtomicU64>;
 
 struct Echo {
     sum: f64,
-    abandoned: Counts,
-    streams: BTreeMap<u64, Numbers>,
+    abandoned: AbandonedCount,
+    streams: BTreeMap<u64, NumberStream>,
     next: u64,
 }
 
-/// A stream that somebody reads.
-struct Numbers {
+/// A stream that has a reader.
+struct NumberStream {
     source: Source<u64>,
     next: u64,
     to: Option<u64>,
@@ -100,7 +100,7 @@ impl Request for Active {
     type Reply = usize;
 }
 
-/// Answers with this fault.
+/// A request to answer with this fault.
 struct Fail(Fault);
 impl Request for Fail {
     type Reply = Fault;
@@ -134,10 +134,10 @@ impl Request for End {
     type Reply = ();
 }
 
-/// A stream has its time to go on.
+/// A message to a stream whose pause is over.
 struct GoOn(u64);
 
-fn door() -> Door<EchoMessage> {
+fn export() -> Door<EchoMessage> {
     let any = |payload: &Payload| payload.read::<Value>();
     Door::new()
         .ask_with("echo", |payload| Ok(EchoThis(payload.clone())), Ok)
@@ -157,18 +157,21 @@ fn door() -> Door<EchoMessage> {
         .ask::<End>("end")
 }
 
-/// How often `wait` looks whether the asker is still there.
-const LOOK: Duration = Duration::from_millis(5);
+/// Interval at which `wait` checks whether the caller still waits.
+const ABANDON_CHECK: Duration = Duration::from_millis(5);
 
 #[handlers]
 impl strowger::Actor for Echo {
-    type Args = Counts;
+    type Args = AbandonedCount;
     type Error = BoxError;
 
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(64);
 
-    async fn pre_start(abandoned: Counts, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        cx.system().expose(&cx.me(), door())?;
+    async fn pre_start(
+        abandoned: AbandonedCount,
+        cx: &mut Context<Self>,
+    ) -> Result<Self, BoxError> {
+        cx.system().expose(&cx.me(), export())?;
         Ok(Self {
             sum: 0.0,
             abandoned,
@@ -195,10 +198,10 @@ impl strowger::Actor for Echo {
         let Count { from, to, pause_ms } = ask.request;
         self.next += 1;
         let reader = source.reader()?;
-        // Asked before there is a reader, it would be answered at once.
+        // Only now that the reader exists: before, this would be answered at once.
         source.when_idle(cx.lane().reply(self.next << 1 | 1));
         ask.reply.send(reader);
-        let numbers = Numbers {
+        let numbers = NumberStream {
             source,
             next: from,
             to,
@@ -264,14 +267,14 @@ impl strowger::Actor for Echo {
 }
 
 impl Echo {
-    /// Sends numbers as far as the reader takes them.
+    /// Sends as many numbers as the reader accepts.
     fn go_on(&mut self, stream: u64, cx: &mut Context<Self>) -> Result<(), BoxError> {
         let Some(numbers) = self.streams.get_mut(&stream) else {
             return Ok(());
         };
         while numbers.to.is_none_or(|to| numbers.next < to) {
             match numbers.source.try_send(numbers.next) {
-                // Nobody reads any more, and so nobody would ever make it wait.
+                // No reader is left, so the stream would never be full and the loop would not end.
                 Ok(0) => break,
                 Ok(_) => numbers.next += 1,
                 Err(SendError::Full(_)) => {
@@ -292,14 +295,14 @@ impl Echo {
     }
 }
 
-/// Lets time pass; false when the asker gave up before it had.
+/// Waits for the time to pass. Returns `false` if the caller gave up before.
 async fn waits(reply: &Reply<Value>, span: Duration) -> bool {
     let until = tokio::time::Instant::now() + span;
     while tokio::time::Instant::now() < until {
         if !reply.is_wanted() {
             return false;
         }
-        tokio::time::sleep_until((tokio::time::Instant::now() + LOOK).min(until)).await;
+        tokio::time::sleep_until((tokio::time::Instant::now() + ABANDON_CHECK).min(until)).await;
     }
     reply.is_wanted()
 }

@@ -1,4 +1,4 @@
-//! The way to a running node: where its control socket is, and how to ask there.
+//! Connections to a running node: the path of its control socket, and calls.
 
 use std::fs::{self, DirBuilder};
 use std::future::Future;
@@ -7,31 +7,31 @@ use std::path::{Path, PathBuf};
 
 use strowger_gateway::{Client, ClientError, Code};
 
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// Which node to ask.
+/// The argument that selects a node.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ControlArgs {
-    /// The control socket of the node; found by itself if it is where nodes put it.
+    /// The control socket of the node; by default, the path at which nodes create it.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
 }
 
 impl ControlArgs {
-    /// Where the socket of the node is.
-    pub(crate) fn path(&self) -> Done<PathBuf> {
-        self.control.clone().map_or_else(place, Ok)
+    /// Returns the path of the node's socket.
+    pub(crate) fn path(&self) -> CliResult<PathBuf> {
+        self.control.clone().map_or_else(default_path, Ok)
     }
 
     /// Connects to the node.
-    pub(crate) async fn connect(&self) -> Done<Client> {
+    pub(crate) async fn connect(&self) -> CliResult<Client> {
         let path = self.path()?;
         Client::connect(&path).await.map_err(|error| failed(&error))
     }
 }
 
-/// Runs one conversation with a node on a thread of its own making.
-pub(crate) fn block_on<T>(conversation: impl Future<Output = Done<T>>) -> Done<T> {
+/// Runs a conversation with a node on a single-threaded runtime.
+pub(crate) fn block_on<T>(conversation: impl Future<Output = CliResult<T>>) -> CliResult<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -39,7 +39,7 @@ pub(crate) fn block_on<T>(conversation: impl Future<Output = Done<T>>) -> Done<T
     runtime.block_on(conversation)
 }
 
-/// What a call that failed means for the user.
+/// Converts a failed call to a failure for the user.
 pub(crate) fn failed(error: &ClientError) -> Failure {
     match error {
         ClientError::NoNode { .. } => Failure::outside(error.to_string()).hint(
@@ -47,23 +47,25 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
              --control SOCKET",
         ),
         ClientError::Fault(fault) => match fault.code {
-            Code::UnknownTarget => Failure::found(&fault.message),
+            Code::UnknownTarget | Code::Forbidden => Failure::check(&fault.message),
             Code::BadRequest => Failure::input(&fault.message),
             _ => Failure::outside(&fault.message),
         },
+        ClientError::Deadline(_) => Failure::input(error.to_string()),
         _ => Failure::outside(error.to_string()),
     }
 }
 
-/// The socket of a node that was not told where to put it; its folder is made, and is ours alone.
-pub(crate) fn usual_socket() -> Done<PathBuf> {
-    let path = place()?;
+/// Returns the default socket of a node, after creating its directory if needed. The directory must
+/// belong to this user and be closed to others.
+pub(crate) fn default_socket() -> CliResult<PathBuf> {
+    let path = default_path()?;
     let Some(folder) = path.parent() else {
         return Ok(path);
     };
     if !folder.exists() {
         let made = DirBuilder::new().mode(0o700).create(folder);
-        // Another node may have made it at the same time; it is looked at below.
+        // Another node may have created it at the same time; it is checked below.
         if let Err(error) = made
             && !folder.exists()
         {
@@ -78,13 +80,13 @@ pub(crate) fn usual_socket() -> Done<PathBuf> {
     Ok(path)
 }
 
-/// Another socket beside the usual one, for a further node.
-pub(crate) fn own_socket(usual: &Path) -> PathBuf {
-    usual.with_file_name(format!("strowger-{}.sock", std::process::id()))
+/// Returns a socket path beside the default one, for a further node.
+pub(crate) fn process_socket(default: &Path) -> PathBuf {
+    default.with_file_name(format!("strowger-{}.sock", std::process::id()))
 }
 
-/// Where nodes put their socket, and clients look for it.
-fn place() -> Done<PathBuf> {
+/// Returns the path at which nodes create their socket, and clients look for it.
+fn default_path() -> CliResult<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let folder = match runtime.filter(|folder| folder.is_absolute() && folder.is_dir()) {
         Some(folder) => folder,
@@ -93,8 +95,8 @@ fn place() -> Done<PathBuf> {
     Ok(folder.join("strowger.sock"))
 }
 
-/// The number of the user that we are.
-fn user() -> Done<u32> {
+/// Returns the user id of this process.
+fn user() -> CliResult<u32> {
     let ourselves = Path::new("/proc/self");
     let found = fs::metadata(ourselves).map_err(|error| Failure::file(ourselves, &error))?;
     Ok(found.uid())

@@ -1,54 +1,54 @@
-//! How a command ends: a number for scripts, and two lines for people.
+//! The end of a command: an exit status for scripts, and two lines for people.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What a command returns.
-pub(crate) type Done<T = ()> = Result<T, Failure>;
+/// The result of a command.
+pub(crate) type CliResult<T = ()> = Result<T, Failure>;
 
-/// The numbers that the process ends with, as `--help` lists them.
+/// The exit statuses of the process, as `--help` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    /// The command ran; what it checked or measured does not hold.
-    Found = 1,
-    /// Arguments, configuration or input that cannot be understood.
+pub(crate) enum ExitStatus {
+    /// The command ran, but a check or a measurement failed.
+    Check = 1,
+    /// Arguments, configuration or input that are invalid.
     Input = 2,
     /// Something outside is missing or refuses: a file, a port, a node.
     Outside = 3,
 }
 
-/// Why a command did not succeed.
+/// The reason why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Whoever read our output has gone away: nobody is left to tell.
+    /// The reader of our output is gone: there is nobody to report to.
     Unread,
-    /// Anything else: what and where, and what to do about it.
-    Told {
-        status: Status,
+    /// Any other failure: its status, its description, and a hint.
+    Reported {
+        status: ExitStatus,
         what: String,
         hint: Option<String>,
     },
 }
 
 impl Failure {
-    /// A check that does not hold.
-    pub(crate) fn found(what: impl Into<String>) -> Self {
-        Self::told(Status::Found, what)
+    /// Creates the failure of a check.
+    pub(crate) fn check(what: impl Into<String>) -> Self {
+        Self::new(ExitStatus::Check, what)
     }
 
-    /// Input that cannot be understood.
+    /// Creates the failure for invalid input.
     pub(crate) fn input(what: impl Into<String>) -> Self {
-        Self::told(Status::Input, what)
+        Self::new(ExitStatus::Input, what)
     }
 
-    /// Something outside that is missing or refuses.
+    /// Creates the failure when something outside is missing or refuses.
     pub(crate) fn outside(what: impl Into<String>) -> Self {
-        Self::told(Status::Outside, what)
+        Self::new(ExitStatus::Outside, what)
     }
 
-    /// A file that cannot be read or written.
+    /// Creates the failure for a file that cannot be read or written.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
         let told = Self::outside(format!("{}: {error}", path.display()));
         match error.kind() {
@@ -57,29 +57,29 @@ impl Failure {
         }
     }
 
-    /// Says what the user can do about it.
+    /// Adds a hint about what the user can do.
     #[must_use]
     pub(crate) fn hint(mut self, text: impl Into<String>) -> Self {
-        if let Self::Told { hint, .. } = &mut self {
+        if let Self::Reported { hint, .. } = &mut self {
             *hint = Some(text.into());
         }
         self
     }
 
-    fn told(status: Status, what: impl Into<String>) -> Self {
-        Self::Told {
+    fn new(status: ExitStatus, what: impl Into<String>) -> Self {
+        Self::Reported {
             status,
             what: what.into(),
             hint: None,
         }
     }
 
-    /// Prints the failure and returns the number of the process.
+    /// Prints the failure and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Unread => ExitCode::SUCCESS,
-            Self::Told { status, .. } => {
-                // Standard error may be closed as well; the number still tells.
+            Self::Reported { status, .. } => {
+                // Standard error may be closed as well; the exit status is still delivered.
                 let _ = writeln!(io::stderr(), "{self}");
                 ExitCode::from(*status as u8)
             }
@@ -91,7 +91,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unread => f.write_str("output is no longer read"),
-            Self::Told { what, hint, .. } => {
+            Self::Reported { what, hint, .. } => {
                 write!(f, "error: {what}")?;
                 match hint {
                     Some(hint) => write!(f, "\nhint: {hint}"),
@@ -103,7 +103,7 @@ impl fmt::Display for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Turns an error of standard output; files use [`Failure::file`], which names them.
+    /// Converts an error of standard output; files use [`Failure::file`], which names them.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::Unread,

@@ -1,4 +1,4 @@
-//! Files that others name: opened without waiting, and read up to a length.
+//! Files named by others: opened without blocking, and read up to a maximum size.
 
 use std::fs::{self, File, FileType};
 use std::io::Read;
@@ -7,22 +7,23 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// Reads a plain file, up to `most` bytes.
+/// Reads a regular file, up to `most` bytes.
 ///
-/// Whoever names a file for a node may name a pipe that nobody writes to, or a device without an
-/// end: what is no plain file is refused, and nothing waits for it.
-pub(crate) fn read_plain(path: &Path, most: usize) -> Done<Vec<u8>> {
+/// The name may come from a client of a node and denote a pipe without a writer, or a device
+/// without an end: anything but a regular file is refused without waiting for it.
+pub(crate) fn read_plain(path: &Path, most: usize) -> CliResult<Vec<u8>> {
     let failed = |error| Failure::file(path, &error);
-    // A pipe is opened without its other end; a terminal does not become that of the process.
+    // `NONBLOCK` opens a pipe without waiting for its other end; `NOCTTY` keeps a terminal from
+    // becoming that of the process.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = File::options()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path);
     let file = opened.map_err(|error| match fs::metadata(path) {
-        // A socket cannot be opened at all, and what the system says of it helps nobody.
+        // A socket cannot be opened at all, and the error of the system does not explain why.
         Ok(found) if !found.is_file() => other(path, found.file_type()),
         _ => failed(error),
     })?;
@@ -32,13 +33,13 @@ pub(crate) fn read_plain(path: &Path, most: usize) -> Done<Vec<u8>> {
     }
     let long = |length: u64| {
         let text = format!("{}: has {length} bytes, more than {most}", path.display());
-        Failure::input(text).hint("no component and no manifest is that long")
+        Failure::input(text).hint("is that the file which is meant?")
     };
     if found.len() > most as u64 {
         return Err(long(found.len()));
     }
     let mut octets = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     let mut file = file.take(most as u64 + 1);
     file.read_to_end(&mut octets).map_err(failed)?;
     if octets.len() > most {

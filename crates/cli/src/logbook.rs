@@ -1,7 +1,8 @@
-//! The last lines of the log, kept for whoever asks the running node: `strowger logs`.
+//! The last lines of the log, kept for clients of the running node: `strowger logs`.
 //!
-//! Each line knows the actor inside whose hook it was written, or the one that it names as `path`.
-//! Nobody who writes waits for who reads: of a reader that is too slow, lines are lost and counted.
+//! Each line is attributed to the actor inside whose hook it was written, or to the one that it
+//! names as `path`. Writers never wait for readers: a reader that is too slow loses lines, which
+//! are counted.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -18,7 +19,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context as LayerContext, Layer};
 
-/// The book of this process.
+/// Returns the logbook of this process.
 pub(crate) fn book() -> &'static Logbook {
     static BOOK: OnceLock<Logbook> = OnceLock::new();
     BOOK.get_or_init(Logbook::default)
@@ -26,19 +27,19 @@ pub(crate) fn book() -> &'static Logbook {
 
 /// The last lines of the log.
 #[derive(Debug, Default)]
-pub(crate) struct Logbook(Mutex<State>);
+pub(crate) struct Logbook(Mutex<LogbookState>);
 
 #[derive(Debug, Default)]
-struct State {
-    lines: VecDeque<Line>,
-    /// How many lines there have been.
+struct LogbookState {
+    lines: VecDeque<LogLine>,
+    /// Number of lines written so far.
     written: u64,
     /// Readers that wait for the next line.
     wakers: Vec<Waker>,
 }
 
 #[derive(Clone, Debug)]
-struct Line {
+struct LogLine {
     at: SystemTime,
     level: Level,
     target: &'static str,
@@ -46,25 +47,25 @@ struct Line {
     text: String,
 }
 
-/// Lines that are kept.
-const KEPT: usize = 4096;
-/// The longest line, in octets.
-const LONGEST: usize = 2048;
+/// Maximum number of lines kept.
+const MAX_LINES: usize = 4096;
+/// Maximum length of a line, in bytes.
+const MAX_LINE_BYTES: usize = 2048;
 
-/// Which lines are read.
+/// A filter for lines.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    /// All where it is not set.
+pub(crate) struct LogFilter {
+    /// The actors whose lines are read; all lines if not set.
     pub(crate) actors: Option<Actors>,
-    /// The least level.
+    /// The least severe level.
     pub(crate) level: Level,
-    /// How many of the last lines come first.
+    /// Number of past lines that are read first.
     pub(crate) last: usize,
-    /// For how long the next ones follow.
+    /// Time for which new lines are followed.
     pub(crate) follow: Duration,
 }
 
-/// An actor with all below it, or those that a pattern is about.
+/// An actor with all actors below it, or the actors that match a pattern.
 #[derive(Clone, Debug)]
 pub(crate) enum Actors {
     Below(String),
@@ -72,7 +73,7 @@ pub(crate) enum Actors {
 }
 
 impl Actors {
-    /// Reads a path or a pattern.
+    /// Parses a path or a pattern.
     pub(crate) fn of(text: &str) -> Result<Self, String> {
         if text.starts_with('/') && !text.contains('*') {
             return Ok(Self::Below(text.trim_end_matches('/').to_owned()));
@@ -94,9 +95,9 @@ impl Actors {
     }
 }
 
-impl Wanted {
-    fn wants(&self, line: &Line) -> bool {
-        // What is more important is less.
+impl LogFilter {
+    fn matches(&self, line: &LogLine) -> bool {
+        // In `tracing`, more severe levels compare as less.
         line.level <= self.level
             && self
                 .actors
@@ -106,10 +107,10 @@ impl Wanted {
 }
 
 impl Logbook {
-    fn write(&self, line: Line) {
+    fn write(&self, line: LogLine) {
         let wakers = {
             let mut state = self.0.lock();
-            if state.lines.len() >= KEPT {
+            if state.lines.len() >= MAX_LINES {
                 state.lines.pop_front();
             }
             state.lines.push_back(line);
@@ -119,34 +120,34 @@ impl Logbook {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Reads the last lines, and those that follow.
-    pub(crate) fn read(&'static self, wanted: Wanted) -> Reading {
+    /// Reads the last lines, and then new ones.
+    pub(crate) fn read(&'static self, filter: LogFilter) -> LogReader {
         let state = self.0.lock();
         let first = state.written - state.lines.len() as u64;
         let fitting = (first..).zip(&state.lines);
         let fitting: Vec<u64> = fitting
-            .filter(|(_, line)| wanted.wants(line))
+            .filter(|(_, line)| filter.matches(line))
             .map(|(number, _)| number)
             .collect();
-        let from = fitting.len().saturating_sub(wanted.last);
+        let from = fitting.len().saturating_sub(filter.last);
         let next = fitting.get(from).copied().unwrap_or(state.written);
         drop(state);
-        Reading {
+        LogReader {
             book: self,
             next,
             lost: 0,
             over: false,
-            until: (!wanted.follow.is_zero()).then(|| Box::pin(tokio::time::sleep(wanted.follow))),
-            wanted,
+            until: (!filter.follow.is_zero()).then(|| Box::pin(tokio::time::sleep(filter.follow))),
+            filter,
         }
     }
 }
 
-/// A reader of the book.
+/// A reader of the logbook.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct LogReader {
     book: &'static Logbook,
-    wanted: Wanted,
+    filter: LogFilter,
     /// The number of the next line to look at.
     next: u64,
     lost: u64,
@@ -154,13 +155,13 @@ pub(crate) struct Reading {
     until: Option<Pin<Box<Sleep>>>,
 }
 
-impl Reading {
-    /// The next line; the last one says how many were lost.
+impl LogReader {
+    /// Returns the next line; the final one has the number of lost lines.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Value>> {
         if self.over {
             return Poll::Ready(None);
         }
-        if let Some(line) = self.look(cx) {
+        if let Some(line) = self.next_line(cx) {
             return Poll::Ready(Some(line.to_json()));
         }
         let following = self.until.as_mut();
@@ -171,7 +172,7 @@ impl Reading {
         Poll::Ready(Some(json!({ "end": true, "lost": self.lost })))
     }
 
-    fn look(&mut self, cx: &Context<'_>) -> Option<Line> {
+    fn next_line(&mut self, cx: &Context<'_>) -> Option<LogLine> {
         let mut state = self.book.0.lock();
         let first = state.written - state.lines.len() as u64;
         self.lost += first.saturating_sub(self.next);
@@ -179,7 +180,7 @@ impl Reading {
         while self.next < state.written {
             let at = usize::try_from(self.next - first).unwrap_or(usize::MAX);
             self.next += 1;
-            if let Some(line) = state.lines.get(at).filter(|line| self.wanted.wants(line)) {
+            if let Some(line) = state.lines.get(at).filter(|line| self.filter.matches(line)) {
                 return Some(line.clone());
             }
         }
@@ -190,7 +191,7 @@ impl Reading {
     }
 }
 
-impl Line {
+impl LogLine {
     fn to_json(&self) -> Value {
         let since = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
         json!({
@@ -203,16 +204,16 @@ impl Line {
     }
 }
 
-/// Writes what is logged into the book.
+/// A `tracing` layer that writes events into the logbook.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Writing;
+pub(crate) struct LogbookLayer;
 
-impl<S: Subscriber> Layer<S> for Writing {
+impl<S: Subscriber> Layer<S> for LogbookLayer {
     fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
-        let mut text = Text::default();
+        let mut text = LineText::default();
         event.record(&mut text);
         let named = text.path.take().map(|path| Path::from(path.as_str()));
-        book().write(Line {
+        book().write(LogLine {
             at: SystemTime::now(),
             level: *event.metadata().level(),
             target: event.metadata().target(),
@@ -224,17 +225,17 @@ impl<S: Subscriber> Layer<S> for Writing {
 
 /// The message and the fields of a line.
 #[derive(Debug, Default)]
-struct Text {
+struct LineText {
     message: String,
     fields: String,
     path: Option<String>,
 }
 
-impl Text {
+impl LineText {
     fn finish(mut self) -> String {
         self.message.push_str(&self.fields);
-        if self.message.len() > LONGEST {
-            let end = (0..=LONGEST)
+        if self.message.len() > MAX_LINE_BYTES {
+            let end = (0..=MAX_LINE_BYTES)
                 .rev()
                 .find(|&at| self.message.is_char_boundary(at));
             self.message.truncate(end.unwrap_or(0));
@@ -244,9 +245,9 @@ impl Text {
     }
 }
 
-impl Visit for Text {
+impl Visit for LineText {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to text does not fail.
+        // Writing to a `String` cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, " {name}={value:?}"),
@@ -262,8 +263,8 @@ impl Visit for Text {
 mod tests {
     use super::*;
 
-    fn line(number: usize, path: &str) -> Line {
-        Line {
+    fn line(number: usize, path: &str) -> LogLine {
+        LogLine {
             at: UNIX_EPOCH,
             level: Level::WARN,
             target: "test",
@@ -272,8 +273,8 @@ mod tests {
         }
     }
 
-    fn wanted(actors: &str, last: usize) -> Wanted {
-        Wanted {
+    fn filter(actors: &str, last: usize) -> LogFilter {
+        LogFilter {
             actors: Some(Actors::of(actors).expect("it is one")),
             level: Level::INFO,
             last,
@@ -281,11 +282,11 @@ mod tests {
         }
     }
 
-    /// The texts of the lines, and how many were lost.
-    fn all(mut reading: Reading) -> (Vec<String>, u64) {
+    /// Returns the texts of the lines, and the number of lost ones.
+    fn all(mut reader: LogReader) -> (Vec<String>, u64) {
         let mut cx = Context::from_waker(Waker::noop());
         let mut texts = Vec::new();
-        while let Poll::Ready(Some(line)) = reading.poll_next(&mut cx) {
+        while let Poll::Ready(Some(line)) = reader.poll_next(&mut cx) {
             if line["end"] == true {
                 return (texts, line["lost"].as_u64().expect("a number"));
             }
@@ -304,7 +305,7 @@ mod tests {
         for number in 0..10 {
             book.write(line(number, ["/a/b", "/a", "/ab"][number % 3]));
         }
-        let texts = |actors, last| all(book.read(wanted(actors, last))).0;
+        let texts = |actors, last| all(book.read(filter(actors, last))).0;
         assert_eq!(texts("/a", 100), ["0", "1", "3", "4", "6", "7", "9"]);
         assert_eq!(texts("/a", 2), ["7", "9"]);
         assert_eq!(texts("/a/b", 1), ["9"]);
@@ -316,12 +317,12 @@ mod tests {
     fn a_slow_reader_loses_lines_and_is_told_how_many() {
         let book = empty();
         book.write(line(0, "/a"));
-        let reading = book.read(wanted("/a", 10));
-        for number in 1..=KEPT + 2 {
+        let reader = book.read(filter("/a", 10));
+        for number in 1..=MAX_LINES + 2 {
             book.write(line(number, "/a"));
         }
-        let (texts, lost) = all(reading);
-        assert_eq!((texts.len(), lost), (KEPT, 3));
+        let (texts, lost) = all(reader);
+        assert_eq!((texts.len(), lost), (MAX_LINES, 3));
         assert_eq!(texts[0], "3");
     }
 }

@@ -1,8 +1,8 @@
 //! The `strowger` binary: a node of supervised actors and PFCP sessions, and its tools.
 //!
-//! [`command`] holds one module for each verb; a verb takes its arguments and an
-//! [`output::Output`], and ends with a [`exit::Failure`] or without one. What a failure prints and
-//! which number the process ends with is decided here and nowhere else.
+//! [`command`] has one module for each command. A command takes its arguments and an
+//! [`output::Output`], and fails with an [`exit::Failure`]. Only this module prints failures and
+//! chooses the exit status of the process.
 
 mod agent;
 mod command;

@@ -1,4 +1,4 @@
-//! What commands print: lines for people, objects for scripts, colours only on a terminal.
+//! Output of commands: lines for people, JSON objects for scripts, colours only on a terminal.
 
 mod table;
 
@@ -13,13 +13,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
 
 pub(crate) use self::table::Table;
-use crate::exit::Done;
+use crate::exit::CliResult;
 use crate::logbook;
 
-/// The environment variable that says what is logged, such as `info` or `strowger=debug`.
+/// The environment variable for the log filter, such as `info` or `strowger=debug`.
 const LOG: &str = "STROWGER_LOG";
 
-/// Sends the log to standard error, so that standard output stays what the command promises.
+/// Sends the log to standard error, so that standard output contains only the result of the
+/// command.
 pub(crate) fn log_to_stderr() {
     let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new("warn"));
     let (filter, handle) = reload::Layer::new(filter);
@@ -27,17 +28,17 @@ pub(crate) fn log_to_stderr() {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && !plain_wanted())
         .with_filter(filter);
-    let book = logbook::Writing.with_filter(LevelFilter::INFO);
+    let book = logbook::LogbookLayer.with_filter(LevelFilter::INFO);
     tracing_subscriber::registry().with(log).with(book).init();
     let set = move |filter| handle.reload(filter).is_ok();
     // Called once, by `main`.
     let _ = SET_FILTER.set(Box::new(set));
 }
 
-/// Changes what is logged while the process runs.
+/// The function that changes the log filter while the process runs.
 static SET_FILTER: OnceLock<Box<dyn Fn(EnvFilter) -> bool + Send + Sync>> = OnceLock::new();
 
-/// Logs what a configuration asks for, unless the environment has said it.
+/// Applies the log filter of a configuration, unless the environment sets one.
 pub(crate) fn log_as_configured(filter: &str) {
     if std::env::var_os(LOG).is_some() {
         return;
@@ -47,15 +48,15 @@ pub(crate) fn log_as_configured(filter: &str) {
     }
 }
 
-/// Checks what says what is logged.
+/// Checks a log filter.
 pub(crate) fn check_filter(filter: &str) -> Result<(), String> {
     let checked = EnvFilter::try_new(filter).map(drop);
     checked.map_err(|error| format!("\"{filter}\" is not a filter of the log: {error}"))
 }
 
-/// How a piece of text looks on a terminal.
+/// The style of a text on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ink {
+pub(crate) enum TextStyle {
     Bold,
     Faint,
     Red,
@@ -64,7 +65,7 @@ pub(crate) enum Ink {
     Cyan,
 }
 
-impl Ink {
+impl TextStyle {
     const fn code(self) -> &'static str {
         match self {
             Self::Bold => "1",
@@ -77,17 +78,17 @@ impl Ink {
     }
 }
 
-/// Where a command prints.
+/// The output of a command.
 pub(crate) struct Output {
     to: BufWriter<Box<dyn Write + Send>>,
     terminal: bool,
     colours: bool,
-    /// Whether the last line was drawn by [`Output::live`] and may be drawn over.
+    /// `true` if the last line was drawn by [`Output::live`] and may be overwritten.
     drawn: bool,
 }
 
 impl Output {
-    /// Prints to standard output.
+    /// Creates an output that prints to standard output.
     pub(crate) fn stdout() -> Self {
         let terminal = io::stdout().is_terminal();
         Self {
@@ -99,7 +100,7 @@ impl Output {
     }
 
     /// Prints one line.
-    pub(crate) fn line(&mut self, line: impl Display) -> Done {
+    pub(crate) fn line(&mut self, line: impl Display) -> CliResult {
         if std::mem::take(&mut self.drawn) {
             writeln!(self.to)?;
         }
@@ -107,20 +108,20 @@ impl Output {
         Ok(())
     }
 
-    /// Writes octets as they are.
-    pub(crate) fn octets(&mut self, octets: &[u8]) -> Done {
+    /// Writes bytes as they are.
+    pub(crate) fn bytes(&mut self, octets: &[u8]) -> CliResult {
         Ok(self.to.write_all(octets)?)
     }
 
-    /// Prints one object on one line.
-    pub(crate) fn json(&mut self, value: &Value) -> Done {
+    /// Prints a JSON object on one line.
+    pub(crate) fn json(&mut self, value: &Value) -> CliResult {
         self.line(value)
     }
 
-    /// Draws a line over the one drawn before; off a terminal, prints it as a line of its own.
-    pub(crate) fn live(&mut self, line: impl Display) -> Done {
+    /// Draws a line over the one drawn before. Without a terminal, prints it as a line of its own.
+    pub(crate) fn live(&mut self, line: impl Display) -> CliResult {
         if self.terminal {
-            // Carriage return, then erase to the end: the line that was there may have been longer.
+            // Carriage return, then erase to the end: the previous line may have been longer.
             write!(self.to, "\r{line}\x1b[K")?;
             self.drawn = true;
         } else {
@@ -129,22 +130,22 @@ impl Output {
         self.flush()
     }
 
-    /// Colours a piece of text, on a terminal.
-    pub(crate) fn paint(&self, ink: Ink, text: impl Display) -> String {
+    /// Styles a text, on a terminal.
+    pub(crate) fn paint(&self, style: TextStyle, text: impl Display) -> String {
         if self.colours {
-            format!("\x1b[{}m{text}\x1b[0m", ink.code())
+            format!("\x1b[{}m{text}\x1b[0m", style.code())
         } else {
             text.to_string()
         }
     }
 
-    /// Hands everything to the reader.
-    pub(crate) fn flush(&mut self) -> Done {
+    /// Flushes all output.
+    pub(crate) fn flush(&mut self) -> CliResult {
         Ok(self.to.flush()?)
     }
 }
 
-/// Follows <https://no-color.org>, and terminals that say that they are dumb.
+/// Returns `true` if plain text is wanted: by <https://no-color.org>, or by a dumb terminal.
 fn plain_wanted() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb")

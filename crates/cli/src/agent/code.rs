@@ -1,26 +1,26 @@
-//! Code of agents: run in the sandbox, given nothing but tools that the agent has itself.
+//! Code of agents, run in the sandbox with no access but to tools that the agent itself may call.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{ActorRef, Code as FaultCode, Fault};
-use strowger_gateway::{McpAnswer, McpCall, McpContent, McpTool, McpTools};
+use strowger_gateway::{Caller, McpAnswer, McpCall, McpContent, McpTool, McpTools, Verb};
 use strowger_tools::{
-    CodeBudget, CodeError, CodeMessage, Execute, Executed, FollowRun, Functions, Language, Line,
-    Thrown, Told,
+    CodeBudget, CodeError, CodeMessage, Execute, Executed, FollowRun, Functions, Language, Level,
+    Line, Thrown, Told,
 };
 
-use super::{a, list, object};
+use super::{ASK_TIMEOUT, a, list, object};
 
-/// Adds the running of code. It may be given the granted tools.
+/// Adds the verb that runs code. The code may be given the granted tools as functions.
 pub(super) fn add(tools: McpTools, code: &ActorRef<CodeMessage>, granted: &McpTools) -> McpTools {
     let about = "Runs JavaScript or TypeScript in a sandbox that has no files, network, process, \
                  modules or clock. The value is that of the last expression; `await` may stand at \
                  the top. Other tools can be given to it as functions, so that many calls and the \
                  work on what they answer take one run: await fns.read_text_file({path: 'a.txt'}). \
-                 What it writes to `console` is told while it runs.";
+                 What it writes to `console` is told while it runs, and is the first block of \
+                 the answer, if there is any; the last is the value as JSON, or what went wrong.";
     let realm = "A name: what the code leaves in its globals is there for the next run of this \
                  name. Without it each run begins anew.";
     let args = "What the code finds in the global `args`.";
@@ -49,10 +49,10 @@ pub(super) fn add(tools: McpTools, code: &ActorRef<CodeMessage>, granted: &McpTo
     })
 }
 
-type Term = (&'static str, Value);
+type Property = (&'static str, Value);
 
-/// The schemas of what runs and programs are given and may use up.
-pub(super) fn terms(granted: &McpTools) -> [Term; 5] {
+/// Returns the schemas of the inputs and limits that runs and programs share.
+pub(super) fn terms(granted: &McpTools) -> [Property; 5] {
     let names: Vec<&str> = granted.names().collect();
     let given = "Tools that it gets as functions in `fns`: each takes the arguments of its tool \
                  and gives a promise of its structured answer, or of its text.";
@@ -72,48 +72,37 @@ pub(super) fn terms(granted: &McpTools) -> [Term; 5] {
     ]
 }
 
-/// The schema of what a run comes to.
+/// Returns the schema of the outcome of a run, whose output and value are texts.
 fn outcome() -> Value {
-    let line = object(
-        [
-            (
-                "level",
-                json!({ "enum": ["debug", "log", "info", "warn", "error"] }),
-            ),
-            ("text", a("string", "What it says.")),
-        ],
-        &["level", "text"],
-    );
     let kind = "`thrown`, the limit that it passed (`time`, `deadline`, `memory`, `stack`, `jobs`, \
-                `output`, `result`, `source`), `unsettled`, `full`, `language`, `function`, \
-                `cancelled` or `sandbox`.";
+                `output`, `result`, `source`), `value` (it is none for JSON), `unsettled`, \
+                `full`, `language`, `function`, `cancelled` or `sandbox`.";
+    let most = "The limit: milliseconds, bytes or a number.";
     let error = object(
         [
             ("kind", a("string", kind)),
-            ("message", a("string", "What went wrong.")),
             ("name", a("string", "The name of what was thrown.")),
             ("line", a("integer", "Where, from 1.")),
             ("column", a("integer", "Where, from 1.")),
-            ("stack", a("string", "Where, a line for each call.")),
+            ("most", a("integer", most)),
+            ("used", a("integer", "What was wanted of it, if known.")),
         ],
-        &["kind", "message"],
+        &["kind"],
     );
-    let value = "What it came to; null for what JSON cannot say.";
-    let fresh = "Whether the realm was new.";
+    let fresh = "The realm was new.";
     object(
         [
-            ("value", json!({ "description": value })),
-            ("output", list(&line, "What it wrote to `console`.")),
+            ("lines", a("integer", "Lines that it wrote to `console`.")),
             ("fresh", a("boolean", fresh)),
             ("error", error),
         ],
-        &["output"],
+        &["lines"],
     )
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct CodeExecuteParams {
     code: String,
     #[serde(default)]
     language: Language,
@@ -126,7 +115,7 @@ struct Wanted {
     memory: Option<usize>,
 }
 
-/// Tighter limits.
+/// Returns a budget with tighter limits than the defaults.
 pub(super) fn budget(
     time_ms: Option<u64>,
     deadline_ms: Option<u64>,
@@ -139,20 +128,30 @@ pub(super) fn budget(
     budget
 }
 
-/// Tools of these names as functions.
-pub(super) fn given(granted: &McpTools, names: Vec<String>) -> Result<Functions, Fault> {
+/// Returns the named tools as functions.
+///
+/// The functions act on behalf of the caller: code cannot reach anything that its caller cannot.
+pub(super) fn given(
+    granted: &McpTools,
+    names: Vec<String>,
+    caller: &Caller,
+) -> Result<Functions, Fault> {
     let mut functions = Functions::new();
     for name in names {
         if !granted.names().any(|known| known == name) {
             let text = format!("functions: there is no tool {name:?} that code can be given");
             return Err(Fault::new(FaultCode::BadRequest, text));
         }
+        // Checked here, before the code has run half of its way, and again on each call.
+        caller.reaches(&Verb::CALL, &format!("/mcp/tools/{name}"))?;
         let (granted, tool) = (granted.clone(), Arc::<str>::from(&*name));
+        let caller = caller.clone();
         functions = functions.promise(&name, move |values| {
             let (granted, tool) = (granted.clone(), Arc::clone(&tool));
+            let caller = caller.clone();
             async move {
                 let arguments = values.into_iter().next().unwrap_or(Value::Null);
-                let answer = granted.call(&tool, arguments).await;
+                let answer = granted.call(&tool, arguments, &caller).await;
                 answer.map(plain).map_err(|fault| fault.to_string())
             }
         });
@@ -160,7 +159,7 @@ pub(super) fn given(granted: &McpTools, names: Vec<String>) -> Result<Functions,
     Ok(functions)
 }
 
-/// An answer as a value: what is there for programs, or else the text.
+/// Converts an answer to a value: its structured form if it has one, else its text.
 fn plain(answer: McpAnswer) -> Value {
     if let Some(value) = answer.for_code.or(answer.structured) {
         return value;
@@ -175,27 +174,25 @@ fn plain(answer: McpAnswer) -> Value {
     Value::String(texts)
 }
 
-/// Calls have a deadline of their own, which ends what they ask.
-pub(super) const LONG: Duration = Duration::from_secs(24 * 3600);
-
 async fn run(
     code: ActorRef<CodeMessage>,
     granted: McpTools,
     call: McpCall,
 ) -> Result<McpAnswer, Fault> {
-    let wanted: Wanted = call.read()?;
+    call.caller.reaches(&Verb::CALL, "/tools/code")?;
+    let params: CodeExecuteParams = call.read()?;
     let execute = Execute {
-        code: wanted.code,
-        language: wanted.language,
-        args: wanted.args,
-        realm: wanted.realm,
-        functions: given(&granted, wanted.functions)?,
-        budget: budget(wanted.time_ms, wanted.deadline_ms, wanted.memory),
+        code: params.code,
+        language: params.language,
+        args: params.args,
+        realm: params.realm,
+        functions: given(&granted, params.functions, &call.caller)?,
+        budget: budget(params.time_ms, params.deadline_ms, params.memory),
     };
     let failed = |why: String| Fault::new(FaultCode::Failed, why);
-    let followed = code.ask_within(FollowRun::new(execute), LONG).await;
+    let followed = code.ask_within(FollowRun::new(execute), ASK_TIMEOUT).await;
     let followed = followed.map_err(|error| failed(error.to_string()))?;
-    // Who stops reading, because the agent gave up, ends the run.
+    // A reader that stops, because the agent gave up, ends the run.
     let mut told = followed.map_err(|error| error.to_fault())?;
     let mut output = Vec::new();
     while let Some(next) = told.recv().await {
@@ -205,7 +202,7 @@ async fn run(
                 let (count, text) = (output.len() as f64, &output[output.len() - 1].text);
                 call.progress.tell(count, None, text).await;
             }
-            // It was given no function that would be asked of us.
+            // The code was given no function that would be called back through this stream.
             Told::Called(_) => {}
             Told::Ended(outcome) => return Ok(answer(outcome, &output)),
         }
@@ -213,27 +210,49 @@ async fn run(
     Err(failed("the code ended without a result".to_owned()))
 }
 
+/// Returns a block with the output, if there is any, and a block with the result.
 fn answer(outcome: Result<Executed, CodeError>, output: &[Line]) -> McpAnswer {
-    let mut text = String::new();
-    for line in output {
-        text.push_str(&line.text);
-        text.push('\n');
+    let mut answer = McpAnswer::default();
+    if !output.is_empty() {
+        let lines: Vec<String> = output.iter().map(shown).collect();
+        answer = answer.and_text(lines.join("\n"));
     }
+    let lines = output.len();
     match outcome {
-        Ok(Executed { value, fresh, .. }) => {
-            text.push_str(&value.to_string());
-            let told = json!({ "value": value, "output": output, "fresh": fresh });
-            McpAnswer::text(text).with_structured(told)
-        }
-        Err(error) => {
-            text.push_str(&said(&error));
-            let told = json!({ "output": output, "error": wrong(&error) });
-            McpAnswer::text(text).with_structured(told).as_failure()
-        }
+        Ok(Executed { value, fresh, .. }) => answer
+            .and_text(value.to_string())
+            .with_structured(json!({ "lines": lines, "fresh": fresh }))
+            .with_value_for_code(json!({ "value": value, "output": output, "fresh": fresh })),
+        Err(error) => answer
+            .and_text(told(&error))
+            .with_structured(json!({ "lines": lines, "error": facts(&error) }))
+            .with_value_for_code(json!({ "output": output, "error": wrong(&error) }))
+            .as_failure(),
     }
 }
 
-/// What went wrong, with its place.
+/// Formats a line of the output.
+fn shown(line: &Line) -> String {
+    let text = &line.text;
+    match line.level {
+        Level::Log => text.clone(),
+        level => format!("[{}] {text}", level.name()),
+    }
+}
+
+/// Describes an error with its place and the call stack.
+fn told(error: &CodeError) -> String {
+    let mut text = said(error);
+    if let CodeError::Thrown(thrown) = error
+        && !thrown.stack.is_empty()
+    {
+        text.push('\n');
+        text.push_str(thrown.stack.trim_end());
+    }
+    text
+}
+
+/// Describes an error with its place.
 pub(super) fn said(error: &CodeError) -> String {
     match error {
         CodeError::Thrown(thrown) => match thrown.place() {
@@ -244,15 +263,43 @@ pub(super) fn said(error: &CodeError) -> String {
     }
 }
 
-/// The same for programs.
+/// Maximum length, in characters, of an error name among the facts. Code chooses the names of its
+/// errors freely.
+const MAX_NAME: usize = 64;
+
+/// Returns the facts of an error.
+fn facts(error: &CodeError) -> Value {
+    let mut facts = json!({ "kind": error.name() });
+    match error {
+        CodeError::Thrown(thrown) => {
+            facts["name"] = thrown
+                .name
+                .chars()
+                .take(MAX_NAME)
+                .collect::<String>()
+                .into();
+            if let Some((line, column)) = thrown.place() {
+                (facts["line"], facts["column"]) = (json!(line), json!(column));
+            }
+        }
+        CodeError::Limit(passed) => {
+            facts["most"] = json!(passed.most);
+            if let Some(used) = passed.used {
+                facts["used"] = json!(used);
+            }
+        }
+        _ => {}
+    }
+    facts
+}
+
+/// Returns the facts of an error and its texts, for code.
 fn wrong(error: &CodeError) -> Value {
-    let mut wrong = json!({ "kind": error.name(), "message": error.to_string() });
+    let mut wrong = facts(error);
+    wrong["message"] = json!(error.to_string());
     if let CodeError::Thrown(thrown) = error {
         let Thrown { name, stack, .. } = thrown;
         (wrong["name"], wrong["stack"]) = (json!(name), json!(stack));
-        if let Some((line, column)) = thrown.place() {
-            (wrong["line"], wrong["column"]) = (json!(line), json!(column));
-        }
     }
     wrong
 }

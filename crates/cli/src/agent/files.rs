@@ -1,4 +1,4 @@
-//! The verbs that people know from file servers, on files actors.
+//! The usual verbs of file servers, answered by files actors.
 
 mod shown;
 mod work;
@@ -13,7 +13,7 @@ use strowger_gateway::{McpAnswer, McpEffect, McpTool, McpTools, Progress};
 use super::roots::Roots;
 use super::{a, list, object};
 
-/// Adds the verbs; those that write only where a root may be written to.
+/// Adds the verbs. Those that write are added only if some root may be written to.
 pub(super) fn add(tools: McpTools, roots: &Roots) -> McpTools {
     let tools = looking(tools, roots);
     match roots.iter().all(|root| root.read_only) {
@@ -36,15 +36,18 @@ where
     let roots = roots.clone();
     tools.register(tool, move |call| {
         let roots = roots.clone();
-        async move { run(roots, call.read()?, call.progress).await }
+        async move {
+            let roots = roots.within(&call.caller)?;
+            run(roots, call.read()?, call.progress).await
+        }
     })
 }
 
-const PATH: &str = "Relative to the allowed directory, or absolute. With several allowed \
+const PATH_ABOUT: &str = "Relative to the allowed directory, or absolute. With several allowed \
                     directories a relative path begins with the name of one.";
 
 fn path() -> (&'static str, Value) {
-    ("path", a("string", PATH))
+    ("path", a("string", PATH_ABOUT))
 }
 
 fn reads(name: &'static str, about: &'static str, input: Value, output: Value) -> McpTool {
@@ -52,38 +55,21 @@ fn reads(name: &'static str, about: &'static str, input: Value, output: Value) -
     tool.with_output(output)
 }
 
-/// A tool that answers with texts of any length. It has no schema: what is structured would be sent
-/// beside the text, which is the same.
+/// Returns a tool that answers with texts of any length and no facts beside them. It has no output
+/// schema, because structured content would be sent in addition to the same text.
 fn texts(name: &'static str, about: &'static str, input: Value) -> McpTool {
     McpTool::new(name, about, input).with_effect(McpEffect::Reads)
 }
 
-/// The schema of entries of a directory.
-fn entries() -> Value {
-    let entry = object(
-        [
-            ("name", a("string", "Its name.")),
-            (
-                "uri",
-                a("string", "The path to use where the name is not UTF-8."),
-            ),
-            (
-                "kind",
-                json!({ "enum": ["file", "directory", "link", "special"] }),
-            ),
-            ("size", a("integer", "Octets.")),
-            ("modified_ms", a("integer", "Milliseconds since 1970.")),
-            ("links", a("integer", "How many names a file has.")),
-        ],
-        &["name", "kind"],
-    );
-    let more = "There are more: go on with `after`, the last name.";
+/// Returns the schema of the facts of a page, whose entries are in the text.
+fn page_facts() -> Value {
+    let more = "There are more: go on with `after`, the last name, as it is there.";
     object(
         [
-            ("entries", list(&entry, "By name.")),
+            ("count", a("integer", "How many entries are listed.")),
             ("more", a("boolean", more)),
         ],
-        &["entries", "more"],
+        &["count", "more"],
     )
 }
 
@@ -127,7 +113,7 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
         "read_multiple_files",
         "Reads several text files at once; one that cannot be read does not spoil the others.",
         object(
-            [("paths", list(&a("string", PATH), "Which files."))],
+            [("paths", list(&a("string", PATH_ABOUT), "Which files."))],
             &["paths"],
         ),
     );
@@ -135,20 +121,22 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
     listing(tools, roots)
 }
 
-/// The schema of a number of lines.
+/// Returns the schema of a number of lines.
 fn count(least: u64, about: &str) -> Value {
     json!({ "type": "integer", "minimum": least, "description": about })
 }
 
 fn listing(tools: McpTools, roots: &Roots) -> McpTools {
-    let after = "Only names behind this one: the last of the page before.";
+    let after = "Only names behind this one: the last of the page before, or its `uri` where it \
+                 has one.";
     let after = || ("after", a("string", after));
     let page = || object([path(), after()], &["path"]);
-    let about = "Lists a directory by name, a page at a time.";
+    let about = "Lists a directory by name, a page at a time: a line for each entry, with its \
+                 kind and its name, or a URI where the name is none that fits a line.";
     let tools = verb(
         tools,
         roots,
-        reads("list_directory", about, page(), entries()),
+        reads("list_directory", about, page(), page_facts()),
         work::list_plain,
     );
     let about = "Lists a directory with sizes and times, by name a page at a time, or the largest \
@@ -158,14 +146,13 @@ fn listing(tools: McpTools, roots: &Roots) -> McpTools {
         "description": "What comes first: `name`, unless it is said; by `size` there is one page.",
     });
     let by = object([path(), after(), ("sortBy", order)], &["path"]);
-    let sizes = reads("list_directory_with_sizes", about, by, entries());
+    let sizes = reads("list_directory_with_sizes", about, by, page_facts());
     let tools = verb(tools, roots, sizes, work::list_with_sizes);
     let levels = "How many levels; as many as the limit allows if it is left out.";
-    let tree = reads(
+    let tree = texts(
         "directory_tree",
-        "Shows a directory with all that is below it.",
+        "Shows a directory with all that is below it, as JSON.",
         object([path(), ("depth", count(0, levels)), excluded()], &["path"]),
-        object([("tree", json!({ "type": "object" }))], &["tree"]),
     );
     let tools = verb(tools, roots, tree, work::directory_tree);
     let tools = searching(tools, roots);
@@ -176,27 +163,17 @@ fn listing(tools: McpTools, roots: &Roots) -> McpTools {
         json!({ "type": "object" }),
     );
     let tools = verb(tools, roots, info, work::file_info);
-    let root = object(
-        [
-            ("name", a("string", "Its name.")),
-            ("path", a("string", "Its absolute path.")),
-            ("read_only", a("boolean", "Nothing is written there.")),
-        ],
-        &["name", "path", "read_only"],
-    );
     let allowed = reads(
         "list_allowed_directories",
-        "Names the directories that can be reached. Nothing else can.",
+        "Names the directories that can be reached, each with the name that paths may begin with. \
+         Nothing else can be reached.",
         object([], &[]),
-        object(
-            [("directories", list(&root, "All of them."))],
-            &["directories"],
-        ),
+        object([("count", a("integer", "How many there are."))], &["count"]),
     );
     verb(tools, roots, allowed, work::allowed_directories)
 }
 
-/// The schema of what a search leaves out.
+/// Returns the schema of the patterns that a search excludes.
 fn excluded() -> (&'static str, Value) {
     let pattern = a("string", "A glob, or a name that fits at every level.");
     let about = "What is left out, with what is below it: target, **/*.min.js.";
@@ -205,22 +182,10 @@ fn excluded() -> (&'static str, Value) {
 
 fn searching(tools: McpTools, roots: &Roots) -> McpTools {
     let found = || {
-        let found = object(
-            [
-                ("path", a("string", "The file.")),
-                (
-                    "uri",
-                    a("string", "The path to use where its name is not UTF-8."),
-                ),
-                ("line", a("integer", "Which line, from 1.")),
-                ("text", a("string", "What it says.")),
-            ],
-            &["path"],
-        );
-        let skipped = "What was not searched: counts by reason, and the first `paths`.";
+        let skipped = "What was not searched: counts by reason.";
         let cut = "The limit that ended the search: there may be more.";
         let members = [
-            ("matches", list(&found, "By path, then by line.")),
+            ("count", a("integer", "How many matches there are.")),
             (
                 "files",
                 a("integer", "How many files were searched to their end."),
@@ -230,13 +195,15 @@ fn searching(tools: McpTools, roots: &Roots) -> McpTools {
                 json!({ "type": "object", "description": skipped }),
             ),
             ("cut", a("string", cut)),
+            ("limit", a("integer", "What that limit is.")),
+            ("remedy", a("string", "What helps.")),
         ];
-        object(members, &["matches", "files"])
+        object(members, &["count", "files"])
     };
     let pattern = "A glob of the path below that directory, such as **/*.rs; or a part of a name.";
     let names = reads(
         "search_files",
-        "Finds files by name.",
+        "Finds files by name: a line for each.",
         object(
             [path(), ("pattern", a("string", pattern)), excluded()],
             &["path", "pattern"],
@@ -246,8 +213,8 @@ fn searching(tools: McpTools, roots: &Roots) -> McpTools {
     let tools = verb(tools, roots, names, work::search_names);
     let text = reads(
         "search_text",
-        "Finds lines by a regular expression, as grep does, in files of any size. Links are not \
-         followed; says what was not searched.",
+        "Finds lines by a regular expression, as grep does, in files of any size: PATH:LINE: TEXT. \
+         Links are not followed; says what was not searched.",
         object(
             [
                 path(),
@@ -307,7 +274,7 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
     );
     let edit = McpTool::new(
         "edit_file",
-        "Changes text in a file: all of the edits, in order, or none. Answers with a diff.",
+        "Changes text in a file: all of the edits, in order, or none. Answers with a unified diff.",
         object(
             [
                 path(),
@@ -317,11 +284,8 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
             &["path", "edits"],
         ),
     );
-    let changed = [
-        ("places", a("integer", "How many places.")),
-        ("diff", a("string", "As a unified diff.")),
-    ];
-    let edit = edit.with_output(object(changed, &["places", "diff"]));
+    let changed = [("places", a("integer", "How many places."))];
+    let edit = edit.with_output(object(changed, &["places"]));
     let tools = verb(tools, roots, edit, work::edit_file);
     moving(tools, roots)
 }
@@ -339,7 +303,7 @@ fn moving(tools: McpTools, roots: &Roots) -> McpTools {
         work::create_directory,
     );
     let to = [
-        ("source", a("string", PATH)),
+        ("source", a("string", PATH_ABOUT)),
         (
             "destination",
             a("string", "Its new path, where nothing is yet."),

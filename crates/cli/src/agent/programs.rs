@@ -1,34 +1,37 @@
-//! Programs of agents: code that is published under a name, and kept.
+//! Programs of agents: code that is published under a name and stored.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, ActorSystem, Ask, Code as FaultCode, Fault, Request};
-use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools};
+use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools, Verb};
 use strowger_tools::{
     Language, ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,
 };
 
-use super::code::{LONG, budget, given, said, terms};
-use super::{a, list, object};
+use super::code::{budget, given, said, terms};
+use super::{ASK_TIMEOUT, a, object};
 
-type Desk = ActorRef<ProgramsMessage>;
+type ProgramsRef = ActorRef<ProgramsMessage>;
 
-/// Adds the verbs of programs. They may be given the granted tools.
+/// The address of the actor that stores programs.
+const ADDRESS: &str = "/tools/programs";
+
+/// Adds the verbs for programs, which may be given the granted tools.
 pub(super) fn add(
     tools: McpTools,
     system: &ActorSystem,
-    desk: &Desk,
+    programs: &ProgramsRef,
     granted: &McpTools,
 ) -> McpTools {
     let granted = granted.clone();
-    let (of_publish, of_list, of_remove) = (desk.clone(), desk.clone(), desk.clone());
-    let (system, desk) = (system.clone(), desk.clone());
+    let (of_publish, of_list, of_remove) = (programs.clone(), programs.clone(), programs.clone());
+    let (system, programs) = (system.clone(), programs.clone());
     tools
         .register(publishing(&granted), move |call| {
             publish(of_publish.clone(), granted.clone(), call)
         })
         .register(calling(), move |call| {
-            perform(system.clone(), desk.clone(), call)
+            perform(system.clone(), programs.clone(), call)
         })
         .register(listing(), move |call| all(of_list.clone(), call))
         .register(removing(), move |call| remove(of_remove.clone(), call))
@@ -72,39 +75,22 @@ fn calling() -> McpTool {
     let what = "What handle(input) is given; as its schema says, if it has one.";
     McpTool::new(
         "program_call",
-        "Calls a program that was published.",
+        "Calls a program that was published. Answers with its `output`, as JSON.",
         object(
             [name(), ("input", json!({ "description": what }))],
             &["name"],
         ),
     )
-    .with_output(object(
-        [("output", json!({ "description": "What it gave." }))],
-        &["output"],
-    ))
 }
 
 fn listing() -> McpTool {
-    let states = json!({ "enum": ["draft", "resident", "passive", "stopped"] });
-    let program = object(
-        [
-            name(),
-            ("state", states),
-            ("calls", a("integer", "Messages that it handled.")),
-            ("failed", a("integer", "Of these, those that failed.")),
-            ("restarts", a("integer", "How often it was started again.")),
-        ],
-        &["name", "state", "calls", "failed", "restarts"],
-    );
     McpTool::new(
         "program_list",
-        "Lists the programs that are published.",
+        "Lists the programs that are published, by name, as JSON: each with its `state` (`draft`, \
+         `resident`, `passive` or `stopped`), its `calls`, those of them that `failed`, and its \
+         `restarts`.",
         object([], &[]),
     )
-    .with_output(object(
-        [("programs", list(&program, "By name."))],
-        &["programs"],
-    ))
     .with_effect(McpEffect::Reads)
 }
 
@@ -122,7 +108,7 @@ fn removing() -> McpTool {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct ProgramPublishParams {
     name: String,
     code: String,
     #[serde(default)]
@@ -140,7 +126,7 @@ struct Wanted {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Called {
+struct ProgramCallParams {
     name: String,
     #[serde(default)]
     input: Value,
@@ -148,51 +134,66 @@ struct Called {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Named {
+struct ProgramRemoveParams {
     name: String,
 }
 
-async fn publish(desk: Desk, granted: McpTools, call: McpCall) -> Result<McpAnswer, Fault> {
-    let wanted: Wanted = call.read()?;
+async fn publish(
+    programs: ProgramsRef,
+    granted: McpTools,
+    call: McpCall,
+) -> Result<McpAnswer, Fault> {
+    call.caller.reaches(&Verb::CALL, ADDRESS)?;
+    let params: ProgramPublishParams = call.read()?;
     let publish = Publish {
-        functions: given(&granted, wanted.functions)?,
-        name: wanted.name.clone(),
-        code: wanted.code,
-        language: wanted.language,
-        input: wanted.input,
-        output: wanted.output,
-        draft: wanted.draft,
-        budget: budget(wanted.time_ms, wanted.deadline_ms, wanted.memory),
+        functions: given(&granted, params.functions, &call.caller)?,
+        name: params.name.clone(),
+        code: params.code,
+        language: params.language,
+        input: params.input,
+        output: params.output,
+        draft: params.draft,
+        budget: budget(params.time_ms, params.deadline_ms, params.memory),
     };
-    ask(&desk, publish).await?.map_err(|error| told(&error))?;
-    let address = format!("@(programs/{})", wanted.name);
+    ask(&programs, publish)
+        .await?
+        .map_err(|error| told(&error))?;
+    let address = format!("@(programs/{})", params.name);
     Ok(McpAnswer::of(json!({ "address": address })))
 }
 
-async fn perform(system: ActorSystem, desk: Desk, call: McpCall) -> Result<McpAnswer, Fault> {
-    let Called { name, input } = call.read()?;
-    let Some(program) = Programs::find(&system, &desk, &name) else {
+async fn perform(
+    system: ActorSystem,
+    programs: ProgramsRef,
+    call: McpCall,
+) -> Result<McpAnswer, Fault> {
+    let ProgramCallParams { name, input } = call.read()?;
+    call.caller
+        .reaches(&Verb::CALL, &format!("/programs/{name}"))?;
+    let Some(program) = Programs::find(&system, &programs, &name) else {
         let name: String = name.chars().take(64).collect();
         let text = format!("there is no program {name:?}; program_list names those that there are");
         return Err(Fault::new(FaultCode::UnknownTarget, text));
     };
     let output = ask(&program, Perform(input)).await?;
     let output = output.map_err(|error| told(&error))?;
-    Ok(McpAnswer::of(json!({ "output": output })))
+    Ok(McpAnswer::json(json!({ "output": output })))
 }
 
-async fn all(desk: Desk, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn all(programs: ProgramsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Nothing {}
-    let Nothing {} = call.read()?;
-    let programs = ask(&desk, ListPrograms).await?;
-    Ok(McpAnswer::of(json!({ "programs": programs })))
+    struct ProgramListParams {}
+    let ProgramListParams {} = call.read()?;
+    call.caller.reaches(&Verb::CALL, ADDRESS)?;
+    let programs = ask(&programs, ListPrograms).await?;
+    Ok(McpAnswer::json(json!({ "programs": programs })))
 }
 
-async fn remove(desk: Desk, call: McpCall) -> Result<McpAnswer, Fault> {
-    let Named { name } = call.read()?;
-    let removed = ask(&desk, Withdraw { name }).await?;
+async fn remove(programs: ProgramsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+    let ProgramRemoveParams { name } = call.read()?;
+    call.caller.reaches(&Verb::CALL, ADDRESS)?;
+    let removed = ask(&programs, Withdraw { name }).await?;
     Ok(McpAnswer::of(json!({ "removed": removed })))
 }
 
@@ -201,11 +202,11 @@ where
     M: Accepts<Ask<R>> + Send + 'static,
     R: Request,
 {
-    let answer = actor.ask_within(request, LONG).await;
+    let answer = actor.ask_within(request, ASK_TIMEOUT).await;
     answer.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))
 }
 
-/// What went wrong, with its place in the code.
+/// Converts an error to a fault that includes its place in the code.
 fn told(error: &ProgramError) -> Fault {
     let mut fault = error.to_fault();
     if let ProgramError::Code(error) = error {

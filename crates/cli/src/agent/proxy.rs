@@ -1,11 +1,12 @@
-//! The tools of a running node, passed on by its control socket: to a program that agents start.
+//! The tools of a running node, passed on through its control socket to a program that agents
+//! start.
 //!
 //! | method | parameters | answer |
 //! |---|---|---|
-//! | `mcp.tools` | none | rows: what agents are told of each tool |
+//! | `mcp.tools` | none | rows: the description of each tool |
 //! | `mcp.call` | `name`, `arguments` | rows of `progress`, then one with the `answer` |
 //!
-//! An agent that cancels ends the connection of the call, and so the call.
+//! An agent that cancels closes the connection of the call, which ends the call.
 
 use std::path::{Path, PathBuf};
 use std::task::Poll;
@@ -14,21 +15,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Code, Fault};
 use strowger_gateway::{
-    Answer, Client, Mcp, McpAnswer, McpCall, McpTool, McpTools, Methods, Progress,
+    Answer, Caller, Client, Mcp, McpAnswer, McpCall, McpTool, McpTools, Methods, Progress,
 };
 use tokio::sync::mpsc;
 
 use super::node::{call, told};
+use crate::compose::verbs::{CALL, TOOLS};
 
-const TOOLS: &str = "mcp.tools";
-const CALL: &str = "mcp.call";
-
-/// The tools of the node whose control socket is there.
+/// Returns the tools of the node with the given control socket.
 ///
 /// # Errors
-/// When there is none, or an older one.
+/// Returns a fault if no node listens there, or if it is an older version without these methods.
 pub(crate) async fn of(control: &Path) -> Result<McpTools, Fault> {
-    let list = call(control, TOOLS, Value::Null).await?;
+    let list = call(control, TOOLS.name(), Value::Null).await?;
     let list = Vec::<McpTool>::deserialize(list).map_err(|error| unread(&error))?;
     let add = |tools: McpTools, tool: McpTool| {
         let (control, name) = (control.to_owned(), tool.name.clone());
@@ -50,12 +49,12 @@ fn unread(error: &serde_json::Error) -> Fault {
 async fn pass(control: PathBuf, name: String, call: McpCall) -> Result<McpAnswer, Fault> {
     let mut client = Client::connect(&control).await.map_err(told)?;
     let params = json!({ "name": name, "arguments": call.arguments });
-    let mut rows = client.stream(CALL, params).await.map_err(told)?;
+    let mut rows = client.stream(CALL.name(), params).await.map_err(told)?;
     while let Some(row) = rows.next().await.map_err(told)? {
-        match Row::deserialize(row).map_err(|error| unread(&error))? {
-            Row::Progress { done, of, text } => call.progress.tell(done, of, &text).await,
-            Row::Answer(answer) => return Ok(answer),
-            Row::Fault(fault) => return Err(Fault::from_json(&fault)?),
+        match CallRow::deserialize(row).map_err(|error| unread(&error))? {
+            CallRow::Progress { done, of, text } => call.progress.tell(done, of, &text).await,
+            CallRow::Answer(answer) => return Ok(answer),
+            CallRow::Fault(fault) => return Err(Fault::from_json(&fault)?),
         }
     }
     Err(Fault::new(
@@ -64,10 +63,10 @@ async fn pass(control: PathBuf, name: String, call: McpCall) -> Result<McpAnswer
     ))
 }
 
-/// What comes of a call.
+/// A row of the answer to a call.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Row {
+enum CallRow {
     Progress {
         done: f64,
         of: Option<f64>,
@@ -77,46 +76,48 @@ enum Row {
     Fault(Value),
 }
 
-/// Progress that waits to be read; more is not told.
-const AHEAD: usize = 16;
+/// Maximum number of progress rows that wait to be read; further ones are dropped.
+const MAX_PROGRESS: usize = 16;
 
 /// Adds the methods of the control socket.
 pub(crate) fn register(methods: Methods, mcp: &Mcp) -> Methods {
     let (listed, called) = (mcp.clone(), mcp.clone());
     methods
-        .register(TOOLS, move |_| {
-            let rows: Vec<Value> = listed.tools().list().map(|tool| json!(tool)).collect();
+        .register_for_caller(TOOLS, move |caller, _| {
+            let tools = listed.tools().list_for(&caller);
+            let rows: Vec<Value> = tools.map(|tool| json!(tool)).collect();
             async move { Ok(Answer::rows(rows)) }
         })
-        .register(CALL, move |params| {
+        .register_for_caller(CALL, move |caller, params| {
             let mcp = called.clone();
             async move {
                 let wrong =
                     |error: serde_json::Error| Fault::new(Code::BadRequest, error.to_string());
-                let Called { name, arguments } = Called::deserialize(params).map_err(wrong)?;
-                Ok(rows(mcp, name, arguments))
+                let ToolCallParams { name, arguments } =
+                    ToolCallParams::deserialize(params).map_err(wrong)?;
+                Ok(rows(mcp, caller, name, arguments))
             }
         })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Called {
+struct ToolCallParams {
     name: String,
     #[serde(default)]
     arguments: Value,
 }
 
-/// A call as rows; it goes on as they are read.
-fn rows(mcp: Mcp, name: String, arguments: Value) -> Answer {
-    let (progress, mut told) = mpsc::channel(AHEAD);
+/// Runs a call and returns its rows. The call proceeds as the rows are read.
+fn rows(mcp: Mcp, caller: Caller, name: String, arguments: Value) -> Answer {
+    let (progress, mut told) = mpsc::channel(MAX_PROGRESS);
     let progress = Progress::new(move |done, of, text| {
         let row = json!({ "progress": { "done": done, "of": of, "text": text } });
-        // The next one says more.
+        // Dropped if the channel is full: the next report says more.
         let _ = progress.try_send(row);
     });
     let mut running = Some(Box::pin(async move {
-        match mcp.call_with(&name, arguments, progress).await {
+        match mcp.call_for(&caller, &name, arguments, progress).await {
             Ok(answer) => json!({ "answer": answer }),
             Err(fault) => json!({ "fault": fault.to_json() }),
         }

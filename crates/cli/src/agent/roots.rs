@@ -1,46 +1,46 @@
-//! Which root a path of an agent is about.
+//! Resolution of an agent's path to the root that contains it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use strowger::{Accepts, ActorRef, Ask, Code, Fault, Request};
-use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri};
+use strowger_gateway::{Caller, Verb};
+use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri, shown_path};
 
+use super::ASK_TIMEOUT;
 use crate::compose::tools::Tools;
 
-/// The roots that agents reach. A clone is the same.
+/// The roots that agents can reach. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Roots(Arc<[Root]>);
 
-/// One of them.
+/// A directory that agents can reach.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
     pub(super) name: String,
     pub(super) read_only: bool,
-    /// Its absolute path, with links resolved.
+    /// Maximum number of bytes that one call reads or writes.
+    pub(super) file: u64,
+    /// The absolute path, with links resolved.
     pub(super) path: PathBuf,
-    /// The same as it was configured: agents may know it by this name.
+    /// The path as configured, made absolute: agents may know the root by it.
     given: PathBuf,
     actor: ActorRef<FilesMessage>,
 }
 
 /// A path below a root.
 #[derive(Debug)]
-pub(super) struct Below<'a> {
+pub(super) struct RootPath<'a> {
     pub(super) root: &'a Root,
-    /// Relative to it.
+    /// The path relative to the root.
     pub(super) path: String,
 }
 
-/// Calls have a deadline of their own, which ends what they ask.
-const LONG: Duration = Duration::from_secs(24 * 3600);
-
 impl Roots {
-    /// The roots of tools that have started.
+    /// Collects the roots of tools that have started.
     ///
     /// # Errors
-    /// When one of them does not answer.
+    /// Returns a fault if one of them does not answer.
     pub(crate) async fn of(tools: &Tools) -> Result<Self, Fault> {
         let mut roots = Vec::new();
         for root in tools.roots() {
@@ -50,7 +50,12 @@ impl Roots {
                 name: root.name.clone(),
                 read_only: told.read_only,
                 given: given.unwrap_or_else(|_| root.given.clone()),
-                path: PathBuf::from(told.path),
+                file: told.file,
+                path: told
+                    .uri
+                    .as_deref()
+                    .and_then(path_of_file_uri)
+                    .unwrap_or_else(|| PathBuf::from(told.path)),
                 actor: root.actor.clone(),
             });
         }
@@ -65,11 +70,30 @@ impl Roots {
         self.0.iter()
     }
 
-    /// Finds the root of a path: an absolute one lies below one of them; a relative one is below
-    /// the only one, or begins with the name of one. Whether it stays there is not decided here.
+    /// Returns the roots that a caller may reach.
+    ///
+    /// # Errors
+    /// Returns `forbidden` if the caller may reach none of them.
+    pub(super) fn within(&self, caller: &Caller) -> Result<Self, Fault> {
+        let address = |root: &Root| format!("/tools/{}", root.name);
+        let is_near = |root: &&Root| caller.sees(&address(root));
+        let near = self.0.iter().filter(is_near).count();
+        match (near, self.0.first()) {
+            (0, Some(first)) => {
+                caller.reaches(&Verb::CALL, &address(first))?;
+                Ok(self.clone())
+            }
+            (near, _) if near == self.0.len() => Ok(self.clone()),
+            _ => Ok(Self(self.0.iter().filter(is_near).cloned().collect())),
+        }
+    }
+
+    /// Finds the root of a path. An absolute path lies below one of the roots. A relative path is
+    /// below the only root, or begins with the name of one. Whether the path stays inside the root
+    /// is not decided here.
     ///
     /// A `file:` URI is an absolute path, which need not be UTF-8.
-    pub(super) fn find(&self, said: &str) -> Result<Below<'_>, Fault> {
+    pub(super) fn find(&self, said: &str) -> Result<RootPath<'_>, Fault> {
         let named = path_of_file_uri(said);
         let path = named.as_deref().unwrap_or_else(|| Path::new(said));
         if path.is_absolute() {
@@ -78,10 +102,10 @@ impl Roots {
                 .iter()
                 .flat_map(|root| [(root, &root.path), (root, &root.given)]);
             let below = ways.filter_map(|(root, way)| Some((root, path.strip_prefix(way).ok()?)));
-            // The nearest of those that lie one in another.
+            // If roots are nested, the innermost one.
             let nearest = below.min_by_key(|(_, below)| below.components().count());
             return match nearest {
-                Some((root, below)) => Ok(Below {
+                Some((root, below)) => Ok(RootPath {
                     root,
                     path: match below.to_str() {
                         Some(below) => below.to_owned(),
@@ -93,11 +117,11 @@ impl Roots {
         }
         if let [root] = &*self.0 {
             let path = said.to_owned();
-            return Ok(Below { root, path });
+            return Ok(RootPath { root, path });
         }
         let (name, rest) = said.split_once('/').unwrap_or((said, ""));
         match self.0.iter().find(|root| root.name == name) {
-            Some(root) => Ok(Below {
+            Some(root) => Ok(RootPath {
                 root,
                 path: rest.to_owned(),
             }),
@@ -107,7 +131,7 @@ impl Roots {
 
     fn refused(&self, said: &str, why: &str) -> Fault {
         let known = self.0.iter();
-        let known = known.map(|root| format!("{} ({})", root.name, root.path.display()));
+        let known = known.map(|root| format!("{} ({})", root.name, shown_path(&root.path)));
         let known: Vec<String> = known.collect();
         let cut = said.floor_char_boundary(200);
         let text = format!(
@@ -118,7 +142,7 @@ impl Roots {
         Fault::new(Code::Refused, text)
     }
 
-    /// A path below a root as agents write it.
+    /// Formats a path below a root as agents write it.
     pub(super) fn shown(&self, root: &Root, path: &str) -> String {
         match (self.0.len(), path) {
             (1, path) => path.to_owned(),
@@ -128,7 +152,13 @@ impl Roots {
     }
 }
 
-impl Below<'_> {
+impl RootPath<'_> {
+    /// Returns the absolute path.
+    pub(super) fn absolute(&self) -> PathBuf {
+        let named = path_of_file_uri(&self.path);
+        named.unwrap_or_else(|| self.root.path.join(&self.path))
+    }
+
     /// Asks the actor of the root.
     pub(super) async fn ask<R, T>(&self, request: R) -> Result<T, Fault>
     where
@@ -144,7 +174,7 @@ where
     R: Request<Reply = Result<T, FileError>>,
     FilesMessage: Accepts<Ask<R>>,
 {
-    let answer = actor.ask_within(request, LONG).await;
+    let answer = actor.ask_within(request, ASK_TIMEOUT).await;
     let answer = answer.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
     answer.map_err(|error| error.to_fault())
 }

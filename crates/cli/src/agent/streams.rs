@@ -1,4 +1,4 @@
-//! Streams of a node: to write to, to read from.
+//! Streams of a node, which agents write to and read from.
 
 mod file;
 
@@ -9,16 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, Ask, Code, Fault, Request};
-use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools};
+use strowger_gateway::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Verb};
 use strowger_tools::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamsMessage,
 };
 use tokio::time::timeout;
 
 use super::roots::Roots;
-use super::{a, list, object};
+use super::{ASK_TIMEOUT, a, object};
 
-/// Adds the verbs of streams; that which writes one to a file if a root may be written to.
+/// Adds the verbs for streams. The verb that writes a stream to a file is added only if some root
+/// may be written to.
 pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &Roots) -> McpTools {
     let name = || ("stream", a("string", "The name of the stream."));
     let open = McpTool::new(
@@ -50,11 +51,11 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
         "Ends a stream.",
         object([name(), ("error", a("string", why))], &["stream"]),
     );
-    let piece = json!({ "type": "object" });
     let wait = "Milliseconds to wait for the next piece; 1000 if it is left out.";
     let read = McpTool::new(
         "stream_read",
-        "Reads a stream: its last pieces and those that come, with progress for each.",
+        "Reads a stream: its last pieces and those that come, each as a block of its own, with \
+         progress for each.",
         object(
             [
                 name(),
@@ -69,17 +70,14 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
     )
     .with_output(object(
         [
-            ("pieces", list(&piece, "Each with `text` or `base64`.")),
+            ("count", a("integer", "How many pieces came.")),
             ("ended", a("boolean", "There is no more.")),
-            ("error", a("string", "Why it ended, if not in order.")),
+            ("failed", a("boolean", "It ended with an error.")),
         ],
-        &["pieces", "ended"],
+        &["count", "ended", "failed"],
     ));
-    let listed =
-        McpTool::new("stream_list", "Lists the streams.", object([], &[])).with_output(object(
-            [("streams", list(&piece, "Those that have not ended."))],
-            &["streams"],
-        ));
+    let about = "Lists the streams that have not ended, as JSON.";
+    let listed = McpTool::new("stream_list", about, object([], &[]));
     let tools = verb(tools, streams, open.with_effect(McpEffect::Adds), begin);
     let tools = verb(tools, streams, write.with_effect(McpEffect::Adds), put);
     let tools = verb(tools, streams, end, finish);
@@ -91,52 +89,61 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
     }
 }
 
-type Streams = ActorRef<StreamsMessage>;
+type StreamsRef = ActorRef<StreamsMessage>;
+
+/// The address of the actor of streams.
+const STREAMS: &str = "/tools/streams";
 
 fn verb<F>(
     tools: McpTools,
-    streams: &Streams,
+    streams: &StreamsRef,
     tool: McpTool,
-    run: fn(Streams, McpCall) -> F,
+    run: fn(StreamsRef, McpCall) -> F,
 ) -> McpTools
 where
     F: Future<Output = Result<McpAnswer, Fault>> + Send + 'static,
 {
     let streams = streams.clone();
-    tools.register(tool, move |call| run(streams.clone(), call))
+    tools.register(tool, move |call| {
+        let streams = streams.clone();
+        async move {
+            call.caller.reaches(&Verb::CALL, STREAMS)?;
+            run(streams, call).await
+        }
+    })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Begin {
+struct StreamOpenParams {
     stream: String,
     replay: Option<usize>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Write {
+struct StreamWriteParams {
     stream: String,
     text: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct End {
+struct StreamEndParams {
     stream: String,
     error: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Take {
+struct StreamReadParams {
     stream: String,
     most: Option<usize>,
     wait_ms: Option<u64>,
 }
 
-async fn begin(streams: Streams, call: McpCall) -> Result<McpAnswer, Fault> {
-    let Begin { stream, replay } = call.read()?;
+async fn begin(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+    let StreamOpenParams { stream, replay } = call.read()?;
     let text = format!("{stream} has begun.");
     let mut open = OpenStream::new(stream);
     open.replay = replay;
@@ -144,14 +151,14 @@ async fn begin(streams: Streams, call: McpCall) -> Result<McpAnswer, Fault> {
     Ok(McpAnswer::text(text))
 }
 
-async fn put(streams: Streams, call: McpCall) -> Result<McpAnswer, Fault> {
-    let Write { stream, text } = call.read()?;
+async fn put(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+    let StreamWriteParams { stream, text } = call.read()?;
     let readers = ask(&streams, Put::text(stream, text)).await?;
     Ok(McpAnswer::of(json!({ "readers": readers })))
 }
 
-async fn finish(streams: Streams, call: McpCall) -> Result<McpAnswer, Fault> {
-    let End { stream, error } = call.read()?;
+async fn finish(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+    let StreamEndParams { stream, error } = call.read()?;
     let text = format!("{stream} has ended.");
     match error {
         Some(message) => ask(&streams, FailStream { stream, message }).await?,
@@ -160,20 +167,20 @@ async fn finish(streams: Streams, call: McpCall) -> Result<McpAnswer, Fault> {
     Ok(McpAnswer::text(text))
 }
 
-/// Pieces of one answer, unless it is said, and at most.
-const PIECES: usize = 16;
-const MOST: usize = 256;
+/// Default and maximum number of pieces in one answer.
+const DEFAULT_PIECES: usize = 16;
+const MAX_PIECES: usize = 256;
 
-async fn take(streams: Streams, call: McpCall) -> Result<McpAnswer, Fault> {
-    let Take {
+async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+    let StreamReadParams {
         stream,
         most,
         wait_ms,
     } = call.read()?;
-    let most = most.unwrap_or(PIECES).min(MOST);
+    let most = most.unwrap_or(DEFAULT_PIECES).min(MAX_PIECES);
     let wait = Duration::from_millis(wait_ms.unwrap_or(1000));
-    let mut reader = ask(&streams, Follow::new(stream)).await?;
-    let (mut pieces, mut texts) = (Vec::new(), String::new());
+    let mut reader = ask(&streams, Follow::new(stream.clone())).await?;
+    let (mut pieces, mut answer) = (Vec::new(), McpAnswer::default());
     let (mut ended, mut error) = (false, None);
     while pieces.len() < most && !ended {
         match timeout(wait, reader.recv()).await {
@@ -181,54 +188,63 @@ async fn take(streams: Streams, call: McpCall) -> Result<McpAnswer, Fault> {
             Ok(None) => ended = true,
             Ok(Some(Err(why))) => (ended, error) = (true, Some(why.to_string())),
             Ok(Some(Ok(piece))) => {
-                pieces.push(shown(piece, &mut texts));
+                let (block, value) = shown(piece, &stream);
+                answer.content.push(block);
+                pieces.push(value);
                 call.progress
                     .tell(pieces.len() as f64, None, "a piece came")
                     .await;
             }
         }
     }
-    let mut answer = json!({ "pieces": pieces, "ended": ended });
-    if let Some(error) = error {
-        texts.push_str(&format!("\n({error})"));
-        answer["error"] = Value::String(error);
-    }
-    Ok(McpAnswer::text(texts).with_structured(answer))
+    let facts = json!({ "count": pieces.len(), "ended": ended, "failed": error.is_some() });
+    let mut value = json!({ "pieces": pieces, "ended": ended });
+    let said = match (error, ended) {
+        (Some(error), _) => {
+            let said = format!("(ended with an error: {error})");
+            value["error"] = Value::String(error);
+            said
+        }
+        (None, true) => "(ended)".to_owned(),
+        (None, false) => "(goes on)".to_owned(),
+    };
+    let answer = answer.and_text(said).with_structured(facts);
+    Ok(answer.with_value_for_code(value))
 }
 
-fn shown(piece: Piece, texts: &mut String) -> Value {
+/// Converts a piece to a block of an answer and to a value.
+fn shown(piece: Piece, stream: &str) -> (McpContent, Value) {
     match piece {
         Piece::Text(text) => {
-            texts.push_str(&text);
-            json!({ "text": text })
+            let value = json!({ "text": text });
+            (McpContent::Text { text }, value)
         }
         piece => {
-            let octets = piece.into_payload().octets;
-            texts.push_str(&format!("({} octets)", octets.len()));
-            json!({ "base64": STANDARD.encode(octets) })
+            let data = STANDARD.encode(piece.into_payload().octets);
+            let value = json!({ "base64": data });
+            let mime = "application/octet-stream".to_owned();
+            let uri = format!("strowger:/tools/streams/{stream}");
+            (McpContent::Blob { data, mime, uri }, value)
         }
     }
 }
 
-async fn all(streams: Streams, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn all(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Nothing {}
-    let Nothing {} = call.read()?;
-    let list = streams.ask_within(ListStreams, LONG).await;
+    struct StreamListParams {}
+    let StreamListParams {} = call.read()?;
+    let list = streams.ask_within(ListStreams, ASK_TIMEOUT).await;
     let list = list.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
-    Ok(McpAnswer::of(json!({ "streams": list })))
+    Ok(McpAnswer::json(json!({ "streams": list })))
 }
 
-/// Calls have a deadline of their own, which ends what they ask.
-const LONG: Duration = Duration::from_secs(24 * 3600);
-
-async fn ask<R, T>(streams: &Streams, request: R) -> Result<T, Fault>
+async fn ask<R, T>(streams: &StreamsRef, request: R) -> Result<T, Fault>
 where
     R: Request<Reply = Result<T, StreamError>>,
     StreamsMessage: Accepts<Ask<R>>,
 {
-    let answer = streams.ask_within(request, LONG).await;
+    let answer = streams.ask_within(request, ASK_TIMEOUT).await;
     let answer = answer.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
     answer.map_err(|error| error.to_fault())
 }

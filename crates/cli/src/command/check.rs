@@ -1,4 +1,4 @@
-//! `strowger check`: whether a configuration can be used.
+//! `strowger check`: checks whether a configuration can be used.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use strowger_pfcp_node::{Durability, StoreConfig};
 
-use crate::compose::{components, doors, tools};
+use crate::compose::{components, endpoints, tools};
 use crate::config::Config;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -24,15 +24,15 @@ file is missing.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     /// The configuration; `-` reads standard input.
     file: PathBuf,
-    /// Prints one object.
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CliResult {
     let config = if args.file == Path::new("-") {
         let mut text = String::new();
         let read = std::io::stdin().lock().read_to_string(&mut text);
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     };
     let components = components::check(&config)?;
     let tools = tools::check(&config.tools)?;
-    doors::check(&config)?;
+    endpoints::tokens(&config)?;
     let file = args.file.display().to_string();
     let listen = config.n4.listen.iter().map(ToString::to_string);
     let listen: Vec<String> = listen.collect();
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     ))
 }
 
-/// Where sessions are kept, in words.
+/// Describes where sessions are stored.
 fn store(store: &StoreConfig) -> String {
     match (&store.path, store.durability) {
         (None, _) => "memory".to_owned(),

@@ -1,10 +1,10 @@
-//! `strowger completions`: a script for the shell.
+//! `strowger completions`: a completion script for the shell.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::Cli;
-use crate::exit::Done;
+use crate::exit::CliResult;
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -15,12 +15,12 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     /// The shell that will read the script.
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &CompletionsArgs, output: &mut Output) -> CliResult {
     let mut script = Vec::new();
     let mut command = Cli::command();
     clap_complete::generate(args.shell, &mut command, "strowger", &mut script);

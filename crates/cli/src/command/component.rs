@@ -1,69 +1,83 @@
-//! `strowger component`: WebAssembly components, without a node and on one.
+//! `strowger component`: WebAssembly components, with and without a node.
 
 mod build;
 mod deployed;
+mod follow;
 mod inspect;
 mod new;
 mod run;
+mod sign;
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use strowger_wasm::{Caps, Host, HostLimits, LoadError, Manifest};
+use strowger_wasm::{Caps, Host, HostLimits, LoadError, Manifest, Trust};
 
-use crate::component::{by_manifest, manifest, not_loaded, octets};
-use crate::exit::{Done, Failure};
+use crate::component::{by_manifest, manifest, not_loaded, read_bytes};
+use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Writes a package to begin with.
-    New(new::Args),
+pub(crate) enum ComponentCommand {
+    /// Writes a package to start from.
+    New(new::ComponentNewArgs),
     /// Builds a package into a component.
-    Build(build::Args),
-    /// Shows what a component imports, and why what is refused is refused.
-    Inspect(inspect::Args),
+    Build(build::ComponentBuildArgs),
+    /// Shows what a component imports, and why imports are refused.
+    Inspect(inspect::ComponentInspectArgs),
+    /// Generates a key to sign components with.
+    Keygen(sign::KeygenArgs),
+    /// Signs a component: its manifest and its code.
+    Sign(sign::SignArgs),
+    /// Checks the signature of a component.
+    Verify(sign::VerifyArgs),
+    /// Prints the bytes to be signed, for other signing tools.
+    Digest(sign::DigestArgs),
     /// Runs a component and asks it each line of standard input.
-    Run(run::Args),
+    Run(run::ComponentRunArgs),
     /// Lists the components of a running node.
     List(deployed::ListArgs),
     /// Starts a component on a running node.
     Deploy(deployed::DeployArgs),
-    /// Puts another version in the place of one that runs on a node; no message is lost.
+    /// Replaces a running component with another version; no message is lost.
     Upgrade(deployed::UpgradeArgs),
-    /// Puts the version before in the place of the one that runs on a node.
+    /// Replaces a running component with its previous version.
     Rollback(deployed::RollbackArgs),
-    /// Ends a component of a running node.
+    /// Removes a component from a running node.
     Remove(deployed::RemoveArgs),
 }
 
-/// Which component, and what it is granted.
+/// The arguments that select a component and its manifest.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Which {
+pub(crate) struct ComponentFileArgs {
     /// The component, or its manifest if the name ends in `.toml`.
     file: PathBuf,
-    /// The manifest of a component that is given by itself; without one, nothing is granted.
+    /// The manifest of a component that is given as a file; without one, nothing is granted.
     #[arg(long)]
     manifest: Option<PathBuf>,
 }
 
-pub(crate) fn run(command: &Command, output: &mut Output) -> Done {
+pub(crate) fn run(command: &ComponentCommand, output: &mut Output) -> CliResult {
     match command {
-        Command::New(args) => new::run(args, output),
-        Command::Build(args) => build::run(args, output),
-        Command::Inspect(args) => inspect::run(args, output),
-        Command::Run(args) => run::run(args, output),
-        Command::List(args) => deployed::list(args, output),
-        Command::Deploy(args) => deployed::deploy(args, output),
-        Command::Upgrade(args) => deployed::upgrade(args, output),
-        Command::Rollback(args) => deployed::rollback(args, output),
-        Command::Remove(args) => deployed::remove(args, output),
+        ComponentCommand::New(args) => new::run(args, output),
+        ComponentCommand::Build(args) => build::run(args, output),
+        ComponentCommand::Inspect(args) => inspect::run(args, output),
+        ComponentCommand::Keygen(args) => sign::keygen(args, output),
+        ComponentCommand::Sign(args) => sign::sign(args, output),
+        ComponentCommand::Verify(args) => sign::verify(args, output),
+        ComponentCommand::Digest(args) => sign::digest(args, output),
+        ComponentCommand::Run(args) => run::run(args, output),
+        ComponentCommand::List(args) => deployed::list(args, output),
+        ComponentCommand::Deploy(args) => deployed::deploy(args, output),
+        ComponentCommand::Upgrade(args) => deployed::upgrade(args, output),
+        ComponentCommand::Rollback(args) => deployed::rollback(args, output),
+        ComponentCommand::Remove(args) => deployed::remove(args, output),
     }
 }
 
-impl Which {
-    /// The octets and the manifest.
-    fn read(&self) -> Done<(Vec<u8>, Manifest)> {
+impl ComponentFileArgs {
+    /// Reads the bytes of the component and its manifest.
+    fn read(&self) -> CliResult<(Vec<u8>, Manifest)> {
         if self.file.extension().is_some_and(|end| end == "toml") {
             return by_manifest(&self.file);
         }
@@ -71,18 +85,19 @@ impl Which {
             Some(path) => manifest(path)?,
             None => Manifest::new("component"),
         };
-        Ok((octets(&self.file)?, manifest))
+        Ok((read_bytes(&self.file)?, manifest))
     }
 }
 
-/// A host for one component, whose manifest may ask for so much.
-fn host(caps: Caps) -> Done<Host> {
+/// Returns a host for one component, whose manifest may ask for up to `caps` and must satisfy
+/// `trust`.
+fn host(caps: Caps, trust: Trust) -> CliResult<Host> {
     let mut limits = HostLimits::default();
-    limits.caps = caps;
+    (limits.caps, limits.trust) = (caps, trust);
     (limits.instances, limits.waiting) = (4, 4);
     Host::new(limits).map_err(|error| Failure::outside(error.to_string()))
 }
 
-fn refused(which: &Which, error: &LoadError) -> Failure {
+fn refused(which: &ComponentFileArgs, error: &LoadError) -> Failure {
     not_loaded(&which.file, error)
 }

@@ -1,8 +1,8 @@
 //! `strowger demo`: a node with embedded defaults, and an SMF that keeps it busy.
 
-mod figures;
+mod folder;
 mod policy;
-mod workroom;
+mod stats;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use strowger::ActorSystem;
 use strowger_pfcp_node::{Chaos, DataPathKind, Load, LoadHandle, LoadPlan, Pace};
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use self::figures::Figures;
+use self::folder::DemoFolder;
 use self::policy::Poison;
-use self::workroom::Workroom;
+use self::stats::DemoStats;
 use super::pfcp::load;
 use super::signals::Signals;
 use super::span;
 use crate::compose::{self, Running};
 use crate::config::Config;
 use crate::control;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output, log_as_configured};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle, log_as_configured};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,44 +50,44 @@ With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\"
 
 Exit code 1: a session was lost or rejected.";
 
-/// Panics a second: more than the ten that are promised, as the first need a session to be held.
-const PANICS: f64 = 12.0;
+/// Panics a second: more than the promised ten, since the first ones wait until a session is held.
+const PANICS_PER_SECOND: f64 = 12.0;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// For how long; without it, until ctrl-c.
+pub(crate) struct DemoArgs {
+    /// Runs for this long; by default, until ctrl-c.
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     duration: Option<Duration>,
     /// Establishments a second.
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = load::rate)]
     rate: f64,
-    /// How many sessions are held.
+    /// Number of sessions to hold.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     sessions: usize,
-    /// Panics inside session handlers, at least ten a second.
+    /// Injects panics into session handlers, at least ten a second.
     #[arg(long)]
     chaos: bool,
     /// The port for PFCP; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = strowger_pfcp_node::PFCP_PORT)]
     port: u16,
-    /// Puts the control socket here.
+    /// The path of the control socket.
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Answers HTTP here with /metrics, /healthz and /readyz; unless set, at 127.0.0.1:9464 or, if
-    /// that is taken, at another port.
+    /// Serves HTTP at this address, with /metrics, /healthz and /readyz; by default 127.0.0.1:9464
+    /// or, if that is taken, another port.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     /// Writes the node's PFCP traffic to a pcapng file.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Prints one object at the beginning and one at the end.
+    /// Prints one JSON object at the beginning and one at the end.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
-    // Each question without an answer is a warning; the summary counts them.
+pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> CliResult {
+    // Each unanswered policy request is logged as a warning; the summary counts them.
     log_as_configured(QUIET);
     if args.chaos {
         quieten_chaos();
@@ -97,34 +97,36 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         .build();
     let runtime = runtime.map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
     let done = runtime.block_on(demo(args, output));
-    // Nobody waits for a thread that reads a slow disk.
-    runtime.shutdown_timeout(THREADS);
+    // Do not wait for a thread that reads a slow disk.
+    runtime.shutdown_timeout(BLOCKING_TIMEOUT);
     done
 }
 
-/// How long threads have to end that still read a file or write one.
-const THREADS: Duration = Duration::from_millis(200);
+/// Time that blocking threads have to finish reading or writing a file.
+const BLOCKING_TIMEOUT: Duration = Duration::from_millis(200);
 
-async fn demo(args: &Args, output: &mut Output) -> Done {
-    let mut signals = Signals::new()?;
-    let workroom = Workroom::make()?;
+async fn demo(args: &DemoArgs, output: &mut Output) -> CliResult {
     let mut config = args.config();
-    workroom.grant(&mut config);
+    // The actors of the SMF stop first, then those of the node.
+    let orderly = load::SHUTDOWN_TIMEOUT.saturating_add(config.node.shutdown);
+    let mut signals = Signals::within(orderly)?;
+    let folder = DemoFolder::make()?;
+    folder.grant(&mut config);
     let running = compose::start(&config).await?;
     announce(args, &running, output)?;
-    let figures = under_load(args, &running, &mut signals, output).await;
+    let stats = under_load(args, &running, &mut signals, output).await;
     running.shutdown().await;
-    drop(workroom);
-    let figures = figures?;
+    drop(folder);
+    let stats = stats?;
     if args.json {
-        output.json(&figures.to_json())?;
+        output.json(&stats.to_json())?;
     } else {
-        figures.report(output)?;
+        stats.report(output)?;
     }
-    figures.verdict()
+    stats.verdict()
 }
 
-impl Args {
+impl DemoArgs {
     fn config(&self) -> Config {
         let mut config = Config::default();
         for address in &mut config.n4.listen {
@@ -132,9 +134,9 @@ impl Args {
         }
         config.n4.pcap.clone_from(&self.pcap);
         config.control.socket.clone_from(&self.control);
-        config.metrics.listen = Some(self.metrics.unwrap_or(METRICS));
+        config.metrics.listen = Some(self.metrics.unwrap_or(METRICS_ADDRESS));
         config.metrics.any_port = self.metrics.is_none();
-        let room = self.sessions.saturating_add(SPARE);
+        let room = self.sessions.saturating_add(SPARE_SESSIONS);
         config.n4.limits.sessions = config.n4.limits.sessions.max(room);
         config.n4.data_path.kind = DataPathKind::Simulated;
         policy::configure(&mut config);
@@ -147,52 +149,51 @@ impl Args {
         plan.pace = Pace::Rate(self.rate);
         plan.sessions = self.sessions;
         plan.n1 = TRIES;
-        plan.usage = Some(THRESHOLD);
+        plan.usage = Some(REPORT_THRESHOLD);
         plan.rates = true;
         plan.chaos = self.chaos.then(|| Chaos {
             node: running.node.clone(),
-            rate: PANICS,
+            rate: PANICS_PER_SECOND,
         });
         plan
     }
 }
 
-/// Where exporters for Prometheus usually are.
-const METRICS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
+/// The port at which Prometheus exporters usually listen.
+const METRICS_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
 
-/// How often the SMF sends a request, a second apart: longer than the policy may take, so that a
-/// session whose policy is late is accepted late, and not given up.
+/// Number of transmissions of a request by the SMF, one a second: together longer than the policy
+/// may take, so that a session whose policy is late is accepted late instead of being given up.
 const TRIES: u32 = 10;
 const _: () = assert!(TRIES as u64 > policy::BUDGET.as_secs());
 
-/// Octets of a session after which its usage is reported: a few seconds of the traffic that is
-/// simulated.
-const THRESHOLD: u64 = 500_000;
+/// Bytes of a session after which its usage is reported: a few seconds of the simulated traffic.
+const REPORT_THRESHOLD: u64 = 500_000;
 
-/// Sessions beyond those that are held, for whoever tries the node from another terminal.
-const SPARE: usize = 1000;
+/// Sessions beyond the held ones, for anyone who tries the node from another terminal.
+const SPARE_SESSIONS: usize = 1000;
 
-/// Runs the load until its time is over or a signal comes.
+/// Runs the load until its time is over or a signal arrives.
 async fn under_load(
-    args: &Args,
+    args: &DemoArgs,
     running: &Running,
     signals: &mut Signals,
     output: &mut Output,
-) -> Done<Figures> {
-    // A system of its own: `strowger tree` shows the node, not who loads it.
+) -> CliResult<DemoStats> {
+    // A system of its own: `strowger tree` shows the node only, not its load generator.
     let smf = ActorSystem::new("smf").map_err(|error| Failure::outside(error.to_string()))?;
-    let figures = load_in(&smf, args, running, signals, output).await;
-    smf.shutdown(load::ORDERLY).await;
-    figures
+    let stats = load_in(&smf, args, running, signals, output).await;
+    smf.shutdown(load::SHUTDOWN_TIMEOUT).await;
+    stats
 }
 
 async fn load_in(
     smf: &ActorSystem,
-    args: &Args,
+    args: &DemoArgs,
     running: &Running,
     signals: &mut Signals,
     output: &mut Output,
-) -> Done<Figures> {
+) -> CliResult<DemoStats> {
     let handle = Load::start(smf, args.plan(running))
         .await
         .map_err(|error| load::failed(&error))?;
@@ -202,21 +203,21 @@ async fn load_in(
     handle.stop();
     let last = handle.finished().await;
     watched?;
-    Ok(Figures::of(&last, running))
+    Ok(DemoStats::of(&last, running))
 }
 
-/// How often the policy traps.
-const TRAPS: Duration = Duration::from_millis(500);
+/// Interval between traps of the policy.
+const TRAP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Draws the live line once a second.
 async fn watch(
-    args: &Args,
+    args: &DemoArgs,
     running: &Running,
     handle: &LoadHandle,
     (start, end): (Instant, Option<Instant>),
     signals: &mut Signals,
     output: &mut Output,
-) -> Done {
+) -> CliResult {
     let second = Duration::from_secs(1);
     let mut every = interval_at(start + second, second);
     let over = async {
@@ -228,7 +229,7 @@ async fn watch(
     tokio::pin!(over);
     let mut before = 0;
     let poison = args.chaos.then(Poison::new);
-    let mut traps = interval_at(start + TRAPS, TRAPS);
+    let mut traps = interval_at(start + TRAP_INTERVAL, TRAP_INTERVAL);
     loop {
         tokio::select! {
             () = &mut over => return Ok(()),
@@ -245,55 +246,52 @@ async fn watch(
             continue;
         }
         let load = handle.snapshot();
-        let mut figures = Figures::of(&load, running);
-        figures.rate = (load.established - before) as f64;
+        let mut stats = DemoStats::of(&load, running);
+        stats.rate = (load.established - before) as f64;
         before = load.established;
-        let line = figures.line(output);
+        let line = stats.line(output);
         output.live(line)?;
     }
 }
 
-fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
+fn announce(args: &DemoArgs, running: &Running, output: &mut Output) -> CliResult {
     if args.json {
         output.json(&running.announcement())?;
         return output.flush();
     }
-    let title = output.paint(Ink::Bold, "Strowger demo");
+    let title = output.paint(TextStyle::Bold, "Strowger demo");
     output.line(format!(
         "{title}: a node in the UP role, and an SMF that sets up sessions"
     ))?;
     output.line("")?;
     for address in &running.n4 {
-        let address = output.paint(Ink::Cyan, address);
+        let address = output.paint(TextStyle::Cyan, address);
         output.line(format!("  N4       {address}"))?;
     }
-    let control = output.paint(Ink::Cyan, running.control.display());
+    let control = output.paint(TextStyle::Cyan, running.control.display());
     output.line(format!("  control  {control}"))?;
     if let Some(address) = running.http {
-        let metrics = output.paint(Ink::Cyan, format!("http://{address}/metrics"));
+        let metrics = output.paint(TextStyle::Cyan, format!("http://{address}/metrics"));
         output.line(format!("  metrics  {metrics}"))?;
     }
     output.line(format!("  policy   {} {}", policy::NAME, policy::RULE))?;
     let tools: Vec<_> = running.tools.addresses().collect();
-    let tools = output.paint(Ink::Cyan, tools.join(" "));
+    let tools = output.paint(TextStyle::Cyan, tools.join(" "));
     output.line(format!("  tools    {tools}"))?;
     output.line("")?;
     output.line(output.paint(
-        Ink::Faint,
+        TextStyle::Faint,
         "Try in another terminal, and end this with ctrl-c:",
     ))?;
-    // What can be typed there as it stands, also when the binary is not on the path.
+    // A command that can be pasted as it is, even if the binary is not on the path.
     let program = std::env::args().next().filter(|name| name.contains('/'));
     let program = program.as_deref().unwrap_or("strowger");
-    let usual = control::usual_socket().is_ok_and(|usual| usual == running.control);
+    let usual = control::default_socket().is_ok_and(|usual| usual == running.control);
     let at = match usual {
         true => String::new(),
         false => format!(" --control {}", running.control.display()),
     };
-    let read = format!(
-        "ask tools/files#read '{{\"path\": \"{}\"}}'",
-        workroom::NOTE
-    );
+    let read = format!("ask tools/files#read '{{\"path\": \"{}\"}}'", folder::NOTE);
     let run = r#"ask tools/code#execute '{"code": "6 * 7"}'"#;
     let width = program.len() + at.len() + read.len().max(run.len()) + 3;
     for (command, what) in [
@@ -309,16 +307,16 @@ fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
         let command = format!("  {program} {command}{at}");
         output.line(format!(
             "{command:<width$}  {}",
-            output.paint(Ink::Faint, what)
+            output.paint(TextStyle::Faint, what)
         ))?;
     }
     output.line("")?;
     output.flush()
 }
 
-/// Keeps the panics that are asked for off the terminal; every other one is told.
+/// Keeps the requested panics off the terminal; every other panic is reported.
 fn quieten_chaos() {
-    // Each end of an actor is a warning; here they are the point, and the summary counts them.
+    // Each failed actor logs a warning; here failures are the point, and the summary counts them.
     log_as_configured(&format!("{QUIET},strowger::run=error"));
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -331,8 +329,8 @@ fn quieten_chaos() {
     }));
 }
 
-/// What the demo logs.
+/// The log filter of the demo.
 const QUIET: &str = "warn,strowger_pfcp_node::policy=error";
 
-/// What the words of an injected panic contain.
+/// Text that the message of an injected panic contains.
 const CHAOS: &str = "chaos";

@@ -1,11 +1,11 @@
-//! `strowger init`: a configuration to begin with.
+//! `strowger init`: a configuration to start from.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -16,16 +16,16 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct InitArgs {
     /// The file to write; `-` writes to standard output.
     #[arg(default_value = "node.toml")]
     file: PathBuf,
-    /// Replaces a file that is there.
+    /// Replaces an existing file.
     #[arg(long)]
     force: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &InitArgs, output: &mut Output) -> CliResult {
     let text = Config::example();
     if args.file == Path::new("-") {
         return output.line(text.trim_end());

@@ -1,10 +1,10 @@
-//! How long answers took.
+//! Latency of answers.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// A histogram of latencies, to a microsecond or three digits, whichever is coarser.
+/// A histogram of latencies, precise to a microsecond or to three digits, whichever is coarser.
 #[derive(Debug)]
 pub(crate) struct Latency(Histogram<u64>);
 
@@ -25,13 +25,13 @@ impl Latency {
         self.0.value_at_quantile(quantile)
     }
 
-    /// Writes a quantile for people.
+    /// Formats a quantile for people.
     pub(crate) fn text(&self, quantile: f64) -> String {
         text(self.micros(quantile))
     }
 }
 
-/// Writes microseconds with the unit that suits them.
+/// Formats microseconds with a suitable unit.
 pub(crate) fn text(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} us"),

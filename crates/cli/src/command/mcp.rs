@@ -1,12 +1,14 @@
 //! `strowger mcp`: tools for an agent that starts this program.
 
+mod limits;
+
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
 use strowger::{ActorSystem, Fault};
-use strowger_gateway::{Mcp, McpLimits};
+use strowger_gateway::Mcp;
 use strowger_wasm::Host;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
@@ -17,14 +19,16 @@ use crate::agent::{self, Roots};
 use crate::compose::{Realms, code, tools};
 use crate::config::{Config, FilesSection, ToolsSection};
 use crate::control::ControlArgs;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
   strowger mcp --root .
   strowger mcp --root work=/srv/work --root docs=/srv/docs --read-only
-  strowger mcp --root . --limit octets=10737418240 --limit entries=1000000
+  strowger mcp --root . --limit octets=10GiB,entries=1000000
+  strowger mcp --root . --limit calls=8,deadline=5m,line=64MiB
+  strowger mcp --code --limit code.time=5s
   strowger mcp --root . --streams --code --programs --cache ~/.cache/strowger
   strowger mcp
   strowger mcp --control /tmp/upf.sock
@@ -34,76 +38,91 @@ Speaks the Model Context Protocol on standard input and output, to the agent tha
 resolved by the kernel. With --code it runs JavaScript and TypeScript in a sandbox that reaches
 nothing but tools of this list that it is given. What is not asked for is not there. Without any of
 these the tools are those of the running node: docs/tools.md, which also says how clients are told
-to start this.";
+to start this.
+
+Keys of --limit:
+  calls, deadline, line   calls at a time, the time of one, the bytes of a line that comes in
+  file, octets, entries, page, scan, searched, matches, depth, path
+                          of directories, as below [[tools.files]] of `strowger init -`
+  code.time, code.deadline, code.memory, code.stack, code.jobs, code.output, code.result,
+  code.calls, code.source
+                          of code and programs, as below [tools.code.limits]
+Times are such as 500ms, 1.5s, 2m or 1h, everything else is a whole number.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// A directory that is reached, as DIR or NAME=DIR; may be given several times.
+pub(crate) struct McpArgs {
+    /// A directory that agents may reach, as DIR or NAME=DIR; may be repeated.
     #[arg(long = "root", value_name = "DIR", conflicts_with = "control")]
     roots: Vec<String>,
-    /// Nothing is written.
+    /// Forbids writing.
     #[arg(long, requires = "roots")]
     read_only: bool,
-    /// Another limit of these directories, such as `octets=10737418240`; may be given several
-    /// times. `strowger init -` names them, below [[tools.files]].
-    #[arg(long = "limit", value_name = "KEY=N", requires = "roots")]
+    /// Overrides of the usual limits, such as `calls=8,deadline=5m`; may be repeated.
+    #[arg(
+        long = "limit",
+        value_name = "KEY=VALUE[,KEY=VALUE]",
+        value_delimiter = ','
+    )]
     limits: Vec<String>,
-    /// Streams are there, from producers to readers and to files.
+    /// Enables streams, from producers to readers and to files.
     #[arg(long, conflicts_with = "control")]
     streams: bool,
-    /// Code is run.
+    /// Enables running code.
     #[arg(long, conflicts_with = "control")]
     code: bool,
-    /// Programs are published and called.
+    /// Enables publishing and calling programs.
     #[arg(long, conflicts_with = "control")]
     programs: bool,
-    /// Where the compiled engine for code is kept, so that the next start finds it.
+    /// The directory for the compiled code engine, so that the next start finds it.
     #[arg(long, value_name = "DIR", conflicts_with = "control")]
     cache: Option<PathBuf>,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-pub(crate) fn run(args: &Args, _: &mut Output) -> Done {
+pub(crate) fn run(args: &McpArgs, _: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
     let done = runtime.block_on(serve(args));
-    // The thread that reads standard input may go on for as long as nothing comes.
+    // The thread that reads standard input may block for as long as no input arrives.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(args: &Args) -> Done {
+async fn serve(args: &McpArgs) -> CliResult {
     let system = ActorSystem::new("mcp").map_err(|error| Failure::outside(error.to_string()))?;
     let served = serve_in(&system, args).await;
     system.shutdown(Config::default().node.shutdown).await;
     served
 }
 
-async fn serve_in(system: &ActorSystem, args: &Args) -> Done {
+async fn serve_in(system: &ActorSystem, args: &McpArgs) -> CliResult {
     let mut signals = Signals::new()?;
-    let tools = if !args.has_own() {
+    let (tools, limits) = if !args.has_own() {
+        let limits = limits::set(&args.limits, None)?;
         let control = args.control.path()?;
-        // A first call says it better that there is no node.
+        // Connect first: this error explains better than that of a call that no node is running.
         drop(args.control.connect().await?);
-        agent::of_node(&control).await.map_err(failed)?
+        (agent::of_node(&control).await.map_err(failed)?, limits)
     } else {
-        let section = args.section()?;
+        let mut section = args.section()?;
+        let limits = limits::set(&args.limits, Some(&mut section))?;
         let realms = args.realms(&section).await?;
         let tools = tools::start(system, &section, realms).await?;
         let roots = Roots::of(&tools).await.map_err(failed)?;
         let for_agents = agent::add_tools(agent::none(), &tools, &roots);
-        agent::add_code(agent::add_decode(for_agents), system, &tools)
+        let for_agents = agent::add_code(agent::add_decode(for_agents), system, &tools);
+        (for_agents, limits)
     };
-    let mcp = Mcp::open(system, tools, McpLimits::default()).await;
+    let mcp = Mcp::open(system, tools, limits).await;
     let mcp = mcp.map_err(|error| Failure::outside(error.to_string()))?;
     let (read, write, written) = standard()?;
     tokio::select! {
         served = mcp.serve(read, write) => {
-            // What was answered last has to get out.
+            // The last answers must reach standard output.
             let _ = written.await;
             served.map_err(|error| Failure::input(error.to_string()))
         }
@@ -115,14 +134,14 @@ fn failed(fault: Fault) -> Failure {
     Failure::outside(fault.message)
 }
 
-impl Args {
-    /// Whether tools of its own are asked for; else they are those of the node.
+impl McpArgs {
+    /// Returns `true` if tools of its own are requested; otherwise they are those of the node.
     const fn has_own(&self) -> bool {
         !self.roots.is_empty() || self.streams || self.code || self.programs
     }
 
-    /// Where code runs, if any does.
-    async fn realms(&self, section: &ToolsSection) -> Done<Option<Arc<Realms>>> {
+    /// Returns the realms that code runs in, if any code runs.
+    async fn realms(&self, section: &ToolsSection) -> CliResult<Option<Arc<Realms>>> {
         if !section.code.enabled && !section.programs.enabled {
             return Ok(None);
         }
@@ -132,8 +151,8 @@ impl Args {
         code::realms(&host, section).await
     }
 
-    /// What is asked for as a configuration has it.
-    fn section(&self) -> Done<ToolsSection> {
+    /// Returns the requested tools as a section of a configuration.
+    fn section(&self) -> CliResult<ToolsSection> {
         let mut section = ToolsSection::default();
         section.streams.enabled = self.streams;
         section.code.enabled = self.code;
@@ -150,14 +169,6 @@ impl Args {
             };
             let mut files = FilesSection::new(PathBuf::from(root));
             files.read_only = self.read_only;
-            for limit in &self.limits {
-                let (key, value) = limit.split_once('=').unwrap_or((limit, ""));
-                let wrong = |why: String| {
-                    Failure::input(format!("--limit {limit}: {why}"))
-                        .hint("such as --limit octets=10737418240")
-                };
-                files.set_limit(key, value).map_err(wrong)?;
-            }
             if let Some(name) = name {
                 name.clone_into(&mut files.name);
             }
@@ -171,15 +182,15 @@ impl Args {
     }
 }
 
-/// Octets on their way to and from the threads that wait for standard input and output.
-const AHEAD: usize = 64 * 1024;
+/// Bytes in transit to and from the threads that wait for standard input and output.
+const PIPE_BYTES: usize = 64 * 1024;
 
-/// Standard input and output, and when all that was written to it is out.
+/// Returns standard input and output, and a receiver that resolves when all output is written.
 ///
-/// Each has a thread of its own: what waits for a terminal or a pipe would keep a worker up.
-fn standard() -> Done<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> {
-    let (read, mut came) = tokio::io::duplex(AHEAD);
-    let (write, mut goes) = tokio::io::duplex(AHEAD);
+/// Each has a thread of its own: waiting for a terminal or a pipe would block a worker.
+fn standard() -> CliResult<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> {
+    let (read, mut came) = tokio::io::duplex(PIPE_BYTES);
+    let (write, mut goes) = tokio::io::duplex(PIPE_BYTES);
     let (out, written) = oneshot::channel();
     let handle = Handle::current();
     let reading = move || {
@@ -193,14 +204,14 @@ fn standard() -> Done<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // An error is an end as well.
+                // An error ends the input as well.
                 Err(_) => return,
             }
         }
     };
     let handle = Handle::current();
     let writing = move || {
-        let mut octets = vec![0; AHEAD];
+        let mut octets = vec![0; PIPE_BYTES];
         while let Ok(count @ 1..) = handle.block_on(goes.read(&mut octets)) {
             let mut stdout = io::stdout().lock();
             let put = stdout.write_all(&octets[..count]);

@@ -1,4 +1,4 @@
-//! `strowger tell`, `ask`, `sub`: messages to actors of a running node.
+//! `strowger tell`, `ask` and `sub`: messages to actors of a running node.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use strowger::{Address, Payload};
 use strowger_gateway::{Client, ClientError, Code, Content};
 
-use crate::command::observe::printable;
+use crate::command::observe::readable;
 use crate::command::signals::Signals;
 use crate::command::span;
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle};
 
 const TELL_EXAMPLES: &str = "\
 Examples:
@@ -36,7 +36,7 @@ Examples:
 PATH is an address, and the name of a message behind # or a space. Without a name the actor has to
 take one message that can be asked, or JSON has it as its \"type\". Without JSON the message carries
 nothing; - reads standard input. With --json the answer is one line; without it octets come as they
-are.
+are, and a text with its line ends and tabs, and ? for other control characters.
 
 Exit code 1: nobody is exposed there. Exit code 2: there is no such message, or it carries something
 else. Exit code 3: no node is there, or it answered with an error, or not in time.";
@@ -54,12 +54,12 @@ one line.
 Exit code 1: nobody is exposed there. Exit code 2: there is no such stream, or it is asked for with
 something else. Exit code 3: no node is there, or the stream ended with an error.";
 
-/// To whom, and what.
+/// The arguments that name an actor and a message.
 #[derive(Debug, clap::Args)]
-struct To {
+struct MessageArgs {
     /// The actor and the message: conformance/echo#add, or '@(conformance/echo) add'.
     path: String,
-    /// What the message carries.
+    /// The payload of the message.
     #[arg(value_name = "JSON", allow_hyphen_values = true)]
     payload: Option<String>,
     #[command(flatten)]
@@ -70,9 +70,9 @@ struct To {
 #[command(after_help = TELL_EXAMPLES)]
 pub(crate) struct TellArgs {
     #[command(flatten)]
-    to: To,
-    /// Waits so long for room in the actor's mailbox.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
+    to: MessageArgs,
+    /// Waits at most this long for room in the actor's mailbox.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = deadline)]
     deadline: Duration,
 }
 
@@ -80,9 +80,9 @@ pub(crate) struct TellArgs {
 #[command(after_help = ASK_EXAMPLES)]
 pub(crate) struct AskArgs {
     #[command(flatten)]
-    to: To,
-    /// Waits so long for the answer.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
+    to: MessageArgs,
+    /// Waits at most this long for the answer.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = deadline)]
     deadline: Duration,
     /// Prints the answer on one line.
     #[arg(long)]
@@ -93,8 +93,8 @@ pub(crate) struct AskArgs {
 #[command(after_help = SUB_EXAMPLES)]
 pub(crate) struct SubArgs {
     #[command(flatten)]
-    to: To,
-    /// Ends after so many items.
+    to: MessageArgs,
+    /// Ends after this many items.
     #[arg(long, value_name = "N")]
     max: Option<u64>,
     /// Prints each item on one line.
@@ -102,7 +102,16 @@ pub(crate) struct SubArgs {
     json: bool,
 }
 
-pub(crate) fn tell(args: &TellArgs, _: &mut Output) -> Done {
+/// Parses a deadline that can be sent.
+fn deadline(text: &str) -> Result<Duration, String> {
+    let deadline = span::parse(text).map_err(|error| error.to_string())?;
+    match u32::try_from(deadline.as_millis()) {
+        Ok(1..) => Ok(deadline),
+        _ => Err(ClientError::Deadline(deadline).to_string()),
+    }
+}
+
+pub(crate) fn tell(args: &TellArgs, _: &mut Output) -> CliResult {
     block_on(async {
         let (mut client, name, payload) = args.to.reach("tell").await?;
         client.set_deadline(args.deadline);
@@ -111,7 +120,7 @@ pub(crate) fn tell(args: &TellArgs, _: &mut Output) -> Done {
     })
 }
 
-pub(crate) fn ask(args: &AskArgs, output: &mut Output) -> Done {
+pub(crate) fn ask(args: &AskArgs, output: &mut Output) -> CliResult {
     block_on(async {
         let (mut client, name, payload) = args.to.reach("ask").await?;
         client.set_deadline(args.deadline);
@@ -121,7 +130,7 @@ pub(crate) fn ask(args: &AskArgs, output: &mut Output) -> Done {
     })
 }
 
-pub(crate) fn sub(args: &SubArgs, output: &mut Output) -> Done {
+pub(crate) fn sub(args: &SubArgs, output: &mut Output) -> CliResult {
     block_on(async {
         let mut signals = Signals::new()?;
         let (mut client, name, payload) = args.to.reach("stream").await?;
@@ -142,9 +151,9 @@ pub(crate) fn sub(args: &SubArgs, output: &mut Output) -> Done {
     })
 }
 
-impl To {
-    /// Connects, and says which message is meant and what it carries.
-    async fn reach(&self, pattern: &str) -> Done<(Client, String, Value)> {
+impl MessageArgs {
+    /// Connects, and returns the client, the target of the message and its payload.
+    async fn reach(&self, pattern: &str) -> CliResult<(Client, String, Value)> {
         let mut payload = self.payload()?;
         let (address, name) = split(&self.path)?;
         let mut client = self.control.connect().await?;
@@ -155,7 +164,7 @@ impl To {
         Ok((client, format!("{address} {name}"), payload))
     }
 
-    fn payload(&self) -> Done<Value> {
+    fn payload(&self) -> CliResult<Value> {
         let text = match self.payload.as_deref() {
             None => return Ok(Value::Null),
             Some("-") => std::io::read_to_string(std::io::stdin())
@@ -169,8 +178,8 @@ impl To {
     }
 }
 
-/// The address in what was written, and the name of the message if there is one.
-fn split(text: &str) -> Done<(Address, Option<&str>)> {
+/// Splits the text into an address and the name of a message, if it contains one.
+fn split(text: &str) -> CliResult<(Address, Option<&str>)> {
     let (path, name) = match text
         .strip_prefix("@(")
         .and_then(|rest| rest.split_once(')'))
@@ -186,14 +195,14 @@ fn split(text: &str) -> Done<(Address, Option<&str>)> {
     Ok((address, name))
 }
 
-/// The one message of an actor that is sent so; of several the one that is the payload's type,
-/// which then is no part of it.
+/// Returns the actor's only message with this pattern. If there are several, returns the one that
+/// the `type` member of the payload names, and removes that member from the payload.
 async fn only(
     client: &mut Client,
     address: &Address,
     pattern: &str,
     payload: &mut Value,
-) -> Done<String> {
+) -> CliResult<String> {
     let exposed = client
         .call("exposed", json!({ "address": address.to_string() }))
         .await;
@@ -206,14 +215,14 @@ async fn only(
         names.collect::<Vec<_>>()
     };
     let mut names = match (pattern, names(pattern)) {
-        // What is asked can be told as well, but what is told alone is meant.
+        // A message for `ask` can also be told, but messages for `tell` take precedence.
         ("tell", told) if told.is_empty() => names("ask"),
         (_, names) => names,
     }
     .into_iter();
     let Some(first) = names.next() else {
         let text = format!("{address} has no message for `{pattern}`");
-        return Err(Failure::found(text));
+        return Err(Failure::input(text));
     };
     let others: Vec<&str> = names.collect();
     if others.is_empty() {
@@ -232,7 +241,7 @@ async fn only(
     Err(Failure::input(text).hint(format!("say which: {path}#{first}")))
 }
 
-/// What a message that was refused means for the user.
+/// Converts the refusal of a message to a failure for the user.
 fn refused(error: &ClientError) -> Failure {
     let failure = failed(error);
     match error {
@@ -243,8 +252,8 @@ fn refused(error: &ClientError) -> Failure {
     }
 }
 
-/// Prints an answer: octets as they are, unless JSON is wanted.
-fn print(answer: &Payload, as_json: bool, output: &mut Output) -> Done {
+/// Prints an answer: bytes as they are, unless JSON is requested.
+fn print(answer: &Payload, as_json: bool, output: &mut Output) -> CliResult {
     if answer.content != Content::Octets {
         let value = answer
             .read()
@@ -252,7 +261,7 @@ fn print(answer: &Payload, as_json: bool, output: &mut Output) -> Done {
         return show(&value, as_json, output);
     }
     if !as_json {
-        return output.octets(&answer.octets);
+        return output.bytes(&answer.octets);
     }
     let text = std::str::from_utf8(&answer.octets);
     let text = text.map_err(|_| {
@@ -262,11 +271,11 @@ fn print(answer: &Payload, as_json: bool, output: &mut Output) -> Done {
     output.json(&Value::from(text))
 }
 
-fn show(value: &Value, as_json: bool, output: &mut Output) -> Done {
+fn show(value: &Value, as_json: bool, output: &mut Output) -> CliResult {
     match value {
         value if as_json => output.json(value),
-        Value::Null => output.line(output.paint(Ink::Faint, "nothing")),
-        Value::String(text) => output.line(printable(text)),
+        Value::Null => output.line(output.paint(TextStyle::Faint, "nothing")),
+        Value::String(text) => output.line(readable(text)),
         value => output.line(format!("{value:#}")),
     }
 }

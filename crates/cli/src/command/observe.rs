@@ -1,4 +1,4 @@
-//! `strowger tree`, `ps`, `inspect`, `trace`, `logs`, `kill`: a running node, from outside.
+//! `strowger tree`, `ps`, `inspect`, `trace`, `logs` and `kill`: a running node, seen from outside.
 
 mod branches;
 mod details;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::Done;
-use crate::output::{Ink, Output, Table};
+use crate::exit::CliResult;
+use crate::output::{Output, Table, TextStyle};
 
 pub(crate) use self::logs::{LogsArgs, logs};
 pub(crate) use self::trace::{TraceArgs, trace};
@@ -25,12 +25,12 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = TREE_EXAMPLES)]
 pub(crate) struct TreeArgs {
-    /// Shows what is below this path.
+    /// Shows only the actors below this path.
     path: Option<String>,
-    /// Shows so many children of each actor.
+    /// Shows at most this many children of each actor.
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: u64,
-    /// Prints one object for each actor, all of them.
+    /// Prints one JSON object for each actor, without a limit.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -48,15 +48,15 @@ Sort by depth, high_water, dropped, handled, busy_us, waited_us, memory, restart
 #[derive(Debug, clap::Args)]
 #[command(after_help = PS_EXAMPLES)]
 pub(crate) struct PsArgs {
-    /// Lists what is below this path.
+    /// Lists only the actors below this path.
     path: Option<String>,
-    /// Lists the greatest first.
+    /// Sorts by this figure, greatest first.
     #[arg(long, value_name = "FIGURE")]
     sort: Option<String>,
-    /// Lists so many actors at most.
+    /// Lists at most this many actors.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Prints one object for each actor.
+    /// Prints one JSON object for each actor.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -76,7 +76,7 @@ Exit code 1: there is no such actor.";
 pub(crate) struct InspectArgs {
     /// The actor, as `strowger tree` shows it.
     path: String,
-    /// Prints one object.
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -95,17 +95,17 @@ The actor's supervisor decides what follows. Exit code 1: there is no such actor
 pub(crate) struct KillArgs {
     /// The actor, as `strowger tree` shows it.
     path: String,
-    /// Makes it panic in place of a kill.
+    /// Makes the actor panic instead of killing it.
     #[arg(long)]
     panic: bool,
-    /// Prints one object.
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-pub(crate) fn tree(args: &TreeArgs, output: &mut Output) -> Done {
+pub(crate) fn tree(args: &TreeArgs, output: &mut Output) -> CliResult {
     if args.json {
         let params = json!({ "path": args.path });
         return each(&args.control, "tree", params, |row| output.json(&row));
@@ -119,7 +119,7 @@ pub(crate) fn tree(args: &TreeArgs, output: &mut Output) -> Done {
     branches::print(&rows, output)
 }
 
-pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> Done {
+pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> CliResult {
     let params = json!({ "path": args.path, "sort": args.sort, "limit": args.limit });
     if args.json {
         return each(&args.control, "ps", params, |row| output.json(&row));
@@ -168,7 +168,7 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> Done {
     table.print(output)
 }
 
-pub(crate) fn inspect(args: &InspectArgs, output: &mut Output) -> Done {
+pub(crate) fn inspect(args: &InspectArgs, output: &mut Output) -> CliResult {
     let params = json!({ "path": args.path });
     let actor = answer(&args.control, "inspect", params)?;
     if args.json {
@@ -177,21 +177,21 @@ pub(crate) fn inspect(args: &InspectArgs, output: &mut Output) -> Done {
     details::print(&actor, output)
 }
 
-pub(crate) fn kill(args: &KillArgs, output: &mut Output) -> Done {
+pub(crate) fn kill(args: &KillArgs, output: &mut Output) -> CliResult {
     let params = json!({ "path": args.path, "panic": args.panic });
     let done = answer(&args.control, "kill", params)?;
     if args.json {
         return output.json(&done);
     }
     let after = match done["restarted"].as_bool() {
-        Some(true) => output.paint(Ink::Green, "restarted"),
-        _ => output.paint(Ink::Red, "ended"),
+        Some(true) => output.paint(TextStyle::Green, "restarted"),
+        _ => output.paint(TextStyle::Red, "ended"),
     };
     let (path, exit) = (text(&done["path"]), text(&done["exit"]));
     output.line(format!("{path}: {exit}; {after}"))
 }
 
-fn answer(control: &ControlArgs, method: &str, params: Value) -> Done<Value> {
+fn answer(control: &ControlArgs, method: &str, params: Value) -> CliResult<Value> {
     block_on(async {
         let mut client = control.connect().await?;
         let called = client.call(method, params).await;
@@ -199,19 +199,19 @@ fn answer(control: &ControlArgs, method: &str, params: Value) -> Done<Value> {
     })
 }
 
-/// How long a listing may take: a node may have a million actors.
-const LISTING: Duration = Duration::from_secs(60);
+/// The deadline of a listing: a node may have a million actors.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Calls a listing and takes its rows one by one, as they come.
+/// Calls a listing and takes its rows one by one, as they arrive.
 fn each(
     control: &ControlArgs,
     method: &str,
     params: Value,
-    mut take: impl FnMut(Value) -> Done,
-) -> Done {
+    mut take: impl FnMut(Value) -> CliResult,
+) -> CliResult {
     block_on(async {
         let mut client = control.connect().await?;
-        client.set_deadline(LISTING);
+        client.set_deadline(LISTING_TIMEOUT);
         let rows = client.rows(method, params).await;
         let mut rows = rows.map_err(|error| failed(&error))?;
         while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
@@ -221,7 +221,7 @@ fn each(
     })
 }
 
-/// A value as people read it.
+/// Formats a value for people.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -230,7 +230,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// What a component has done, and its memory.
+/// Describes the activity and the memory of a component.
 fn component(note: &Value) -> String {
     if note.is_null() {
         return String::new();
@@ -251,7 +251,7 @@ fn component(note: &Value) -> String {
     text
 }
 
-/// What a tool was asked, and how much it has used of what it is granted.
+/// Describes the calls of a tool, and its usage of what it is granted.
 fn tool(note: &Value) -> String {
     if note.is_null() {
         return String::new();
@@ -270,13 +270,24 @@ fn tool(note: &Value) -> String {
     text
 }
 
-/// Text without what a terminal would act on: keys of actors may come from peers.
+/// Replaces control characters, which a terminal would act on: keys of actors may come from peers.
 pub(crate) fn printable(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { '?' } else { letter };
     text.chars().map(plain).collect()
 }
 
-/// The Rust type of an actor without the modules it is in, and without saying that it is an actor.
+/// Replaces control characters in a text of several lines, and keeps line ends and tabs.
+pub(crate) fn readable(text: &str) -> String {
+    let plain = |letter: char| match letter {
+        '\n' | '\t' => letter,
+        letter if letter.is_control() => '?',
+        letter => letter,
+    };
+    text.chars().map(plain).collect()
+}
+
+/// Returns the Rust type of an actor without its module path and without the wrapper that marks it
+/// as an actor.
 fn kind(row: &Value) -> String {
     let full = row["kind"].as_str().unwrap_or_default();
     let mut short = String::new();

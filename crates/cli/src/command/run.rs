@@ -1,4 +1,4 @@
-//! `strowger run`: a node, until it is told to end.
+//! `strowger run`: a node that runs until it is told to stop.
 
 mod reload;
 
@@ -17,8 +17,8 @@ use self::reload::Reload;
 use crate::command::signals::Signals;
 use crate::compose::{self, Running, n4_stats};
 use crate::config::Config;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output, log_as_configured};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle, log_as_configured};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,37 +40,38 @@ With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\"
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// The configuration; without one, every key has its default. See `strowger init`.
+pub(crate) struct RunArgs {
+    /// The configuration; without it, every key has its default. See `strowger init`.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Listens for PFCP on this port in place of those configured; 0 lets the system choose.
+    /// Listens for PFCP on this port instead of the configured ones; 0 lets the system choose.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Puts the control socket here in place of where it is configured.
+    /// The path of the control socket, instead of the configured one.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Opens a unix socket here for those who speak to actors, in place of where it is configured.
+    /// Opens a Unix socket at this path for clients of actors, instead of the configured one.
     #[arg(long, value_name = "SOCKET")]
     gateway: Option<PathBuf>,
-    /// Has the actor that the conformance suite of clients speaks to.
+    /// Starts the actor that the conformance suite of clients talks to.
     #[arg(long)]
     conformance: bool,
-    /// Answers HTTP here with /metrics, /healthz and /readyz, in place of where it is configured.
+    /// Serves HTTP at this address, with /metrics, /healthz and /readyz, instead of the configured
+    /// one.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     /// Writes the node's own PFCP traffic to a pcapng file.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Ends in order when standard input does, and so with the program that started it.
+    /// Shuts down when standard input ends, and so with the program that started it.
     #[arg(long)]
     with_parent: bool,
-    /// Prints objects, one on each line.
+    /// Prints JSON objects, one on each line.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &RunArgs, output: &mut Output) -> CliResult {
     let (mut config, text) = match &args.config {
         Some(path) => Config::read(path)?,
         None => (Config::default(), String::new()),
@@ -83,18 +84,16 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         .build()
         .map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
     let done = runtime.block_on(serve(args, &config, reload, output));
-    // Nobody waits for a thread that reads a slow disk.
-    runtime.shutdown_timeout(THREADS);
+    // Do not wait for a thread that reads a slow disk.
+    runtime.shutdown_timeout(BLOCKING_TIMEOUT);
     done
 }
 
-/// How much longer than `node.shutdown` an ordered end may take until the process ends by force.
-const GRACE: Duration = Duration::from_secs(2);
-/// How long threads have to end that still read a file or write one.
-const THREADS: Duration = Duration::from_millis(200);
+/// Time that blocking threads have to finish reading or writing a file.
+const BLOCKING_TIMEOUT: Duration = Duration::from_millis(200);
 
-impl Args {
-    /// Lets the command line go before the file.
+impl RunArgs {
+    /// Overrides the file with the command line.
     fn apply(&self, config: &mut Config) {
         if let Some(port) = self.port {
             for address in &mut config.n4.listen {
@@ -117,23 +116,23 @@ impl Args {
     }
 }
 
-/// The signals that a node listens to, from before it says that it is there.
-struct News {
+/// The signals that a node reacts to, registered before the node announces that it runs.
+struct NodeSignals {
     end: Signals,
     hang_up: Signal,
-    /// Never ends, where nobody wants to know.
+    /// Resolves when standard input ends; stays pending if `--with-parent` is not set.
     parent: oneshot::Receiver<()>,
-    /// Held so that it does not.
+    /// Keeps `parent` pending if standard input is not watched.
     _no_parent: Option<oneshot::Sender<()>>,
 }
 
-enum Next {
+enum NodeEvent {
     End,
     Reload,
 }
 
-impl News {
-    fn new(with_parent: bool, shutdown: Duration) -> Done<Self> {
+impl NodeSignals {
+    fn new(with_parent: bool, shutdown: Duration) -> CliResult<Self> {
         let hang_up = signal(SignalKind::hangup());
         let (gone, parent) = oneshot::channel();
         let mut gone = Some(gone);
@@ -143,25 +142,25 @@ impl News {
         Ok(Self {
             parent,
             _no_parent: gone,
-            end: Signals::within(shutdown.saturating_add(GRACE))?,
+            end: Signals::within(shutdown)?,
             hang_up: hang_up.map_err(|error| Failure::outside(format!("no signals: {error}")))?,
         })
     }
 
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> NodeEvent {
         tokio::select! {
-            () = self.end.end() => Next::End,
-            _ = &mut self.parent => Next::End,
-            _ = self.hang_up.recv() => Next::Reload,
+            () = self.end.end() => NodeEvent::End,
+            _ = &mut self.parent => NodeEvent::End,
+            _ = self.hang_up.recv() => NodeEvent::Reload,
         }
     }
 }
 
-/// Lets the sender go when standard input ends. A thread, because nothing else waits for a terminal
-/// or a file; it ends with the process.
-fn watch_parent(gone: Option<oneshot::Sender<()>>) -> Done {
+/// Drops the sender when standard input ends. This takes a thread, because reading a terminal or a
+/// file blocks; the thread ends with the process.
+fn watch_parent(gone: Option<oneshot::Sender<()>>) -> CliResult {
     let watch = move || {
-        // What comes is nobody's, and an error is an end as well.
+        // Input is discarded, and an error ends it as well.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         drop(gone);
     };
@@ -173,16 +172,21 @@ fn watch_parent(gone: Option<oneshot::Sender<()>>) -> Done {
         .map_err(|error| Failure::outside(format!("no thread: {error}")))
 }
 
-async fn serve(args: &Args, config: &Config, mut reload: Reload, output: &mut Output) -> Done {
-    let mut news = News::new(args.with_parent, config.node.shutdown)?;
+async fn serve(
+    args: &RunArgs,
+    config: &Config,
+    mut reload: Reload,
+    output: &mut Output,
+) -> CliResult {
+    let mut signals = NodeSignals::new(args.with_parent, config.node.shutdown)?;
     let since = Instant::now();
     let running = compose::start(config).await?;
     announce(args, &running, output)?;
     let ended = loop {
         tokio::select! {
-            next = news.next() => match next {
-                Next::End => break None,
-                Next::Reload => {
+            next = signals.next() => match next {
+                NodeEvent::End => break None,
+                NodeEvent::Reload => {
                     reload.again(args.json, output)?;
                     output.flush()?;
                 }
@@ -190,69 +194,73 @@ async fn serve(args: &Args, config: &Config, mut reload: Reload, output: &mut Ou
             exit = running.node.ended() => break Some(exit),
         }
     };
-    // Read before the end, when there are sessions to count.
+    // Read before the shutdown, while there are sessions to count.
     let stats = n4_stats(&running.node);
     let report = running.shutdown().await;
     let seconds = since.elapsed().as_secs_f64();
     summary(args, stats, &report, seconds, output)?;
     if let Some(exit) = ended {
-        // A process that serves nothing is worse than none: whoever watches it starts it again.
-        return Err(Failure::found(format!("the node ended by itself: {exit}")));
+        // A process that serves nothing is worse than none: exit, so that the service manager
+        // restarts it.
+        return Err(Failure::check(format!("the node ended by itself: {exit}")));
     }
     match report.not_stopped.as_slice() {
         [] => Ok(()),
         left => {
             let left: Vec<String> = left.iter().map(ToString::to_string).collect();
             let text = format!("killed what had not stopped in time: {}", left.join(", "));
-            Err(Failure::found(text).hint("node.shutdown says how long they get"))
+            Err(Failure::check(text).hint("node.shutdown says how long they get"))
         }
     }
 }
 
-fn announce(args: &Args, running: &Running, output: &mut Output) -> Done {
+fn announce(args: &RunArgs, running: &Running, output: &mut Output) -> CliResult {
     if args.json {
         output.json(&running.announcement())?;
     } else {
         for address in &running.n4 {
-            let address = output.paint(Ink::Bold, address);
+            let address = output.paint(TextStyle::Bold, address);
             output.line(format!("n4       {address}"))?;
         }
-        let control = output.paint(Ink::Bold, running.control.display());
+        let control = output.paint(TextStyle::Bold, running.control.display());
         output.line(format!("control  {control}"))?;
-        let doors = running.doors.as_ref();
-        if let Some(path) = doors.and_then(Doors::socket) {
-            let gateway = output.paint(Ink::Bold, path.display());
+        let endpoints = running.endpoints.as_ref();
+        if let Some(path) = endpoints.and_then(Doors::socket) {
+            let gateway = output.paint(TextStyle::Bold, path.display());
             output.line(format!("gateway  {gateway}"))?;
         }
-        if let Some(address) = doors.and_then(Doors::tcp) {
-            let address = output.paint(Ink::Bold, format!("tcp://{address}"));
+        if let Some(address) = endpoints.and_then(Doors::tcp) {
+            let address = output.paint(TextStyle::Bold, format!("tcp://{address}"));
             output.line(format!("gateway  {address}"))?;
         }
-        if let Some(address) = doors.and_then(Doors::web) {
-            let address = output.paint(Ink::Bold, format!("ws://{address}"));
+        if let Some(address) = endpoints.and_then(Doors::web) {
+            let address = output.paint(TextStyle::Bold, format!("ws://{address}"));
             output.line(format!("gateway  {address}"))?;
         }
         if let Some(address) = running.http {
-            let metrics = output.paint(Ink::Bold, format!("http://{address}/metrics"));
+            let metrics = output.paint(TextStyle::Bold, format!("http://{address}/metrics"));
             output.line(format!("metrics  {metrics}"))?;
         }
         for address in running.tools.addresses() {
-            let address = output.paint(Ink::Bold, address);
+            let address = output.paint(TextStyle::Bold, address);
             output.line(format!("tools    {address}"))?;
         }
-        let hint = output.paint(Ink::Faint, "ctrl-c ends the node, `strowger tree` shows it");
+        let hint = output.paint(
+            TextStyle::Faint,
+            "ctrl-c ends the node, `strowger tree` shows it",
+        );
         output.line(hint)?;
     }
     output.flush()
 }
 
 fn summary(
-    args: &Args,
+    args: &RunArgs,
     stats: Value,
     report: &ShutdownReport,
     seconds: f64,
     output: &mut Output,
-) -> Done {
+) -> CliResult {
     if args.json {
         let mut last = stats;
         last["stopped"] = json!(report.stopped);

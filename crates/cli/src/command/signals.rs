@@ -1,4 +1,4 @@
-//! The signals that end a command in order, and at once if they come again.
+//! The signals that shut a command down in order, or at once if they arrive again.
 
 use std::io::Write;
 use std::process;
@@ -8,21 +8,25 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::{Done, Failure, Status};
+use crate::exit::{CliResult, ExitStatus, Failure};
 
-/// Ctrl-c and SIGTERM, listened to from the moment it is made. The first of them ends the command
-/// in order. The second one ends the process at once, with 128 and its number for a status: also
-/// when no thread of the command's runtime does anything any more.
+/// A listener for ctrl-c and SIGTERM, active from its creation. The first signal shuts the command
+/// down in order. The second one ends the process at once, with 128 plus its number as exit status,
+/// even if no thread of the command's runtime makes progress.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-/// How long an ordered end may take, where somebody said so.
+/// The time limit of an orderly shutdown, if the command sets one.
 static LIMIT: OnceLock<Duration> = OnceLock::new();
 
+/// Extra time that an orderly shutdown may take beyond the time of its actors, before the process
+/// ends by force.
+const GRACE: Duration = Duration::from_secs(2);
+
 impl Signals {
-    pub(crate) fn new() -> Done<Self> {
+    pub(crate) fn new() -> CliResult<Self> {
         static WATCHED: OnceLock<Result<(), String>> = OnceLock::new();
         WATCHED
             .get_or_init(watch)
@@ -34,24 +38,25 @@ impl Signals {
         })
     }
 
-    /// The same; an ordered end that takes longer than this becomes one at once.
-    pub(crate) fn within(limit: Duration) -> Done<Self> {
-        // Nobody else sets it: a process runs one command.
-        let _ = LIMIT.set(limit);
+    /// Like `new`, for a command that runs a node: an orderly shutdown that takes noticeably longer
+    /// than `orderly`, the time that its actors have, is cut short.
+    pub(crate) fn within(orderly: Duration) -> CliResult<Self> {
+        // Nothing else sets it: a process runs one command.
+        let _ = LIMIT.set(orderly.saturating_add(GRACE));
         Self::new()
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next signal.
     pub(crate) async fn end(&mut self) {
         next(&mut self.interrupt, &mut self.terminate).await;
     }
 }
 
-fn listen(kind: SignalKind) -> Done<Signal> {
+fn listen(kind: SignalKind) -> CliResult<Signal> {
     signal(kind).map_err(|error| Failure::outside(format!("no signals: {error}")))
 }
 
-/// Waits for one of two signals; its number.
+/// Waits for one of two signals and returns its number.
 async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
     tokio::select! {
         _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
@@ -59,8 +64,8 @@ async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
     }
 }
 
-/// Starts the thread that ends the process. It has a runtime of its own, because that of the
-/// command may be what has to be ended; it ends with the process.
+/// Starts the thread that ends the process. The thread has a runtime of its own, because the
+/// runtime of the command may be what hangs. The thread ends with the process.
 fn watch() -> Result<(), String> {
     let (ready, started) = mpsc::channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -75,7 +80,7 @@ fn watch() -> Result<(), String> {
         let (mut interrupt, mut terminate) = match both {
             (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
             (Err(error), _) | (_, Err(error)) => {
-                // Whoever started the thread waits for this.
+                // The caller waits for this on `started`.
                 let _ = ready.send(Err(error.to_string()));
                 return;
             }
@@ -86,7 +91,10 @@ fn watch() -> Result<(), String> {
         let limit = *LIMIT.get().unwrap_or(&Duration::MAX);
         match tokio::time::timeout(limit, again).await {
             Ok(number) => end_at_once(128 + number, "a second signal came"),
-            Err(_) => end_at_once(Status::Found as i32, "the time for an ordered end is over"),
+            Err(_) => end_at_once(
+                ExitStatus::Check as i32,
+                "the time for an ordered end is over",
+            ),
         }
     };
     thread::Builder::new()
@@ -101,7 +109,7 @@ fn watch() -> Result<(), String> {
     reason = "what would have to return for an ordered end does not"
 )]
 fn end_at_once(status: i32, why: &str) -> ! {
-    // Standard error may be closed; the status still tells.
+    // Standard error may be closed; the exit status is still delivered.
     let _ = writeln!(
         std::io::stderr(),
         "ended at once, before all actors had stopped: {why}"

@@ -1,4 +1,4 @@
-//! `strowger store`: a store that no node uses, looked at and written out.
+//! `strowger store`: verification and export of a store that no node uses.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use serde_json::json;
 use strowger_pfcp_node::{StoreError, StoreImage};
 
 use crate::compose::elements;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle};
 
 const VERIFY: &str = "\
 Examples:
@@ -30,38 +30,38 @@ session, with its rules in hex and as elements.
 What is damaged is left out; `strowger store verify` says so.";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Says whether all is there that was acknowledged.
-    Verify(VerifyArgs),
-    /// Writes out associations and sessions, one object on each line.
-    Export(ExportArgs),
+pub(crate) enum StoreCommand {
+    /// Checks that everything acknowledged is still stored.
+    Verify(StoreVerifyArgs),
+    /// Exports associations and sessions, one JSON object on each line.
+    Export(StoreExportArgs),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = VERIFY)]
-pub(crate) struct VerifyArgs {
+pub(crate) struct StoreVerifyArgs {
     /// The folder of the store.
     path: PathBuf,
-    /// Prints one object.
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXPORT)]
-pub(crate) struct ExportArgs {
+pub(crate) struct StoreExportArgs {
     /// The folder of the store.
     path: PathBuf,
 }
 
-pub(crate) fn run(command: &Command, output: &mut Output) -> Done {
+pub(crate) fn run(command: &StoreCommand, output: &mut Output) -> CliResult {
     match command {
-        Command::Verify(args) => verify(args, output),
-        Command::Export(args) => export(args, output),
+        StoreCommand::Verify(args) => verify(args, output),
+        StoreCommand::Export(args) => export(args, output),
     }
 }
 
-fn read(path: &Path) -> Done<StoreImage> {
+fn read(path: &Path) -> CliResult<StoreImage> {
     StoreImage::read(path).map_err(|error| {
         let text = error.to_string();
         match error {
@@ -74,7 +74,7 @@ fn read(path: &Path) -> Done<StoreImage> {
     })
 }
 
-fn verify(args: &VerifyArgs, output: &mut Output) -> Done {
+fn verify(args: &StoreVerifyArgs, output: &mut Output) -> CliResult {
     let image = read(&args.path)?;
     let lost = image.loss.as_ref().map(ToString::to_string);
     if args.json {
@@ -103,18 +103,18 @@ fn verify(args: &VerifyArgs, output: &mut Output) -> Done {
         ))?;
     }
     match (lost, image.damaged) {
-        (Some(lost), _) => Err(Failure::found(lost)
+        (Some(lost), _) => Err(Failure::check(lost)
             .hint("the next start salvages the rest and moves the Recovery Time Stamp")),
         (None, 0) if args.json => Ok(()),
-        (None, 0) => output.line(output.paint(Ink::Green, "all is there")),
-        (None, damaged) => Err(Failure::found(format!(
+        (None, 0) => output.line(output.paint(TextStyle::Green, "all is there")),
+        (None, damaged) => Err(Failure::check(format!(
             "{damaged} damaged, and all of it found elsewhere"
         ))
         .hint("the next start writes it anew; nothing is lost")),
     }
 }
 
-fn export(args: &ExportArgs, output: &mut Output) -> Done {
+fn export(args: &StoreExportArgs, output: &mut Output) -> CliResult {
     let image = read(&args.path)?;
     for association in &image.associations {
         output.json(&json!({

@@ -13,14 +13,14 @@ use strowger_gateway::{Client, ClientError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use self::reading::Reading;
+use self::reading::TopReading;
 use self::screen::{Keys, Screen};
-use self::view::{Next, Sort, View};
+use self::view::{KeyOutcome, Sort, View};
 use super::observe::printable;
 use super::signals::Signals;
 use super::span;
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table};
 
 const EXAMPLES: &str = "\
@@ -41,14 +41,14 @@ often than it is asked.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct TopArgs {
     /// Shows only these actors: a path with * for letters of a key and ** for any keys, or a part
     /// of a key.
     filter: Option<String>,
-    /// What comes first.
+    /// The figure to sort by.
     #[arg(long, value_name = "FIGURE", value_enum, default_value_t = Sort::Depth)]
     sort: Sort,
-    /// The most actors, at most 1024.
+    /// Maximum number of actors, up to 1024.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
     /// The time between two readings.
@@ -57,17 +57,17 @@ pub(crate) struct Args {
     /// Prints one reading as a table, and ends.
     #[arg(long)]
     once: bool,
-    /// Prints one object for each reading.
+    /// Prints one JSON object for each reading.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-/// The shortest time between two readings.
-const SHORTEST: Duration = Duration::from_millis(100);
+/// Minimum time between two readings.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &TopArgs, output: &mut Output) -> CliResult {
     let drawn = !args.once && !args.json;
     if drawn && !stdout().is_terminal() {
         let failure = Failure::input("top draws on a terminal, and standard output is none");
@@ -82,13 +82,13 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     })
 }
 
-impl Args {
+impl TopArgs {
     fn view(&self) -> View {
         View::new(self.sort, self.filter.clone().unwrap_or_default())
     }
 
     fn every(&self) -> Duration {
-        self.every.max(SHORTEST)
+        self.every.max(MIN_INTERVAL)
     }
 }
 
@@ -97,7 +97,7 @@ fn params(view: &View, limit: u64) -> Value {
 }
 
 /// Prints readings: one, or one after the other.
-async fn print(args: &Args, mut client: Client, output: &mut Output) -> Done {
+async fn print(args: &TopArgs, mut client: Client, output: &mut Output) -> CliResult {
     let params = params(&args.view(), args.limit);
     loop {
         let answer = client.call("top", params.clone()).await;
@@ -105,7 +105,7 @@ async fn print(args: &Args, mut client: Client, output: &mut Output) -> Done {
         if args.json {
             output.json(&answer)?;
         } else {
-            table(&Reading::of(answer)?, output)?;
+            table(&TopReading::of(answer)?, output)?;
         }
         output.flush()?;
         if args.once {
@@ -115,7 +115,7 @@ async fn print(args: &Args, mut client: Client, output: &mut Output) -> Done {
     }
 }
 
-fn table(reading: &Reading, output: &mut Output) -> Done {
+fn table(reading: &TopReading, output: &mut Output) -> CliResult {
     output.line(reading.summary())?;
     output.line(reading.usages())?;
     let heads = ["path", "waiting", "msg/s", "busy", "memory", "restarts"];
@@ -130,17 +130,17 @@ fn table(reading: &Reading, output: &mut Output) -> Done {
             row.waiting(),
             reading::number(row.rate),
             row.busy(),
-            row.octets(),
+            row.memory_text(),
             row.restarts.to_string(),
         ]);
     }
     table.print(output)
 }
 
-type Answered = Result<Value, ClientError>;
+type TopResult = Result<Value, ClientError>;
 
-/// Draws until somebody ends it.
-async fn live(args: &Args, client: Client) -> Done {
+/// Draws until the user quits.
+async fn live(args: &TopArgs, client: Client) -> CliResult {
     let mut signals = Signals::new()?;
     let mut view = args.view();
     let (wish, wishes) = watch::channel(params(&view, args.limit));
@@ -156,10 +156,10 @@ async fn live(args: &Args, client: Client) -> Done {
             () = &mut reader => return Err(Failure::outside("nobody reads any more")),
             answer = answered.recv() => {
                 if let Some(answer) = answer {
-                    let read = |answer| Reading::of(answer).map_err(|error| error.to_string());
+                    let read = |answer| TopReading::of(answer).map_err(|error| error.to_string());
                     view.take(answer.and_then(read));
                 }
-                Next::Stay
+                KeyOutcome::Stay
             }
             key = keys.next() => match key {
                 Some(event) => view.event(&event),
@@ -167,20 +167,20 @@ async fn live(args: &Args, client: Client) -> Done {
             },
         };
         match next {
-            Next::Stay => {}
-            Next::Quit => return Ok(()),
-            Next::Ask => {
-                // The reader holds the other end as long as this runs.
+            KeyOutcome::Stay => {}
+            KeyOutcome::Quit => return Ok(()),
+            KeyOutcome::Ask => {
+                // Cannot fail: the reader holds the receiver for as long as this loop runs.
                 let _ = wish.send(params(&view, args.limit));
             }
         }
     }
 }
 
-/// How long to wait for a node that went away to come back.
-const AGAIN: Duration = Duration::from_secs(2);
+/// Time to wait for a lost node to come back.
+const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 
-/// Asks again and again, at once when the wish changes; connects anew when the node went away.
+/// Polls the node, at once when the parameters change, and reconnects when the connection is lost.
 async fn read(
     client: Client,
     control: ControlArgs,
@@ -197,7 +197,7 @@ async fn read(
         };
         let lost = matches!(&answer, Err(error) if !matches!(error, ClientError::Fault(_)));
         if lost {
-            let again = timeout(AGAIN, control.connect()).await;
+            let again = timeout(RECONNECT_DELAY, control.connect()).await;
             client = again.ok().and_then(Result::ok);
         }
         let told = told(answer, client.is_some());
@@ -206,13 +206,13 @@ async fn read(
         {
             return;
         }
-        // A wish that changed is an answer to the wait as well.
+        // A change of the parameters ends the wait early.
         let _ = timeout(every, wishes.changed()).await;
     }
 }
 
-/// What to show of an answer: nothing of a connection that was lost and is there again.
-fn told(answer: Answered, back: bool) -> Option<Result<Value, String>> {
+/// Returns what to show of an answer: nothing if the connection was lost and is back.
+fn told(answer: TopResult, back: bool) -> Option<Result<Value, String>> {
     match answer {
         Ok(answer) => Some(Ok(answer)),
         Err(ClientError::Fault(fault)) => Some(Err(fault.message)),

@@ -1,4 +1,4 @@
-//! Code and programs among the tools of a node: where they run, and what they are made from.
+//! The sandbox and the actors for code and programs among the tools of a node.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use strowger_wasm::Host;
 
 use super::sandbox::{Realms, TYPESCRIPT};
 use crate::config::{CodeSection, ProgramsSection, ToolsSection};
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// Realms for the tools that are configured, if any of them runs code. The engine is compiled, or
-/// found compiled, unless that is left to the first call.
-pub(crate) async fn realms(host: &Host, section: &ToolsSection) -> Done<Option<Arc<Realms>>> {
+/// Returns the realms for the configured tools, if any of them runs code. The engine is compiled,
+/// or loaded from the cache, unless that is left to the first call.
+pub(crate) async fn realms(host: &Host, section: &ToolsSection) -> CliResult<Option<Arc<Realms>>> {
     if !section.code.enabled && !section.programs.enabled {
         return Ok(None);
     }
@@ -25,7 +25,7 @@ pub(crate) async fn realms(host: &Host, section: &ToolsSection) -> Done<Option<A
     Ok(Some(realms))
 }
 
-/// What the actor that runs code is made from.
+/// Returns the specification of the actor that runs code.
 pub(super) fn code(section: &CodeSection, realms: &Arc<Realms>) -> CodeSpec {
     let sandbox: Arc<Realms> = Arc::clone(realms);
     let mut spec = CodeSpec::new(sandbox).with_typescript(TYPESCRIPT);
@@ -33,7 +33,7 @@ pub(super) fn code(section: &CodeSection, realms: &Arc<Realms>) -> CodeSpec {
     spec
 }
 
-/// What the desk of programs is made from.
+/// Returns the specification of the actor that stores programs.
 pub(super) fn programs(section: &ProgramsSection, realms: &Arc<Realms>) -> ProgramsSpec {
     let sandbox: Arc<Realms> = Arc::clone(realms);
     let mut spec = ProgramsSpec::new(sandbox);

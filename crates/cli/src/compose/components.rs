@@ -1,19 +1,33 @@
-//! The components of a node: deployed from its configuration and by its control socket.
+//! The components of a node, deployed from its configuration and through its control socket.
 //!
 //! | method | parameters | answer |
 //! |---|---|---|
 //! | `component.list` | none | rows |
 //! | `component.deploy` | `manifest`, a file; `name`, `expose`, optional | its row |
-//! | `component.upgrade` | `manifest`, a file; `name`, optional | its row |
-//! | `component.rollback` | `name` | its row |
+//! | `component.upgrade` | `manifest`, a file; `name`, `grant`, optional | row and `changes` |
+//! | `component.rollback` | `name`; `grant`, optional | row and `changes` |
 //! | `component.remove` | `name` | `name` |
+//! | `component.begin` | `method`, its `params`; `within_ms`, optional | `id` |
+//! | `component.watch` | `id`; `wait_ms`, optional | `over` and `row`, or the progress |
+//! | `component.cancel` | `id` | `cancelled`: `true` if nothing of it will run |
+//!
+//! `component.begin` takes any method above it except `list`. Progress consists of `stage`
+//! (`reading`, `waiting`, `compiling`, `starting`), `octets` and `elapsed_ms`. A method that its
+//! caller awaits ends with the caller unless it has begun to start; a method begun by
+//! `component.begin` continues without a caller.
+//!
+//! `changes` are the differences between what the two versions may do: rows of `key`, `change`,
+//! `wider`, `before`, `after`. A version that may do more is refused unless `grant` is true, and
+//! the fault has the `changes` among its details.
 //!
 //! `inspect` of a component's actor has its row under `details`.
 
-mod door;
-mod exit;
-mod figures;
+mod deployment;
+mod export;
+mod forward;
+mod memory;
 mod method;
+mod stats;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,65 +37,76 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use strowger::{ActorSystem, Path};
 use strowger_gateway::RelaySpec;
-use strowger_wasm::{ComponentRegistry, Deployed, Event, Host, Image, Manifest, RegistryError};
+use strowger_wasm::{
+    Change, ComponentRegistry, Deployed, Event, Host, Image, LoadError, LoadStage, Manifest,
+    RegistryError, Widening,
+};
 
-pub(super) use self::figures::{Later, vitals};
+use self::deployment::{Deployment, Deployments};
 pub(super) use self::method::register;
+pub(super) use self::stats::{LateComponents, add_health};
 use crate::component::{by_manifest, not_loaded};
 use crate::config::{ComponentSection, Config, Embedded};
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// The components of a node. A clone is the same.
+/// The components of a node, and the deployment on whose behalf this handle acts, if any. Clones
+/// share both.
 #[derive(Clone, Debug)]
-pub(crate) struct Components(Arc<Inner>);
+pub(crate) struct Components(Arc<ComponentsInner>, Option<Arc<Deployment>>);
 
 #[derive(Debug)]
-struct Inner {
+struct ComponentsInner {
     system: ActorSystem,
     host: Host,
     registry: ComponentRegistry,
-    /// How each component was configured or deployed: the next version is bound by it as well.
+    /// The section that each component was configured or deployed with, which also applies to its
+    /// next versions.
     sections: Mutex<BTreeMap<String, ComponentSection>>,
+    deployments: Deployments,
 }
 
-/// The key of the supervisor that they live below.
+/// The key of the supervisor of all components.
 const KEY: &str = "components";
 
-/// Starts the components that the configuration names.
-pub(super) async fn start(system: &ActorSystem, config: &Config) -> Done<Components> {
+/// Starts the configured components.
+pub(super) async fn start(system: &ActorSystem, config: &Config) -> CliResult<Components> {
     let outside = |error: String| Failure::outside(error);
     let host = Host::new(config.components.limits()).map_err(|error| outside(error.to_string()))?;
+    memory::reserve(&host, config)?;
     let registry = ComponentRegistry::start(system, KEY, &host).await;
     let registry = registry.map_err(|error| outside(error.to_string()))?;
-    let opened = exit::open(system, registry.directory()).await;
+    let opened = forward::open(system, registry.directory()).await;
     opened.map_err(|error| outside(error.to_string()))?;
-    let components = Components(Arc::new(Inner {
+    let inner = ComponentsInner {
         registry,
         system: system.clone(),
         host,
         sections: Mutex::default(),
-    }));
+        deployments: Deployments::default(),
+    };
+    let components = Components(Arc::new(inner), None);
     for section in &config.component {
         components.deploy(section.clone()).await?;
     }
     Ok(components)
 }
 
-/// The topics of components that those outside may read.
+/// Returns the topics of components that clients may read.
 pub(super) fn relays(config: &Config) -> Vec<(String, RelaySpec<Event>)> {
     let topics = config.components.topics.iter();
-    let relay = |topic: &String| (topic.clone(), RelaySpec::new(topic, door::told));
+    let relay = |topic: &String| (topic.clone(), RelaySpec::new(topic, export::event_to_json));
     topics.map(relay).collect()
 }
 
-/// Loads all components of a configuration and starts none; their names.
-pub(crate) fn check(config: &Config) -> Done<Vec<String>> {
+/// Loads all components of a configuration without starting any, and returns their names.
+pub(crate) fn check(config: &Config) -> CliResult<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
-    // The folder of compiled code is that of who runs the node, who may be another.
+    // The cache of compiled code belongs to the user that runs the node, who may be another one.
     let mut limits = config.components.limits();
     limits.cache = None;
     let host = Host::new(limits);
     let host = host.map_err(|error| Failure::outside(error.to_string()))?;
+    memory::reserve(&host, config)?;
     for section in &config.component {
         let (octets, manifest) = section.read()?;
         let image = host.load_blocking(&octets, manifest);
@@ -104,44 +129,51 @@ pub(crate) fn check(config: &Config) -> Done<Vec<String>> {
 }
 
 impl Components {
-    /// The host that they share.
+    /// Returns the host of all components.
     pub(super) fn host(&self) -> &Host {
         &self.0.host
     }
 
-    /// The components by name.
+    /// Returns the registry of components by name.
     pub(crate) fn registry(&self) -> &ComponentRegistry {
         &self.0.registry
     }
 
     /// Starts a component.
-    pub(crate) async fn deploy(&self, section: ComponentSection) -> Done<String> {
+    pub(crate) async fn deploy(&self, section: ComponentSection) -> CliResult<String> {
         let image = self.load(section.clone()).await?;
         self.start(image, section).await
     }
 
-    /// Starts a component that is no file; `section` is what holds for its next versions.
-    pub(crate) async fn start(&self, image: Image, section: ComponentSection) -> Done<String> {
+    /// Starts a component that is not in a file. `section` applies to its next versions.
+    pub(crate) async fn start(&self, image: Image, section: ComponentSection) -> CliResult<String> {
         let inner = &*self.0;
         let name = image.manifest().component.name.clone();
         let deployed = inner.registry.deploy(image).await;
         let actor = deployed.map_err(|error| refused(&error))?;
         if section.expose {
             let address = format!("{KEY}/{name}");
-            let exposed = inner.system.expose_as(&address, &actor, door::open());
+            let exposed = inner.system.expose_as(&address, &actor, export::messages());
             if let Err(error) = exposed {
-                // Nothing of it stays, as with every other failure; it was there a moment ago.
+                // Leave nothing behind, as after every other failure. The component has just been
+                // deployed, so the result does not matter.
                 let _ = inner.registry.remove(&name).await;
-                return Err(Failure::found(error.to_string()));
+                return Err(Failure::check(error.to_string()));
             }
         }
         inner.sections.lock().insert(name.clone(), section);
         Ok(name)
     }
 
-    /// Puts the version of another manifest in the place of the one that runs. It is named and
-    /// granted as the one before.
-    async fn upgrade(&self, manifest: PathBuf, name: Option<String>) -> Done<String> {
+    /// Replaces the running version with that of another manifest, which keeps its name and its
+    /// grants. Returns the name, and the differences between what the two versions may do.
+    async fn upgrade(
+        &self,
+        manifest: PathBuf,
+        name: Option<String>,
+        widening: Widening,
+    ) -> Result<(String, Vec<Change>), ReplaceError> {
+        let file = manifest.display().to_string();
         let mut section = ComponentSection::new(manifest);
         section.name = name;
         let (_, new) = read(section.clone()).await?;
@@ -152,42 +184,65 @@ impl Components {
             section.expose = before.expose;
         }
         let image = self.load(section.clone()).await?;
-        let upgraded = self.0.registry.upgrade(image).await;
-        upgraded.map_err(|error| refused(&error))?;
+        let upgraded = self.0.registry.upgrade(image, widening).await;
+        let again = || match &section.name {
+            Some(name) => format!("strowger component upgrade {file} --name {name} --grant"),
+            None => format!("strowger component upgrade {file} --grant"),
+        };
+        let changes = upgraded.map_err(|error| ReplaceError::of(error, again))?;
         self.0.sections.lock().insert(name.clone(), section);
-        Ok(name)
+        Ok((name, changes))
     }
 
-    async fn rollback(&self, name: &str) -> Done {
-        let done = self.0.registry.rollback(name).await;
-        done.map_err(|error| refused(&error))
+    async fn rollback(&self, name: &str, widening: Widening) -> Result<Vec<Change>, ReplaceError> {
+        let done = self.0.registry.rollback(name, widening).await;
+        let again = || format!("strowger component rollback {name} --grant");
+        done.map_err(|error| ReplaceError::of(error, again))
     }
 
-    async fn remove(&self, name: &str) -> Done {
+    async fn remove(&self, name: &str) -> CliResult {
         let done = self.0.registry.remove(name).await;
         self.0.sections.lock().remove(name);
         done.map_err(|error| refused(&error))
     }
 
-    async fn load(&self, section: ComponentSection) -> Done<Image> {
+    async fn load(&self, section: ComponentSection) -> CliResult<Image> {
         let file = section.manifest.clone();
-        let (octets, manifest) = read(section).await?;
-        let image = self.0.host.load(octets, manifest).await;
-        image.map_err(|error| not_loaded(&file, &error))
+        let loaded =
+            |loaded: Result<Image, LoadError>| loaded.map_err(|error| not_loaded(&file, &error));
+        let Some(deployment) = &self.1 else {
+            let (octets, manifest) = read(section).await?;
+            return loaded(self.0.host.load(octets, manifest).await);
+        };
+        let watched = Arc::clone(deployment);
+        let loading = async {
+            let (octets, manifest) = read(section).await?;
+            deployment.set_size(octets.len());
+            let tell = move |stage: LoadStage| watched.set_stage(stage.into());
+            loaded(self.0.host.load_watched(octets, manifest, tell).await)
+        };
+        deployment.run_until_start(loading).await
     }
 
-    /// The component whose actor is at a path.
+    /// Marks the start of an operation that loads nothing and so cannot be cancelled.
+    fn begin(&self) -> CliResult {
+        self.1
+            .as_ref()
+            .map_or(Ok(()), |deployment| deployment.start())
+    }
+
+    /// Returns the component whose actor has this path.
     fn at(&self, path: &Path) -> Option<Deployed> {
         let name = path.as_str().strip_prefix("/components/")?;
         self.one(name.strip_suffix("/guest")?)
     }
 
-    /// What is known of a component.
+    /// Returns the state of a component.
     pub(crate) fn one(&self, name: &str) -> Option<Deployed> {
         self.0.registry.get(name)
     }
 
-    /// The address at which those outside reach a component.
+    /// Returns the address at which clients reach a component, if it is exposed.
     fn address(&self, name: &str) -> Option<String> {
         let sections = self.0.sections.lock();
         let exposed = sections.get(name)?.expose;
@@ -196,8 +251,8 @@ impl Components {
 }
 
 impl ComponentSection {
-    /// Reads the files, and lets what is said here go before the manifest.
-    fn read(&self) -> Done<(Vec<u8>, Manifest)> {
+    /// Reads the files, and overrides the manifest with this section.
+    fn read(&self) -> CliResult<(Vec<u8>, Manifest)> {
         let wrong = |error| Failure::input(format!("{}: {error}", self.manifest.display()));
         let (octets, mut manifest) = match self.embedded {
             None => by_manifest(&self.manifest)?,
@@ -219,31 +274,66 @@ impl ComponentSection {
     }
 }
 
-/// Reads files where waiting for a disk keeps nobody up, and for a while only.
-async fn read(section: ComponentSection) -> Done<(Vec<u8>, Manifest)> {
+/// The error returned when one version could not replace another.
+pub(crate) struct ReplaceError {
+    failure: Failure,
+    /// The differences between the versions, if they are the reason.
+    changes: Vec<Change>,
+}
+
+impl ReplaceError {
+    /// Converts an error of the registry; `again` returns the command that replaces the version
+    /// nevertheless.
+    fn of(error: RegistryError, again: impl FnOnce() -> String) -> Self {
+        let RegistryError::Wider { changes, .. } = error else {
+            return refused(&error).into();
+        };
+        let wider = changes.iter().filter(|change| change.wider);
+        let lines: Vec<String> = wider.map(|change| format!("  {change}")).collect();
+        let what = "the version that would take its place may do more than the one that runs:";
+        let failure = Failure::check(format!("{what}\n{}", lines.join("\n")));
+        let failure = failure.hint(format!("look at each, then grant them: `{}`", again()));
+        Self { failure, changes }
+    }
+}
+
+impl From<Failure> for ReplaceError {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            changes: Vec::new(),
+        }
+    }
+}
+
+/// Reads files on a blocking thread, with a timeout.
+async fn read(section: ComponentSection) -> CliResult<(Vec<u8>, Manifest)> {
     let file = section.manifest.clone();
     let read = tokio::task::spawn_blocking(move || section.read());
-    match tokio::time::timeout(READING, read).await {
+    match tokio::time::timeout(READ_TIMEOUT, read).await {
         Ok(read) => read.unwrap_or_else(|error| Err(Failure::outside(error.to_string()))),
         Err(_) => {
-            let text = format!("{}: not read within {READING:?}", file.display());
+            let text = format!("{}: not read within {READ_TIMEOUT:?}", file.display());
             Err(Failure::outside(text).hint("is the file system there?"))
         }
     }
 }
 
-/// How long reading a manifest and its component may take.
-const READING: Duration = Duration::from_secs(5);
+/// Time limit for reading a manifest and its component.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn refused(error: &RegistryError) -> Failure {
     let text = error.to_string();
     match error {
-        RegistryError::Taken { .. } => Failure::found(text)
+        RegistryError::Taken { .. } => Failure::check(text)
             .hint("`strowger component upgrade` puts another version in its place"),
+        RegistryError::Wider { .. } => Failure::check(text).hint(
+            "it takes the place of one in quarantine: `strowger component remove` that one first",
+        ),
         RegistryError::Full(_) => {
             Failure::outside(text).hint("[components] of the configuration says how many may live")
         }
         RegistryError::Ended | RegistryError::Silent(_) => Failure::outside(text),
-        _ => Failure::found(text),
+        _ => Failure::check(text),
     }
 }

@@ -1,7 +1,7 @@
-//! What the control socket answers about the log.
+//! The methods of the control socket for the log.
 //!
 //! `logs` has the parameters `path` (an actor and all below it, or a pattern), `level`, `last` and
-//! `follow_ms`, all optional, and answers rows as they come, and a last one.
+//! `follow_ms`, all optional. It answers rows as they arrive, and a final one.
 
 use std::time::Duration;
 
@@ -9,26 +9,27 @@ use serde_json::Value;
 use strowger_gateway::{Answer, Code, Fault, Methods};
 use tracing::Level;
 
-use crate::logbook::{Actors, Wanted, book};
+use super::verbs::LOGS;
+use crate::logbook::{Actors, LogFilter, book};
 
-/// The longest that lines are followed.
-const LONGEST: Duration = Duration::from_secs(3600);
+/// Maximum time for which lines are followed.
+const MAX_FOLLOW: Duration = Duration::from_secs(3600);
 
 /// Adds the method.
 pub(super) fn register(methods: Methods) -> Methods {
-    methods.register("logs", |params| {
-        let wanted = wanted(&params);
+    methods.register(LOGS, |params| {
+        let filter = filter(&params);
         async move {
-            let mut reading = book().read(wanted?);
-            Ok(Answer::stream(move |cx| reading.poll_next(cx)))
+            let mut reader = book().read(filter?);
+            Ok(Answer::stream(move |cx| reader.poll_next(cx)))
         }
     })
 }
 
-fn wanted(params: &Value) -> Result<Wanted, Fault> {
+fn filter(params: &Value) -> Result<LogFilter, Fault> {
     let wrong = |text: String| Fault::new(Code::BadRequest, text);
-    let number = |key: &str, usual: u64| match &params[key] {
-        Value::Null => Ok(usual),
+    let number = |key: &str, default: u64| match &params[key] {
+        Value::Null => Ok(default),
         value => value
             .as_u64()
             .ok_or_else(|| wrong(format!("parameter \"{key}\" must be a number"))),
@@ -47,10 +48,10 @@ fn wanted(params: &Value) -> Result<Wanted, Fault> {
             return Err(wrong(text));
         }
     };
-    Ok(Wanted {
+    Ok(LogFilter {
         actors: text("path")?.map(Actors::of).transpose().map_err(wrong)?,
         level,
         last: usize::try_from(number("last", 100)?).unwrap_or(usize::MAX),
-        follow: Duration::from_millis(number("follow_ms", 0)?).min(LONGEST),
+        follow: Duration::from_millis(number("follow_ms", 0)?).min(MAX_FOLLOW),
     })
 }

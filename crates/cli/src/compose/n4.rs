@@ -1,4 +1,4 @@
-//! What the control socket answers about PFCP.
+//! The methods of the control socket for PFCP.
 //!
 //! | method | parameters | answer |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | `pfcp.associations` | none | rows |
 //! | `pfcp.stats` | none | the counters of the node |
 //!
-//! Those of [`peer`] are about peers. `inspect` of a session's actor has the session and its rules
-//! under `details`.
+//! The methods for peers are in [`peer`]. `inspect` of a session's actor has the session and its
+//! rules under `details`.
 
 mod peer;
 
@@ -24,23 +24,25 @@ use strowger_pfcp_node::{
     AssociationInfo, NodeHandle, PolicyStats, SessionFilter, SessionInfo, StoreHealth, UsageStats,
 };
 
-/// Adds the methods of PFCP.
+use super::verbs;
+
+/// Adds the methods for PFCP.
 pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
     let (of_sessions, of_associations) = (node.clone(), node.clone());
     let (of_rules, of_stats, of_details) = (node.clone(), node.clone(), node.clone());
     peer::register(methods, node)
-        .register("pfcp.sessions", move |params| {
+        .register(verbs::SESSIONS, move |params| {
             let sessions = filter(&params).map(|filter| of_sessions.sessions(&filter));
             async move {
                 let rows = sessions?.into_iter().map(|info| session(&info));
                 Ok(Answer::rows(rows))
             }
         })
-        .register("pfcp.rules", move |params| {
+        .register(verbs::RULES, move |params| {
             let rows = filter(&params).map(|filter| rules(&of_rules, &filter));
             async move { Ok(Answer::rows(rows?)) }
         })
-        .register("pfcp.associations", move |_| {
+        .register(verbs::ASSOCIATIONS, move |_| {
             let rows = of_associations.associations();
             async move {
                 Ok(Answer::rows(
@@ -48,7 +50,7 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
                 ))
             }
         })
-        .register("pfcp.stats", move |_| {
+        .register(verbs::STATS, move |_| {
             let stats = stats(&of_stats);
             async move { Ok(stats) }
         })
@@ -58,7 +60,7 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
         })
 }
 
-/// The counters of the node.
+/// Returns the counters of the node.
 pub(crate) fn stats(node: &NodeHandle) -> Value {
     let stats = node.stats();
     let refused: Map<String, Value> = stats
@@ -92,6 +94,7 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "restarts": stats.restarts,
         "restarts_denied": stats.restarts_denied,
         "stamps_ignored": stats.stamps_ignored,
+        "setups_refused": stats.setups_refused,
         "deviations": deviations,
         "unsent": stats.unsent,
         "discarded": discarded,
@@ -101,7 +104,7 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
     })
 }
 
-/// What was counted and reported.
+/// Returns the counters of measurement and reporting.
 fn usage(usage: &UsageStats) -> Value {
     json!({
         "metered": usage.metered,
@@ -116,7 +119,7 @@ fn usage(usage: &UsageStats) -> Value {
     })
 }
 
-/// How the policy was asked and answered.
+/// Returns the counters of requests to the policy and their answers.
 fn policy(policy: &PolicyStats) -> Value {
     json!({
         "admitted": policy.admitted,
@@ -128,7 +131,7 @@ fn policy(policy: &PolicyStats) -> Value {
     })
 }
 
-/// How the store is; null in memory.
+/// Returns the health of the store, or null if sessions are kept in memory.
 fn store(health: &StoreHealth) -> Value {
     let Some(path) = &health.path else {
         return Value::Null;
@@ -173,13 +176,13 @@ fn session(info: &SessionInfo) -> Value {
     })
 }
 
-/// The rules of the sessions that the filter lets through, octet by octet.
+/// Returns the rules of the sessions that pass the filter, in hex.
 fn rules(node: &NodeHandle, filter: &SessionFilter) -> Vec<Value> {
     let row = |info: SessionInfo| {
         let rules = node.rules(info.seid)?;
         let mut text = String::with_capacity(rules.len() * 2);
         for octet in rules {
-            // Writing to text does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(text, "{octet:02x}");
         }
         Some(json!({ "seid": info.seid.0, "peer_seid": info.peer_seid.0, "rules": text }))
@@ -197,7 +200,7 @@ fn association(info: &AssociationInfo) -> Value {
     })
 }
 
-/// The session whose actor is at `path`, with its rules as elements.
+/// Returns the session whose actor is at `path`, with its rules as elements.
 fn details(node: &NodeHandle, path: &Path) -> Option<Value> {
     let seid = path.key().strip_prefix("0x")?;
     let seid = Seid(u64::from_str_radix(seid, 16).ok()?);
@@ -208,24 +211,24 @@ fn details(node: &NodeHandle, path: &Path) -> Option<Value> {
     Some(json!({ "session": session(&info), "rules": elements(seid, &rules) }))
 }
 
-/// The rules as `decode --json` prints elements.
+/// Returns the rules as `decode --json` prints elements.
 pub(crate) fn elements(seid: Seid, rules: &[u8]) -> Value {
     let read = as_message(seid, rules, |view| to_json(view)["ies"].take());
     read.unwrap_or_else(|error| json!({ "error": error.to_string(), "octets": rules.len() }))
 }
 
-/// The rules as `decode` prints elements.
+/// Returns the rules as `decode` prints elements.
 pub(crate) fn elements_in_words(seid: Seid, rules: &[u8]) -> String {
     let read = as_message(seid, rules, |view| {
         let text = view.to_string();
-        // The first line is about the message, and there is none.
+        // Skip the first line: it describes the message, which is made up here.
         text.split_once('\n')
             .map_or_else(String::new, |(_, rest)| rest.to_owned())
     });
     read.unwrap_or_else(|error| error.to_string())
 }
 
-/// Reads rules as the message that would establish them.
+/// Decodes rules as the message that would establish them.
 fn as_message<T>(
     seid: Seid,
     rules: &[u8],

@@ -1,17 +1,17 @@
-//! The policy of the N4 node, where it is a component.
+//! A component as the policy of the N4 node.
 //!
-//! The component is asked once for each QER with a Maximum Bitrate, or once where there is none, in
-//! lines of `key value`:
+//! The component is asked once for each QER with a Maximum Bitrate, or once if there is none. A
+//! request consists of lines of `key value`:
 //!
 //! | key | value |
 //! |---|---|
 //! | `question` | `session.establish` or `session.modify` |
-//! | `node`, `peer`, `seid`, `sessions` | whose session, and how many that peer would have |
+//! | `node`, `peer`, `seid`, `sessions` | the session, and how many the peer would have |
 //! | `dnn` | the network: that of the first PDR that names one, else APN/DNN, else `default` |
 //! | `qer`, `uplink`, `downlink` | the QER and its rates in kbit/s |
 //!
-//! Its answer has lines too: `uplink` and `downlink`, where the QER shall have other rates. An
-//! error refuses the session: with the cause that it begins with (`cause 75: ...`), else with 64.
+//! The answer consists of lines too: `uplink` and `downlink`, if the QER is to have other rates. An
+//! error refuses the session, with the cause at its beginning (`cause 75: ...`) or else with 64.
 
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ use strowger_wasm::{Call, CallError};
 
 use super::components::Components;
 use crate::config::Config;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// Asks a component.
+/// A policy that asks a component.
 #[derive(Debug)]
 pub(super) struct ComponentPolicy {
     components: Components,
@@ -33,17 +33,17 @@ pub(super) struct ComponentPolicy {
     budget: Duration,
 }
 
-/// What a component has to say about a QER.
+/// The answer of a component about a QER.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+enum PolicyAnswer {
     Rates(Mbr),
     Refused(Cause),
-    Nothing,
+    NoAnswer,
 }
 
 impl ComponentPolicy {
-    /// The policy that a configuration asks for, if it is a component.
-    pub(super) fn of(config: &Config, components: &Components) -> Done<Option<Self>> {
+    /// Returns the configured policy, if it is a component.
+    pub(super) fn of(config: &Config, components: &Components) -> CliResult<Option<Self>> {
         let policy = &config.n4.policy;
         let (PolicyKind::Component, Some(name)) = (policy.kind, &policy.component) else {
             return Ok(None);
@@ -69,12 +69,12 @@ impl ComponentPolicy {
             let Mbr { ul_mbr, dl_mbr, .. } = rates;
             let text = format!("{about}qer {id}\nuplink {ul_mbr}\ndownlink {dl_mbr}\n");
             match self.ask(text, rates).await {
-                Said::Rates(other) if other == rates => {}
-                Said::Rates(other) => {
+                PolicyAnswer::Rates(other) if other == rates => {}
+                PolicyAnswer::Rates(other) => {
                     updates.push(UpdateQer::new(*qer).maximum_bitrate(other));
                 }
-                Said::Refused(cause) => return Verdict::Refuse(cause),
-                Said::Nothing => return Verdict::Undecided,
+                PolicyAnswer::Refused(cause) => return Verdict::Refuse(cause),
+                PolicyAnswer::NoAnswer => return Verdict::Undecided,
             }
         }
         if limited.is_empty() {
@@ -83,9 +83,9 @@ impl ComponentPolicy {
                 dl_mbr: 0,
             };
             match self.ask(about, none).await {
-                Said::Rates(_) => {}
-                Said::Refused(cause) => return Verdict::Refuse(cause),
-                Said::Nothing => return Verdict::Undecided,
+                PolicyAnswer::Rates(_) => {}
+                PolicyAnswer::Refused(cause) => return Verdict::Refuse(cause),
+                PolicyAnswer::NoAnswer => return Verdict::Undecided,
             }
         }
         if updates.is_empty() {
@@ -95,19 +95,21 @@ impl ComponentPolicy {
         Verdict::Change(Box::new(change))
     }
 
-    async fn ask(&self, text: String, rates: Mbr) -> Said {
+    async fn ask(&self, text: String, rates: Mbr) -> PolicyAnswer {
         let Some(actor) = self.components.registry().find(&self.name) else {
-            return Said::Nothing;
+            return PolicyAnswer::NoAnswer;
         };
         let call = Call(text.into_bytes().into());
         match actor.ask_within(call, self.budget).await {
-            Ok(Ok(octets)) => read(&octets, rates).map_or(Said::Nothing, Said::Rates),
+            Ok(Ok(octets)) => {
+                read(&octets, rates).map_or(PolicyAnswer::NoAnswer, PolicyAnswer::Rates)
+            }
             Ok(Err(CallError::Refused(text))) => {
                 tracing::debug!(component = self.name, text, "refused a session");
-                Said::Refused(cause(&text))
+                PolicyAnswer::Refused(cause(&text))
             }
-            // A fault is told where it happens; the rest is counted by who asks.
-            Ok(Err(_)) | Err(_) => Said::Nothing,
+            // A fault is reported where it happens; the caller counts the rest.
+            Ok(Err(_)) | Err(_) => PolicyAnswer::NoAnswer,
         }
     }
 }
@@ -118,13 +120,13 @@ impl Policy for ComponentPolicy {
     }
 }
 
-/// Why a policy cannot be asked.
+/// The failure when the component of the policy does not exist.
 pub(super) fn unknown(name: &str) -> Failure {
     let text = format!("`n4.policy.component` is {name:?}, and no component has this name");
     Failure::input(text).hint("a section [[component]] with its manifest starts it")
 }
 
-/// What is said of a session before its rates.
+/// Describes a session, without its rates.
 fn about(question: &Question) -> String {
     let pdrs = question.rules.pdrs().filter_map(Result::ok);
     let mut networks = pdrs.filter_map(|pdr| name(pdr.pdi.network_instance?.as_octets()));
@@ -145,7 +147,7 @@ fn about(question: &Question) -> String {
     )
 }
 
-/// The name of a network: labels, as an APN/DNN has it (TS 23.003 §9.1), or text, as most peers
+/// Decodes the name of a network: labels, as in an APN/DNN (TS 23.003 §9.1), or text, as most peers
 /// write a Network Instance.
 fn name(octets: &[u8]) -> Option<String> {
     let mut labels = Vec::new();
@@ -165,7 +167,7 @@ fn name(octets: &[u8]) -> Option<String> {
     (!labels.is_empty()).then(|| labels.join("."))
 }
 
-/// Text of a peer as one word: what would begin another line, or another word, is `?`.
+/// Makes one word of a peer's text: characters that would begin another line or word become `?`.
 fn word(text: &str) -> String {
     let plain = |letter: char| match letter {
         letter if letter.is_control() || letter.is_whitespace() => '?',
@@ -174,7 +176,7 @@ fn word(text: &str) -> String {
     text.chars().map(plain).take(255).collect()
 }
 
-/// The rates that an answer says, or those that were asked for.
+/// Parses the rates of an answer; rates that it does not name stay as requested.
 fn read(octets: &[u8], mut rates: Mbr) -> Option<Mbr> {
     let text = std::str::from_utf8(octets).ok()?;
     for line in text.lines() {
@@ -187,7 +189,7 @@ fn read(octets: &[u8], mut rates: Mbr) -> Option<Mbr> {
     Some(rates)
 }
 
-/// The cause that a refusal begins with.
+/// Parses the cause at the beginning of a refusal.
 fn cause(text: &str) -> Cause {
     let number = text.strip_prefix("cause ").map(|rest| {
         let end = rest.find(|letter: char| !letter.is_ascii_digit());

@@ -1,10 +1,10 @@
-//! Where code of tools runs: realms of the component host, behind what tool actors want of it.
+//! The sandbox for code of tools: realms of the component host behind the interface of tool actors.
 
 use std::sync::Arc;
 
 use strowger_tools::{
     Boxed, CallOutcome, CodeError, CodeHost, CodeLimit, CodeLimits, CodeRealm, CodeStep,
-    FunctionName, Level, Sandbox, Thrown,
+    FunctionName, Level, PassedLimit, Sandbox, Thrown,
 };
 use strowger_wasm::{
     Answering, Host, LoadError, Realm, RealmError, RunError, RunLimits, ScriptCaller,
@@ -12,13 +12,13 @@ use strowger_wasm::{
 };
 use tokio::sync::OnceCell;
 
-/// The engine for scripts, as it was built from `components/quickjs`.
+/// The script engine, built from `components/quickjs`.
 const ENGINE: &[u8] = include_bytes!("../../../../fixtures/components/quickjs.wasm");
 
-/// A script that defines `strip`, which makes JavaScript of TypeScript.
+/// A script that defines `strip`, which turns TypeScript into JavaScript.
 pub(crate) const TYPESCRIPT: &str = include_str!("../../../../fixtures/scripts/typescript.js");
 
-/// Code in realms of a host for components.
+/// A sandbox that runs code in realms of a component host.
 #[derive(Debug)]
 pub(crate) struct Realms {
     host: Host,
@@ -26,17 +26,17 @@ pub(crate) struct Realms {
 }
 
 impl Realms {
-    /// Compiles the engine, where it is not cached.
+    /// Compiles the engine, unless it is cached.
     ///
     /// # Errors
-    /// When the host cannot run it.
+    /// Returns an error if the host cannot run the engine.
     pub(crate) fn new_blocking(host: &Host) -> Result<Arc<Self>, LoadError> {
         let mut realms = Self::on_demand(host);
         realms.scripts = OnceCell::new_with(Some(Scripts::load_blocking(host, ENGINE)?));
         Ok(Arc::new(realms))
     }
 
-    /// Leaves the engine to the first who needs it.
+    /// Creates a sandbox that loads the engine on first use.
     pub(crate) fn on_demand(host: &Host) -> Self {
         Self {
             host: host.clone(),
@@ -64,17 +64,17 @@ impl Sandbox for Realms {
                 RealmError::Full(full) => CodeError::Full(full.to_string()),
                 error => CodeError::Sandbox(error.to_string()),
             })?;
-            let realm: Box<dyn CodeRealm> = Box::new(One(realm));
+            let realm: Box<dyn CodeRealm> = Box::new(HostRealm(realm));
             Ok(realm)
         })
     }
 }
 
-/// One realm.
+/// A realm for code.
 #[derive(Debug)]
-struct One(Realm);
+struct HostRealm(Realm);
 
-impl CodeRealm for One {
+impl CodeRealm for HostRealm {
     fn run<'a>(
         &'a mut self,
         step: CodeStep<'a>,
@@ -88,7 +88,7 @@ impl CodeRealm for One {
                 waits: function.waits,
             });
             let functions: Vec<_> = functions.collect();
-            let caller = Box::new(Caller(host));
+            let caller = Box::new(HostCaller(host));
             let limits = within(limits);
             let run = self.0.run(task(step), &functions, &limits, caller);
             run.await.map_err(|error| told(&error))
@@ -134,8 +134,8 @@ fn within(limits: &CodeLimits) -> RunLimits {
 fn told(error: &RunError) -> CodeError {
     match error {
         RunError::Thrown(json) => CodeError::Thrown(Thrown::of(json)),
-        RunError::Limit(name) => match CodeLimit::named(name) {
-            Some(limit) => CodeError::Limit(limit),
+        RunError::Limit(passed) => match CodeLimit::named(passed.name) {
+            Some(limit) => CodeError::Limit(PassedLimit::new(limit, passed.most, passed.used)),
             None => CodeError::Sandbox(error.to_string()),
         },
         RunError::Cancelled => CodeError::Cancelled,
@@ -144,10 +144,10 @@ fn told(error: &RunError) -> CodeError {
     }
 }
 
-/// Whoever a run works for.
-struct Caller(Box<dyn CodeHost>);
+/// The code host that a run reports to and calls.
+struct HostCaller(Box<dyn CodeHost>);
 
-impl ScriptCaller for Caller {
+impl ScriptCaller for HostCaller {
     fn print(&mut self, level: u32, text: String) {
         self.0.print(Level::of(level), text);
     }

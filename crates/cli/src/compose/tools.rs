@@ -1,10 +1,10 @@
-//! The tools of a node: an actor below `/tools` for each directory that is granted, one for
-//! streams, one that runs code, and one for programs.
+//! The tools of a node: an actor below `/tools` for each granted directory, one for streams, one
+//! that runs code, and one for programs.
 //!
-//! `ps`, `tree` and `top` say of each what it was asked, `inspect` has its usage under `details`.
+//! `ps`, `tree` and `top` show the calls of each; `inspect` has its usage under `details`.
 
-mod figures;
-mod single;
+mod singleton;
+mod stats;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,43 +20,43 @@ use strowger_tools::{
     VerbUsage, files_door,
 };
 
-pub(super) use self::figures::{Later, vitals};
-use self::single::Singles;
+use self::singleton::SingletonTools;
+pub(super) use self::stats::{LateTools, add_health};
 use super::sandbox::Realms;
 use crate::config::{FilesSection, ToolsSection};
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// The tools of a node. A clone is the same.
+/// The tools of a node. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Tools(Arc<Inner>);
+pub(crate) struct Tools(Arc<ToolsInner>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    roots: Vec<Root>,
-    singles: Singles,
+struct ToolsInner {
+    roots: Vec<FilesRoot>,
+    singletons: SingletonTools,
 }
 
-/// A directory that is granted.
+/// A granted directory.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub(crate) struct FilesRoot {
     pub(crate) name: String,
     pub(crate) actor: ActorRef<FilesMessage>,
-    /// The directory as it was configured.
+    /// The directory as configured.
     pub(crate) given: PathBuf,
     path: String,
     watch: FilesWatch,
 }
 
-/// The key of the supervisor that they live below, and the first part of their addresses.
+/// The key of the supervisor of all tools, and the first part of their addresses.
 const KEY: &str = "tools";
 
-/// Starts the tools that are configured; no supervisor if there are none. Those that run code need
+/// Starts the configured tools, without a supervisor if there are none. Tools that run code need
 /// realms.
 pub(crate) async fn start(
     system: &ActorSystem,
     section: &ToolsSection,
     realms: Option<Arc<Realms>>,
-) -> Done<Tools> {
+) -> CliResult<Tools> {
     check(section)?;
     if section.files.is_empty() && !section.streams.enabled && realms.is_none() {
         return Ok(Tools(Arc::default()));
@@ -68,13 +68,13 @@ pub(crate) async fn start(
         watches.push(spec.watch.clone());
         supervisor = supervisor.child(ChildSpec::new::<Files>(files.name.as_str(), spec));
     }
-    let (supervisor, watches_of_singles) = single::add(supervisor, section, realms.as_ref());
+    let (supervisor, starting) = singleton::add(supervisor, section, realms.as_ref());
     let started = system.supervise(KEY, supervisor).await;
     let supervisor = started.map_err(|error| not_started(&error))?;
     let mut roots = Vec::new();
     for (files, watch) in section.files.iter().zip(watches) {
         let actor = opened(system, &supervisor, &files.name, files_door())?;
-        roots.push(Root {
+        roots.push(FilesRoot {
             name: files.name.clone(),
             actor,
             given: files.root.clone(),
@@ -82,17 +82,17 @@ pub(crate) async fn start(
             watch,
         });
     }
-    let singles = watches_of_singles.open(system, &supervisor)?;
-    Ok(Tools(Arc::new(Inner { roots, singles })))
+    let singletons = starting.open(system, &supervisor)?;
+    Ok(Tools(Arc::new(ToolsInner { roots, singletons })))
 }
 
-/// Lets those outside reach a tool; its actor.
+/// Exposes a tool to clients and returns its actor.
 fn opened<M: Send + 'static>(
     system: &ActorSystem,
     supervisor: &SupervisorRef,
     key: &str,
     door: Door<M>,
-) -> Done<ActorRef<M>> {
+) -> CliResult<ActorRef<M>> {
     let outside = |error: String| Failure::outside(format!("the tool {key}: {error}"));
     let actor = supervisor.child::<M>(key);
     let actor = actor.ok_or_else(|| outside("it has ended".to_owned()))?;
@@ -101,8 +101,8 @@ fn opened<M: Send + 'static>(
     Ok(actor)
 }
 
-/// Says whether the directories are there, and starts nothing; their names.
-pub(crate) fn check(section: &ToolsSection) -> Done<Vec<String>> {
+/// Checks that the directories exist, without starting anything, and returns their names.
+pub(crate) fn check(section: &ToolsSection) -> CliResult<Vec<String>> {
     for FilesSection { root, name, .. } in &section.files {
         let wrong = match std::fs::metadata(root) {
             Ok(found) if found.is_dir() => continue,
@@ -123,7 +123,7 @@ fn not_started(error: &StartError) -> Failure {
     Failure::outside(format!("tools: {error}"))
 }
 
-/// Lets listings say more of tools.
+/// Adds the calls and the usage of tools to listings.
 pub(super) fn register(methods: Methods, tools: &Tools) -> Methods {
     let (noted, described) = (tools.clone(), tools.clone());
     methods
@@ -147,45 +147,48 @@ pub(super) fn register(methods: Methods, tools: &Tools) -> Methods {
         })
         .describe(move |path| {
             let usage = described.at(&path).map(|root| json!(root.watch.usage()));
-            let usage = usage.or_else(|| described.0.singles.usage(&path));
+            let usage = usage.or_else(|| described.0.singletons.usage(&path));
             async move { Some(json!({ "tool": usage? })) }
         })
 }
 
 impl Tools {
-    /// The directories that are granted.
-    pub(crate) fn roots(&self) -> &[Root] {
+    /// Returns the granted directories.
+    pub(crate) fn roots(&self) -> &[FilesRoot] {
         &self.0.roots
     }
 
-    /// The actor of streams, if there is one.
+    /// Returns the actor of streams, if there is one.
     pub(crate) fn streams(&self) -> Option<&ActorRef<StreamsMessage>> {
-        self.0.singles.streams()
+        self.0.singletons.streams()
     }
 
-    /// The actor that runs code, if there is one.
+    /// Returns the actor that runs code, if there is one.
     pub(crate) fn code(&self) -> Option<&ActorRef<CodeMessage>> {
-        self.0.singles.code()
+        self.0.singletons.code()
     }
 
-    /// The desk of programs, if there is one.
+    /// Returns the actor that stores programs, if there is one.
     pub(crate) fn programs(&self) -> Option<&ActorRef<ProgramsMessage>> {
-        self.0.singles.programs()
+        self.0.singletons.programs()
     }
 
-    /// The addresses at which those outside reach them.
+    /// Returns the addresses at which clients reach the tools.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = String> {
-        let singles = self.0.singles.paths().map(address);
-        self.0.roots.iter().map(Root::address).chain(singles)
+        let singletons = self.0.singletons.paths().map(address);
+        self.0
+            .roots
+            .iter()
+            .map(FilesRoot::address)
+            .chain(singletons)
     }
 
-    fn at(&self, path: &Path) -> Option<&Root> {
+    fn at(&self, path: &Path) -> Option<&FilesRoot> {
         let mut roots = self.0.roots.iter();
         roots.find(|root| root.path == path.as_str())
     }
 
-    /// How much the tool at a path has used of what it is granted: what it is, and how much of how
-    /// much.
+    /// Returns the quota of the tool at a path: rows of name, usage and limit.
     fn quota(&self, path: &Path) -> Vec<Value> {
         let row = |(name, used, most): (&str, u64, u64)| {
             let [used, most] = [used, most].map(Value::from);
@@ -196,40 +199,40 @@ impl Tools {
                 row(("octets", usage.octets, usage.octets_limit)),
                 row(("entries", usage.entries, usage.entries_limit)),
             ],
-            None => self.0.singles.quota(path).into_iter().map(row).collect(),
+            None => self.0.singletons.quota(path).into_iter().map(row).collect(),
         }
     }
 
-    /// What the tool at a path was asked.
-    fn verbs(&self, path: &Path) -> Option<Verbs> {
+    /// Returns the calls of the tool at a path.
+    fn verbs(&self, path: &Path) -> Option<VerbCounts> {
         let files = self.at(path).map(|root| root.watch.usage().verbs);
-        files.or_else(|| self.0.singles.verbs(path))
+        files.or_else(|| self.0.singletons.verbs(path))
     }
 
-    /// What each tool was asked, by name.
-    fn all_verbs(&self) -> impl Iterator<Item = (&str, Verbs)> {
+    /// Returns the calls of each tool, by name.
+    fn all_verbs(&self) -> impl Iterator<Item = (&str, VerbCounts)> {
         let files = self.0.roots.iter();
         let files = files.map(|root| (root.name.as_str(), root.watch.usage().verbs));
-        files.chain(self.0.singles.all_verbs())
+        files.chain(self.0.singletons.all_verbs())
     }
 
-    /// How much of each directory's quota is used.
+    /// Returns the usage of each directory's quota.
     fn usages(&self) -> impl Iterator<Item = (&str, Usage)> {
         let roots = self.0.roots.iter();
         roots.map(|root| (root.name.as_str(), root.watch.usage()))
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams.
     fn live_streams(&self) -> usize {
-        self.0.singles.live_streams()
+        self.0.singletons.live_streams()
     }
 }
 
-/// What was asked, by verb.
-type Verbs = BTreeMap<&'static str, VerbUsage>;
+/// The calls of a tool, by verb.
+type VerbCounts = BTreeMap<&'static str, VerbUsage>;
 
-impl Root {
-    /// The address at which those outside reach it.
+impl FilesRoot {
+    /// Returns the address at which clients reach the tool.
     pub(crate) fn address(&self) -> String {
         address(&self.path)
     }

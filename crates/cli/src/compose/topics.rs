@@ -1,13 +1,13 @@
-//! The topics of a node that those outside may subscribe to.
+//! The topics of a node that clients may subscribe to.
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, StartError, Strategy, Supervisor};
-use strowger_gateway::RelaySpec;
+use strowger_gateway::{Audited, RelaySpec};
 use strowger_pfcp_node::{RestartNoticed, SessionEvent, UsageFigures, UsageReported};
 use strowger_wasm::Event;
 
-/// Relays them: `@(topic/n4/sessions)`, `@(topic/n4/usage)`, `@(topic/n4/restarts)`, and those of
-/// components.
+/// Relays `@(topic/n4/sessions)`, `@(topic/n4/usage)`, `@(topic/n4/restarts)`, the changes made by
+/// callers at `@(topic/doors/audit)`, and the topics of components.
 pub(super) async fn relay(
     system: &ActorSystem,
     components: Vec<(String, RelaySpec<Event>)>,
@@ -18,9 +18,10 @@ pub(super) async fn relay(
     let mut topics = Supervisor::new(Strategy::OneForOne)
         .child(sessions)
         .child(usage)
-        .child(restarts);
+        .child(restarts)
+        .child(RelaySpec::new(Audited::TOPIC, Audited::to_json).child("audit"));
     for (at, (topic, relay)) in components.into_iter().enumerate() {
-        // A topic may have slashes, a key may not.
+        // A topic may contain slashes, a key may not.
         let key = format!("{at}.{}", topic.replace('/', "."));
         topics = topics.child(relay.child(&key));
     }
@@ -43,7 +44,7 @@ fn usage(usage: &UsageReported) -> Value {
         "peer_seid": usage.peer_seid.0,
         "node": usage.node.to_string(),
         "peer": usage.peer.to_string(),
-        "reports": usage.reports.iter().map(figures).collect::<Vec<_>>(),
+        "reports": usage.reports.iter().map(measurements).collect::<Vec<_>>(),
     })
 }
 
@@ -57,8 +58,8 @@ fn restart(restart: &RestartNoticed) -> Value {
     })
 }
 
-/// What was counted, as far as the report says.
-fn figures(report: &UsageFigures) -> Value {
+/// Returns the measurements that a report contains.
+fn measurements(report: &UsageFigures) -> Value {
     let volume = report.volume.as_ref().map(|volume| {
         json!({
             "total": volume.total_volume,

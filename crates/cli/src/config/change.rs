@@ -1,20 +1,49 @@
-//! What differs between two configurations, key by key.
+//! Differences between two configurations, key by key.
 
 use toml::{Table, Value};
 
 use super::Config;
 
-/// The keys whose values differ, such as `n4.timers.t1`, in order.
+/// Returns the keys whose values differ, such as `n4.timers.t1`, in order.
 ///
-/// Both texts have been read before; what one of them leaves out has its default.
+/// Both texts must have been parsed before. A key that a text leaves out has its default.
 pub(crate) fn changes(before: &str, after: &str) -> Vec<String> {
     let (before, after) = (whole(before), whole(after));
     let mut changed = Vec::new();
     compare("", &before, &after, &mut changed);
+    // Sizes and times can be written in several ways.
+    changed.retain(|path| !is_same(&before, &after, path));
     changed
 }
 
-/// The text over the defaults.
+/// Returns `true` if a key has the same meaning in both, however it is written.
+fn is_same(before: &Table, after: &Table, path: &str) -> bool {
+    let mut mixed = before.clone();
+    let read = |table: &Table| table.clone().try_into::<Config>().ok();
+    put(&mut mixed, path, Some(after))
+        && read(before).is_some_and(|config| Some(config) == read(&mixed))
+}
+
+/// Replaces the value at a path by that of another table, or removes it if the other table has
+/// none.
+///
+/// Returns `false` if the path leads nowhere, which happens for a key that contains a dot itself.
+fn put(into: &mut Table, path: &str, from: Option<&Table>) -> bool {
+    let Some((key, rest)) = path.split_once('.') else {
+        match from.and_then(|from| from.get(path)) {
+            Some(value) => drop(into.insert(path.to_owned(), value.clone())),
+            None => drop(into.remove(path)),
+        }
+        return true;
+    };
+    let from = from.and_then(|from| from.get(key)?.as_table());
+    match into.get_mut(key) {
+        Some(Value::Table(into)) => put(into, rest, from),
+        _ => false,
+    }
+}
+
+/// Returns the text merged over the defaults.
 fn whole(text: &str) -> Table {
     let read = |text: &str| text.parse::<Table>().unwrap_or_default();
     let mut whole = read(&Config::example());

@@ -1,79 +1,85 @@
-//! Code and programs of a node: whether there are any, and what they may use up.
+//! The configuration of code and programs, with their limits.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use strowger_tools::{CodeLimits, CodeSpec, ProgramsSpec};
 
-use super::{Problem, span};
+use super::Problem;
+use super::limit::{self, LimitSet};
 
-/// An actor that runs code.
+/// The actor that runs code.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CodeSection {
-    /// Whether there is one.
+    /// Starts the actor.
     pub(crate) enabled: bool,
-    /// The runs under way at a time.
+    /// Maximum number of concurrent runs.
     pub(crate) runs: usize,
-    /// The runs that wait for their turn.
+    /// Maximum number of runs that wait for their turn.
     pub(crate) waiting: usize,
-    /// The realms that are kept.
+    /// Maximum number of realms kept.
     pub(crate) realms: usize,
-    /// How long a realm is kept that nobody uses.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time for which an unused realm is kept.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) idle: Duration,
-    /// What each run may use up.
+    /// Limits of each run.
     pub(crate) limits: RunSection,
 }
 
-/// Programs that are published.
+/// Published programs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ProgramsSection {
-    /// Whether there are any.
+    /// Enables programs.
     pub(crate) enabled: bool,
-    /// How many there may be.
+    /// Maximum number of programs.
     pub(crate) programs: usize,
-    /// How many of them have a realm at a time.
+    /// Maximum number of programs that have a realm at a time.
     pub(crate) residents: usize,
-    /// The messages that may wait for one.
+    /// Maximum number of messages that wait for a program.
     pub(crate) mailbox: usize,
-    /// How often one may be started again within the period.
+    /// Maximum number of restarts of a program within the period.
     pub(crate) restarts: u32,
-    /// The period.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// The period for `restarts`.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) period: Duration,
-    /// What each message may use up.
+    /// Limits of each message.
     pub(crate) limits: RunSection,
 }
 
-/// What a run may use up.
+/// The limits of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RunSection {
-    /// How long it may compute.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Maximum computing time.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) time: Duration,
-    /// How long it may take in all.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Maximum duration in total.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) deadline: Duration,
-    /// Octets of memory.
+    /// Maximum memory, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) memory: usize,
-    /// Octets of stack.
+    /// Maximum stack, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) stack: u32,
-    /// Jobs of promises that may wait.
+    /// Maximum number of pending promise jobs.
     pub(crate) jobs: u32,
-    /// Octets of output.
+    /// Maximum size of the output, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) output: usize,
-    /// Octets of its result.
+    /// Maximum size of the result, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) result: usize,
-    /// Calls of functions under way at a time.
+    /// Maximum number of concurrent function calls.
     pub(crate) calls: usize,
-    /// Octets of the code.
+    /// Maximum size of the code, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) source: usize,
-    /// Whether it sees the time of day.
+    /// Lets the code read the time of day.
     pub(crate) clock: bool,
-    /// Whether its random numbers cannot be foretold.
+    /// Makes random numbers unpredictable.
     pub(crate) random: bool,
 }
 
@@ -96,7 +102,28 @@ impl Default for RunSection {
     }
 }
 
+/// The keys of limits.
+pub(crate) const CODE_LIMITS: [&str; 9] = [
+    "time", "deadline", "memory", "stack", "jobs", "output", "result", "calls", "source",
+];
+
 impl RunSection {
+    /// Sets a limit by its key.
+    pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> LimitSet {
+        match key {
+            "time" => limit::span(&mut self.time, value),
+            "deadline" => limit::span(&mut self.deadline, value),
+            "memory" => limit::size(&mut self.memory, value),
+            "stack" => limit::size(&mut self.stack, value),
+            "jobs" => limit::number(&mut self.jobs, value),
+            "output" => limit::size(&mut self.output, value),
+            "result" => limit::size(&mut self.result, value),
+            "calls" => limit::number(&mut self.calls, value),
+            "source" => limit::size(&mut self.source, value),
+            _ => None,
+        }
+    }
+
     pub(crate) fn limits(&self) -> CodeLimits {
         let mut limits = CodeLimits::default();
         limits.time = self.time;
@@ -115,13 +142,16 @@ impl RunSection {
 
     fn problem(&self, at: &str) -> Option<Problem> {
         let wrong = |key: &str, what: &str| Problem::at(&format!("{at}.{key}"), what);
-        let engine = LEAST..=MOST;
+        let engine = MIN_MEMORY..=MAX_MEMORY;
         if !engine.contains(&self.memory) {
-            let what = format!("is {}; it must be from {LEAST} to {MOST}", self.memory);
+            let what = format!(
+                "is {}; it must be from {MIN_MEMORY} to {MAX_MEMORY}",
+                self.memory
+            );
             return Some(wrong("memory", &what));
         }
-        if !(16 << 10..=DEEPEST).contains(&self.stack) {
-            let what = format!("is {}; it must be from 16384 to {DEEPEST}", self.stack);
+        if !(16 << 10..=ENGINE_STACK).contains(&self.stack) {
+            let what = format!("is {}; it must be from 16384 to {ENGINE_STACK}", self.stack);
             return Some(wrong("stack", &what));
         }
         if self.time < Duration::from_millis(1) {
@@ -134,12 +164,12 @@ impl RunSection {
     }
 }
 
-/// The octets that the engine takes before any code runs, and some for the code.
-const LEAST: usize = 3 << 20;
-/// The octets of a place in the pool of the host.
-const MOST: usize = 64 << 20;
-/// The octets of stack that the engine has.
-const DEEPEST: u32 = 640 << 10;
+/// Minimum memory in bytes: what the engine takes before any code runs, and some for the code.
+const MIN_MEMORY: usize = 3 << 20;
+/// Maximum memory in bytes: the size of a slot in the pool of the host.
+const MAX_MEMORY: usize = 64 << 20;
+/// Stack of the engine, in bytes.
+const ENGINE_STACK: u32 = 640 << 10;
 
 impl Default for CodeSection {
     fn default() -> Self {
@@ -169,7 +199,7 @@ impl Default for ProgramsSection {
 }
 
 impl CodeSection {
-    /// Says in a specification what is configured.
+    /// Copies the limits to a specification.
     pub(crate) fn limits_into(&self, spec: &mut CodeSpec) {
         spec.runs = self.runs;
         spec.waiting = self.waiting;
@@ -178,7 +208,7 @@ impl CodeSection {
         spec.limits = self.limits.limits();
     }
 
-    /// What types cannot refuse.
+    /// Returns the first problem that the types cannot rule out.
     pub(super) fn problem(&self) -> Option<Problem> {
         if !(1..=64).contains(&self.runs) {
             let what = format!("is {}; it must be from 1 to 64", self.runs);
@@ -189,7 +219,7 @@ impl CodeSection {
 }
 
 impl ProgramsSection {
-    /// Says in a specification what is configured.
+    /// Copies the limits to a specification.
     pub(crate) fn limits_into(&self, spec: &mut ProgramsSpec) {
         spec.programs = self.programs;
         spec.residents = self.residents;
@@ -199,7 +229,7 @@ impl ProgramsSection {
         spec.limits = self.limits.limits();
     }
 
-    /// What types cannot refuse; the host has room for so many realms.
+    /// Returns the first problem that the types cannot rule out. The host can hold `room` realms.
     pub(super) fn problem(&self, room: usize) -> Option<Problem> {
         if !(1..=room).contains(&self.residents) {
             let what = format!(

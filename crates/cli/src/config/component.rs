@@ -1,61 +1,65 @@
-//! The components of a node: which there are, and what all of them may use up together.
+//! The components of a node, and the limits that all of them share.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_wasm::{Caps, Excess, Grant, HostLimits};
+use strowger_wasm::{Caps, Excess, Grant, HostLimits, Trust};
 
 use super::Problem;
 
-/// All components together.
+/// The limits of all components together.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ComponentsSection {
-    /// How many may live at a time.
+    /// Maximum number of instances at a time.
     pub(crate) instances: usize,
-    /// Of these, how many may wait for answers.
+    /// Maximum number of these that wait for answers.
     pub(crate) waiting: usize,
-    /// The topics of components that those outside may read.
+    /// The topics of components that clients may read.
     pub(crate) topics: Vec<String>,
-    /// The folder that keeps compiled code for the next start; from the folder of the
-    /// configuration. Nothing is kept if it is not set.
+    /// The directory for compiled code, relative to the directory of the configuration. Nothing is
+    /// cached if it is not set.
     pub(crate) cache: Option<PathBuf>,
-    /// The threads of the lowest priority on which components run that compute for long; as many
-    /// as there are processors, unless it is set.
+    /// Number of threads of the lowest priority, on which components run that compute for long; by
+    /// default, the number of processors.
     pub(crate) threads: Option<usize>,
-    /// How much the priority of these threads is below that of others, from 0 to 19.
+    /// The niceness of these threads relative to the others, from 0 to 19.
     pub(crate) nice: u8,
-    /// How many times its limit of processor time a call may take on the clock, plus a second.
+    /// Maximum duration of a call on the clock, as a multiple of its processor time limit, plus a
+    /// second.
     pub(crate) wall: u32,
-    /// What follows when a component uses more than its share of a processor.
+    /// The consequence for a component that exceeds its share of a processor.
     pub(crate) excess: Excess,
-    /// How long a component may be beyond its share until it is in quarantine, if that follows.
-    #[serde(deserialize_with = "super::span::deserialize")]
+    /// Time for which a component may exceed its share before it is put into quarantine, if that is
+    /// the consequence.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) patience: Duration,
-    /// The most that a manifest may ask for.
+    /// The caps on what a manifest may ask for.
     pub(crate) caps: Caps,
+    /// The trusted signers of components, and whether upgrades may widen what those reach.
+    pub(crate) trust: Trust,
 }
 
-/// One component.
+/// A component to start.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ComponentSection {
-    /// Its manifest; from the folder of the configuration.
+    /// Path of the manifest, relative to the directory of the configuration.
     pub(crate) manifest: PathBuf,
-    /// Its name, in place of that of its manifest.
+    /// The name, overriding that of the manifest.
     #[serde(default)]
     pub(crate) name: Option<String>,
-    /// Whether those outside can speak to it.
+    /// Exposes the component to clients.
     #[serde(default)]
     pub(crate) expose: bool,
-    /// What it is granted, in place of what its manifest says.
+    /// The grants, overriding those of the manifest.
     #[serde(default)]
     pub(crate) grant: Option<Grant>,
-    /// What it reads as its configuration, in place of what its manifest says.
+    /// The configuration that the component reads, overriding that of the manifest.
     #[serde(default)]
     pub(crate) config: Option<toml::Table>,
-    /// What stands for the files, where they are part of the program; not a key.
+    /// The component if it is part of the program instead of in files; not a key.
     #[serde(skip)]
     pub(crate) embedded: Option<Embedded>,
 }
@@ -81,12 +85,13 @@ impl Default for ComponentsSection {
             excess: limits.excess,
             patience: limits.patience,
             caps: limits.caps,
+            trust: limits.trust,
         }
     }
 }
 
 impl ComponentsSection {
-    /// The limits of the host.
+    /// Returns the limits of the host.
     pub(crate) fn limits(&self) -> HostLimits {
         let mut limits = HostLimits::default();
         limits.instances = self.instances;
@@ -98,17 +103,23 @@ impl ComponentsSection {
         limits.excess = self.excess;
         limits.patience = self.patience;
         limits.caps = self.caps.clone();
+        limits.trust = self.trust.clone();
         limits
     }
 
-    /// Finds the folder of compiled code from the folder of the configuration.
-    pub(super) fn found_from(&mut self, folder: &Path) {
+    /// Resolves the cache directory, and those that may be granted, relative to the directory of
+    /// the configuration.
+    pub(super) fn resolve_paths(&mut self, folder: &Path) {
+        if let Some(grant) = &mut self.caps.grant {
+            resolve_grant_paths(grant, folder);
+        }
         if let Some(cache) = &mut self.cache {
             *cache = folder.join(cache.as_path());
         }
     }
 
-    /// What types cannot refuse; `there` is how many components are configured.
+    /// Returns the first problem that the types cannot rule out; `there` is the number of
+    /// configured components.
     pub(super) fn problem(&self, there: usize) -> Option<Problem> {
         const MOST: usize = 20_000;
         if !(1..=MOST).contains(&self.instances) {
@@ -133,6 +144,10 @@ impl ComponentsSection {
         if let Some(problem) = self.problem_of_time() {
             return Some(problem);
         }
+        if self.trust.widen && self.caps.grant.is_none() {
+            let what = "is true, and [components.caps.grant] does not say how far: set it, too";
+            return Some(Problem::at("components.trust.widen", what));
+        }
         if there > self.instances {
             let what = format!("is {}, and there are {there} components", self.instances);
             return Some(Problem::at("components.instances", &what));
@@ -140,7 +155,7 @@ impl ComponentsSection {
         None
     }
 
-    /// The same of what is about time, and of what manifests may ask for.
+    /// Returns the first problem of times, and of the caps on manifests.
     fn problem_of_time(&self) -> Option<Problem> {
         const THREADS: usize = 1024;
         let threads = self.threads.unwrap_or(1);
@@ -159,7 +174,7 @@ impl ComponentsSection {
             let what = "is 0; it must be at least 1, or no call ever has its time";
             return Some(Problem::at("components.wall", what));
         }
-        if !(super::SHORTEST..=super::LONGEST).contains(&self.patience) {
+        if !(super::MIN_DURATION..=super::MAX_DURATION).contains(&self.patience) {
             let what = format!("is {:?}; it must be from 100ms to 60m", self.patience);
             return Some(Problem::at("components.patience", &what));
         }
@@ -170,6 +185,9 @@ impl ComponentsSection {
             ("components.caps.memory", caps.memory < 65_536),
             ("components.caps.payload", caps.payload == 0),
             ("components.caps.mailbox", caps.mailbox == 0),
+            ("components.caps.window", caps.window == 0),
+            ("components.caps.answer", caps.answer.is_zero()),
+            ("components.caps.batch", caps.batch == 0),
             ("components.caps.weight", caps.weight == 0),
         ];
         let (key, _) = none.into_iter().find(|(_, none)| *none)?;
@@ -179,7 +197,8 @@ impl ComponentsSection {
 }
 
 impl ComponentSection {
-    /// A component with the name and the grants of its manifest, which nobody outside reaches.
+    /// Creates a section for a component with the name and the grants of its manifest, which is not
+    /// exposed.
     pub(crate) const fn new(manifest: PathBuf) -> Self {
         Self {
             manifest,
@@ -191,8 +210,18 @@ impl ComponentSection {
         }
     }
 
-    /// Finds its manifest from the folder of the configuration.
-    pub(super) fn found_from(&mut self, folder: &Path) {
+    /// Resolves the manifest and the granted directories relative to that of the configuration.
+    pub(super) fn resolve_paths(&mut self, folder: &Path) {
         self.manifest = folder.join(&self.manifest);
+        if let Some(grant) = &mut self.grant {
+            resolve_grant_paths(grant, folder);
+        }
+    }
+}
+
+/// Resolves the directories of a grant relative to the directory of the configuration.
+fn resolve_grant_paths(grant: &mut Grant, folder: &Path) {
+    for files in grant.files.values_mut() {
+        files.path = folder.join(&files.path);
     }
 }

@@ -1,4 +1,4 @@
-//! The door for agents.
+//! The configuration of the MCP endpoint.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,34 +6,35 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger_gateway::{HttpLimits, McpLimits};
 
-use super::span;
+use super::limit::{self, LimitSet};
 
-/// The door for agents: who may come over HTTP, and what all of them may take.
+/// The MCP endpoint: access over HTTP, and limits of all agents.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct McpSection {
-    /// Whether they may come over HTTP.
+    /// Allows agents over HTTP.
     pub(crate) http: bool,
-    /// The file with what they have to know there.
+    /// The file with the token that agents must send over HTTP.
     pub(crate) token_file: Option<PathBuf>,
-    /// The origins of pages that may come.
+    /// Origins of pages that may connect.
     pub(crate) origins: Vec<String>,
-    /// The most connections over HTTP at a time.
+    /// Maximum number of HTTP connections at a time.
     pub(crate) connections: usize,
-    /// The most agents with a session over HTTP.
+    /// Maximum number of agents with a session over HTTP.
     pub(crate) sessions: usize,
-    /// The longest message over HTTP, in octets.
+    /// Maximum size of a message over HTTP, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) body: usize,
-    /// The most calls at a time.
+    /// Maximum number of concurrent calls.
     pub(crate) calls: usize,
-    /// The longest that a call may take.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Maximum duration of a call.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) deadline: Duration,
-    /// How long a session may be silent.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time after which a silent session ends.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) idle: Duration,
-    /// How long a message may take to come.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time limit for receiving a message.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) time: Duration,
 }
 
@@ -55,8 +56,20 @@ impl Default for McpSection {
     }
 }
 
+/// The keys of limits that arguments set as well.
+pub(crate) const MCP_LIMITS: [&str; 2] = ["calls", "deadline"];
+
 impl McpSection {
-    /// The limits of all agents.
+    /// Sets a limit by its key.
+    pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> LimitSet {
+        match key {
+            "calls" => limit::number(&mut self.calls, value),
+            "deadline" => limit::span(&mut self.deadline, value),
+            _ => None,
+        }
+    }
+
+    /// Returns the limits of all agents.
     pub(crate) fn limits(&self) -> McpLimits {
         let mut limits = McpLimits::default();
         limits.sessions = self.sessions;

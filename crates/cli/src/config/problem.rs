@@ -1,4 +1,4 @@
-//! What is wrong in a configuration: said with its place, as compilers do.
+//! Problems in a configuration, reported with their place as compilers do.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -7,17 +7,17 @@ use toml::de::DeTable;
 
 use crate::exit::Failure;
 
-/// Something wrong, and where, as far as it is known.
+/// A problem and its place, if known.
 #[derive(Debug)]
 pub(crate) struct Problem {
     what: String,
-    /// The key that it is about, such as `control.frame`.
+    /// The key of the problem, such as `control.frame`.
     key: Option<String>,
     span: Option<Range<usize>>,
 }
 
 impl Problem {
-    /// What the reader of TOML has found.
+    /// Creates a problem from an error of the TOML parser.
     pub(crate) fn of_toml(error: &toml::de::Error) -> Self {
         Self {
             what: error.message().replace('\n', ": "),
@@ -26,7 +26,7 @@ impl Problem {
         }
     }
 
-    /// What is wrong at a place of the text.
+    /// Creates a problem at a place in the text.
     pub(crate) const fn in_place(what: String, span: Range<usize>) -> Self {
         Self {
             what,
@@ -35,7 +35,7 @@ impl Problem {
         }
     }
 
-    /// What is wrong with the value of a key.
+    /// Creates a problem with the value of a key.
     pub(super) fn at(key: &str, what: &str) -> Self {
         Self {
             what: format!("`{key}` {what}"),
@@ -44,7 +44,8 @@ impl Problem {
         }
     }
 
-    /// What a section says about itself: the key stands first in it, between backticks.
+    /// Creates a problem from the message of a section, which begins with the key between
+    /// backticks.
     pub(super) fn of_section(section: &str, what: &str) -> Self {
         let key = what.split('`').nth(1);
         let key = key.map(|key| format!("{section}.{key}"));
@@ -59,7 +60,7 @@ impl Problem {
         }
     }
 
-    /// Looks the key up in the text. A default that is wrong has no place.
+    /// Looks the key up in the text. A wrong default has no place.
     pub(super) fn found(mut self, text: &str) -> Self {
         if let Some(key) = &self.key {
             self.span = place(text, key);
@@ -67,7 +68,12 @@ impl Problem {
         self
     }
 
-    /// Says it all, with what helps in a configuration.
+    /// Returns the description, including the key.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Returns the failure with the description, the place and a hint.
     pub(super) fn told(&self, text: &str, name: &str) -> Failure {
         let failure = self.said(text, name);
         match self.hint() {
@@ -76,7 +82,7 @@ impl Problem {
         }
     }
 
-    /// Says what is wrong, and where.
+    /// Returns the failure with the description and the place.
     pub(crate) fn said(&self, text: &str, name: &str) -> Failure {
         let mut told = name.to_owned();
         match &self.span {
@@ -107,7 +113,7 @@ impl Problem {
     }
 }
 
-/// Where the value of a key stands, or the key's table if the key is not written.
+/// Finds the value of a key, or the key's table if the key is not written.
 fn place(text: &str, key: &str) -> Option<Range<usize>> {
     let parsed = DeTable::parse(text).ok()?;
     let mut table = parsed.get_ref();
@@ -134,7 +140,7 @@ fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     (line, before[start..].chars().count() + 1)
 }
 
-/// The line of a place, with a caret below each letter of it.
+/// Returns the line of a place, with a caret below each of its characters.
 fn excerpt(text: &str, span: &Range<usize>) -> String {
     let (number, column) = line_and_column(text, span.start);
     let line = text.lines().nth(number - 1).unwrap_or_default();
@@ -142,7 +148,7 @@ fn excerpt(text: &str, span: &Range<usize>) -> String {
     let first = wide.lines().next().unwrap_or_default();
     let room = (line.chars().count() + 1).saturating_sub(column).max(1);
     let carets = "^".repeat(first.chars().count().clamp(1, room));
-    // Tabs stay tabs, so that the carets stand below what they mean.
+    // Keep tabs, so that the carets are below the right characters.
     let indent: String = line
         .chars()
         .take(column - 1)
@@ -153,7 +159,7 @@ fn excerpt(text: &str, span: &Range<usize>) -> String {
     format!("\n{margin} |\n{number} | {line}\n{margin} | {indent}{carets}")
 }
 
-/// The key that is most like the unknown one, from an error that lists all keys.
+/// Finds the key most similar to the unknown one, in an error that lists all keys.
 fn nearest(what: &str) -> Option<&str> {
     let mut quoted = what.split('`').skip(1).step_by(2);
     let unknown = quoted.next()?;
@@ -164,7 +170,7 @@ fn nearest(what: &str) -> Option<&str> {
         .map(|(_, key)| key)
 }
 
-/// How many letters must be changed, added or removed.
+/// Returns the edit distance: characters to change, add or remove.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

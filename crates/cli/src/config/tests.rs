@@ -1,3 +1,5 @@
+mod amounts;
+
 use std::fs;
 use std::path::Path;
 
@@ -18,17 +20,18 @@ fn an_empty_file_is_the_default() {
     assert_eq!(Config::parse("", "empty").unwrap(), Config::default());
 }
 
-/// What stands above a table, of which there may be many.
+/// Returns the heading of a table, which may be one of an array.
 fn head(table: &str) -> String {
     match table {
         "" => String::new(),
         "component" => "[[component]]\n".to_owned(),
         "tools.files" => "[[tools.files]]\n".to_owned(),
+        "doors.token" => "[[doors.token]]\n".to_owned(),
         table => format!("[{table}]\n"),
     }
 }
 
-/// The keys of a table, as the reader itself lists them.
+/// Returns the keys of a table, as the parser lists them.
 fn keys_of(table: &str) -> Vec<String> {
     let wrong = format!("{}no_such_key = 1", head(table));
     let error = toml::from_str::<Config>(&wrong).unwrap_err();
@@ -37,7 +40,7 @@ fn keys_of(table: &str) -> Vec<String> {
     quoted.map(str::to_owned).collect()
 }
 
-/// Every key that a file may have, with its table: `("n4.timers", "t1")`.
+/// Returns every key that a file may have, with its table: `("n4.timers", "t1")`.
 fn every_key() -> Vec<(String, String)> {
     let mut tables = vec![String::new()];
     let mut keys = Vec::new();
@@ -47,7 +50,7 @@ fn every_key() -> Vec<(String, String)> {
             let path = path.trim_start_matches('.').to_owned();
             let probe = format!("{}no_such_key = 1", head(&path));
             let probe = toml::from_str::<Config>(&probe).unwrap_err();
-            // A choice of names has no such name; only a table has no such field.
+            // An enum reports an unknown variant; only a table reports an unknown field.
             if probe.message().contains("unknown field `no_such_key`") {
                 tables.push(path);
             } else {
@@ -77,7 +80,7 @@ fn every_key_is_in_the_example_with_a_comment() {
     }
 }
 
-/// The source of a folder without what is about configuration, and without tests.
+/// Collects the source of a folder, without the modules for configuration and tests.
 fn source(folder: &Path, text: &mut String) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -108,8 +111,11 @@ fn every_key_is_read_outside_of_the_configuration() {
     for limits in limits.split("fn limits").skip(1) {
         code.push_str(limits.split("\n    }").next().unwrap());
     }
-    // What a manifest may ask for is checked where manifests are.
+    // The caps on manifests are checked in the crate that parses manifests.
     code.push_str(include_str!("../../../wasm/src/manifest/caps.rs"));
+    code.push_str(include_str!("../../../wasm/src/manifest/reach.rs"));
+    code.push_str(include_str!("../../../wasm/src/registry.rs"));
+    code.push_str(include_str!("../../../wasm/src/trust.rs"));
     for (table, key) in every_key() {
         let used = code.match_indices(&format!(".{key}")).any(|(at, found)| {
             let next = code[at + found.len()..].chars().next();
@@ -139,10 +145,15 @@ fn an_unknown_key_is_shown_with_its_place_and_the_likely_one() {
 fn a_wrong_type_is_shown_with_its_place() {
     let told = error("[control]\nframe = \"big\"\n");
     assert!(
-        told.contains("node.toml:2:9: invalid type: string"),
+        told.contains("node.toml:2:9: \"big\" is not a size: write a whole number of bytes"),
         "{told}"
     );
     assert!(told.contains("\n  |         ^^^^^"), "{told}");
+    let told = error("[control]\nin_flight = \"big\"\n");
+    assert!(
+        told.contains("node.toml:2:13: invalid type: string"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -227,6 +238,21 @@ fn what_components_cannot_be_told_is_shown_with_its_place() {
             "from \"1%\" to \"100%\"",
         ),
         (
+            "[components.caps.grant]\nsend = [\"a**\"]",
+            "2:8",
+            "`*` stands at the end of a pattern only",
+        ),
+        (
+            "[components.trust]\nsigners = { release = \"00\" }",
+            "2:23",
+            "is not a public key of Ed25519",
+        ),
+        (
+            "[components.trust]\nwiden = true",
+            "2:9",
+            "[components.caps.grant] does not say how far",
+        ),
+        (
             "[[component]]\nmanifest = \"a\"\n[component.grant]\nlgo = true",
             "4:1",
             "unknown field `lgo`",
@@ -290,4 +316,11 @@ fn changes_are_named_key_by_key_against_the_defaults() {
         changes(before, after),
         ["control.socket", "log.filter", "n4.timers.t1"]
     );
+    // Other spellings of the same value are no change.
+    let before = "[node]\nshutdown = 60\n[control]\nframe = \"2048KiB\"\n[gateway]\nnames = 5";
+    let after = "[node]\nshutdown = \"1m\"\n[control]\nframe = 2097152\n[gateway]\nnames = 6";
+    assert_eq!(changes(before, after), ["gateway.names"]);
+    let restarts = |sign: &str| format!("[n4.peer.restarts]\n\"10.1.7.9\" = \"{sign}\"");
+    let changed = changes(&restarts("heartbeat"), &restarts("association-setup"));
+    assert_eq!(changed, ["n4.peer.restarts.10.1.7.9"]);
 }

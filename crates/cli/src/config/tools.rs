@@ -1,4 +1,4 @@
-//! The tools of a node: what of it agents and plug-ins may use.
+//! The tools of a node, for agents and components.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,50 +6,52 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger_tools::{FileLimits, FilesSpec, StreamLimits, StreamsSpec};
 
+use super::Problem;
 use super::code::{CodeSection, ProgramsSection};
-use super::{Problem, span};
+use super::limit::{self, LimitSet};
 
-/// All tools. There are none unless they are configured.
+/// All tools. None exist unless they are configured.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ToolsSection {
-    /// Directories that are reached, each by an actor of its own.
+    /// Directories that tools reach, each with an actor of its own.
     pub(crate) files: Vec<FilesSection>,
     /// Streams from producers to readers.
     pub(crate) streams: StreamsSection,
-    /// Code of others.
+    /// Code of agents.
     pub(crate) code: CodeSection,
-    /// Code that is published under an address.
+    /// Programs: code published under an address.
     pub(crate) programs: ProgramsSection,
-    /// Whether the engine for code is compiled when it is first needed, so that whoever starts
-    /// tools for a short while does not wait for it.
+    /// Compiles the engine for code on first use, so that tools that run only for a short while
+    /// start without waiting for it.
     #[serde(skip)]
     pub(crate) on_demand: bool,
 }
 
-/// Streams, and how much they hold.
+/// Streams, with their limits.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StreamsSection {
-    /// Whether there are any.
+    /// Enables streams.
     pub(crate) enabled: bool,
-    /// The most streams at a time.
+    /// Maximum number of streams at a time.
     pub(crate) streams: usize,
-    /// The most readers of one stream.
+    /// Maximum number of readers of one stream.
     pub(crate) readers: usize,
-    /// The most octets of one piece.
+    /// Maximum size of one piece, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub(crate) piece: usize,
-    /// The most pieces that wait for one reader.
+    /// Maximum number of pieces that wait for one reader.
     pub(crate) window: u32,
-    /// The most pieces that later readers get.
+    /// Maximum number of pieces that are replayed to later readers.
     pub(crate) replay: usize,
-    /// The most pieces that wait until the readers have room.
+    /// Maximum number of pieces that wait until the readers have room.
     pub(crate) waiting: usize,
-    /// How long a reader may stand still while others wait for it.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time for which a reader may stall while others wait for it.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) stall: Duration,
-    /// How long a producer may be silent.
-    #[serde(deserialize_with = "span::deserialize")]
+    /// Time for which a producer may be silent.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) idle: Duration,
 }
 
@@ -71,7 +73,7 @@ impl Default for StreamsSection {
 }
 
 impl StreamsSection {
-    /// What their actor is made from.
+    /// Returns the specification of the actor of streams.
     pub(crate) fn spec(&self) -> StreamsSpec {
         StreamsSpec::new(self.limits())
     }
@@ -90,54 +92,66 @@ impl StreamsSection {
     }
 }
 
-/// One directory.
+/// A directory for tools.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FilesSection {
-    /// The directory; from the folder of the configuration.
+    /// The directory, relative to that of the configuration.
     pub(crate) root: PathBuf,
-    /// Its actor's name.
-    #[serde(default = "usual_name")]
+    /// The name of the actor.
+    #[serde(default = "default_name")]
     pub(crate) name: String,
-    /// Whether nothing is written.
+    /// Forbids writing.
     #[serde(default)]
     pub(crate) read_only: bool,
-    /// The most bytes that one call reads or writes.
-    #[serde(default = "usual::file")]
+    /// Maximum number of bytes that one call reads or writes.
+    #[serde(
+        default = "defaults::file",
+        deserialize_with = "strowger::deserialize_size"
+    )]
     pub(crate) file: u64,
-    /// The most bytes that are added.
-    #[serde(default = "usual::octets")]
+    /// Maximum number of bytes that calls may add.
+    #[serde(
+        default = "defaults::octets",
+        deserialize_with = "strowger::deserialize_size"
+    )]
     pub(crate) octets: u64,
-    /// The most entries that are added, directories among them.
-    #[serde(default = "usual::entries")]
+    /// Maximum number of entries that calls may add, including directories.
+    #[serde(default = "defaults::entries")]
     pub(crate) entries: u64,
-    /// The most entries of one answer.
-    #[serde(default = "usual::page")]
+    /// Maximum number of entries in one answer.
+    #[serde(default = "defaults::page")]
     pub(crate) page: usize,
-    /// The most entries that a list, a tree or a search looks at.
-    #[serde(default = "usual::scan")]
+    /// Maximum number of entries that a list, a tree or a search visits.
+    #[serde(default = "defaults::scan")]
     pub(crate) scan: usize,
-    /// The most octets that a search reads.
-    #[serde(default = "usual::searched")]
+    /// Maximum number of bytes that a search reads.
+    #[serde(
+        default = "defaults::searched",
+        deserialize_with = "strowger::deserialize_size"
+    )]
     pub(crate) searched: u64,
-    /// The most matches of a search.
-    #[serde(default = "usual::matches")]
+    /// Maximum number of matches of a search.
+    #[serde(default = "defaults::matches")]
     pub(crate) matches: usize,
-    /// The most levels of directories.
-    #[serde(default = "usual::depth")]
+    /// Maximum depth of directories.
+    #[serde(default = "defaults::depth")]
     pub(crate) depth: usize,
-    /// The longest path, in octets.
-    #[serde(default = "usual::path")]
+    /// Maximum length of a path, in bytes.
+    #[serde(
+        default = "defaults::path",
+        deserialize_with = "strowger::deserialize_size"
+    )]
     pub(crate) path: usize,
 }
 
-/// The name of a root that has none.
-fn usual_name() -> String {
+/// The default name of a root.
+fn default_name() -> String {
     "files".to_owned()
 }
 
-/// The limits of a root that says nothing of them.
-mod usual {
+/// The default limits of a root.
+mod defaults {
     use strowger_tools::FileLimits;
 
     macro_rules! limits {
@@ -162,13 +176,15 @@ mod usual {
 }
 
 /// The keys of limits.
-const LIMITS: &str = "file, octets, entries, page, scan, searched, matches, depth and path";
+pub(crate) const FILE_LIMITS: [&str; 9] = [
+    "file", "octets", "entries", "page", "scan", "searched", "matches", "depth", "path",
+];
 
-/// Names of other tools.
+/// Names that other tools use.
 const RESERVED: [&str; 3] = ["code", "programs", "streams"];
 
 impl ToolsSection {
-    /// What types cannot refuse.
+    /// Returns the first problem that the types cannot rule out.
     pub(super) fn problem(&self, instances: usize) -> Option<Problem> {
         if let Some(said) = self.said() {
             return Some(Problem::at("tools.files", &said));
@@ -177,7 +193,7 @@ impl ToolsSection {
         self.code.problem().or_else(programs)
     }
 
-    /// The same in words.
+    /// Returns the same problem of `tools.files` as text.
     pub(crate) fn said(&self) -> Option<String> {
         for (at, section) in self.files.iter().enumerate() {
             let FilesSection { name, .. } = section;
@@ -202,8 +218,8 @@ impl ToolsSection {
         None
     }
 
-    /// Finds directories from the folder of the configuration.
-    pub(super) fn found_from(&mut self, folder: &Path) {
+    /// Resolves directories relative to the directory of the configuration.
+    pub(super) fn resolve_paths(&mut self, folder: &Path) {
         for section in &mut self.files {
             section.root = folder.join(&section.root);
         }
@@ -211,12 +227,12 @@ impl ToolsSection {
 }
 
 impl FilesSection {
-    /// A directory that may be written to, with the default limits.
+    /// Creates a section for a writable directory with the default limits.
     pub(crate) fn new(root: PathBuf) -> Self {
         let limits = FileLimits::default();
         Self {
             root,
-            name: usual_name(),
+            name: default_name(),
             read_only: false,
             file: limits.file,
             octets: limits.octets,
@@ -230,28 +246,23 @@ impl FilesSection {
         }
     }
 
-    /// Sets a limit by its key, which a configuration has as well; why not if it cannot be set.
-    pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> Result<(), String> {
-        fn number<N: std::str::FromStr>(to: &mut N, value: &str) -> Result<(), String> {
-            let wrong = |_| format!("\"{value}\" is no whole number");
-            *to = value.parse().map_err(wrong)?;
-            Ok(())
-        }
+    /// Sets a limit by its key.
+    pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> LimitSet {
         match key {
-            "file" => number(&mut self.file, value),
-            "octets" => number(&mut self.octets, value),
-            "entries" => number(&mut self.entries, value),
-            "page" => number(&mut self.page, value),
-            "scan" => number(&mut self.scan, value),
-            "searched" => number(&mut self.searched, value),
-            "matches" => number(&mut self.matches, value),
-            "depth" => number(&mut self.depth, value),
-            "path" => number(&mut self.path, value),
-            _ => Err(format!("there is no limit \"{key}\"; they are {LIMITS}")),
+            "file" => limit::size(&mut self.file, value),
+            "octets" => limit::size(&mut self.octets, value),
+            "entries" => limit::number(&mut self.entries, value),
+            "page" => limit::number(&mut self.page, value),
+            "scan" => limit::number(&mut self.scan, value),
+            "searched" => limit::size(&mut self.searched, value),
+            "matches" => limit::number(&mut self.matches, value),
+            "depth" => limit::number(&mut self.depth, value),
+            "path" => limit::size(&mut self.path, value),
+            _ => None,
         }
     }
 
-    /// What its actor is made from.
+    /// Returns the specification of the actor of this directory.
     pub(crate) fn spec(&self) -> FilesSpec {
         let mut spec = FilesSpec::new(&self.root).with_limits(self.limits());
         spec.read_only = self.read_only;

@@ -1,7 +1,7 @@
-//! Rows of cells, each column as wide as it needs.
+//! Tables with columns as wide as they need.
 
-use super::{Ink, Output};
-use crate::exit::Done;
+use super::{Output, TextStyle};
+use crate::exit::CliResult;
 
 /// A table under a line of headings.
 pub(crate) struct Table {
@@ -22,11 +22,11 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Prints the table; columns of numbers stand to the right.
-    pub(crate) fn print(&self, output: &mut Output) -> Done {
+    /// Prints the table; columns of numbers are right-aligned.
+    pub(crate) fn print(&self, output: &mut Output) -> CliResult {
         let columns: Vec<Column> = (0..self.headings.len()).map(|at| self.column(at)).collect();
         let headings = line(&columns, &self.headings);
-        let headings = output.paint(Ink::Bold, headings);
+        let headings = output.paint(TextStyle::Bold, headings);
         output.line(headings)?;
         for row in &self.rows {
             output.line(line(&columns, row))?;
@@ -71,7 +71,7 @@ fn line(columns: &[Column], cells: &[String]) -> String {
     text
 }
 
-/// Takes `12`, `1.5` and `-` for numbers, and `12 us` and `3 %`.
+/// Returns `true` for `12`, `1.5` and `-`, and with a unit for `12 us` and `3 %`.
 fn is_number(cell: &str) -> bool {
     let (number, unit) = cell.split_once(' ').unwrap_or((cell, ""));
     let number = number == "-" || number.parse::<f64>().is_ok();

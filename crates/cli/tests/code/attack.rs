@@ -1,5 +1,5 @@
-//! Code that takes more than its share. In each, the twin has the limit raised, and what was cut
-//! off goes through; and while it runs, another actor on the same thread answers.
+//! Code that uses more than its share. Each attack has a twin with the limit raised, which then
+//! succeeds; while the code runs, another actor on the same thread keeps answering.
 
 use std::time::Duration;
 
@@ -8,17 +8,22 @@ use strowger_tools::{CodeBudget, CodeError, CodeLimit, Execute, Functions};
 
 use super::{Office, PATIENCE, time};
 
-/// Runs code under a tight budget, and again with what the actor has.
+/// Runs code under a tight budget, and again with the budget of the actor.
 async fn cut_off(code: &str, tight: impl FnOnce(&mut CodeBudget), limit: CodeLimit) -> Value {
     let office = Office::open(|spec| spec.limits.time = PATIENCE);
     let mut budget = CodeBudget::default();
     tight(&mut budget);
     let cut = office.run(Execute::new(code).with_budget(budget)).await;
-    assert_eq!(
-        cut.expect_err("it is cut off"),
-        CodeError::Limit(limit),
-        "{code}"
+    let cut = cut.expect_err("it is cut off");
+    assert_eq!(cut.limit(), Some(limit), "{code}");
+    // The message names the limit, its value, and the setting that raises it.
+    let text = cut.to_string();
+    let of_call = |said: &str| text.contains(&format!("ask for more: the call said `{said}"));
+    assert!(
+        text.starts_with(&format!("passed the limit `{limit}` of ")),
+        "{text}"
     );
+    assert!(of_call(limit.name()), "{text}");
     let usage = office.usage().await;
     assert_eq!(usage.limits, [(limit.name(), 1)].into());
     office.js(code).await
@@ -34,15 +39,15 @@ async fn a_loop_ends_in_time() {
         .run(Execute::new("while (1);").with_budget(time(20)))
         .await;
     assert_eq!(
-        endless.expect_err("it has no end"),
-        CodeError::Limit(CodeLimit::Time)
+        endless.expect_err("it has no end").limit(),
+        Some(CodeLimit::Time)
     );
-    // None of this is for the code to catch.
+    // The code cannot catch any of this.
     let code = "for (;;) try { for (;;); } catch {} finally { for (;;); }";
     let endless = office.run(Execute::new(code).with_budget(time(20))).await;
     assert_eq!(
-        endless.expect_err("it has no end"),
-        CodeError::Limit(CodeLimit::Time)
+        endless.expect_err("it has no end").limit(),
+        Some(CodeLimit::Time)
     );
 }
 
@@ -60,7 +65,7 @@ async fn a_long_string_is_refused() {
             .run(Execute::new(code))
             .await
             .expect_err("it is refused");
-        let refused = matches!(&failed, CodeError::Limit(CodeLimit::Memory))
+        let refused = failed.limit() == Some(CodeLimit::Memory)
             || matches!(&failed, CodeError::Thrown(t) if t.name == "RangeError");
         assert!(refused, "{code}: {failed:?}");
     }
@@ -74,7 +79,7 @@ async fn a_pattern_that_backtracks_ends_in_time() {
     let office = Office::open(|_| {});
     let endless = Execute::new("/^(a+)+$/.test('a'.repeat(60) + 'b')").with_budget(time(20));
     let endless = office.run(endless).await.expect_err("it has no end");
-    assert_eq!(endless, CodeError::Limit(CodeLimit::Time));
+    assert_eq!(endless.limit(), Some(CodeLimit::Time));
 }
 
 #[tokio::test]
@@ -105,13 +110,11 @@ async fn recursion_ends() {
             .run(Execute::new(code))
             .await
             .expect_err("it is deep");
-        let ended = matches!(
-            &failed,
-            CodeError::Limit(CodeLimit::Stack | CodeLimit::Time) | CodeError::Thrown(_)
-        );
+        let ended = matches!(failed.limit(), Some(CodeLimit::Stack | CodeLimit::Time))
+            || matches!(&failed, CodeError::Thrown(_));
         assert!(ended, "{code}: {failed:?}");
     }
-    // Nothing of it is left for others.
+    // Nothing of it is left for other runs.
     assert_eq!(office.js("1+1").await, json!(2));
 }
 
@@ -125,15 +128,15 @@ async fn a_storm_of_promises_ends() {
         .run(Execute::new("for (;;) Promise.resolve().then(() => {})"))
         .await;
     assert_eq!(
-        storm.expect_err("it is a storm"),
-        CodeError::Limit(CodeLimit::Jobs)
+        storm.expect_err("it is a storm").limit(),
+        Some(CodeLimit::Jobs)
     );
-    // One that waits for the next for ever is a loop.
+    // A promise chain that never ends is a loop.
     let chain = "const f = () => Promise.resolve().then(f); await f()";
     let chain = office.run(Execute::new(chain).with_budget(time(20))).await;
     assert_eq!(
-        chain.expect_err("it has no end"),
-        CodeError::Limit(CodeLimit::Time)
+        chain.expect_err("it has no end").limit(),
+        Some(CodeLimit::Time)
     );
 }
 
@@ -156,7 +159,7 @@ async fn memory_has_an_end() {
             .run(Execute::new(code))
             .await
             .expect_err("it is too much");
-        assert_eq!(failed, CodeError::Limit(CodeLimit::Memory), "{code}");
+        assert_eq!(failed.limit(), Some(CodeLimit::Memory), "{code}");
     }
     assert_eq!(office.js("1+1").await, json!(2));
 }
@@ -173,12 +176,14 @@ async fn output_has_an_end() {
     for code in [
         "for (;;) console.log('')",
         "for (;;) console.error('x'.repeat(1e5))",
+        // A single line is longer than all output that a run may produce.
+        "console.log('x'.repeat(2 ** 21))",
     ] {
         let flood = office
             .run(Execute::new(code))
             .await
             .expect_err("it is a flood");
-        assert_eq!(flood, CodeError::Limit(CodeLimit::Output), "{code}");
+        assert_eq!(flood.limit(), Some(CodeLimit::Output), "{code}");
     }
 }
 
@@ -212,13 +217,13 @@ async fn a_run_ends_with_whoever_wanted_it() {
         assert_eq!(office.usage().await.cancelled, before + 1);
     }
     assert_eq!(office.usage().await.realms, 0, "the realm went with it");
-    // As long as somebody wants it, it goes on to its limit.
+    // While a caller waits for it, it runs to its limit.
     let wanted = office
         .run(Execute::new("for (;;);").with_budget(time(30)))
         .await;
     assert_eq!(
-        wanted.expect_err("it has no end"),
-        CodeError::Limit(CodeLimit::Time)
+        wanted.expect_err("it has no end").limit(),
+        Some(CodeLimit::Time)
     );
 }
 
@@ -232,7 +237,7 @@ async fn a_run_that_waits_has_a_deadline() {
         .with_functions(waits)
         .with_budget(budget);
     let late = office.run(execute).await.expect_err("it waits for ever");
-    assert_eq!(late, CodeError::Limit(CodeLimit::Deadline));
+    assert_eq!(late.limit(), Some(CodeLimit::Deadline));
 }
 
 #[tokio::test]
@@ -256,14 +261,14 @@ async fn calls_have_an_end() {
 #[tokio::test]
 async fn a_killed_run_leaves_nothing_behind() {
     let office = Office::open(|spec| spec.typescript = None);
-    // Others of this program use the host too: it is this actor's runs that are counted.
+    // Other tests of this program use the host too: only the runs of this actor are counted.
     for _ in 0..50 {
         let killed = office
             .run(Execute::new("for (;;);").with_budget(time(1)))
             .await;
         assert_eq!(
-            killed.expect_err("it has no end"),
-            CodeError::Limit(CodeLimit::Time)
+            killed.expect_err("it has no end").limit(),
+            Some(CodeLimit::Time)
         );
     }
     let usage = office.usage().await;

@@ -1,4 +1,5 @@
-//! What those outside can ask of programs and their desk, and what they are told when they cannot.
+//! The endpoints of programs and their desk: the messages that outside callers may send, and the
+//! refusals that they get.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 use super::host;
 use super::sandbox::Realms;
 
-/// One who is outside, and waits for one answer.
+/// A caller outside the system that waits for one answer.
 struct Outside(Mutex<Option<oneshot::Sender<Result<Answer, Fault>>>>);
 
 impl Calls for Outside {
@@ -25,7 +26,7 @@ impl Calls for Outside {
     }
 }
 
-/// Programs with their doors.
+/// Programs with their endpoints.
 struct Street {
     system: ActorSystem,
     _desk: ActorRef<ProgramsMessage>,
@@ -78,7 +79,7 @@ impl Street {
 
 const DESK: &str = "@(programs)";
 
-/// A fault, and the reason in its details or its text.
+/// The code of a fault, and the reason from its details or its text.
 fn told(outcome: Result<Value, Fault>) -> (Code, String) {
     let fault = outcome.expect_err("it is refused").to_json();
     let code = Code::ALL.into_iter();
@@ -135,7 +136,7 @@ async fn what_is_not_understood_reaches_no_program() {
         let (code, why) = told(published);
         assert_eq!(code, Code::BadRequest, "{malformed}: {why}");
     }
-    // JSON whose end is missing, octets, and text that is none.
+    // JSON that is cut off, bytes, and text that is not JSON.
     for (content, octets) in [
         (Content::Json, &br#"{"name": "a", "code""#[..]),
         (Content::Octets, &br#"{"name": "a", "code": ""}"#[..]),
@@ -162,12 +163,12 @@ async fn what_is_not_understood_reaches_no_program() {
         let (code, why) = told(street.send(address, "perform", payload).await);
         assert_eq!(code, Code::BadRequest, "{why}");
     }
-    // Deeper than those who read JSON bear.
+    // Nested more deeply than JSON parsers can bear.
     let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
     let payload = Payload::new(Content::Json, deep);
     let (code, why) = told(street.send(address, "perform", payload).await);
     assert_eq!(code, Code::BadRequest, "{why}");
-    // None of these was a message to it.
+    // None of these reached it as a message.
     let listed = street.ask(DESK, "list", Value::Null).await;
     assert_eq!(listed.expect("it answers")[0]["calls"], json!(0));
     assert_eq!(street.ask(address, "perform", json!(1)).await, Ok(json!(1)));
@@ -187,7 +188,7 @@ async fn nobody_is_reached_where_nobody_is() {
         let (code, why) = street.refused(address, kind, json!(1)).await;
         assert_eq!(code, Code::UnknownTarget, "{address}: {why}");
     }
-    // What the actors tell each other has no name outside.
+    // Messages between the actors themselves have no name outside.
     for (address, kind) in [
         ("@(programs/counter)", "sleep"),
         ("@(programs/counter)", "wake"),
@@ -227,8 +228,8 @@ async fn what_is_too_long_is_refused_and_costs_no_program() {
     let echo = json!({"name": "echo", "code": code});
     street.publish(echo).await.expect("it is well");
     let address = "@(programs/echo)";
-    // Longer than a program is given, by one octet and by many; it sees neither, and goes on
-    // although it may not fail once.
+    // Longer than a program accepts, by one byte and by many; the program sees neither, and keeps
+    // running although its intensity allows no failure.
     let text = |octets: usize| json!("x".repeat(octets - 2));
     for octets in [(4 << 10) + 1, 64 << 20] {
         let (code, why) = street.refused(address, "perform", text(octets)).await;
@@ -240,7 +241,7 @@ async fn what_is_too_long_is_refused_and_costs_no_program() {
     );
     let short = street.ask(address, "perform", text(1 << 10)).await;
     assert_eq!(short, Ok(json!("x".repeat((2 << 10) - 4))));
-    // It fits, and what comes of it does not: a failure of the program, which may not have one.
+    // The input fits, but the result does not: a failure of the program, which may not have one.
     let (code, why) = street.refused(address, "perform", text(4 << 10)).await;
     assert_eq!((code, &*why), (Code::Refused, "result"));
     let (code, why) = street.refused(address, "perform", json!("n")).await;
@@ -279,10 +280,10 @@ async fn schemas_hold_at_the_door() {
         let (code, why) = street.refused(address, "perform", input.clone()).await;
         assert_eq!((code, &*why), (Code::BadRequest, "input"), "{input}");
     }
-    // It saw none of these.
+    // The program saw none of these.
     let first = street.ask(address, "perform", json!({"n": 1})).await;
     assert_eq!(first, Ok(json!(1)));
-    // That it gives what it may not is its own fault.
+    // A forbidden output is the program's own fault.
     let (code, why) = street.refused(address, "perform", json!({"n": 10})).await;
     assert_eq!((code, &*why), (Code::Failed, "output"));
     let next = street.ask(address, "perform", json!({"n": 1})).await;
@@ -301,7 +302,7 @@ async fn what_a_program_is_given_is_asked_for_at_the_door() {
     let address = "@(programs/passes)";
     assert_eq!(street.ask(address, "perform", json!(4)).await, Ok(json!(4)));
     assert_eq!(street.ask(address, "perform", json!(5)).await, Ok(json!(9)));
-    // The same without the grant has nobody to ask.
+    // The same code without the grant has no actor to ask.
     let alone = json!({"name": "alone", "code": code});
     street.publish(alone).await.expect("it is well");
     let (code, why) = street

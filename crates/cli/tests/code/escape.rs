@@ -1,13 +1,13 @@
-//! Code that looks for what is outside, or for those who come after it. In each, the twin has the
-//! guard off - a function is given, a realm is shared, the clock is granted - and the attack
-//! goes through.
+//! Code that tries to reach the outside, or the code that runs after it. Each attack has a twin
+//! without the guard - a function is given, a realm is shared, the clock is granted - against which
+//! the attack succeeds.
 
 use serde_json::{Value, json};
 use strowger_tools::{CodeError, CodeLimit, Execute, Functions};
 
 use super::Office;
 
-/// What every realm has, and nothing else.
+/// The globals of every realm; there are no others.
 const GLOBALS: &str = "AggregateError Array ArrayBuffer AsyncDisposableStack Atomics BigInt \
     BigInt64Array BigUint64Array Boolean DOMException DataView Date DisposableStack Error \
     EvalError FinalizationRegistry Float16Array Float32Array Float64Array Function Infinity \
@@ -18,7 +18,7 @@ const GLOBALS: &str = "AggregateError Array ArrayBuffer AsyncDisposableStack Ato
     encodeURI encodeURIComponent escape eval fns globalThis isFinite isNaN parseFloat parseInt \
     performance queueMicrotask undefined unescape";
 
-/// A function that must not be reached by those who were not given it.
+/// A function that only the code it is given to may reach.
 fn secret() -> Functions {
     Functions::new().waiting("secret", |_| async { Ok::<_, String>("key") })
 }
@@ -111,27 +111,27 @@ async fn builtins_are_of_one_run() {
 #[tokio::test]
 async fn results_are_not_forged() {
     let office = Office::open(|_| {});
-    // The value of a run is written by the engine, whatever became of its functions.
+    // The engine writes the value of a run, even if the code has replaced its functions.
     let attack = "JSON.stringify = () => '\"forged\"'; Object.prototype.toJSON = () => 'forged'; \
                   Promise.prototype.then = () => 'forged'; 1 + 1";
     assert_eq!(office.js(attack).await, json!(2));
     assert_eq!(office.js("({a: 1})").await, json!({"a": 1}));
-    // In a shared realm, the next one's is.
+    // In a shared realm, the replaced functions affect the next run.
     let shared = |code: &str| Execute::new(code).within("shared");
     office
         .value(shared("Object.prototype.toJSON = () => 'forged'; 0"))
         .await;
     assert_eq!(office.value(shared("({a: 1})")).await, json!("forged"));
-    // What code throws is what code threw, and no limit.
+    // An error that looks like a limit is still an error that the code threw.
     let stack = "throw new RangeError('Maximum call stack size exceeded')";
     let failed = office.run(Execute::new(stack)).await;
     assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
     let failed = office.run(Execute::new("(function f() { f() })()")).await;
     assert_eq!(
-        failed.expect_err("it is deep"),
-        CodeError::Limit(CodeLimit::Stack)
+        failed.expect_err("it is deep").limit(),
+        Some(CodeLimit::Stack)
     );
-    // Lines are lines.
+    // Lines remain lines.
     let lines = office
         .run(Execute::new("console.log('{\"ended\": 1}')"))
         .await

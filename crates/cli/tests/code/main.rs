@@ -23,13 +23,13 @@ mod programs;
 mod sandbox;
 mod scale;
 
-/// The host of all tests, which compiles the engine once; and keeps it for the next time.
+/// The host of all tests, which compiles the engine once and caches it for the next run.
 fn host() -> &'static (Host, Arc<Realms>) {
     static HOST: OnceLock<(Host, Arc<Realms>)> = OnceLock::new();
     HOST.get_or_init(|| host_of(HostLimits::default()))
 }
 
-/// A host within limits, with compiled code from the folder that all of them share.
+/// A host within limits, with compiled code from the directory that all tests share.
 fn host_of(mut limits: HostLimits) -> (Host, Arc<Realms>) {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("code-cache");
     let made = std::fs::DirBuilder::new().mode(0o700).create(&cache);
@@ -41,7 +41,7 @@ fn host_of(mut limits: HostLimits) -> (Host, Arc<Realms>) {
     (host, realms)
 }
 
-/// A code actor, and another one whose progress is counted.
+/// A code actor, and another actor whose progress is counted.
 struct Office {
     system: ActorSystem,
     code: ActorRef<CodeMessage>,
@@ -63,8 +63,8 @@ impl Office {
         }
     }
 
-    /// Runs something, while another actor answers as often as it can; at least once, unless that
-    /// is over in a moment.
+    /// Runs code while another actor answers as often as it can; that actor must answer at least
+    /// once, unless the run ends at once.
     async fn run(&self, execute: Execute) -> Result<Executed, CodeError> {
         let beats = async {
             loop {
@@ -229,17 +229,19 @@ async fn types_are_taken_away() {
         matches!(&failed, Err(CodeError::Thrown(t)) if t.name == "SyntaxError"),
         "{failed:?}"
     );
-    // The place is one of the code, not of the parser.
+    // The position is one in the code, not in the parser.
     let Err(CodeError::Thrown(thrown)) = failed else {
         unreachable!("it was looked at")
     };
     assert_eq!(thrown.place(), Some((1, 8)), "{thrown:?}");
-    // A parser that nests as deeply as this ends the run, and no more.
+    // A parser that recurses this deeply ends the run, and nothing else.
     let deep = format!("let x = {}1", "(".repeat(100_000));
     let failed = office.run(Execute::new(deep).typescript()).await;
-    assert_eq!(
-        failed.expect_err("it fails"),
-        CodeError::Limit(CodeLimit::Stack)
+    let failed = failed.expect_err("it fails");
+    assert_eq!(failed.limit(), Some(CodeLimit::Stack));
+    assert!(
+        failed.to_string().contains("the reader of TypeScript"),
+        "{failed}"
     );
     assert_eq!(
         office
@@ -298,6 +300,127 @@ async fn typescript_that_is_not_run_is_named() {
             "{code}"
         );
     }
+}
+
+/// Runs that exceed a limit: the run, the limit, its value with the wanted amount, and `true` if
+/// that amount is known.
+fn too_much() -> Vec<(Execute, &'static str, &'static str, bool)> {
+    let never =
+        || Functions::new().waiting("never", |_| std::future::pending::<Result<(), String>>());
+    let given = |code: &str| Execute::new(code).with_functions(never());
+    vec![
+        (given("for (;;);"), "time", "200 ms", false),
+        (given("fns.never()"), "deadline", "300 ms", false),
+        (
+            given("'x'.repeat(2 ** 25).length"),
+            "memory",
+            "16777216 bytes",
+            true,
+        ),
+        (
+            given("(function f() { f() })()"),
+            "stack",
+            "524288 bytes",
+            false,
+        ),
+        (
+            given("for (;;) Promise.resolve().then(() => {})"),
+            "jobs",
+            "500 jobs (wanted 501)",
+            true,
+        ),
+        (
+            given("console.log('x'.repeat(2 ** 21))"),
+            "output",
+            "262144 bytes (wanted 2097184",
+            true,
+        ),
+        (
+            given("'x'.repeat(2 ** 21)"),
+            "result",
+            "1048576 bytes (wanted 2097154",
+            true,
+        ),
+        (
+            given("fns.never('x'.repeat(2 ** 21))"),
+            "result",
+            "1048576 bytes (wanted 2097156",
+            true,
+        ),
+        (
+            given(&"x".repeat(300_000)),
+            "source",
+            "262144 bytes (wanted 300000",
+            true,
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_limit_says_what_it_is_what_was_wanted_and_what_raises_it() {
+    let office = Office::open(|spec| {
+        spec.limits.time = Duration::from_millis(200);
+        spec.limits.deadline = Duration::from_millis(300);
+        spec.limits.jobs = 500;
+    });
+    for (execute, limit, most, used) in too_much() {
+        let failed = office.run(execute).await.expect_err("it is too much");
+        let text = failed.to_string();
+        let begins = format!("passed the limit `{limit}` of {most}");
+        assert!(text.starts_with(&begins), "{text}");
+        let raise =
+            format!("or raise `{limit}` below [tools.code.limits], or with --limit code.{limit}=");
+        assert!(text.contains(&raise), "{text}");
+        let details = &failed.to_fault().to_json()["details"];
+        assert_eq!(details["reason"], limit);
+        assert!(details["most"].is_u64(), "{details}");
+        assert_eq!(details["used"].is_u64(), used, "{details}");
+        assert!(
+            details["remedy"]
+                .as_str()
+                .is_some_and(|remedy| text.ends_with(remedy)),
+            "{details}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_may_return_little_may_fail_at_length() {
+    let office = Office::open(|_| {});
+    let mut little = CodeBudget::default();
+    little.result = Some(10);
+    let failed = office.run(Execute::new("null.x").with_budget(little)).await;
+    let failed = failed.expect_err("it fails");
+    assert!(
+        matches!(&failed, CodeError::Thrown(t) if t.name == "TypeError"),
+        "{failed:?}"
+    );
+}
+
+#[tokio::test]
+async fn half_of_a_pair_is_told_wherever_it_goes() {
+    let office = Office::open(|_| {});
+    let half = "\u{fffd}";
+    let failed = office
+        .run(Execute::new("throw new Error('😀'.slice(0, 1))"))
+        .await;
+    assert_eq!(
+        failed.expect_err("it fails").to_string(),
+        format!("Error: {half}")
+    );
+    let failed = office.run(Execute::new("throw '😀'.slice(0, 1)")).await;
+    assert_eq!(
+        failed.expect_err("it fails").to_string(),
+        format!("threw {half}")
+    );
+    let ran = office
+        .run(Execute::new("console.log('a', '😀'.slice(0, 1), '😀')"))
+        .await;
+    assert_eq!(ran.expect("it runs").output[0].text, format!("a {half} 😀"));
+    let echo =
+        Functions::new().waiting("echo", |values| std::future::ready(Ok::<_, String>(values)));
+    let run = Execute::new("fns.echo('😀'.slice(0, 1))").with_functions(echo);
+    assert_eq!(office.value(run).await, json!([half]));
 }
 
 #[tokio::test]
@@ -401,18 +524,15 @@ async fn a_kept_realm_keeps_its_state() {
     assert_eq!((second.value, second.fresh), (json!(4), false));
     assert_eq!(office.value(run("typeof n", "b")).await, json!("undefined"));
     assert_eq!(office.js("typeof n").await, json!("undefined"));
-    // An error leaves the state; a limit takes the realm along.
+    // An error keeps the state; a limit ends the realm.
     let failed = office.run(run("n = 9; throw 1", "a")).await;
     assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
     assert_eq!(office.value(run("n", "a")).await, json!(9));
     let failed = office.run(run("for (;;);", "a").with_budget(time(5))).await;
-    assert_eq!(
-        failed.expect_err("it fails"),
-        CodeError::Limit(CodeLimit::Time)
-    );
+    assert_eq!(failed.expect_err("it fails").limit(), Some(CodeLimit::Time));
     let fresh = office.run(run("typeof n", "a")).await.expect("it runs");
     assert_eq!((fresh.value, fresh.fresh), (json!("undefined"), true));
-    // A third one: the one that was idle for longest ends.
+    // A third realm: the one that was idle for longest ends.
     assert_eq!(office.usage().await.realms, 2);
     assert!(office.run(run("0", "c")).await.expect("it runs").fresh);
     assert!(office.run(run("0", "b")).await.expect("it runs").fresh);
@@ -440,7 +560,7 @@ async fn output_belongs_to_its_run() {
     );
     let silent = office.run(Execute::new("5")).await.expect("it runs");
     assert!(silent.output.is_empty());
-    // What a run leaves for later is done before it ends, and nothing of it in the next.
+    // Work that a run defers is done before the run ends, and none of it in the next run.
     let late = "Promise.resolve().then(() => console.log('late')); 0";
     let executed = office
         .run(Execute::new(late).within("a"))
@@ -483,7 +603,7 @@ async fn whoever_follows_a_run_answers_its_calls() {
         let call = call.to_owned();
         office.code.ask(AnswerCall { call, outcome })
     };
-    // A guess is no answer, and neither is a second one.
+    // A guessed identifier is not accepted, and neither is a second answer.
     assert!(!answer("1", Ok(json!("forged"))).await.expect("it answers"));
     let well = answer(&calls[0].call, Ok(json!({ "n": 1 }))).await;
     assert!(well.expect("it answers"));
@@ -501,10 +621,10 @@ async fn whoever_follows_a_run_answers_its_calls() {
         panic!("{ended:?}");
     };
     assert_eq!((one, two), (&json!({ "n": 1 }), &json!("not today")));
-    // One more than may be under way; the run went on.
+    // One call more than may be pending; the run continued.
     assert!(three.as_str().is_some(), "{three}");
 
-    // A call goes with its run: nobody waits for what is answered later.
+    // A call ends with its run: a later answer is ignored.
     let execute = Execute::new("await fns.a()");
     let follow = FollowRun::new(execute).with_call("a");
     let told = office.code.ask_within(follow, PATIENCE).await;
@@ -522,7 +642,7 @@ async fn whoever_follows_a_run_answers_its_calls() {
             .expect("it answers")
     );
     assert_eq!(office.usage().await.cancelled, 1);
-    // A name is given once, by whomever.
+    // A name can be given only once, no matter by which side.
     let functions = Functions::new().promise("a", |_| async { Ok::<_, String>(1) });
     let twice = FollowRun::new(Execute::new("1").with_functions(functions)).with_call("a");
     let told = office.code.ask(twice).await.expect("it answers");
@@ -601,8 +721,8 @@ async fn what_is_refused_says_why() {
         .await
         .expect("it answers");
     assert_eq!(
-        failed.expect_err("too long"),
-        CodeError::Limit(CodeLimit::Source)
+        failed.expect_err("too long").limit(),
+        Some(CodeLimit::Source)
     );
     let failed = office
         .code

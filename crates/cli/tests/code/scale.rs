@@ -12,7 +12,7 @@ use super::{PATIENCE, host_of};
 const PROGRAMS: usize = 10_000;
 const RESIDENTS: usize = 500;
 
-/// Those that have a realm now.
+/// Number of programs that have a realm now.
 async fn residents(desk: &Desk) -> usize {
     let listed = desk.desk.ask_within(ListPrograms, PATIENCE).await;
     let listed = listed.expect("it answers");
@@ -25,7 +25,7 @@ async fn residents(desk: &Desk) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_programs_share_five_hundred_realms() {
-    // A host that has room for no realm more: one too many would be refused.
+    // A host without room for another realm: one too many would be refused.
     let mut limits = HostLimits::default();
     limits.instances = RESIDENTS;
     let (host, realms) = host_of(limits);
@@ -43,7 +43,8 @@ async fn ten_thousand_programs_share_five_hundred_realms() {
     let full = Publish::new("one-more", "function handle() {}");
     assert_eq!(desk.publish(full).await, Err(ProgramError::Full(PROGRAMS)));
     assert_eq!(residents(&desk).await, RESIDENTS);
-    // The second time all that are asked have slept, and come back with what they had.
+    // In the second round, all programs that are asked have been passivated, and come back with
+    // their state.
     for (round, step) in [(1, 1), (2, 17)] {
         let asking = (0..2).map(|half| {
             let desk = Arc::clone(&desk);

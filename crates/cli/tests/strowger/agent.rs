@@ -1,4 +1,4 @@
-//! What an agent that starts `strowger mcp` gets: code, programs, streams that become files.
+//! The tools of an agent that starts `strowger mcp`: code, programs, and streams that become files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,12 +18,13 @@ pub(crate) struct Agent {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     next: u64,
-    /// Answers that came before they were waited for.
+    /// Answers that arrived before they were awaited.
     early: BTreeMap<u64, Value>,
+    early_lines: BTreeMap<u64, String>,
 }
 
 impl Agent {
-    /// Starts the program with these arguments, and shakes hands.
+    /// Starts the program with these arguments, and completes the handshake.
     pub(crate) fn start(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
             .arg("mcp")
@@ -40,6 +41,7 @@ impl Agent {
             stdout,
             next: 0,
             early: BTreeMap::new(),
+            early_lines: BTreeMap::new(),
         };
         let hello = json!({
             "protocolVersion": "2025-06-18",
@@ -64,14 +66,34 @@ impl Agent {
         id
     }
 
-    /// The next message.
-    fn read(&mut self) -> Value {
+    /// The next line.
+    fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.read_line(&mut line).expect("text");
+        line
+    }
+
+    /// The next message.
+    fn read(&mut self) -> Value {
+        let line = self.line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// The answer to a question; progress that comes before is passed over.
+    /// The line with the answer to a request, verbatim; other answers are kept.
+    pub(crate) fn line_of(&mut self, id: u64) -> String {
+        loop {
+            if let Some(early) = self.early_lines.remove(&id) {
+                return early;
+            }
+            let line = self.line();
+            let message: Value = serde_json::from_str(&line).expect("it is JSON");
+            if let Some(answered) = message["id"].as_u64() {
+                self.early_lines.insert(answered, line);
+            }
+        }
+    }
+
+    /// The answer to a request; progress notifications before it are skipped.
     fn answer(&mut self, id: u64) -> Value {
         loop {
             if let Some(early) = self.early.remove(&id) {
@@ -84,7 +106,19 @@ impl Agent {
         }
     }
 
-    /// Why a question was none; other messages that come before are passed over.
+    /// The first answer to any of these requests, with its identifier; the other answers come
+    /// later.
+    pub(crate) fn first_of(&mut self, ids: &[u64]) -> (u64, Value) {
+        loop {
+            let mut message = self.read();
+            let id = message["id"].as_u64().filter(|id| ids.contains(id));
+            if let Some(id) = id {
+                return (id, message["result"].take());
+            }
+        }
+    }
+
+    /// The error of a request; other messages before it are skipped.
     pub(crate) fn error(&mut self, id: u64) -> Value {
         loop {
             let message = self.read();
@@ -95,8 +129,16 @@ impl Agent {
         }
     }
 
-    /// Begins a call whose progress is told.
-    fn begin(&mut self, tool: &str, arguments: &Value) -> u64 {
+    /// Cancels a call.
+    pub(crate) fn cancel(&mut self, id: u64) {
+        let params = json!({ "requestId": id, "reason": "enough" });
+        self.say(&json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
+        }));
+    }
+
+    /// Begins a call with progress notifications.
+    pub(crate) fn begin(&mut self, tool: &str, arguments: &Value) -> u64 {
         let token = self.next + 1;
         let params = json!({
             "name": tool, "arguments": arguments, "_meta": { "progressToken": token },
@@ -109,14 +151,23 @@ impl Agent {
         self.answer(id)
     }
 
-    /// What a call gives to programs.
+    /// The last text of an answer, parsed as JSON.
+    pub(crate) fn value(&mut self, tool: &str, arguments: &Value) -> Value {
+        let answer = self.call(tool, arguments);
+        assert_eq!(answer["isError"], false, "{answer}");
+        let blocks = answer["content"].as_array().expect("there is content");
+        let text = blocks.last().expect("there is a block")["text"].as_str();
+        serde_json::from_str(text.expect("it is a text")).expect("it is JSON")
+    }
+
+    /// The structured content of a call.
     pub(crate) fn structured(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.call(tool, arguments);
         assert_eq!(answer["isError"], false, "{answer}");
         answer["structuredContent"].clone()
     }
 
-    /// Why a call came to nothing.
+    /// The error text of a failed call.
     pub(crate) fn refused(&mut self, tool: &str, arguments: &Value) -> String {
         let answer = self.call(tool, arguments);
         assert_eq!(answer["isError"], true, "{answer}");
@@ -127,11 +178,27 @@ impl Agent {
     }
 
     fn tools(&mut self) -> Vec<String> {
+        self.schemas().into_keys().collect()
+    }
+
+    /// The tools, each with the schema of its arguments.
+    pub(crate) fn schemas(&mut self) -> BTreeMap<String, Value> {
+        let tools = self.listed().into_iter();
+        tools
+            .map(|(name, tool)| (name, tool["inputSchema"].clone()))
+            .collect()
+    }
+
+    /// The tools as the server lists them.
+    pub(crate) fn listed(&mut self) -> BTreeMap<String, Value> {
         let id = self.ask("tools/list", &json!({}));
         let listed = self.answer(id);
         let tools = listed["tools"].as_array().expect("a list").iter();
         tools
-            .map(|tool| tool["name"].as_str().expect("text").to_owned())
+            .map(|tool| {
+                let name = tool["name"].as_str().expect("text").to_owned();
+                (name, tool.clone())
+            })
             .collect()
     }
 }
@@ -144,8 +211,8 @@ impl Drop for Agent {
     }
 }
 
-/// Where the engine is kept, compiled once for all tests.
-fn cache() -> PathBuf {
+/// The cache of the compiled engine, which all tests share.
+pub(crate) fn cache() -> PathBuf {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("code-cache");
     let made = fs::DirBuilder::new().mode(0o700).create(&cache);
     assert!(made.is_ok() || cache.is_dir(), "there is a folder");
@@ -158,12 +225,12 @@ fn folder() -> TempDir {
     folder
 }
 
-/// An agent with files, and with what else is asked for.
+/// An agent with files and the additional arguments.
 fn own(folder: &TempDir, more: &[&str]) -> Agent {
     let (root, cache) = (folder.path().to_string_lossy(), cache());
     let mut args = vec!["--root", &*root];
     args.extend(more);
-    // It is refused where no engine is compiled.
+    // The option is refused where no engine is compiled.
     if more.contains(&"--code") || more.contains(&"--programs") {
         args.extend(["--cache", cache.to_str().expect("text")]);
     }
@@ -192,7 +259,7 @@ fn code_is_there_only_if_it_is_asked_for() {
     ] {
         assert!(tools.iter().any(|tool| tool == name), "{tools:?}");
     }
-    // It would write.
+    // This tool would write.
     assert!(
         !tools.iter().any(|tool| tool == "stream_to_file"),
         "{tools:?}"
@@ -212,28 +279,31 @@ fn code_has_the_tools_that_it_is_given_and_nothing_else() {
     let mut wanted = json!({
         "code": code, "language": "ts", "args": { "path": "a.txt" }, "functions": functions,
     });
-    let ran = agent.structured("code_execute", &wanted);
-    let output = json!([
-        { "level": "log", "text": "adding" }, { "level": "warn", "text": "up" },
-    ]);
-    assert_eq!(ran, json!({ "value": 7, "output": output, "fresh": true }));
+    let ran = agent.call("code_execute", &wanted);
+    let output = json!({ "type": "text", "text": "adding\n[warn] up" });
+    let value = json!({ "type": "text", "text": "7" });
+    assert_eq!(ran["content"], json!([output, value]));
+    assert_eq!(
+        ran["structuredContent"],
+        json!({ "lines": 2, "fresh": true })
+    );
     let sum = fs::read_to_string(folder.path().join("sum.txt")).expect("it was written");
     assert_eq!(sum, "7");
 
     wanted["args"]["path"] = json!("../secret");
     let refused = agent.refused("code_execute", &wanted);
     assert!(refused.contains("(rule: outside)"), "{refused}");
-    let none = agent.structured("code_execute", &json!({ "code": "Object.keys(fns)" }));
-    assert_eq!(none["value"], json!([]));
-    // Code cannot be given code, so it cannot get around its limits.
+    let none = agent.value("code_execute", &json!({ "code": "Object.keys(fns)" }));
+    assert_eq!(none, json!([]));
+    // Code cannot be passed to code, so it cannot get around its limits.
     for name in ["code_execute", "nothing"] {
         let wanted = json!({ "code": "1", "functions": [name] });
         let refused = agent.refused("code_execute", &wanted);
         assert!(refused.contains("that code can be given"), "{refused}");
     }
     let kept = json!({ "code": "globalThis.n = (globalThis.n ?? 0) + 1", "realm": "mine" });
-    assert_eq!(agent.structured("code_execute", &kept)["value"], 1);
-    assert_eq!(agent.structured("code_execute", &kept)["value"], 2);
+    assert_eq!(agent.value("code_execute", &kept), 1);
+    assert_eq!(agent.value("code_execute", &kept), 2);
 }
 
 #[test]
@@ -246,7 +316,13 @@ fn an_error_of_code_has_its_kind_and_its_place() {
     );
     assert_eq!(thrown["isError"], true, "{thrown}");
     let told = &thrown["structuredContent"];
-    assert_eq!(told["output"][0]["text"], "before");
+    assert_eq!(thrown["content"][0]["text"], "before");
+    let text = thrown["content"][1]["text"].as_str().expect("text");
+    assert!(
+        text.starts_with("TypeError: ") && text.contains("(line 2, column "),
+        "{text}"
+    );
+    assert!(text.contains("\n    at "), "{text}");
     let error = &told["error"];
     assert_eq!(
         (&error["kind"], &error["name"], &error["line"]),
@@ -266,7 +342,7 @@ fn an_error_of_code_has_its_kind_and_its_place() {
         let error = &failed["structuredContent"]["error"];
         assert_eq!(error["kind"], kind, "{code}: {failed}");
     }
-    // What is asked for beyond what is granted is not granted.
+    // A request for more than is granted does not get it.
     let greedy = json!({
         "code": "'x'.repeat(2 ** 25).length", "memory": 1 << 30, "time_ms": 3_600_000,
     });
@@ -290,18 +366,12 @@ fn output_is_told_while_code_runs_and_a_cancel_ends_an_endless_loop() {
         let inspected = node.ask(["inspect", tool, "--json"]).last_object();
         inspected["details"]["tool"].clone()
     };
-    let cancel = |agent: &mut Agent, id: u64| {
-        let params = json!({ "requestId": id, "reason": "enough" });
-        agent.say(&json!({
-            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
-        }));
-    };
     let endless = json!({ "code": "console.log('round and round'); for (;;);" });
     let id = agent.begin("code_execute", &endless);
     let told = agent.read();
     assert_eq!(told["params"]["message"], "round and round", "{told}");
     assert_eq!(usage(&node, "/tools/code")["running"], 1);
-    cancel(&mut agent, id);
+    agent.cancel(id);
     let ended = std::iter::repeat_with(|| usage(&node, "/tools/code"));
     let ended = ended.take(10_000).find(|usage| usage["running"] == 0);
     let ended = ended.expect("it ends");
@@ -310,16 +380,16 @@ fn output_is_told_while_code_runs_and_a_cancel_ends_an_endless_loop() {
         (&json!(1), &json!(1))
     );
 
-    // A program as well; the next call finds it in order.
+    // The same holds for a program; the next call finds it intact.
     let code = "state.n = 0; function handle(n) { while (n === 0); return state.n += n }";
     agent.structured("program_publish", &json!({ "name": "count", "code": code }));
     assert_eq!(
-        agent.structured("program_call", &json!({ "name": "count", "input": 2 }))["output"],
+        agent.value("program_call", &json!({ "name": "count", "input": 2 }))["output"],
         2
     );
     let id = agent.begin("program_call", &json!({ "name": "count", "input": 0 }));
-    cancel(&mut agent, id);
-    let again = agent.structured("program_call", &json!({ "name": "count", "input": 5 }));
+    agent.cancel(id);
+    let again = agent.value("program_call", &json!({ "name": "count", "input": 5 }));
     assert!(again["output"] == 5 || again["output"] == 7, "{again}");
 
     let ps = node.ask(["ps", "/tools"]).out;
@@ -344,11 +414,11 @@ fn programs_are_published_called_listed_and_removed() {
     assert_eq!(published, json!({ "address": "@(programs/counter)" }));
     for expected in [5, 10] {
         let call = json!({ "name": "counter", "input": 1 });
-        assert_eq!(agent.structured("program_call", &call)["output"], expected);
+        assert_eq!(agent.value("program_call", &call)["output"], expected);
     }
     let wrong = agent.refused("program_call", &json!({ "name": "counter", "input": "x" }));
     assert!(wrong.contains("not as the schema says"), "{wrong}");
-    let listed = agent.structured("program_list", &json!({}));
+    let listed = agent.value("program_list", &json!({}));
     let program = json!({
         "name": "counter", "state": "resident", "calls": 3, "failed": 1, "restarts": 0,
     });
@@ -392,7 +462,7 @@ fn a_stream_becomes_a_file() {
     let written = agent.answer(id);
     assert_eq!(
         written["structuredContent"],
-        json!({ "pieces": 2, "octets": 8 })
+        json!({ "pieces": 2, "octets": 8, "failed": false })
     );
     let news = fs::read_to_string(folder.path().join("news.txt")).expect("it was written");
     assert_eq!(news, "one\ntwo\n");
@@ -416,10 +486,9 @@ fn a_search_leaves_out_what_it_is_told() {
     let mut agent = own(&folder, &[]);
     for (tool, pattern) in [("search_files", "txt"), ("search_text", "^3$")] {
         let mut search = json!({ "path": "", "pattern": pattern });
-        let found = |answer: Value| answer["matches"].as_array().map_or(0, Vec::len);
-        assert_eq!(found(agent.structured(tool, &search)), 2);
+        assert_eq!(agent.structured(tool, &search)["count"], 2);
         search["excludePatterns"] = json!(["target"]);
-        assert_eq!(found(agent.structured(tool, &search)), 1);
+        assert_eq!(agent.structured(tool, &search)["count"], 1);
         search["excludePatterns"] = json!(["["]);
         let wrong = agent.refused(tool, &search);
         assert!(wrong.contains("cannot be understood"), "{wrong}");

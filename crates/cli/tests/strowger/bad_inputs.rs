@@ -1,4 +1,4 @@
-//! What crashed other stacks, against a running node.
+//! Inputs that crashed other stacks, sent to a running node.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -13,13 +13,14 @@ use crate::captures::left_out;
 use crate::peer::{Peer, f_seid_of, value};
 use crate::running::Running;
 
-/// How long actors may take to go.
+/// The time within which actors must end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Cases that the node answers otherwise, each with the reason. Closed: it may only get shorter.
+/// Cases that the node answers differently, each with the reason. The list is closed: it may only
+/// get shorter.
 const EXCUSED: [(&str, &str); 0] = [];
 
-/// A case of the file.
+/// A case of the input file.
 #[derive(Debug)]
 struct Case {
     name: String,
@@ -50,13 +51,13 @@ fn octets(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(pair).collect()
 }
 
-/// Where a message has its sequence number, if it says that it has one.
+/// The sequence number of a message, at the place that its header flags give.
 fn number(octets: &mut [u8]) -> Option<&mut [u8]> {
     let at = if octets[0] & 1 == 1 { 12 } else { 4 };
     octets.get_mut(at..at + 3)
 }
 
-/// Gives every message of a case a sequence number that was not used yet.
+/// Gives every message of a case a fresh sequence number.
 fn renumber(case: &Case, peer: &mut Peer) -> Vec<u8> {
     let mut octets = case.octets.clone();
     let mut start = 0;
@@ -75,7 +76,7 @@ fn renumber(case: &Case, peer: &mut Peer) -> Vec<u8> {
     octets
 }
 
-/// Says what is wrong with the answers; nothing if they are as expected.
+/// Describes what is wrong with the answers; `None` if they are as expected.
 fn fault(expect: &Value, answers: &[Vec<u8>]) -> Option<String> {
     if let Some(any) = expect["any"].as_array() {
         let faults: Option<Vec<String>> = any.iter().map(|one| fault(one, answers)).collect();
@@ -116,7 +117,7 @@ fn fault(expect: &Value, answers: &[Vec<u8>]) -> Option<String> {
         .or_else(|| wrong_seid.map(|wanted| format!("SEID {seid:?}, expected {wanted}")))
 }
 
-/// A node with peers: one that sends bad inputs, and one that has nothing to do with it.
+/// A node with two peers: one that sends bad inputs, and an uninvolved one.
 struct Bench {
     live: Running,
     bad: Peer,
@@ -131,7 +132,7 @@ impl Bench {
         let live = Running::start(config);
         let mut good = Peer::associated(8, &live.n4);
         let mut bad = Peer::associated(7, &live.n4);
-        // The first session has SEID 1, which some cases name: to their sender it is unknown.
+        // The first session has SEID 1, which some cases name: for their sender it is unknown.
         let other = good
             .establish(Ipv4Addr::new(10, 200, 0, 8))
             .expect("accepted");
@@ -149,11 +150,12 @@ impl Bench {
         }
     }
 
-    /// Sends a case and returns what is answered.
+    /// Sends a case and returns the answers.
     fn answers(&mut self, case: &Case) -> Vec<Vec<u8>> {
         let octets = renumber(case, &mut self.bad);
         self.bad.send(&octets);
-        // The first is answered when the case was read, the others when a session had its turn.
+        // The first heartbeat is answered when the case has been read, the others when a session
+        // has had its turn.
         self.bad.heartbeat();
         assert_eq!(self.bad.modify(self.own), Cause::REQUEST_ACCEPTED);
         self.bad.heartbeat();
@@ -161,7 +163,7 @@ impl Bench {
         if answers.is_empty() && fault(&case.expect, &[]).is_some() {
             answers.extend(self.bad.next());
         } else if answers.is_empty() && case.expect["any"].is_array() {
-            // A session that refuses has answered when it is gone.
+            // A session that refuses a request has answered by the time it is gone.
             self.count();
             self.bad.heartbeat();
             answers = self.bad.take_others();
@@ -169,8 +171,8 @@ impl Bench {
         answers
     }
 
-    /// Waits until there are as many actors as at the start: a session that was deleted or refused
-    /// may go after its answer. Returns how many there are.
+    /// Waits until there are as many actors as at the start, since a deleted or refused session may
+    /// end after its answer. Returns their number.
     fn count(&self) -> usize {
         let since = Instant::now();
         loop {
@@ -181,7 +183,7 @@ impl Bench {
         }
     }
 
-    /// Ends what a case established.
+    /// Deletes the sessions that a case established.
     fn clear(&mut self, answers: &[Vec<u8>]) {
         for answer in answers {
             if let Some(seid) = f_seid_of(answer) {
@@ -190,7 +192,7 @@ impl Bench {
         }
     }
 
-    /// Says what else a case did; nothing if it did nothing.
+    /// Describes other effects of a case; `None` if there are none.
     fn harm(&mut self) -> Option<String> {
         let causes = (self.bad.modify(self.own), self.good.modify(self.other));
         self.live.assert_unharmed();
@@ -240,7 +242,8 @@ fn every_bad_input_is_answered_as_it_should_be_and_harms_nobody() {
 #[test]
 fn bad_inputs_keep_no_memory() {
     let cases = cases();
-    // Answers are kept for repetitions; with room for few of them, memory is soon as it stays.
+    // Answers are kept for retransmitted requests; with room for only a few of them, memory soon
+    // stays constant.
     let mut bench = Bench::start("[n4.limits]\nresponse_cache = 64");
     let mut peak = || {
         let round = |_| {

@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// What a run of the binary left.
+/// The result of a run of the binary.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -14,24 +14,24 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
-/// Runs `strowger` with `args` and nothing to read.
+/// Runs `strowger` with `args` and empty input.
 pub(crate) fn strowger<'a>(args: impl IntoIterator<Item = &'a str>) -> Ran {
     fed(args, b"")
 }
 
-/// Runs `strowger` with `args` and gives it `input` to read.
+/// Runs `strowger` with `args` and `input` on its standard input.
 pub(crate) fn fed<'a>(args: impl IntoIterator<Item = &'a str>, input: &[u8]) -> Ran {
     run(&mut command(args), input)
 }
 
-/// `strowger` with `args`, to be run.
+/// A command that runs `strowger` with `args`.
 pub(crate) fn command<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
     command.args(args);
     command
 }
 
-/// Runs a command and gives it `input` to read.
+/// Runs a command with `input` on its standard input.
 pub(crate) fn run(command: &mut Command, input: &[u8]) -> Ran {
     let mut child = command
         .stdin(Stdio::piped())

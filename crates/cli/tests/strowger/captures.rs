@@ -1,9 +1,9 @@
-//! Captures recorded by others, which live beside the repository.
+//! Captures recorded with other implementations, stored beside the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Finds the captures, or says what is not tested without them.
+/// Finds the captures, or reports the tests that are skipped without them.
 pub(crate) fn captures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/captures");
     let Ok(files) = folder.read_dir() else {
@@ -20,7 +20,7 @@ pub(crate) fn captures() -> Vec<PathBuf> {
     found
 }
 
-/// Says whether tshark is there, and what is not tested without it.
+/// Returns `true` if tshark is installed; otherwise reports the tests that are skipped.
 pub(crate) fn tshark_is_here() -> bool {
     let here = Command::new("tshark").arg("--version").output().is_ok();
     if !here {
@@ -29,7 +29,7 @@ pub(crate) fn tshark_is_here() -> bool {
     here
 }
 
-/// Prints what is left out; a failure where everything must be there.
+/// Reports a skipped part; fails where nothing may be skipped.
 pub(crate) fn left_out<T>(what: &str, why: &str) -> Vec<T> {
     assert!(
         std::env::var_os("CI").is_none_or(|ci| ci != "true"),

@@ -1,4 +1,4 @@
-//! What every command has in common: help, versions, exit codes, pipes that close.
+//! Common behaviour of all commands: help, versions, exit codes, pipes that close.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

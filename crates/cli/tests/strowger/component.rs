@@ -1,4 +1,4 @@
-//! `strowger component`: what a component wants, and what it answers.
+//! `strowger component`: the grants that a component asks for, and its answers.
 
 use std::path::{Path, PathBuf};
 
@@ -72,6 +72,137 @@ fn what_is_not_granted_is_shown_with_what_would_grant_it() {
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
+/// The request of a manifest, the cap that it exceeds, the message about it, and a cap that allows
+/// it.
+const BEYOND_CAPS: [(&str, &str, &str, &str); 9] = [
+    (
+        "[limits]\nhandles = 5000",
+        "handles",
+        "5000, and the node allows at most 4096",
+        "5000",
+    ),
+    (
+        "[limits]\nstreams = 300",
+        "streams",
+        "300, and the node allows at most 256",
+        "300",
+    ),
+    (
+        "[limits]\nwindow = 5000",
+        "window",
+        "5000, and the node allows at most 4096",
+        "5000",
+    ),
+    (
+        "[limits]\nanswer = 61",
+        "answer",
+        "61s, and the node allows at most 60s",
+        "\"61s\"",
+    ),
+    (
+        "[run]\nbatch = 5000",
+        "batch",
+        "5000, and the node allows at most 4096",
+        "5000",
+    ),
+    (
+        "[restart]\nperiod = 0.5",
+        "period",
+        "500ms, and the node allows at least 1s",
+        "0.5",
+    ),
+    (
+        "[restart]\nbackoff = 0",
+        "backoff",
+        "0ns, and the node allows at least 1ms",
+        "0",
+    ),
+    (
+        "[grant.kv]\nsize = \"65MiB\"",
+        "kv.size",
+        "65MiB, and the node allows at most 64MiB",
+        "\"65MiB\"",
+    ),
+    (
+        "[grant.kv]\nrate = 10001",
+        "kv.rate",
+        "10001, and the node allows at most 10000",
+        "10001",
+    ),
+];
+
+#[test]
+fn each_limit_has_a_cap_of_the_node_that_is_named_with_a_hint() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let [manifest, node] = ["it.toml", "node.toml"].map(|name| {
+        let path = folder.path().join(name);
+        path.to_str().expect("text").to_owned()
+    });
+    let wasm = path("fixtures/components/counter.wasm");
+    let inspect = |asks: &str, caps: &str| {
+        let text = format!("[component]\nname = \"counter\"\nfile = {wasm:?}\n{asks}\n");
+        std::fs::write(&manifest, text).expect("it is ours");
+        std::fs::write(&node, format!("[components.caps]\n{caps}\n")).expect("it is ours");
+        strowger(["component", "inspect", &manifest, "--config", &node])
+    };
+    for (asks, key, says, caps) in BEYOND_CAPS {
+        let ran = inspect(asks, "");
+        assert_eq!(ran.code, 2, "{asks}: {}", ran.err);
+        let cap = format!("(`components.caps.{key}`)");
+        assert!(
+            ran.err.contains(says) && ran.err.contains(&cap),
+            "{}",
+            ran.err
+        );
+        let hint = format!("`{key}` in [components.caps] of the node's configuration");
+        assert!(
+            ran.err.contains("\nhint: ") && ran.err.contains(&hint),
+            "{}",
+            ran.err
+        );
+        let ran = inspect(asks, &format!("{key} = {caps}"));
+        assert_eq!(ran.code, 0, "{asks}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_hint_says_what_can_be_done() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let inspect = |name: &str, text: &str| {
+        let place = folder.path().join(name);
+        std::fs::write(&place, wat::parse_str(text).expect("it parses")).expect("it is ours");
+        strowger(["component", "inspect", place.to_str().expect("text")])
+    };
+    let import = |name: &str| format!("(component (import \"{name}\" (instance)))");
+    let ran = inspect("wasi.wasm", &import("wasi:cli/environment@0.2.0"));
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    for said in ["no grant gives WASI", "durable", "--stub-wasi"] {
+        assert!(ran.err.contains(said), "{said}: {}", ran.err);
+    }
+    assert!(!ran.err.contains("grant it"), "{}", ran.err);
+    let ran = inspect("foreign.wasm", &import("acme:things/thing"));
+    assert!(ran.err.contains("no grant gives what"), "{}", ran.err);
+    let place = folder.path().join("wasi.wasm");
+    let ran = strowger(["component", "run", place.to_str().expect("text")]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("hint: no grant gives WASI"), "{}", ran.err);
+    let ran = inspect("core.wasm", SILENT);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    let hint = format!(
+        "component build {}",
+        folder.path().join("core.wasm").display()
+    );
+    assert!(ran.err.contains(&hint), "{}", ran.err);
+    let many = format!(
+        "(component (core module $m) {})",
+        "(core instance (instantiate $m))".repeat(17)
+    );
+    let ran = inspect("many.wasm", &many);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("17 core module instances"), "{}", ran.err);
+    assert!(ran.err.contains("maximum of 16"), "{}", ran.err);
+}
+
 #[test]
 fn a_module_of_any_compiler_becomes_a_component() {
     let folder = tempfile::tempdir().expect("a folder of our own");
@@ -100,7 +231,7 @@ fn a_module_of_any_compiler_becomes_a_component() {
     assert!(ran.err.contains("core.wasm: "), "{}", ran.err);
 }
 
-/// A cargo that has built already: what it is asked where it puts things is where they are.
+/// A stub of cargo that has already built: the directory that it is asked for holds the files.
 const CARGO: &str = r#"#!/bin/sh
 target="${CARGO_TARGET_DIR:-$PWD/target}"
 case " $* " in
@@ -131,7 +262,7 @@ fn a_package_is_built_where_the_caller_wants_builds_to_be() {
     write("package/Cargo.toml", b"");
     let programs = [
         write("bin/cargo", CARGO.as_bytes()),
-        // It has every target.
+        // A stub of rustc that has every target.
         write("bin/rustc", b"#!/bin/sh\necho /\n"),
     ];
     for program in &programs {
@@ -153,7 +284,7 @@ fn a_package_is_built_where_the_caller_wants_builds_to_be() {
     }
 }
 
-/// Does nothing well: every result is at address 16, where all is 0.
+/// Does nothing, successfully: every result is at address 16, where all bytes are 0.
 const SILENT: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
@@ -195,4 +326,78 @@ fn a_new_package_has_a_manifest_that_can_be_read() {
     );
     let ran = strowger(["component", "new", made]);
     assert_eq!(ran.code, 3, "what is there is not written over");
+}
+
+/// Runs `cargo metadata` on a package without a network.
+fn metadata(folder: &Path, more: &[&str]) -> std::process::Output {
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo
+        .args(["metadata", "--offline", "--format-version", "1"])
+        .args(more);
+    let ran = cargo.current_dir(folder).output();
+    ran.expect("cargo runs")
+}
+
+#[test]
+fn a_new_package_needs_no_clone_and_no_repository() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let mut new = command(["component", "new", "hello"]);
+    let ran = run(new.current_dir(&folder), b"");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let made = folder.path().join("hello");
+    for file in [
+        "Cargo.lock",
+        "sdk/wit/component.wit",
+        "sdk/LICENSE-MIT",
+        "sdk/LICENSE-APACHE",
+    ] {
+        assert!(made.join(file).is_file(), "{file}");
+    }
+    for file in ["Cargo.toml", "sdk/Cargo.toml"] {
+        let text = std::fs::read_to_string(made.join(file)).expect("it was written");
+        assert!(!text.contains("git = "), "{file}: {text}");
+    }
+    let ran = metadata(&made, &["--no-deps"]);
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{errors}");
+    let seen: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("it is JSON");
+    let names = seen["packages"].as_array().expect("packages").iter();
+    let names: Vec<_> = names.map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, [Some("hello"), Some("strowger-component")]);
+    // If the dependencies were fetched from crates.io before, all of them are found at their locked
+    // versions.
+    let ran = metadata(&made, &["--locked"]);
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    let away = errors.contains("--offline was specified") || errors.contains("offline mode");
+    assert!(ran.status.success() || away, "{errors}");
+    let mut new = command(["component", "new", "strowger-component"]);
+    let ran = run(new.current_dir(&folder), b"");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+}
+
+#[test]
+fn the_guests_are_read_without_what_is_around_them() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let copy = folder.path().join("components");
+    let copied = std::process::Command::new("cp")
+        .args(["-R", &path("components")])
+        .arg(&copy)
+        .status();
+    assert!(copied.expect("there is cp").success());
+    let ran = metadata(&copy, &["--no-deps"]);
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    // Cargo does not know the files that a macro reads.
+    let source = std::fs::read_to_string(copy.join("sdk/src/lib.rs")).expect("it is text");
+    let read = source
+        .split("path: \"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
+    let read = copy.join("sdk").join(read.expect("the contract"));
+    let read = read.canonicalize().expect("it is there");
+    let copy = copy.canonicalize().expect("it is there");
+    assert!(read.starts_with(&copy), "{read:?}");
 }

@@ -1,9 +1,10 @@
-//! Components of a running node: configured, deployed, spoken to, upgraded, removed.
+//! Components of a running node: configured, deployed, called, upgraded, removed.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use strowger_gateway::Client as Control;
 use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
 use strowger_pfcp_node::{Client, ClientConfig, ClientError, Rules, Session};
 
-use crate::binary::{fed, strowger};
+use crate::binary::{fed, run, strowger};
 use crate::metrics::{LISTEN, get};
 use crate::running::Running;
 
@@ -21,7 +22,7 @@ fn root() -> PathBuf {
     root.canonicalize().expect("the repository is there")
 }
 
-/// A manifest of one of the fixtures in a folder of its own.
+/// A manifest of one of the fixtures in a directory of its own.
 struct Manifest {
     folder: tempfile::TempDir,
 }
@@ -41,7 +42,7 @@ impl Manifest {
     }
 }
 
-/// A busy machine is no fault of a component.
+/// Long deadlines, so that a busy machine causes no fault of a component.
 const LONG: &str = "[limits]\ndeadline = \"1s\"\ninit = \"5s\"";
 
 const STATE: &str = "[state]\nmode = \"snapshot\"";
@@ -92,6 +93,103 @@ fn a_configured_component_runs_on_the_tree_and_answers_those_outside() {
 }
 
 #[test]
+fn a_text_keeps_its_lines_on_the_way_through_a_pipe() {
+    let echo = Manifest::of("echo", "");
+    let node = Running::start(&configured(&echo, "expose = true"));
+    let payload = r#""a\nb\tc\u001b[2Jd\r\n""#;
+    let ran = node.ask(["ask", "components/echo", payload]);
+    assert_eq!(
+        (ran.code, &*ran.out),
+        (0, "a\nb\tc?[2Jd?\n\n"),
+        "{}",
+        ran.err
+    );
+    let ran = node.ask(["ask", "components/echo", payload, "--json"]);
+    assert_eq!(ran.out.trim(), payload, "{}", ran.err);
+    node.end();
+}
+
+/// A component without limits, and one whose instructions are counted: each needs its own engine.
+fn two_engines() -> [Manifest; 2] {
+    let counting = Manifest::of("echo", "fuel = 1000000000\n[grant]");
+    [Manifest::of("echo", ""), counting]
+}
+
+fn with_instances(instances: usize, manifests: &[Manifest; 2]) -> String {
+    let [plain, counting] = manifests;
+    format!(
+        "[components]\ninstances = {instances}\n{}{}",
+        configured(plain, "name = \"plain\"\nexpose = true"),
+        configured(counting, "name = \"counting\"\nexpose = true"),
+    )
+}
+
+/// The number that a hint suggests after `components.instances = `.
+fn said_to_fit(errors: &str) -> usize {
+    let hint = errors.split("`components.instances = ").nth(1);
+    let number = hint.and_then(|hint| hint.split('`').next());
+    let number = number.and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("no number that fits: {errors}"))
+}
+
+#[test]
+fn instances_that_pass_a_check_load_on_every_engine() {
+    let manifests = two_engines();
+    let place = tempfile::tempdir().expect("a folder of our own");
+    let file = place.path().join("node.toml");
+    let path = file.to_str().expect("text");
+    for instances in [20_000, 10_000, 1000] {
+        let mut config = with_instances(instances, &manifests);
+        fs::write(&file, &config).expect("the folder is ours");
+        let ran = strowger(["check", path]);
+        if ran.code != 0 {
+            // A refusal contains numbers, and the number that it suggests does fit.
+            assert_eq!(ran.code, 3, "{}", ran.err);
+            let asked = format!("{instances} instances");
+            assert!(ran.err.contains(&asked), "{}", ran.err);
+            assert!(instances > 1000, "the defaults fit everywhere: {}", ran.err);
+            config = with_instances(said_to_fit(&ran.err), &manifests);
+            fs::write(&file, &config).expect("the folder is ours");
+            let ran = strowger(["check", path]);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+        }
+        let node = Running::start(&config);
+        for name in ["plain", "counting"] {
+            assert_eq!(answer(&node, &format!("components/{name}"), "\"x\""), "x");
+        }
+        node.end();
+    }
+}
+
+#[test]
+fn a_limit_of_the_address_space_is_told_before_anything_is_loaded() {
+    let manifests = two_engines();
+    let place = tempfile::tempdir().expect("a folder of our own");
+    let file = place.path().join("node.toml");
+    let path = file.to_str().expect("text");
+    // 16 GiB, of which only address space is used.
+    let check = |instances| {
+        let config = with_instances(instances, &manifests);
+        let config = config.replace("instances", "waiting = 1\ninstances");
+        let config = format!("[tools.programs]\nresidents = 1\n{config}");
+        fs::write(&file, config).expect("the folder is ours");
+        let shell = ["-c", "ulimit -v 16777216 && exec \"$@\"", "sh"];
+        let mut command = Command::new("sh");
+        command.args(shell).arg(env!("CARGO_BIN_EXE_strowger"));
+        run(command.args(["check", path]), b"")
+    };
+    let ran = check(1000);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    for said in ["1000 instances", "in 2 pools", "GiB", "ulimit -v"] {
+        assert!(ran.err.contains(said), "{said}: {}", ran.err);
+    }
+    let fits = said_to_fit(&ran.err);
+    assert!((2..1000).contains(&fits), "{}", ran.err);
+    let ran = check(fits);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
+#[test]
 fn what_is_not_exposed_is_reached_by_nobody_outside() {
     let echo = Manifest::of("echo", "");
     let node = Running::start(&configured(&echo, ""));
@@ -122,7 +220,7 @@ fn a_component_is_deployed_upgraded_rolled_back_and_removed() {
         again.err
     );
     assert_eq!(answer(&node, "components/counter", "\"x\""), "1");
-    // A fault ends a life, and what was counted is kept.
+    // A fault ends an incarnation, and the counter is kept.
     let ran = node.ask(["ask", "components/counter", "\"panic\""]);
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.err.contains("gave up"), "{}", ran.err);
@@ -134,7 +232,7 @@ fn a_component_is_deployed_upgraded_rolled_back_and_removed() {
         "{}",
         first.err
     );
-    // Another program in its place: the address stays, and what was counted has no heir.
+    // Another program takes its place: the address stays, and the counter is discarded.
     let upper = Manifest::of("upper", "");
     let ran = node.ask(["component", "upgrade", &upper.path(), "--name", "counter"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -179,7 +277,8 @@ fn a_version_that_cannot_be_loaded_or_started_leaves_the_one_that_runs() {
         "relay",
         "[grant]\nrequest = [\"nobody\"]\n[config]\nto = \"nobody\"",
     );
-    let ran = node.ask(["component", "upgrade", &lost.path(), "--name", "counter"]);
+    let words = ["component", "upgrade", &lost.path(), "--name", "counter"];
+    let ran = node.ask(words.into_iter().chain(["--grant"]));
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(
         ran.err.contains("the version before goes on: init"),
@@ -203,10 +302,10 @@ fn what_the_node_says_goes_before_the_manifest() {
     let line = "grant = { request = [\"other\"] }\nconfig = { to = \"other\" }\nexpose = true";
     let config = configured(&echo, "name = \"other\"") + &configured(&relay, line);
     let node = Running::start(&config);
-    // From outside to one component, and through it to another.
+    // A call from outside to one component, and through it to another.
     assert_eq!(answer(&node, "components/relay", "\"through\""), "through");
     assert_eq!(row(&node, "other")["calls"], 1);
-    // The next version is bound by it as well.
+    // The next version is bound by the same grants.
     let ran = node.ask(["component", "upgrade", &relay.path()]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(answer(&node, "components/relay", "\"again\""), "again");
@@ -238,14 +337,14 @@ fn a_component_reaches_what_the_node_exposes_and_no_more() {
         assert_eq!(ran.code, 1, "{}", ran.err);
         assert!(ran.err.contains(why), "{message}: {}", ran.err);
     }
-    // From outside to a component, from there to a native actor, and back.
+    // Calls from outside to a component, from there to a native actor, and back.
     assert_eq!(answer(&node, "components/echo", "\"hello\""), "hello");
     assert_eq!(answer(&node, "components/sum", "3"), "3.0");
     assert_eq!(answer(&node, "components/sum", "4"), "7.0");
     node.end();
 }
 
-/// Publishes what it is told on the topic `news`.
+/// Publishes every message that it receives on the topic `news`.
 const HERALD: &str = r#"(module
   (import "strowger:component/messaging@0.1.0" "topic" (func $topic (param i32 i32 i32)))
   (import "strowger:component/messaging@0.1.0" "publish"
@@ -285,7 +384,7 @@ fn what_a_component_publishes_is_read_outside() {
     let read = thread::scope(|scope| {
         const SUB: [&str; 5] = ["sub", "topic/news", "--json", "--max", "1"];
         let subscribed = scope.spawn(|| node.ask(SUB));
-        // Nobody says when the subscription is there.
+        // Nothing reports when the subscription exists.
         while !subscribed.is_finished() {
             let told = node.ask(["tell", "components/herald", "\"rain\""]);
             assert_eq!(told.code, 0, "{}", told.err);
@@ -315,7 +414,7 @@ fn what_was_compiled_is_found_at_the_next_start_in_a_folder_of_the_node_alone() 
     };
     assert!(compiles());
     assert!(!compiles());
-    // Who may write there has code of his run by the node.
+    // Anyone who may write to this directory could make the node run code.
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).expect("it is ours");
     let file = place.path().join("node.toml");
     fs::write(&file, &config).expect("the folder is ours");
@@ -335,7 +434,7 @@ fn one_that_fails_too_often_is_seen_in_quarantine_and_deployed_again() {
     let node = Running::start(&configured(&counter, "expose = true"));
     let ran = node.ask(["ask", "components/counter", "\"panic\""]);
     assert_eq!(ran.code, 3, "{}", ran.err);
-    // The supervisor's end follows the answer.
+    // The supervisor's exit follows the answer.
     while row(&node, "counter")["state"] != "quarantine" {}
     assert!(
         row(&node, "counter")["fault"]
@@ -391,7 +490,7 @@ async fn a_component_decides_about_sessions() {
     let refused = association.establish(rules(2, "elsewhere")).await;
     assert_eq!(cause(refused), Cause::REQUEST_REJECTED);
     assert_eq!(row(&node, "qos-cap")["refused"], 1);
-    // Without the component nobody answers, and unless it is said otherwise that is a no.
+    // Without the component nobody answers, and by default that means a refusal.
     assert_eq!(node.ask(["component", "remove", "qos-cap"]).code, 0);
     let denied = association.establish(rules(3, "internet")).await;
     assert_eq!(cause(denied), Cause::SYSTEM_FAILURE);

@@ -1,4 +1,4 @@
-//! `init` and `check`: what one writes, the other takes.
+//! `init` and `check`: `check` accepts what `init` writes.
 
 use std::fs;
 
@@ -72,8 +72,16 @@ fn a_time_is_written_in_one_way_everywhere() {
         ("[tools.code.limits]", "deadline"),
     ];
     for (section, key) in sections {
-        for time in ["1.5s", "3", "1min", "0.5m", "1500ms"] {
-            let text = format!("{section}\n{key} = \"{time}\"\n");
+        for time in [
+            "\"1.5s\"",
+            "\"3\"",
+            "\"1min\"",
+            "\"0.5m\"",
+            "\"1500ms\"",
+            "3",
+            "1.5",
+        ] {
+            let text = format!("{section}\n{key} = {time}\n");
             let ran = fed(["check", "-"], text.as_bytes());
             assert_eq!(ran.code, 0, "{text}{}", ran.err);
         }
@@ -83,9 +91,88 @@ fn a_time_is_written_in_one_way_everywhere() {
             assert_eq!(ran.code, 2, "{text}");
             let said = format!("\"{time}\" is not a time: write a number and one of us, ms, s");
             assert!(ran.err.contains(&said), "{}", ran.err);
-            // The line, with the key.
+            // The line with the key.
             let shown = format!("2 | {key} = \"{time}\"");
             assert!(ran.err.contains(&shown), "{}", ran.err);
         }
+    }
+}
+
+#[test]
+fn a_size_is_written_in_one_way_everywhere() {
+    let sections = [
+        ("[control]", "frame"),
+        ("[gateway]", "memory"),
+        ("[components.caps]", "memory"),
+        ("[components.caps.kv]", "size"),
+        ("[tools.code.limits]", "memory"),
+        ("[tools.streams]", "piece"),
+        ("[mcp]", "body"),
+        ("[n4.limits]", "session_octets"),
+        ("[n4.store]", "buffer"),
+    ];
+    for (section, key) in sections {
+        for size in ["4194304", "\"4194304\"", "\"4096KiB\"", "\"4MiB\""] {
+            let text = format!("{section}\n{key} = {size}\n");
+            let ran = fed(["check", "-"], text.as_bytes());
+            assert_eq!(ran.code, 0, "{text}{}", ran.err);
+        }
+        for size in [
+            "-1",
+            "\"4MB\"",
+            "\"4 MiB\"",
+            "\"1.5MiB\"",
+            "\"big\"",
+            "\"\"",
+        ] {
+            let text = format!("{section}\n{key} = {size}\n");
+            let ran = fed(["check", "-"], text.as_bytes());
+            assert_eq!(ran.code, 2, "{text}");
+            let value = size.trim_matches('"');
+            let said =
+                format!("\"{value}\" is not a size: write a whole number of bytes, alone or");
+            assert!(ran.err.contains(&said), "{}", ran.err);
+            // The line with the key.
+            let shown = format!("2 | {key} = {size}");
+            assert!(ran.err.contains(&shown), "{}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn named_peers_are_checked_with_their_place() {
+    let check = |address: &str| {
+        let text = format!("[n4.peer.named]\n\"smf.lab\" = [\"{address}\"]\n");
+        fed(["check", "-"], text.as_bytes())
+    };
+    let ran = check("127.0.0.4");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ran = check("10.0.0.4");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    let said = "`n4.peer.named` gives smf.lab the addresses 10.0.0.4/32, from which `peers`";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    assert!(ran.err.contains("1 | [n4.peer.named]"), "{}", ran.err);
+}
+
+/// The configurations shown in the documentation are accepted.
+#[test]
+fn configurations_of_the_pages_are_right() {
+    for page in ["n4-node.md", "peers.md"] {
+        let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
+        let text = fs::read_to_string(path).expect("the page is there");
+        let blocks = text.split("```toml\n").skip(1);
+        let blocks = blocks.filter_map(|rest| rest.split("```").next());
+        let mut checked = 0;
+        for block in blocks.filter(|block| block.contains("[n4")) {
+            // A fragment of a configuration may leave the peers open.
+            let peers = match block.contains("[n4]") {
+                true => "",
+                false => "[n4]\npeers = [\"0.0.0.0/0\"]\n",
+            };
+            let ran = fed(["check", "-"], format!("{peers}{block}").as_bytes());
+            assert_eq!(ran.code, 0, "{page}: {block}{}", ran.err);
+            checked += 1;
+        }
+        assert!(checked > 0, "{page} has configurations");
     }
 }

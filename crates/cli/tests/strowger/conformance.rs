@@ -1,5 +1,5 @@
-//! The conformance suite over frames: what a client of any language meets at a node. The cases have
-//! the names that they have in TypeScript.
+//! The conformance suite over frames: the behaviour of a node towards a client in any language. The
+//! cases have the same names as in TypeScript.
 
 mod line;
 
@@ -76,7 +76,7 @@ const CASES: &[Case] = &[
         "a topic gives each reader what is published from then on",
         topic,
     ),
-    // The last one: nobody is there after it.
+    // This case must be the last one: it ends the actor.
     ("an actor that has ended is an unknown target", ended),
 ];
 
@@ -109,7 +109,7 @@ fn actors_in_a_node_behave_as_the_suite_says() {
 const LONG: u64 = 60_000;
 const WAIT: &str = "wait";
 
-/// A question that has no answer for long.
+/// An ask that is not answered for a long time.
 fn long() -> Value {
     json!({ "ms": LONG })
 }
@@ -118,7 +118,7 @@ fn calls(payload: &Value) -> Frame {
     Frame::new(Kind::Call, 0).with_json(payload)
 }
 
-/// A question that has to be answered so soon.
+/// An ask with a deadline of `ms` milliseconds.
 fn within(ms: u32, payload: &Value) -> Frame {
     let mut frame = calls(payload);
     frame.deadline = ms;
@@ -134,7 +134,7 @@ fn is(code: &str, retryable: bool) -> Option<(String, bool)> {
     Some((code.to_owned(), retryable))
 }
 
-/// Asks until no stream of the actor has a reader; one that waits in vain ends the case.
+/// Asks until no stream of the actor has a reader; if that never happens, the case times out.
 fn until_no_stream_is_read(line: &mut Line) {
     while line.number("active", &Value::Null) > 0.0 {}
 }
@@ -219,7 +219,8 @@ fn no_stream(line: &mut Line) {
     let mut frame = calls(&Value::Null);
     frame.credit = 8;
     let id = line.call(line::ECHO, "sum", frame);
-    // A call with credit is an ask if its type is no stream; the client calls that a bad request.
+    // A call with credit is an ask if its type is not a stream; the client calls that a bad
+    // request.
     let answer = line.frame(id);
     assert_eq!((answer.kind, answer.content), (Kind::Done, Content::Json));
 }
@@ -258,7 +259,7 @@ fn errors(line: &mut Line) {
     assert_eq!((bare.message.as_str(), *bare.details), ("no", Value::Null));
 }
 
-/// An error that leaves out what can be left out.
+/// An error without its optional members.
 fn refusing() -> Value {
     json!({"code": "refused", "message": "no", "retryable": false})
 }
@@ -272,7 +273,7 @@ fn refusal_leaves(line: &mut Line) {
 
 fn deadline(line: &mut Line) {
     let before = line.number("abandoned", &Value::Null);
-    // One that is too late before its handler begins is not handled: then it is asked again.
+    // A call that expires before its handler begins is not handled: then it is asked again.
     loop {
         let id = line.call(line::ECHO, WAIT, within(30, &long()));
         assert_eq!(code(line.answer(id)), is("deadline", true));
@@ -289,7 +290,7 @@ fn cancelled(line: &mut Line) {
     line.cancel(id);
     assert_eq!(line.refused(id).code, "cancelled");
     assert_eq!(line.answer(behind), Ok(json!("behind")));
-    // Its handler may not have begun: then nobody has to be told.
+    // Its handler may not have begun: then there is nothing to abandon.
     let after = line.number("abandoned", &Value::Null);
     assert!((0.0..=1.0).contains(&(after - before)), "{after} {before}");
 }
@@ -423,7 +424,7 @@ fn topic(line: &mut Line) {
         frame.credit = 64;
         line.call("topic/conformance", "subscribe", frame)
     });
-    // Nobody says when a subscription is there: the first item does.
+    // Nothing reports when a subscription exists: the first item shows it.
     let mut published = 0;
     let mut publish = |line: &mut Line| {
         published += 1;

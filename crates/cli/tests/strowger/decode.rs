@@ -98,7 +98,7 @@ fn messages_of_one_datagram_are_told_apart() {
     assert_eq!(follows, [true, false]);
 }
 
-/// An establishment, its answer, a modification of the session and a deletion of another.
+/// An establishment, its response, a modification of the session and a deletion of another.
 const CALL: &str = "\
 213200260000000000000000000001000039000d0200000000000000017f000002003c0005007f000002\n\
 2133002b00000000000000010000010000130001010039000d02000000000000002a7f000001003c0005007f000001\n\

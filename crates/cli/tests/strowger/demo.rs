@@ -5,101 +5,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use strowger_pfcp::Seid;
-use tempfile::TempDir;
 
 use crate::binary::strowger;
 use crate::captures::tshark_is_here;
+use crate::demo_process::Demo;
 use crate::running::Running;
-
-/// A demo that runs until it is ended, or dropped.
-pub(crate) struct Demo {
-    child: Child,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
-    pub(crate) n4: String,
-    control: String,
-    folder: TempDir,
-}
-
-impl Demo {
-    pub(crate) fn start(args: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder of our own");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
-            .args(["demo", "--json", "--port", "0", "--control"])
-            .arg(folder.path().join("control.sock"))
-            .args(args)
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary is built");
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let first = object(&mut lines);
-        let text = |key: &str| first[key].as_str().expect("text").to_owned();
-        let (n4, control) = (text("n4"), text("control"));
-        Self {
-            child,
-            lines,
-            n4,
-            control,
-            folder,
-        }
-    }
-
-    fn sessions(&self) -> Vec<Value> {
-        let ran = strowger(["pfcp", "sessions", "--json", "--control", &self.control]);
-        assert_eq!(ran.code, 0, "{}", ran.err);
-        ran.objects()
-    }
-
-    /// The Maximum Bitrate of the only QER of a session that the node holds, both ways.
-    pub(crate) fn rates(&self, seid: Seid) -> (u64, u64) {
-        let seid = seid.0.to_string();
-        let ran = strowger([
-            "pfcp",
-            "sessions",
-            "--json",
-            "--control",
-            &self.control,
-            &seid,
-        ]);
-        assert_eq!(ran.code, 0, "{}", ran.err);
-        let text = ran.out.replace([' ', '\n'], "");
-        let number = |key: &str| {
-            let (_, rest) = text.split_once(&format!("\"{key}\":")).expect("a rate");
-            let end = rest.find(|letter: char| !letter.is_ascii_digit());
-            rest[..end.unwrap_or(rest.len())].parse().expect("a number")
-        };
-        (number("ul_mbr"), number("dl_mbr"))
-    }
-
-    /// Waits for the end: the exit code and the summary.
-    fn ended(&mut self) -> (Option<i32>, Value) {
-        let last = object(&mut self.lines);
-        (self.child.wait().expect("it ends").code(), last)
-    }
-
-    /// Ends it as ctrl-c does.
-    fn interrupt(&mut self) -> (Option<i32>, Value) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-INT", &id]).status();
-        assert!(sent.expect("there is a kill command").success());
-        self.ended()
-    }
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        // It has ended already, or ends now.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn object(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Value {
-    let line = lines.next().expect("a line").expect("output is text");
-    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
-}
 
 #[test]
 fn demo_ends_with_the_sessions_that_were_asked_for() {
@@ -110,7 +20,7 @@ fn demo_ends_with_the_sessions_that_were_asked_for() {
         assert_eq!(last[key], value, "{key}: {last}");
     }
     let established = last["established"].as_u64().expect("a number");
-    // An open loop makes up for what it missed, but a slow machine may not let it.
+    // An open loop catches up, but a slow machine may not allow it.
     let seconds = last["seconds"].as_f64().expect("a number");
     let due = 500.0 * seconds + 1.0;
     assert!(established >= 100, "{last}");
@@ -121,7 +31,7 @@ fn demo_ends_with_the_sessions_that_were_asked_for() {
     for key in ["rate", "p50_us", "p99_us"] {
         assert!(last[key].as_f64() > Some(0.0), "{key}: {last}");
     }
-    // Each was a question to the policy; on a slow machine some are not answered in time.
+    // Each establishment asked the policy; on a slow machine some calls are not answered in time.
     let number = |key: &str| last[key].as_u64().expect("a number");
     let asked = number("policy_calls") + number("policy_unanswered");
     assert!(asked >= established && number("policy_calls") > 0, "{last}");
@@ -131,10 +41,10 @@ fn demo_ends_with_the_sessions_that_were_asked_for() {
 fn another_process_and_a_capture_agree_with_the_demo() {
     let args = ["--rate", "500", "--sessions", "50", "--pcap", "n4.pcapng"];
     let mut demo = Demo::start(&args);
-    // The sixtieth has taken the place of one of the fifty.
+    // The sixtieth session has replaced one of the fifty.
     let replaced = |sessions: &[Value]| sessions.iter().any(|row| row["seid"].as_u64() > Some(60));
-    // How many there are then says little: while a listing is read, some are deleted and others
-    // established, on a busy machine most of them.
+    // The number of listed sessions says little: while a listing is read, some sessions are deleted
+    // and others established, on a busy machine most of them.
     while !replaced(&demo.sessions()) {}
     let (code, last) = demo.interrupt();
     assert_eq!((code, &last["held"]), (Some(0), &50.into()), "{last}");
@@ -239,7 +149,7 @@ fn load_on_nobody_says_so() {
     );
 }
 
-/// A load that runs until it is ended, or dropped.
+/// A load that runs until it is ended or dropped.
 struct Loading {
     child: Option<Child>,
     log: std::io::Lines<BufReader<std::process::ChildStderr>>,
@@ -260,7 +170,7 @@ impl Loading {
         Self { child, log }
     }
 
-    /// Waits until it says this.
+    /// Waits until standard error contains this text.
     fn says(&mut self, text: &str) {
         let mut log = self.log.by_ref().map(|line| line.expect("errors are text"));
         assert!(
@@ -269,7 +179,7 @@ impl Loading {
         );
     }
 
-    /// Ends it as ctrl-c does; what it prints last.
+    /// Ends the load with SIGINT; returns its last output.
     fn interrupt(mut self) -> Value {
         let child = self.child.take().expect("it is ended once");
         let sent = Command::new("kill")
@@ -285,7 +195,7 @@ impl Loading {
 impl Drop for Loading {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It has ended already, or ends now.
+            // The process has already ended, or ends now.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -296,7 +206,7 @@ fn sessions_of(node: &Running) -> Vec<Value> {
     node.ask(["pfcp", "sessions", "--json"]).objects()
 }
 
-/// Kills a node with -9 while it is loaded, starts it again, and lets the load go on.
+/// Kills a loaded node with SIGKILL, restarts it, and lets the load continue.
 fn load_over_a_kill(config: &str, args: &[&str]) -> Value {
     let quick = [
         "--rate",
@@ -313,10 +223,10 @@ fn load_over_a_kill(config: &str, args: &[&str]) -> Value {
     let node = Running::start(config);
     let n4 = node.n4.clone();
     let mut load = Loading::start(&n4, &args);
-    // Not as many as it wants: it deletes none yet.
+    // Fewer than the load wants: it deletes none yet.
     while sessions_of(&node).len() < 60 {}
     node.kill();
-    // That takes longer than a second, so that the time stamp of the next life is another.
+    // This takes longer than a second, so that the next incarnation has another time stamp.
     load.says("the node is lost");
     let (_, port) = n4.rsplit_once(':').expect("an address");
     let node = Running::start_on(port.parse().expect("a port"), config);
@@ -328,7 +238,7 @@ fn load_over_a_kill(config: &str, args: &[&str]) -> Value {
     while sessions.len() < 200 {
         sessions = sessions_of(&node);
     }
-    // It goes on to replace them.
+    // The load continues to replace sessions.
     let goes_on = newest(&sessions) + 20;
     while newest(&sessions_of(&node)) < goes_on {}
     let last = load.interrupt();
@@ -336,7 +246,7 @@ fn load_over_a_kill(config: &str, args: &[&str]) -> Value {
     assert!(last["peers_lost"].as_u64() >= Some(1), "{last}");
     assert!(last["peers_found"].as_u64() >= Some(1), "{last}");
     assert!(last["skipped"].as_u64() >= Some(1), "{last}");
-    // All that is left was deleted at the end.
+    // All remaining sessions were deleted at the end.
     assert_eq!(sessions_of(&node).len(), 0);
     node.end();
     last

@@ -1,4 +1,4 @@
-//! `strowger pfcp decode --dictionary`, and the commands that go with it.
+//! `strowger pfcp decode --dictionary`, and the commands related to it.
 
 use std::fs;
 

@@ -96,7 +96,7 @@ fn objects_say_where_and_what() {
     assert_eq!(objects[2]["summary"]["differences"], 2);
 }
 
-/// Changes numbers of a capture as another run of the same scenario would choose them.
+/// Changes the numbers in a capture as another run of the same scenario would choose them.
 fn another_run(path: &Path) -> String {
     let path = path.to_str().expect("the path is text");
     let ran = strowger(["pfcp", "decode", path, "--json"]);
@@ -111,7 +111,7 @@ fn another_run(path: &Path) -> String {
             message["seid"] = (seid ^ 0x5000).into();
         }
         renumber(&mut message["ies"]);
-        // Elements in another order.
+        // The elements in another order.
         if let Some(ies) = message["ies"].as_array_mut() {
             ies.reverse();
         }
@@ -146,7 +146,7 @@ fn another_run_of_a_capture_differs_only_in_what_runs_choose() {
     for capture in captures() {
         let path = capture.to_str().expect("the path is text");
         if path.contains("pfcpsim") {
-            // Thousands of messages: as many as the others have cases.
+            // This capture has thousands of messages: as many as the others have cases.
             continue;
         }
         let other = another_run(&capture);

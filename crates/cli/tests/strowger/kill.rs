@@ -1,4 +1,4 @@
-//! `strowger kill`: what was acknowledged is there again, and nobody else notices.
+//! `strowger kill`: acknowledged state comes back, and no other actor is affected.
 
 use std::net::Ipv4Addr;
 
@@ -86,7 +86,7 @@ fn session_that_was_killed_answers_again() {
     let mut peer = Peer::associated(2, &live.n4);
     let sessions = held(&mut peer, 3);
     let path = path_of(&peer, sessions[1]);
-    // What is modified may move behind the other rules, once.
+    // A modified rule may move behind the other rules once.
     assert_eq!(peer.modify(sessions[1]), Cause::REQUEST_ACCEPTED);
     let rules = inspect(&live, &path);
     for _ in 0..3 {

@@ -38,7 +38,7 @@ fn qer(id: u32) -> CreateQer {
 
 type Shape = fn(SessionEstablishmentRequest) -> SessionEstablishmentRequest;
 
-/// Requests that are unusual and right.
+/// Unusual but correct requests.
 const UNUSUAL: [(&str, Shape); 5] = [
     ("400 rules of each kind", |request| {
         request
@@ -166,14 +166,14 @@ fn sessions_are_their_peers_and_an_association_made_again_keeps_them() {
     let held = peer.establish(ue(1)).expect("accepted");
     let unknown = Cause::SESSION_CONTEXT_NOT_FOUND;
     assert_eq!((other.modify(held), other.delete(held)), (unknown, unknown));
-    // The name belongs to another address, and making it again changes nothing.
+    // The name belongs to another address, and associating again changes nothing.
     let name = NodeId::from(IpAddr::from(peer.address));
     assert_ne!(other.associate_as(name, STARTED + 1), ACCEPTED);
     for _ in 0..3 {
         assert_eq!(peer.associate(STARTED), ACCEPTED);
         assert_eq!(peer.modify(held), ACCEPTED);
     }
-    // A peer that started again knows nothing of its sessions.
+    // A peer that restarted knows nothing of its sessions.
     assert_eq!(peer.associate(STARTED + 1), ACCEPTED);
     assert_eq!(peer.modify(held), unknown);
     live.assert_unharmed();

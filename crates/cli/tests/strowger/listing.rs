@@ -1,4 +1,4 @@
-//! `strowger pfcp sessions` and `associations`, on a node that runs.
+//! `strowger pfcp sessions` and `associations` on a running node.
 
 use serde_json::{Value, json};
 use strowger::ActorSystem;

@@ -1,6 +1,7 @@
-//! What the binary prints, read back by programs that are not ours where possible.
+//! The output of the binary, read back by independent programs where possible.
 
 mod agent;
+mod answers;
 mod bad_inputs;
 mod binary;
 mod captures;
@@ -9,14 +10,19 @@ mod component;
 mod components;
 mod configuration;
 mod conformance;
+mod deadlines;
 mod decode;
 mod demo;
+mod demo_process;
 mod dictionary;
 mod diff;
+mod door_limits;
 mod encode;
+mod ends;
+mod exit_codes;
 mod files;
 mod folders;
-mod hogs;
+mod idle;
 mod kill;
 mod limits;
 mod listing;
@@ -25,12 +31,16 @@ mod message;
 mod metrics;
 mod mutations;
 mod node;
+mod pages;
 #[path = "../../../pfcp/tests/others/pdml.rs"]
 mod pdml;
 mod peer;
+mod picky;
 mod plain_files;
 mod policy;
+mod release;
 mod replay;
+mod roles;
 mod running;
 mod serve;
 mod store;
@@ -38,6 +48,7 @@ mod store_fixture;
 mod terminal;
 mod tools;
 mod torture;
+mod trust;
 mod tshark;
 mod upf;
 mod watch;

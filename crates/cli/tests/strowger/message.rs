@@ -52,6 +52,49 @@ fn an_actor_is_told_asked_and_read() {
 }
 
 #[test]
+fn what_cannot_be_asked_ends_with_2() {
+    let live = Running::start(CONFORMANCE);
+    let cases: [(&[&str], i32, &str); 6] = [
+        (
+            &["ask", "conformance/echo#sum", "--deadline", "0s"],
+            2,
+            "at least 1 ms",
+        ),
+        (
+            &["ask", "conformance/echo#sum", "--deadline", "500us"],
+            2,
+            "at least 1 ms",
+        ),
+        (
+            &["ask", "conformance/echo#sum", "--deadline", "9000h"],
+            2,
+            "at most 2^32 - 1 ms",
+        ),
+        (
+            &["tell", "conformance/echo#add", "1", "--deadline", "0s"],
+            2,
+            "at least 1 ms",
+        ),
+        (
+            &[
+                "ask",
+                "conformance/echo#numbers",
+                "{\"from\": 1, \"to\": 4}",
+            ],
+            2,
+            "is a stream",
+        ),
+        (&["ask", "topic/n4/sessions"], 2, "has no message for `ask`"),
+    ];
+    for (words, code, says) in cases {
+        let ran = live.ask(words.iter().copied());
+        assert_eq!(ran.code, code, "{words:?}: {}", ran.err);
+        assert!(ran.err.contains(says), "{words:?}: {}", ran.err);
+    }
+    live.end();
+}
+
+#[test]
 fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
     let live = Running::start(CONFORMANCE);
     // As the help of the commands says.
@@ -109,7 +152,7 @@ fn what_becomes_of_sessions_is_told_to_those_who_subscribe() {
     let events = thread::scope(|scope| {
         const SUB: [&str; 5] = ["sub", "topic/n4/sessions", "--json", "--max", "1"];
         let subscribed = scope.spawn(|| live.ask(SUB));
-        // Nobody says when the subscription is there.
+        // Nothing reports when the subscription exists.
         for number in 1.. {
             if subscribed.is_finished() {
                 break;
@@ -170,7 +213,7 @@ fn the_doors_are_announced_and_open() {
         "--json",
     ]);
     assert_eq!((ran.code, ran.out.trim()), (0, "0.0"), "{}", ran.err);
-    // The methods of control are not there unless `gateway.control` says so.
+    // The control methods are available only if `gateway.control` says so.
     let ran = strowger(["ps", "--control", gateway]);
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(
@@ -215,7 +258,7 @@ fn a_check_reads_the_files_of_tokens_as_a_start_does() {
         let ran = strowger(["check", file.to_str().expect("text")]);
         assert_eq!(ran.code, 0, "{}", ran.err);
     }
-    // Nobody reads it where there is no door to show it at.
+    // Without an endpoint that uses the token, its file is not read.
     fs::remove_file(&token).expect("it is ours");
     let ran = crate::binary::fed(["check", "-"], unused.as_bytes());
     assert_eq!(ran.code, 0, "{}", ran.err);

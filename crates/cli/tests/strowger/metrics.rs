@@ -1,4 +1,4 @@
-//! What a node shows to those who watch it over HTTP.
+//! The HTTP pages of a node for monitoring.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use crate::running::Running;
 
 pub(crate) const LISTEN: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
 
-/// The status and the body of an answer.
+/// The status and the body of a response.
 pub(crate) fn get(node: &Running, path: &str) -> (u16, String) {
     let address = node.http.as_deref().expect("the door is open");
     let mut stream = TcpStream::connect(address).expect("it listens");
@@ -35,7 +35,8 @@ fn every_metric_of_a_node_is_in_the_document_and_no_other() {
         .collect();
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
     let document = std::fs::read_to_string(document).expect("it is there");
-    // Components count only where there are some; their chapter has a test of its own.
+    // Metrics of components exist only on nodes with components; a separate test covers their
+    // chapter.
     let ours = document.split("\n## Components").next();
     let rows = ours.expect("a first part").lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;

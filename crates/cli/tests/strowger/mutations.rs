@@ -1,4 +1,4 @@
-//! Messages that others captured, changed at random, against a running node.
+//! Messages captured from other implementations, changed at random and sent to a running node.
 
 mod mutate;
 
@@ -16,18 +16,19 @@ use crate::captures::captures;
 use crate::peer::{Peer, STARTED, f_seid_of, value};
 use crate::running::Running;
 
-/// How many mutations are sent; `STROWGER_MUTATIONS` says otherwise.
+/// Number of mutations that are sent, unless `STROWGER_MUTATIONS` is set.
 const COUNT: usize = 3000;
-/// After so many mutations there is a valid establishment.
+/// Number of mutations between two valid establishments.
 const ROUND: usize = 100;
-/// After so many the sender waits until all were read, so that the socket does not overflow.
+/// Number of mutations after which the sender waits until all were read, so that the socket does
+/// not overflow.
 const BURST: usize = 20;
-/// How many sessions the valid peer holds.
+/// Number of sessions that the valid peer holds.
 const HELD: usize = 100;
-/// The mutations that memory is given to settle in.
+/// Number of mutations after which memory use must be stable.
 const WARM: usize = 2000;
 
-/// Memory is bounded by limits: small ones are reached soon, and then it must not grow.
+/// Limits bound the memory: small limits are reached soon, and then memory must not grow.
 const CONFIG: &str = "
 [n4.limits]
 associations = 32
@@ -39,7 +40,7 @@ session_octets = 16384
 heartbeat = \"0s\"
 ";
 
-/// Captured messages, file by file.
+/// Captured messages, grouped by file.
 fn corpus() -> Vec<Vec<Vec<u8>>> {
     let files = captures().into_iter().map(|path| {
         let datagrams = Capture::open(&path).expect("the capture can be read");
@@ -61,7 +62,7 @@ fn corpus() -> Vec<Vec<Vec<u8>>> {
 struct Hostile {
     peer: Peer,
     mutator: Mutator,
-    /// Associations that the captures ask for.
+    /// Association setups found in the captures.
     setups: Vec<Vec<u8>>,
     recovery: u32,
     answers: BTreeMap<(u8, u8), usize>,
@@ -83,8 +84,8 @@ impl Hostile {
         }
     }
 
-    /// Associates under every name of the captures, as nodes that started again: what the last
-    /// round established is gone.
+    /// Associates under every Node ID of the captures, as a node that has restarted: the sessions
+    /// of the last round are gone.
     fn start_again(&mut self) {
         self.recovery += 1;
         for setup in &mut self.setups {
@@ -106,7 +107,7 @@ impl Hostile {
         }
     }
 
-    /// Reads the answers: sessions that were established are worth mutations of their own.
+    /// Reads the answers: established sessions deserve mutations of their own.
     fn read(&mut self) {
         for octets in self.peer.drain() {
             let message_type = octets[1];
@@ -147,7 +148,7 @@ impl Valid {
             .push(seid.expect("a valid establishment is accepted"));
     }
 
-    /// Deletes a session, of whatever age.
+    /// Deletes a session of any age.
     fn delete(&mut self, random: &mut Random) {
         let seid = self.held.swap_remove(random.below(self.held.len()));
         assert_eq!(self.peer.delete(seid), Cause::REQUEST_ACCEPTED, "{seid}");
@@ -162,7 +163,7 @@ fn number<T: FromStr<Err: Display>>(name: &str) -> Option<T> {
     )
 }
 
-/// Says what was going on when a test failed.
+/// Prints the seed when a test fails.
 struct Told(u64);
 
 impl Drop for Told {

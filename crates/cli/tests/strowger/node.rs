@@ -1,4 +1,5 @@
-//! `run` and what looks into it: `tree`, `ps`, `inspect`, `kill`, signals.
+//! `run` and the commands that observe or control a node: `tree`, `ps`, `inspect`, `kill`, and
+//! signals.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use strowger_pfcp_node::{Association, Client, ClientConfig, Rules, Session};
 use crate::binary::strowger;
 use crate::running::{Running, within};
 
-/// An SMF with a session at a node.
+/// An SMF with a session on a node.
 struct Smf {
     _system: ActorSystem,
     _association: Association,
@@ -35,7 +36,7 @@ async fn smf(node: &Running) -> Smf {
     }
 }
 
-/// What must be the same before and after a restart: all but the counters.
+/// The state that must be the same before and after a restart: all but the counters.
 fn lasting(mut actor: Value) -> Value {
     let counters = [
         "handled",

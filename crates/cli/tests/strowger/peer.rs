@@ -1,4 +1,4 @@
-//! Peers that speak PFCP octet by octet, and repeat what is not answered.
+//! Peers that speak PFCP byte by byte, and retransmit requests that are not answered.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -12,30 +12,30 @@ use strowger_pfcp::message::{
 use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
 use strowger_pfcp_node::Rules;
 
-/// The longest that anything is waited for.
+/// The limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A peer in the SMF role with an address of loopback of its own.
+/// A peer in the SMF role with a loopback address of its own.
 #[derive(Debug)]
 pub(crate) struct Peer {
     socket: UdpSocket,
     pub(crate) address: Ipv4Addr,
     sequence: Sequence,
     next_seid: u64,
-    /// What came while something else was awaited.
+    /// Messages that arrived while another one was awaited.
     others: Vec<Vec<u8>>,
-    /// Requests that were sent more than once, so that they may be answered more than once.
+    /// Requests that were retransmitted, and may be answered more than once.
     repeated: Vec<Sequence>,
 }
 
-/// What is awaited for an answer before the request is sent again.
+/// The time after which a request is retransmitted.
 const T1: Duration = Duration::from_secs(1);
 
-/// When every peer of these tests started, as the bad inputs say it.
+/// The Recovery Time Stamp of every peer in these tests, as the bad inputs use it.
 pub(crate) const STARTED: u32 = 0x0102_0304;
 
 impl Peer {
-    /// Binds `127.0.0.last`; its peer is the node at `to`.
+    /// Binds `127.0.0.last` and connects to the node at `to`.
     pub(crate) fn bind(last: u8, to: &str) -> Self {
         let address = Ipv4Addr::new(127, 0, 0, last);
         let socket = UdpSocket::bind((address, 0)).expect("loopback has ports");
@@ -58,22 +58,22 @@ impl Peer {
         peer
     }
 
-    /// Sends octets as they are.
+    /// Sends bytes as they are.
     pub(crate) fn send(&self, octets: &[u8]) {
         self.socket.send(octets).expect("loopback takes it");
     }
 
-    /// Takes what came while something else was awaited.
+    /// Takes the messages that arrived while another one was awaited.
     pub(crate) fn take_others(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.others)
     }
 
-    /// Waits for one more message; none if nothing comes in a long time.
+    /// Waits for one more message; `None` if none arrives in a long time.
     pub(crate) fn next(&self) -> Option<Vec<u8>> {
         (0..PATIENCE.as_secs() / T1.as_secs()).find_map(|_| self.receive())
     }
 
-    /// Takes the messages that are there, without waiting.
+    /// Takes the messages that have arrived, without waiting.
     pub(crate) fn drain(&mut self) -> Vec<Vec<u8>> {
         self.socket.set_nonblocking(true).expect("a mode");
         let mut all = self.take_others();
@@ -88,7 +88,7 @@ impl Peer {
         let mut buffer = vec![0; 65_536];
         let received = loop {
             match self.socket.recv(&mut buffer) {
-                // A signal, or the machine was suspended.
+                // A signal arrived, or the machine was suspended.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 received => break received,
             }
@@ -147,17 +147,17 @@ impl Peer {
         self.associate_as(NodeId::from(IpAddr::from(self.address)), recovery)
     }
 
-    /// Sets an association up under any name.
+    /// Sets an association up under any Node ID.
     pub(crate) fn associate_as(&mut self, node: NodeId, recovery: u32) -> Cause {
         cause(&self.node(AssociationSetupRequest::new(node, recovery)))
     }
 
-    /// Waits until everything that was sent before was read.
+    /// Waits until the node has read everything that was sent before.
     pub(crate) fn heartbeat(&mut self) {
         self.node(HeartbeatRequest::new(STARTED));
     }
 
-    /// Asks for a session for a UE; returns the name that the node gave it, or the cause.
+    /// Establishes a session for a UE; returns the SEID that the node chose, or the cause.
     pub(crate) fn establish(&mut self, ue: Ipv4Addr) -> Result<Seid, Cause> {
         let rules = Rules::pdu_session(ue.into());
         self.establish_with(|request| {
@@ -167,7 +167,7 @@ impl Peer {
         })
     }
 
-    /// Asks for a session with what is put into the request.
+    /// Establishes a session with the request that `rules` completes.
     pub(crate) fn establish_with(
         &mut self,
         rules: impl FnOnce(SessionEstablishmentRequest) -> SessionEstablishmentRequest,
@@ -198,20 +198,20 @@ impl Peer {
     }
 }
 
-/// The value of the first element of a type at the top of a message.
+/// The value of the first top-level element of this type in a message.
 pub(crate) fn value(octets: &[u8], ie: IeType) -> Option<&[u8]> {
     let frame = Frame::decode(octets).ok()?;
     let mut all = frame.tlvs().filter_map(Result::ok);
     all.find(|tlv| tlv.ie == ie).map(|tlv| tlv.value)
 }
 
-/// The cause of an answer.
+/// The cause of a response.
 pub(crate) fn cause(octets: &[u8]) -> Cause {
     let value = value(octets, IeType::CAUSE).expect("an answer has a cause");
     Cause(value[0])
 }
 
-/// The name that a node gave to the session that it accepted.
+/// The SEID that a node gave to a session that it accepted.
 pub(crate) fn f_seid_of(octets: &[u8]) -> Option<Seid> {
     let frame = Frame::decode(octets).ok()?;
     if frame.header.message_type != MessageType::SESSION_ESTABLISHMENT_RESPONSE {

@@ -1,6 +1,7 @@
-//! A component is read from a plain file, and from nothing that a node would wait for.
+//! A component is read from a plain file only, never from a file on which a node would block.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use crate::binary::strowger;
 use crate::files::Files;
 use crate::running::Running;
 
-/// An answer that nobody had to wait for, with the start of a process in it.
+/// The time of an answer without any waiting, including the start of a process.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn pipe(path: &Path) {
@@ -52,7 +53,7 @@ fn what_is_no_plain_file_is_refused_at_once_and_keeps_no_thread() {
             assert!(asked.err.contains("hint: "), "{file}: {}", asked.err);
         }
     }
-    // The manifest itself may be one of these, too.
+    // The manifest itself may also be such a file.
     let began = Instant::now();
     let ran = node.ask(["component", "deploy", &files.place("pipe")]);
     assert!(ran.err.contains("is a named pipe"), "{}", ran.err);
@@ -62,4 +63,32 @@ fn what_is_no_plain_file_is_refused_at_once_and_keeps_no_thread() {
     let began = Instant::now();
     node.end();
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_token_is_read_from_a_plain_file_alone() {
+    let files = Files::new();
+    pipe(&files.path("pipe"));
+    let long = File::create(files.path("long")).expect("it is ours");
+    long.set_len(1 << 40).expect("it takes no room");
+    let mode = Permissions::from_mode(0o600);
+    fs::set_permissions(files.path("long"), mode).expect("it is ours");
+    for (file, says) in [("pipe", "is a named pipe"), ("long", "more than 65536")] {
+        let config = format!(
+            "[gateway]\ntcp = \"127.0.0.1:0\"\ntoken_file = {:?}\n",
+            files.place(file)
+        );
+        fs::write(files.path("node.toml"), config).expect("it is ours");
+        let config = files.place("node.toml");
+        for words in [
+            &["check", &*config][..],
+            &["run", "--port", "0", "--config", &*config],
+        ] {
+            let began = Instant::now();
+            let ran = strowger(words.iter().copied());
+            assert_eq!(ran.code, 2, "{words:?} {file}: {}", ran.err);
+            assert!(ran.err.contains(says), "{words:?} {file}: {}", ran.err);
+            assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The policy of `strowger demo`, asked by a peer from another process.
+//! The policy of `strowger demo`, asked by a peer in another process.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
 use strowger_pfcp_node::Rules;
 
-use crate::demo::Demo;
+use crate::demo_process::Demo;
 use crate::peer::Peer;
 
-/// Threads that compute and never wait, until this is dropped.
+/// Threads that compute without waiting until this value is dropped.
 struct Busy {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Busy {
-    /// Four for each processor, so that whoever else computes waits for its turn.
+    /// Four threads for each processor, so that everything else waits for its turn.
     fn start() -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let processors = thread::available_parallelism().map_or(2, usize::from);
@@ -40,13 +40,13 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It does not panic.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }
 }
 
-/// Asks for a session of a network, or of none, with 90 and 900 Mbit/s.
+/// Establishes a session on a network, or on none, with 90 and 900 Mbit/s.
 fn establish(peer: &mut Peer, number: u8, network: Option<&str>) -> Result<Seid, Cause> {
     let ue = Ipv4Addr::new(10, 91, 0, number);
     let plain = Rules::pdu_session(ue.into());
@@ -70,10 +70,10 @@ fn establish(peer: &mut Peer, number: u8, network: Option<&str>) -> Result<Seid,
     })
 }
 
-/// What became of a session, and its rates if it was accepted.
+/// The outcome for a session, and its rates if it was accepted.
 type Decided = (Result<(), Cause>, Option<(u64, u64)>);
 
-/// Establishes and deletes a session of each network.
+/// Establishes and deletes a session on each network.
 fn decided(demo: &Demo, peer: &mut Peer) -> Vec<Decided> {
     let networks = [None, Some("internet"), Some("ims")];
     let decide = |(number, network)| {

@@ -15,7 +15,7 @@ use crate::upf::Upf;
 const SMF: &str = "10.0.0.1:8805";
 const UPF: &str = "10.0.0.2:8805";
 
-/// A capture of one session: established, modified, deleted, each with its answer.
+/// A capture of one session: established, modified and deleted, each with its response.
 fn one_session() -> Vec<u8> {
     let mut octets = Vec::new();
     let mut writer = CaptureWriter::new(&mut octets).expect("memory takes it");
@@ -133,7 +133,7 @@ fn captures_of_others_are_replayed_whole() {
 fn node_answers_captures_of_others_as_they_were_answered_or_for_a_listed_reason() {
     let captures = captures();
     for capture in &captures {
-        // One node for each: they name the same tunnels and users.
+        // Each capture gets its own node: they name the same tunnels and users.
         let node = Running::start("");
         let path = capture.to_str().expect("the path is text");
         let ran = strowger(["pfcp", "replay", path, "--to", &node.n4, "--json"]);

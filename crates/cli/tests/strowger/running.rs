@@ -1,19 +1,20 @@
-//! A node that runs as a process of its own.
+//! A node in a process of its own.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::binary::{Ran, strowger};
 
-/// Where a node writes its standard error, in its folder.
+/// The file to which a node writes its standard error, in its directory.
 const LOG: &str = "log";
 
-/// A running `strowger run --json`; killed if it is dropped.
+/// A running `strowger run --json`; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -21,21 +22,22 @@ pub(crate) struct Running {
     pub(crate) n4: String,
     pub(crate) control: String,
     pub(crate) http: Option<String>,
+    pub(crate) tcp: Option<String>,
     folder: TempDir,
 }
 
 impl Running {
-    /// Starts a node with this configuration on a port of its own, and waits until it is there.
+    /// Starts a node with this configuration on a port of its own, and waits until it is ready.
     pub(crate) fn start(config: &str) -> Self {
         Self::start_on(0, config)
     }
 
-    /// The same on a given port.
+    /// Does the same on a given port.
     pub(crate) fn start_on(port: u16, config: &str) -> Self {
         Self::start_by(&[], port, config)
     }
 
-    /// The same, started by another program that is given the command line.
+    /// Does the same by means of another program, which is given the command line.
     pub(crate) fn start_by(program: &[&str], port: u16, config: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder of our own");
         let file = folder.path().join("node.toml");
@@ -51,7 +53,7 @@ impl Running {
         Self::spawn(command, folder)
     }
 
-    /// Starts a node that puts its socket where nodes do, below `place`.
+    /// Starts a node that puts its socket at the default place, below `place`.
     pub(crate) fn start_in(place: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder of our own");
         let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
@@ -75,17 +77,18 @@ impl Running {
             n4: text("n4"),
             control: text("control"),
             http: first["http"].as_str().map(str::to_owned),
+            tcp: first["tcp"].as_str().map(str::to_owned),
             folder,
             out,
         }
     }
 
-    /// Where its configuration is.
+    /// The path of its configuration.
     pub(crate) fn config(&self) -> PathBuf {
         self.folder.path().join("node.toml")
     }
 
-    /// Runs a command that asks this node.
+    /// Runs a command against this node.
     pub(crate) fn ask<'a>(&'a self, args: impl IntoIterator<Item = &'a str>) -> Ran {
         strowger(args.into_iter().chain(["--control", &self.control]))
     }
@@ -100,24 +103,24 @@ impl Running {
         assert!(sent.success());
     }
 
-    /// Reads the next object that it prints.
+    /// Reads the next object that the node prints.
     pub(crate) fn object(&mut self) -> Value {
         object(&mut self.out)
     }
 
-    /// Ends it with -9, and waits until it is gone.
+    /// Kills the node with SIGKILL, and waits until it is gone.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it is ours");
         self.child.wait().expect("it ends");
     }
 
-    /// Waits for its end; its exit code, and what it wrote to standard error.
+    /// Waits for the exit; returns the exit code and the text on standard error.
     pub(crate) fn ended(mut self) -> (i32, String) {
         let status = self.child.wait().expect("it ends");
         (status.code().expect("it is not killed"), self.log())
     }
 
-    /// Ends it in order; its summary.
+    /// Shuts the node down in order; returns its summary.
     pub(crate) fn end(mut self) -> Value {
         self.signal("TERM");
         let summary = self.object();
@@ -126,7 +129,7 @@ impl Running {
         summary
     }
 
-    /// What it wrote to standard error.
+    /// The text that the node wrote to standard error.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join(LOG)).expect("errors are text")
     }
@@ -138,12 +141,12 @@ impl Running {
         ran.objects()
     }
 
-    /// The root of the file system as it sees it.
+    /// The root of the file system as the node sees it.
     pub(crate) fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.child.id()))
     }
 
-    /// How many KiB of memory it has in use.
+    /// The memory in use, in KiB.
     pub(crate) fn resident(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(path).expect("it runs");
@@ -152,7 +155,19 @@ impl Running {
         number.and_then(|text| text.parse().ok()).expect("a size")
     }
 
-    /// Fails unless it runs, nothing panicked and nothing was restarted.
+    /// The processor time used by the node, including that of the system on its behalf.
+    pub(crate) fn cpu(&self) -> Duration {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let stat = fs::read_to_string(path).expect("it runs");
+        // The name of the program, in parentheses, may contain anything.
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        let mut fields = fields.split_whitespace().skip(11);
+        let mut ticks = || fields.next().and_then(|text| text.parse::<u64>().ok());
+        let ticks = ticks().zip(ticks()).map(|(user, system)| user + system);
+        Duration::from_millis(10 * ticks.expect("two times"))
+    }
+
+    /// Fails unless the node runs, and nothing in it panicked or was restarted.
     pub(crate) fn assert_unharmed(&mut self) {
         let ended = self.child.try_wait().expect("it is ours");
         assert_eq!(ended, None, "{}", self.log());
@@ -164,7 +179,7 @@ impl Running {
     }
 }
 
-/// Lets a command take `place` for the folder of temporary files.
+/// Makes a command use `place` as the directory for temporary files.
 pub(crate) fn within(mut command: Command, place: &Path) -> Command {
     command.env("TMPDIR", place).env_remove("XDG_RUNTIME_DIR");
     command
@@ -172,7 +187,7 @@ pub(crate) fn within(mut command: Command, place: &Path) -> Command {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already, or ends now.
+        // The process has already ended, or ends now.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

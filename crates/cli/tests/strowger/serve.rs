@@ -32,7 +32,7 @@ fn a_scenario_that_is_not_there_is_something_outside() {
     assert_eq!(ran.code, 3, "{}", ran.err);
 }
 
-/// A running `strowger pfcp serve`; killed if it is dropped.
+/// A running `strowger pfcp serve`; killed when dropped.
 struct Serving {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -73,14 +73,14 @@ impl Serving {
         serde_json::from_str(&line.expect("output is text")).expect("an object")
     }
 
-    /// Waits until it says that it is there.
+    /// Waits until it reports that it is ready.
     fn starts(&mut self) {
         let said = self.object();
         self.n4 = said["n4"].as_str().expect("an address").to_owned();
         self.recovery = said["recovery"].as_u64().expect("a time stamp");
     }
 
-    /// Ends it in order; how often its rules struck.
+    /// Shuts it down in order; returns the number of times that each rule was hit.
     fn struck(mut self) -> Value {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
@@ -93,7 +93,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -108,7 +108,7 @@ fn a_node_that_is_killed_keeps_its_sessions() {
     let establish = |number| peer.establish(Ipv4Addr::new(10, 62, 0, number));
     let sessions: Vec<_> = (1..=5).map(establish).collect();
     let (n4, recovery) = (serving.n4.clone(), serving.recovery);
-    // As kill -9 does it.
+    // This kills it with SIGKILL.
     drop(serving);
 
     let again = Serving::start(&n4, &store);

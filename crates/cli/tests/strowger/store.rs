@@ -1,4 +1,4 @@
-//! A node that is killed with -9, and one that finds its store.
+//! A node that is killed with SIGKILL, and a node that reopens its store.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -88,7 +88,7 @@ fn what_a_load_was_told_is_there_after_a_kill() {
     assert_eq!(report["acknowledged"], done["established"], "{report}");
     assert_eq!(report["whole"], report["expected"], "{report}");
 
-    // It notices what is not as it was acknowledged.
+    // The test notices any difference from the acknowledged state.
     let mut peer = Peer::bind(1, &live.n4);
     let first = sessions(&live)[0]["seid"].as_u64().expect("a number");
     assert_eq!(peer.delete(Seid(first)), Cause::REQUEST_ACCEPTED);
@@ -98,7 +98,7 @@ fn what_a_load_was_told_is_there_after_a_kill() {
     live.end();
 }
 
-/// What a node does whose disk takes nothing more. Returns the sessions that were acknowledged and
+/// Checks a node whose disk accepts no more data. Returns the sessions that were acknowledged and
 /// not deleted, and those that were deleted.
 fn refuses_and_goes_on(
     live: &Running,
@@ -130,8 +130,8 @@ fn port_of(live: &Running) -> u16 {
     port.parse().expect("a number")
 }
 
-/// Runs a node that may make no file longer than a MiB, which is what a disk is like that takes
-/// nothing more and gives nothing back.
+/// Runs a node that may create no file longer than a MiB: this resembles a disk that accepts no
+/// more data and frees none.
 const SHORT_FILES: [&str; 3] = [
     "sh",
     "-c",
@@ -175,7 +175,7 @@ fn node_whose_disk_is_full_goes_on_when_there_is_room_again() {
         .args(["-rm", "sh", "-c", &format!("mount -t tmpfs tmpfs {disk:?}")])
         .status();
     if !can.is_ok_and(|status| status.success()) {
-        // The other test has files that cannot grow.
+        // The other test uses files that cannot grow.
         let _: Vec<()> = left_out("a disk that is full", "this user may not mount one");
         return;
     }
@@ -199,7 +199,7 @@ fn node_whose_disk_is_full_goes_on_when_there_is_room_again() {
         if let Ok(seid) = peer.establish(Ipv4Addr::new(11, a, b, c)) {
             break seid;
         }
-        // It looks once a second.
+        // The node checks once a second.
         std::thread::yield_now();
         assert!(tries < 10_000_000);
     };
@@ -246,7 +246,7 @@ fn store_is_verified_and_exported_without_being_touched() {
             .is_some_and(|rules| rules.len() >= 4)
     );
 
-    // Half of the last groups is gone.
+    // Half of the last groups is cut off.
     let journal = Path::new(path).join("db/0.jnl");
     let mut octets = std::fs::read(&journal).expect("it is there");
     let end = octets

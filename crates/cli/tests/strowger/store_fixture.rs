@@ -1,9 +1,9 @@
-//! Stores that an earlier build wrote, opened by this one; and the program that writes them.
+//! Stores written by an earlier build and opened by this one, and the program that writes them.
 //!
-//! `fixtures/stores/format-N` holds two stores of format N: `process`, whose node was killed with
-//! -9, and `disk`, whose node ended in order. Beside each stands what was read back right after it
-//! was written, one fact a line. A fixture is never written again: a change of the format adds
-//! files of its own, into a folder that is not there yet:
+//! `fixtures/stores/format-N` contains two stores of format N: `process`, whose node was killed
+//! with SIGKILL, and `disk`, whose node was shut down in order. A text file beside each store
+//! contains the state that was read back right after writing, one fact a line. A fixture is never
+//! rewritten: a change of the format adds new files in a new directory:
 //!
 //! ```text
 //! STROWGER_STORE_FIXTURES=fixtures/stores/format-2 cargo test -p strowger-cli --test strowger \
@@ -33,7 +33,7 @@ use crate::running::Running;
 /// The format that this build writes.
 const FORMAT: u32 = 1;
 
-/// How a store is written: its durability, and whether its node is killed.
+/// The ways in which a store is written: its durability, and `true` if its node is killed.
 const STORES: [(&str, bool); 2] = [("process", true), ("disk", false)];
 
 fn fixtures(format: u32) -> PathBuf {
@@ -86,7 +86,7 @@ fn store_of_an_earlier_build_is_whole_and_its_sessions_go_on() {
     }
 }
 
-/// Names a PDR that every session of the fixture has.
+/// Modifies a PDR that every session of the fixture has.
 fn modify_first(peer: &mut Peer, seid: Seid) -> Cause {
     let update = UpdatePdr::new(PdrId(1)).precedence(Precedence(7));
     let request = SessionModificationRequest::new().update_pdrs([update]);
@@ -98,7 +98,7 @@ fn send(peer: &mut Peer, seid: Seid, request: SessionModificationRequest) -> Cau
     cause(&peer.ask(&message))
 }
 
-/// What a store says, one fact a line.
+/// The content of a store, one fact a line.
 fn facts_of(path: &Path) -> String {
     let image = StoreImage::read(path).expect("no node uses it");
     assert_eq!((image.loss, image.damaged), (None, 0));
@@ -128,7 +128,7 @@ fn facts_of(path: &Path) -> String {
 
 #[test]
 fn sessions_of_every_kind_are_in_the_store_of_this_build() {
-    // From the root of the repository, as the command is given there.
+    // Relative to the root of the repository, where the command is run.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let to = std::env::var_os("STROWGER_STORE_FIXTURES").map(|folder| root.join(folder));
     if let Some(to) = &to {
@@ -157,7 +157,7 @@ fn sessions_of_every_kind_are_in_the_store_of_this_build() {
     }
 }
 
-/// Two associations with sessions 1 to 5 and 7, of which 6 was deleted, and an application.
+/// Two associations with the sessions 1 to 5 and 7 (6 is deleted), and an application.
 fn fill(live: &Running) {
     let mut peer = Peer::associated(2, &live.n4);
     let flow = PfdContents::flow("permit out ip from 198.51.100.0/24 to assigned");

@@ -11,7 +11,7 @@ use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcsetattr, t
 
 use crate::running::Running;
 
-/// A terminal of 80 by 24 on which a program runs.
+/// A terminal of 80 by 24 characters on which a program runs.
 struct Terminal {
     child: Child,
     keyboard: File,
@@ -40,7 +40,7 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&line, size).expect("it is a terminal");
-        // As left by somebody who likes it in an unusual way.
+        // An unusual mode, as some users choose it.
         let mut modes = tcgetattr(&line).expect("it is a terminal");
         modes.local_modes ^= rustix::termios::LocalModes::ECHOCTL;
         tcsetattr(&line, OptionalActions::Now, &modes).expect("it is a terminal");
@@ -76,7 +76,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until this was shown.
+    /// Waits until this text was shown.
     fn until(&mut self, text: &str) {
         while !self.seen.contains(text) {
             let more = self.text.recv().expect("the terminal is there");
@@ -90,7 +90,7 @@ impl Terminal {
         written.expect("the terminal is there");
     }
 
-    /// Waits for the end of the program; its exit code. The terminal is as it was.
+    /// Waits for the exit of the program; returns its exit code. The terminal must be as it was.
     fn ended(mut self) -> Option<i32> {
         let status = self.child.wait().expect("it ends");
         self.until(LEAVE);
@@ -104,7 +104,7 @@ impl Terminal {
     }
 }
 
-/// What takes the screen, and what gives it back with its cursor.
+/// The sequences that enter the alternate screen, and that leave it and restore the cursor.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l\x1b[?25h";
 

@@ -1,4 +1,4 @@
-//! `strowger pfcp torture` at a node of ours.
+//! `strowger pfcp torture` against a node of ours.
 
 use serde_json::Value;
 

@@ -1,8 +1,9 @@
-//! Every capture, read by tshark and by us: frames, names, integers, flags, addresses, octets.
+//! Every capture, read by tshark and by our decoder: frames, names, integers, flags, addresses,
+//! bytes.
 //!
-//! `fields.tsv` beside the tests of the codec says which of tshark's fields is which of ours; what
-//! has no counterpart on one side is listed in `unmapped.tsv` with the reason, and nothing else may
-//! be unmapped.
+//! `fields.tsv` beside the tests of the codec maps tshark's fields to ours; `unmapped.tsv` lists
+//! the fields that have no counterpart on one side, with the reason, and no other field may be
+//! unmapped.
 
 #[path = "../../../pfcp/tests/others/tshark/compare.rs"]
 mod compare;

@@ -1,4 +1,4 @@
-//! A node in the UP role that does nothing but answer.
+//! A node in the UP role that only answers requests.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -8,28 +8,28 @@ use std::thread::{self, JoinHandle};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Header, MessageType, Seid, frames};
 
-/// Answers on a socket of loopback until it is dropped.
+/// Answers on a loopback socket until it is dropped.
 pub(crate) struct Upf {
     address: SocketAddr,
     answering: Option<JoinHandle<Seen>>,
 }
 
-/// What a [`Upf`] was asked.
+/// The requests that a [`Upf`] received.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) requests: u64,
-    /// Requests for a session that it had not given out, or had deleted.
+    /// Requests for a session that was never created here, or was deleted.
     pub(crate) unknown_sessions: u64,
     pub(crate) peers: HashSet<SocketAddr>,
     sessions: HashSet<Seid>,
     last: u64,
 }
 
-/// An octet that no message starts with: the socket is to be closed.
+/// A byte that starts no message: a request to close the socket.
 const STOP: [u8; 1] = [0];
 
 impl Upf {
-    /// Starts to answer requests with `cause`; `None` never answers.
+    /// Starts to answer requests with `cause`; with `None`, never answers.
     pub(crate) fn start(cause: Option<Cause>) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
         let address = socket.local_addr().expect("bound");
@@ -63,7 +63,7 @@ impl Upf {
         self.address.to_string()
     }
 
-    /// Stops and tells what came.
+    /// Stops, and returns the requests received.
     pub(crate) fn stop(mut self) -> Seen {
         let answering = self.answering.take().expect("stopped once");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");

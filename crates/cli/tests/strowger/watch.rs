@@ -84,7 +84,7 @@ fn a_trace_tells_what_actors_do_and_ends_after_its_records() {
         let line = line.expect("output is text");
         serde_json::from_str::<Value>(&line).expect("objects")
     });
-    // Each call is work for the actors that are traced, whenever the trace begins.
+    // Each call is work for the traced actors, whenever the trace begins.
     let mut told = Vec::new();
     while told.len() < 21 {
         node.actors();

@@ -1,8 +1,12 @@
-//! What agents read of names: one line each, whatever is in them.
+//! Names and lines as agents read them: one line each, whatever they contain.
 
-use strowger_tools::{Entry, EntryKind, Match, Skipped};
+use std::time::Duration;
 
-/// Something with a name, or a URI where that is not UTF-8.
+use strowger_tools::{Entry, EntryKind, Match, Skipped, SkippedPath};
+
+use crate::command::pfcp::time::iso_second;
+
+/// An item with a name, and with a URI if the name alone is not enough.
 pub(super) trait Named {
     fn named(&self) -> (&str, Option<&str>);
 }
@@ -19,28 +23,36 @@ impl Named for Match {
     }
 }
 
-/// A name in a line of a text: as it is, or in quotes and escaped if it could be taken for more
-/// than a name; the URI of one that is not UTF-8. No two names look the same.
-pub(super) fn name((name, uri): (&str, Option<&str>)) -> String {
-    if let Some(uri) = uri {
-        return uri.to_owned();
-    }
-    // Also what ends a line only for some, and what turns the direction of what follows.
-    let is_odd = |letter: char| {
-        letter.is_control()
-            || matches!(
-                letter,
-                '"' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}'
-            )
-            || matches!(letter, '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
-    match name.contains(is_odd) {
-        true => format!("\"{}\"", name.escape_default()),
-        false => name.to_owned(),
+impl Named for SkippedPath {
+    fn named(&self) -> (&str, Option<&str>) {
+        (&self.path, self.uri.as_deref())
     }
 }
 
-/// An entry of a list.
+/// Formats a name for a line of text: as it is, or as its URI if it is not UTF-8 or could be
+/// mistaken for more than a name. No two names look the same, and both forms can be used as paths.
+pub(super) fn name((name, uri): (&str, Option<&str>)) -> String {
+    uri.unwrap_or(name).to_owned()
+}
+
+/// Formats a line of a file as one line: characters that could end the line or change its direction
+/// are escaped.
+pub(super) fn line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\t' => line.push(letter),
+            '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                line.extend(letter.escape_unicode());
+            }
+            _ if letter.is_control() => line.extend(letter.escape_default()),
+            _ => line.push(letter),
+        }
+    }
+    line
+}
+
+/// Formats an entry of a list.
 pub(super) fn entry_line(entry: &Entry) -> String {
     let kind = match entry.kind {
         EntryKind::File => "[FILE]",
@@ -49,20 +61,25 @@ pub(super) fn entry_line(entry: &Entry) -> String {
         _ => "[SPECIAL]",
     };
     let name = name(entry.named());
-    match entry.size {
-        Some(size) => format!("{kind} {name} {size}"),
-        None => format!("{kind} {name}"),
+    match (entry.size, entry.modified_ms) {
+        (Some(size), Some(modified)) => {
+            let modified = iso_second(Duration::from_millis(modified));
+            format!("{kind} {name} {size} {modified}")
+        }
+        (Some(size), None) => format!("{kind} {name} {size}"),
+        (None, _) => format!("{kind} {name}"),
     }
 }
 
-/// What a search passed over, if anything: counts, and the first paths.
+/// Describes what a search skipped, if anything: counts, and the first paths.
 pub(super) fn not_searched(skipped: &Skipped) -> Option<String> {
     if skipped.is_none() {
         return None;
     }
     let counts = [
         (skipped.binary, "binary"),
-        (skipped.long_lines, "with lines that are too long"),
+        (skipped.deep, "deeper than `depth`"),
+        (skipped.long_lines, "in pieces: lines longer than 1 MiB"),
         (skipped.unreadable, "unreadable"),
         (skipped.links, "links"),
         (skipped.special, "no files"),
@@ -70,12 +87,13 @@ pub(super) fn not_searched(skipped: &Skipped) -> Option<String> {
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, what)| format!("{count} {what}"));
     let mut text = counts.collect::<Vec<_>>().join(", ");
-    let paths = skipped.paths.iter().map(|one| name((&one.path, None)));
+    let paths = skipped.paths.iter().map(|one| name(one.named()));
     let paths = paths.collect::<Vec<_>>().join(", ");
     if !paths.is_empty() {
         text.push_str(&format!("; {paths}"));
         let named = skipped.paths.len() as u64;
-        if named < skipped.binary + skipped.long_lines + skipped.unreadable {
+        let all = skipped.binary + skipped.deep + skipped.long_lines + skipped.unreadable;
+        if named < all {
             text.push_str(", ...");
         }
     }

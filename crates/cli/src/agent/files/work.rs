@@ -1,4 +1,4 @@
-//! What the verbs do.
+//! Implementations of the verbs for files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,12 +8,12 @@ use strowger::{Code, Fault};
 use strowger_gateway::{McpAnswer, McpContent, Progress};
 use strowger_tools::{
     Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
-    Tree, Write, WriteMode,
+    Tree, Write, WriteMode, file_uri, shown_path,
 };
 
-use super::shown::{Named as _, entry_line, name, not_searched};
+use super::shown::{Named as _, entry_line, line, name, not_searched};
 
-use crate::agent::roots::{Below, Roots};
+use crate::agent::roots::{RootPath, Roots};
 
 macro_rules! arguments {
     ($($name:ident { $($member:ident: $kind:ty),* })+) => {
@@ -45,8 +45,8 @@ arguments! {
     Gone { path: String, recursive: Option<bool> }
 }
 
-/// Lines of a text file.
-async fn text_of(below: &Below<'_>, said: &str, lines: ReadLines) -> Result<String, Fault> {
+/// Reads lines of a text file.
+async fn text_of(below: &RootPath<'_>, said: &str, lines: ReadLines) -> Result<String, Fault> {
     let octets = below.ask(lines).await?;
     String::from_utf8(octets.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -55,8 +55,8 @@ async fn text_of(below: &Below<'_>, said: &str, lines: ReadLines) -> Result<Stri
     })
 }
 
-/// All lines of a text file.
-fn all(below: &Below<'_>) -> ReadLines {
+/// Returns a request for all lines of a text file.
+fn all(below: &RootPath<'_>) -> ReadLines {
     ReadLines {
         path: below.path.clone(),
         ..ReadLines::default()
@@ -85,14 +85,11 @@ pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<M
     } else if mime.starts_with("audio/") {
         McpContent::Audio { data, mime }
     } else {
-        let uri = format!("file://{}", below.root.path.join(&below.path).display());
+        let uri = file_uri(&below.absolute());
         McpContent::Blob { data, mime, uri }
     };
     Ok(McpAnswer::piece(content))
 }
-
-/// Octets of several files together.
-const TOGETHER: usize = 16 << 20;
 
 pub(super) async fn read_several(
     roots: Roots,
@@ -100,7 +97,9 @@ pub(super) async fn read_several(
     progress: Progress,
 ) -> Result<McpAnswer, Fault> {
     let count = args.paths.len() as f64;
-    let (mut left, mut files, mut texts) = (TOGETHER, Vec::new(), Vec::new());
+    // Several files together may be no larger than one file may be.
+    let most = roots.iter().map(|root| root.file).max().unwrap_or_default();
+    let (mut left, mut files, mut texts) = (most, Vec::new(), Vec::new());
     for (at, path) in args.paths.iter().enumerate() {
         progress.tell(at as f64, Some(count), path).await;
         let text = async {
@@ -109,15 +108,18 @@ pub(super) async fn read_several(
         };
         let text = text
             .await
-            .and_then(|text| match left.checked_sub(text.len()) {
+            .and_then(|text| match left.checked_sub(text.len() as u64) {
                 Some(rest) => {
                     left = rest;
                     Ok(text)
                 }
                 None => {
                     let text = format!(
-                        "`{path}`: together they have more than {TOGETHER} bytes: read fewer at a \
-                         time"
+                        "`{path}` is {} bytes, but {} of the {most} that one call reads are used: \
+                         read fewer at a time, or raise `file` in its [[tools.files]], or with \
+                         --limit file=N (rule: size)",
+                        text.len(),
+                        most - left
                     );
                     Err(Fault::new(Code::Refused, text))
                 }
@@ -169,7 +171,10 @@ async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<McpAnswe
     if listing.more {
         text.push_str("\n(more)");
     }
-    Ok(McpAnswer::text(text).with_structured(json!(listing)))
+    let facts = json!({ "count": listing.entries.len(), "more": listing.more });
+    Ok(McpAnswer::text(text)
+        .with_structured(facts)
+        .with_value_for_code(json!(listing)))
 }
 
 pub(super) async fn directory_tree(
@@ -184,7 +189,7 @@ pub(super) async fn directory_tree(
         exclude: args.exclude_patterns.unwrap_or_default(),
     };
     let tree = below.ask(tree).await?;
-    Ok(McpAnswer::of(json!({ "tree": tree })))
+    Ok(McpAnswer::json(json!({ "tree": tree })))
 }
 
 pub(super) async fn search_names(
@@ -235,7 +240,7 @@ async fn search(
     let lines = found.matches.iter().map(|found| {
         let path = name(found.named());
         match (found.line, &found.text) {
-            (Some(line), Some(text)) => format!("{path}:{line}: {text}"),
+            (Some(number), Some(text)) => format!("{path}:{number}: {}", line(text)),
             _ => path,
         }
     });
@@ -247,9 +252,24 @@ async fn search(
         text.push_str(&format!("\n(not searched: {what})"));
     }
     if let Some(cut) = &found.cut {
-        text.push_str(&format!("\n(cut: {cut})"));
+        let limit = found.limit.unwrap_or_default();
+        let remedy = found.remedy.as_deref().unwrap_or_default();
+        text.push_str(&format!("\n(cut by `{cut}` = {limit}: {remedy})"));
     }
-    Ok(McpAnswer::text(text).with_structured(json!(found)))
+    let count = found.matches.len();
+    let whole = json!(found);
+    // Paths and lines are in the text only.
+    found.matches.clear();
+    let mut facts = json!(found);
+    if let Some(facts) = facts.as_object_mut() {
+        facts.remove("matches");
+        facts.insert("count".to_owned(), json!(count));
+        let skipped = facts.get_mut("skipped").and_then(Value::as_object_mut);
+        skipped.map(|skipped| skipped.remove("paths"));
+    }
+    Ok(McpAnswer::text(text)
+        .with_structured(facts)
+        .with_value_for_code(whole))
 }
 
 pub(super) async fn file_info(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
@@ -266,14 +286,22 @@ pub(super) async fn allowed_directories(
 ) -> Result<McpAnswer, Fault> {
     let directories: Vec<Value> = roots
         .iter()
-        .map(|root| json!({ "name": root.name, "path": root.path, "read_only": root.read_only }))
+        .map(|root| {
+            let path = shown_path(&root.path);
+            json!({ "name": root.name, "path": path, "read_only": root.read_only })
+        })
         .collect();
-    let lines = roots.iter().map(|root| root.path.display().to_string());
+    let lines = roots.iter().map(|root| {
+        let read_only = if root.read_only { ", read-only" } else { "" };
+        format!("{} ({}{read_only})", shown_path(&root.path), root.name)
+    });
     let text = format!(
         "Allowed directories:\n{}",
         lines.collect::<Vec<_>>().join("\n")
     );
-    Ok(McpAnswer::text(text).with_structured(json!({ "directories": directories })))
+    Ok(McpAnswer::text(text)
+        .with_structured(json!({ "count": directories.len() }))
+        .with_value_for_code(json!({ "directories": directories })))
 }
 
 pub(super) async fn write_file(
@@ -321,7 +349,9 @@ pub(super) async fn edit_file(roots: Roots, args: Edits, _: Progress) -> Result<
         dry_run: args.dry_run.unwrap_or_default(),
     };
     let edited = below.ask(edit).await?;
-    Ok(McpAnswer::text(edited.diff.clone()).with_structured(json!(edited)))
+    Ok(McpAnswer::text(edited.diff.clone())
+        .with_structured(json!({ "places": edited.places }))
+        .with_value_for_code(json!(edited)))
 }
 
 pub(super) async fn create_directory(

@@ -1,15 +1,15 @@
-//! A stream that becomes a file.
+//! The verb that writes a stream to a file.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::Fault;
-use strowger_gateway::{McpAnswer, McpCall, McpTool, McpTools};
+use strowger_gateway::{McpAnswer, McpCall, McpTool, McpTools, Verb};
 use strowger_tools::{Append, Follow, Write};
 
-use super::{Streams, a, ask, object};
+use super::{STREAMS, StreamsRef, a, ask, object};
 use crate::agent::roots::Roots;
 
-pub(super) fn add(tools: McpTools, streams: &Streams, roots: &Roots) -> McpTools {
+pub(super) fn add(tools: McpTools, streams: &StreamsRef, roots: &Roots) -> McpTools {
     let path = "The file, below an allowed directory; it is made, or begins anew.";
     let about = "Writes a stream to a file, from its last pieces to its end, with progress for \
                  each piece. The stream is as fast as the file is written. What was written stays \
@@ -30,9 +30,9 @@ pub(super) fn add(tools: McpTools, streams: &Streams, roots: &Roots) -> McpTools
         [
             ("pieces", a("integer", "How many were written.")),
             ("octets", a("integer", "How many were written.")),
-            ("error", a("string", "Why it ended, if not in order.")),
+            ("failed", a("boolean", "The stream ended with an error.")),
         ],
-        &["pieces", "octets"],
+        &["pieces", "octets", "failed"],
     ));
     let (streams, roots) = (streams.clone(), roots.clone());
     tools.register(tool, move |call| {
@@ -42,19 +42,21 @@ pub(super) fn add(tools: McpTools, streams: &Streams, roots: &Roots) -> McpTools
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct StreamToFileParams {
     stream: String,
     path: String,
     #[serde(default)]
     append: bool,
 }
 
-async fn write(streams: Streams, roots: Roots, call: McpCall) -> Result<McpAnswer, Fault> {
-    let wanted: Wanted = call.read()?;
-    let file = roots.find(&wanted.path)?;
-    // Before anything is written: there may be no such stream.
-    let mut reader = ask(&streams, Follow::new(wanted.stream)).await?;
-    if !wanted.append {
+async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAnswer, Fault> {
+    let params: StreamToFileParams = call.read()?;
+    call.caller.reaches(&Verb::CALL, STREAMS)?;
+    let roots = roots.within(&call.caller)?;
+    let file = roots.find(&params.path)?;
+    // Follow before writing anything: the stream may not exist.
+    let mut reader = ask(&streams, Follow::new(params.stream)).await?;
+    if !params.append {
         file.ask(Write::new(&file.path, "")).await?;
     }
     let (mut pieces, mut octets, mut error) = (0_u64, 0, None);
@@ -76,10 +78,15 @@ async fn write(streams: Streams, roots: Roots, call: McpCall) -> Result<McpAnswe
         let said = format!("{octets} octets are written");
         call.progress.tell(pieces as f64, None, &said).await;
     }
-    let mut answer = json!({ "pieces": pieces, "octets": octets });
+    let facts = json!({ "pieces": pieces, "octets": octets, "failed": error.is_some() });
+    let said = format!("Wrote {pieces} pieces, {octets} bytes, to {}.", params.path);
+    let mut value = json!({ "pieces": pieces, "octets": octets });
     let Some(error) = error else {
-        return Ok(McpAnswer::of(answer));
+        let answer = McpAnswer::text(said).with_structured(facts);
+        return Ok(answer.with_value_for_code(value));
     };
-    answer["error"] = Value::String(error);
-    Ok(McpAnswer::of(answer).as_failure())
+    let said = format!("{said}\nThe stream ended with an error: {error}");
+    value["error"] = Value::String(error);
+    let answer = McpAnswer::text(said).with_structured(facts);
+    Ok(answer.with_value_for_code(value).as_failure())
 }

@@ -1,4 +1,5 @@
-//! `strowger component build`: a Rust package, or a module of another compiler, to a component.
+//! `strowger component build`: turns a Rust package, or a core module from another compiler, into a
+//! component.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,8 +8,8 @@ use serde_json::{Value, json};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata, metadata};
 use wit_parser::Resolve;
 
-use crate::component::octets;
-use crate::exit::{Done, Failure};
+use crate::component::read_bytes;
+use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -32,26 +33,26 @@ const TARGET: &str = "wasm32-unknown-unknown";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ComponentBuildArgs {
     /// The folder of the package, or a core module.
     #[arg(value_name = "FOLDER|MODULE")]
     from: PathBuf,
-    /// Where the component goes; beside the package's manifest under its name if it is not said.
+    /// Where to write the component; by default, beside the package's manifest under its name.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// The world that a core module exports, if it does not say so itself.
+    /// The world that a core module exports, if the module does not name it.
     #[arg(long, default_value = "plain")]
     world: String,
-    /// Prints one object.
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &ComponentBuildArgs, output: &mut Output) -> CliResult {
     let wrong =
         |module: &Path, why: String| Err(Failure::input(format!("{}: {why}", module.display())));
     let (component, default) = if args.from.is_file() {
-        let component = wrap(octets(&args.from)?, &args.world);
+        let component = wrap(read_bytes(&args.from)?, &args.world);
         let component = component.or_else(|why| wrong(&args.from, why))?;
         (component, args.from.with_extension("component.wasm"))
     } else {
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
             .join(TARGET)
             .join("release")
             .join(format!("{}.wasm", name.replace('-', "_")));
-        let component = encode(&octets(&module)?).or_else(|why| wrong(&module, why))?;
+        let component = encode(&read_bytes(&module)?).or_else(|why| wrong(&module, why))?;
         (component, args.from.join(format!("{name}.wasm")))
     };
     let out = args.out.clone().unwrap_or(default);
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     output.line(format!("{file}: {octets} octets, sha256 {sha256}"))
 }
 
-/// The contract, for modules that do not bring it along.
+/// The contract, for modules that do not embed it.
 const WIT: &str = include_str!("../../../../../wit/component.wit");
 
 /// Makes a component of a core module that exports a world of the contract.
@@ -100,8 +101,8 @@ fn encode(module: &[u8]) -> Result<Vec<u8>, String> {
     encoded.map_err(|error| format!("{error:#}"))
 }
 
-/// The name of the package in a folder, and where cargo puts what it builds.
-fn package(folder: &Path) -> Done<(String, PathBuf)> {
+/// Returns the name of the package in a folder, and the target directory of cargo.
+fn package(folder: &Path) -> CliResult<(String, PathBuf)> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(folder);
     cargo.args(["metadata", "--no-deps", "--format-version", "1"]);
@@ -131,9 +132,9 @@ fn no_cargo(folder: &Path, error: &std::io::Error) -> Failure {
         .hint("install Rust with rustup, and check the folder")
 }
 
-/// Builds with the Rust in use if it has the target or the sources of its library, else with a
-/// nightly one that has the sources.
-fn compile(folder: &Path) -> Done {
+/// Builds with the active Rust toolchain if it has the target or the sources of the standard
+/// library, else with a nightly toolchain that has the sources.
+fn compile(folder: &Path) -> CliResult {
     let mut cargo = Command::new("cargo");
     let mut hidden = vec![(cargo_home(), "/cargo")];
     let mut rustc = rustc();
@@ -144,7 +145,8 @@ fn compile(folder: &Path) -> Done {
             return Err(Failure::outside(what).hint(hint));
         };
         match compiler {
-            // The toolchain that runs us may be pinned by a variable that goes before the argument.
+            // `RUSTUP_TOOLCHAIN` may pin the toolchain that runs us, and takes precedence over the
+            // argument.
             Compiler::Nightly => cargo.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN"),
             Compiler::System => cargo.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", SYSTEM),
             Compiler::Own => cargo.env("RUSTC_BOOTSTRAP", "1"),
@@ -158,7 +160,8 @@ fn compile(folder: &Path) -> Done {
         hidden.push((Some(root), "/rust"));
     }
     cargo.args(["build", "--release", "--target", TARGET]);
-    // What panics say names files: those of this machine would make each machine's build another.
+    // Panic messages contain file names: those of this machine would make each machine's build
+    // differ.
     let flags = hidden.iter().filter_map(|(path, name)| {
         let path = path.as_ref()?.display();
         Some(format!("--remap-path-prefix={path}={name}"))
@@ -173,7 +176,7 @@ fn compile(folder: &Path) -> Done {
     }
 }
 
-/// The compiler that cargo takes.
+/// The compiler that cargo uses.
 fn rustc() -> Command {
     Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
@@ -183,7 +186,7 @@ fn has_target(rustc: &mut Command) -> bool {
     printed(rustc).is_some_and(|folder| folder.is_dir())
 }
 
-/// A Rust that can build its library for any target.
+/// A Rust toolchain that can build its standard library for any target.
 struct Sources {
     root: PathBuf,
     compiler: Compiler,
@@ -191,14 +194,14 @@ struct Sources {
 
 #[derive(Clone, Copy)]
 enum Compiler {
-    /// The one that cargo takes.
+    /// The toolchain that cargo uses.
     Own,
     Nightly,
-    /// That of the distribution.
+    /// The toolchain of the distribution.
     System,
 }
 
-/// Where distributions have their Rust.
+/// The path at which distributions install `rustc`.
 const SYSTEM: &str = "/usr/bin/rustc";
 
 fn sources() -> Option<Sources> {
@@ -220,20 +223,20 @@ fn sysroot(rustc: &mut Command) -> Option<PathBuf> {
     printed(rustc.args(["--print", "sysroot"]))
 }
 
-/// The linker that a Rust brings along; those of distributions do not.
+/// Finds the linker that a Rust toolchain bundles; those of distributions bundle none.
 fn lld(root: &Path) -> Option<PathBuf> {
     let hosts = std::fs::read_dir(root.join("lib/rustlib")).ok()?;
     let mut linkers = hosts.filter_map(|host| Some(host.ok()?.path().join("bin/rust-lld")));
     linkers.find(|linker| linker.is_file())
 }
 
-/// Where cargo keeps the sources of packages.
+/// The directory in which cargo keeps the sources of packages.
 fn cargo_home() -> Option<PathBuf> {
     let set = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     set.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
 }
 
-/// The path that a command prints.
+/// Runs a command and returns the path that it prints.
 fn printed(command: &mut Command) -> Option<PathBuf> {
     let ran = command.output().ok().filter(|ran| ran.status.success())?;
     let text = String::from_utf8(ran.stdout).ok()?;

@@ -1,14 +1,16 @@
-//! `strowger component list`, `deploy`, `upgrade`, `rollback`, `remove`: on a running node.
+//! `strowger component list`, `deploy`, `upgrade`, `rollback` and `remove`: components of a running
+//! node.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use strowger_gateway::{ClientError, Code};
 
+use super::follow::DeadlineArgs;
 use crate::command::observe::printable;
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output, Table};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, Table, TextStyle};
 
 const LIST: &str = "\
 Examples:
@@ -24,30 +26,42 @@ const DEPLOY: &str = "\
 Examples:
   strowger component deploy counter/counter.toml
   strowger component deploy counter/counter.toml --name counter-2 --expose
+  strowger component deploy large/large.toml --deadline 5m --progress
 
 The node reads the files. With --expose those outside can speak to it: `strowger ask
 components/counter '\"hello\"'`. What is in the configuration of a node starts again with the node;
 what is deployed does not.
 
-Exit code 1: it runs already, or does not start. Exit code 2: it cannot be loaded.";
+While a long component is compiled a terminal shows how far it is. At the deadline, and at ctrl-c,
+what has not begun to start is cancelled, and nothing of it runs; what is starting goes on. The last
+line says which of the two it is.
+
+Exit code 1: it runs already, or does not start. Exit code 2: it cannot be loaded. Exit code 3: no
+node is there, or it was cancelled, or it goes on.";
 
 const UPGRADE: &str = "\
 Examples:
   strowger component upgrade counter/counter.toml
   strowger component upgrade next.toml --name counter
+  strowger component upgrade next.toml --name counter --grant
 
 What waits is held meanwhile, and state is handed over if both versions have it. The new version has
 to be well; if anything fails, the version before goes on.
 
-Exit code 1: there is no such component, or the new version failed.";
+What the new version may reach and use up more or less than the one that runs is shown. One that may
+do more is refused without --grant, and what the node's configuration caps is capped with it, too.
+
+Exit code 1: there is no such component, the new version failed, or it may do more. Exit code 2: it
+cannot be loaded, is not signed as it must be, or asks for more than the node allows.";
 
 const ROLLBACK: &str = "\
 Examples:
   strowger component rollback counter
 
-Puts the version before in the place of the one that runs, as an upgrade does.
+Puts the version before in the place of the one that runs, as an upgrade does: if it may do more,
+it is refused without --grant.
 
-Exit code 1: there is no such component, or no version before.";
+Exit code 1: there is no such component, no version before, or it may do more.";
 
 const REMOVE: &str = "\
 Examples:
@@ -58,19 +72,21 @@ Ends it in order. Exit code 1: there is no such component.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = LIST)]
 pub(crate) struct ListArgs {
-    /// Prints one object for each.
+    /// Prints one JSON object for each component.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-/// How what was done is told, and by whom.
+/// The arguments that say how the outcome is printed, and which node is asked.
 #[derive(Debug, clap::Args)]
-struct Told {
-    /// Prints one object.
+struct OutcomeArgs {
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    deadline: DeadlineArgs,
     #[command(flatten)]
     control: ControlArgs,
 }
@@ -80,14 +96,14 @@ struct Told {
 pub(crate) struct DeployArgs {
     /// The manifest.
     manifest: PathBuf,
-    /// A name in place of that of the manifest.
+    /// A name to use instead of the one in the manifest.
     #[arg(long)]
     name: Option<String>,
-    /// Lets those outside speak to it, at @(components/NAME).
+    /// Lets clients outside the node reach it, at @(components/NAME).
     #[arg(long)]
     expose: bool,
     #[command(flatten)]
-    told: Told,
+    outcome: OutcomeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -98,8 +114,11 @@ pub(crate) struct UpgradeArgs {
     /// The component, if the manifest has another name.
     #[arg(long)]
     name: Option<String>,
+    /// Grants what the new version may do beyond the one that runs.
+    #[arg(long)]
+    grant: bool,
     #[command(flatten)]
-    told: Told,
+    outcome: OutcomeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -107,8 +126,11 @@ pub(crate) struct UpgradeArgs {
 pub(crate) struct RollbackArgs {
     /// The component.
     name: String,
+    /// Grants what the previous version may do beyond the one that runs.
+    #[arg(long)]
+    grant: bool,
     #[command(flatten)]
-    told: Told,
+    outcome: OutcomeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -117,10 +139,10 @@ pub(crate) struct RemoveArgs {
     /// The component.
     name: String,
     #[command(flatten)]
-    told: Told,
+    outcome: OutcomeArgs,
 }
 
-pub(crate) fn list(args: &ListArgs, output: &mut Output) -> Done {
+pub(crate) fn list(args: &ListArgs, output: &mut Output) -> CliResult {
     let rows = block_on(async {
         let mut client = args.control.connect().await?;
         let rows = client.rows("component.list", Value::Null).await;
@@ -135,7 +157,7 @@ pub(crate) fn list(args: &ListArgs, output: &mut Output) -> Done {
         return rows.iter().try_for_each(|row| output.json(row));
     }
     if rows.is_empty() {
-        return output.line(output.paint(Ink::Faint, "no components"));
+        return output.line(output.paint(TextStyle::Faint, "no components"));
     }
     let heads = [
         "name",
@@ -177,53 +199,79 @@ pub(crate) fn list(args: &ListArgs, output: &mut Output) -> Done {
     table.print(output)
 }
 
-pub(crate) fn deploy(args: &DeployArgs, output: &mut Output) -> Done {
+pub(crate) fn deploy(args: &DeployArgs, output: &mut Output) -> CliResult {
     let params = json!({
         "manifest": place(&args.manifest)?,
         "name": args.name,
         "expose": args.expose,
     });
-    let row = args.told.ask("component.deploy", params)?;
-    args.told.show(&row, "runs", output)
+    let row = args.outcome.ask("component.deploy", params)?;
+    args.outcome.show(&row, "runs", output)
 }
 
-pub(crate) fn upgrade(args: &UpgradeArgs, output: &mut Output) -> Done {
-    let params = json!({ "manifest": place(&args.manifest)?, "name": args.name });
-    let row = args.told.ask("component.upgrade", params)?;
-    args.told.show(&row, "was upgraded and runs", output)
-}
-
-pub(crate) fn rollback(args: &RollbackArgs, output: &mut Output) -> Done {
+pub(crate) fn upgrade(args: &UpgradeArgs, output: &mut Output) -> CliResult {
+    let params = json!({
+        "manifest": place(&args.manifest)?,
+        "name": args.name,
+        "grant": args.grant,
+    });
     let row = args
-        .told
-        .ask("component.rollback", json!({ "name": args.name }))?;
-    args.told.show(&row, "was rolled back and runs", output)
+        .outcome
+        .replace_version("component.upgrade", params, output)?;
+    args.outcome.show(&row, "was upgraded and runs", output)
 }
 
-pub(crate) fn remove(args: &RemoveArgs, output: &mut Output) -> Done {
+pub(crate) fn rollback(args: &RollbackArgs, output: &mut Output) -> CliResult {
+    let params = json!({ "name": args.name, "grant": args.grant });
+    let row = args
+        .outcome
+        .replace_version("component.rollback", params, output)?;
+    args.outcome.show(&row, "was rolled back and runs", output)
+}
+
+pub(crate) fn remove(args: &RemoveArgs, output: &mut Output) -> CliResult {
     let done = args
-        .told
+        .outcome
         .ask("component.remove", json!({ "name": args.name }))?;
-    if args.told.json {
+    if args.outcome.json {
         return output.json(&done);
     }
     output.line(format!("{} is gone", text(&done, "name")))
 }
 
-impl Told {
-    fn ask(&self, method: &str, params: Value) -> Done<Value> {
-        block_on(async {
-            let mut client = self.control.connect().await?;
-            let called = client.call(method, params).await;
-            called.map_err(|error| refused(&error))
-        })
+impl OutcomeArgs {
+    fn ask(&self, method: &str, params: Value) -> CliResult<Value> {
+        self.call(method, params)?.map_err(|error| refused(&error))
     }
 
-    fn show(&self, row: &Value, what: &str, output: &mut Output) -> Done {
+    /// Asks for another version. If that is refused, the differences are printed as well.
+    fn replace_version(
+        &self,
+        method: &str,
+        params: Value,
+        output: &mut Output,
+    ) -> CliResult<Value> {
+        let error = match self.call(method, params)? {
+            Ok(row) => return Ok(row),
+            Err(error) => error,
+        };
+        if let (true, ClientError::Fault(fault)) = (self.json, &error)
+            && let Some(changes) = fault.details.as_ref().and_then(|one| one.get("changes"))
+        {
+            output.json(&json!({ "refused": "wider", "changes": changes }))?;
+        }
+        Err(refused(&error))
+    }
+
+    fn call(&self, method: &str, params: Value) -> CliResult<Result<Value, ClientError>> {
+        self.deadline.follow(&self.control, method, params)
+    }
+
+    fn show(&self, row: &Value, what: &str, output: &mut Output) -> CliResult {
         if self.json {
             return output.json(row);
         }
-        let name = output.paint(Ink::Bold, text(row, "name"));
+        let name = output.paint(TextStyle::Bold, text(row, "name"));
         let mut line = format!("{name} {what}, version {}", version(row));
         if !row["previous"].is_null() {
             line.push_str(&format!("; {} can come back", short(row, "previous")));
@@ -231,17 +279,30 @@ impl Told {
         if !row["address"].is_null() {
             line.push_str(&format!("; outside it is {}", text(row, "address")));
         }
-        output.line(line)
+        output.line(line)?;
+        let changes = row["changes"].as_array().into_iter().flatten();
+        changes.into_iter().try_for_each(|change| {
+            let side = |key: &str| match change[key].as_str() {
+                Some(text) => printable(text),
+                None => "nothing".to_owned(),
+            };
+            let mut kind = text(change, "change");
+            if change["wider"] == true && kind != "widened" {
+                kind.push_str(", wider");
+            }
+            let (key, before, after) = (text(change, "key"), side("before"), side("after"));
+            output.line(format!("  {key}: {before} -> {after} ({kind})"))
+        })
     }
 }
 
-/// What the node made of it, as it would be said here.
+/// Converts a refusal of the node to the failure that this program would report itself.
 fn refused(error: &ClientError) -> Failure {
     let ClientError::Fault(fault) = error else {
         return failed(error);
     };
     let failure = match fault.code {
-        Code::Refused => Failure::found(&fault.message),
+        Code::Refused => Failure::check(&fault.message),
         _ => failed(error),
     };
     let hint = fault
@@ -254,8 +315,8 @@ fn refused(error: &ClientError) -> Failure {
     }
 }
 
-/// Where a file is, for another process.
-fn place(path: &Path) -> Done<String> {
+/// Returns the absolute path of a file, for another process.
+fn place(path: &Path) -> CliResult<String> {
     let whole = std::fs::canonicalize(path).map_err(|error| Failure::file(path, &error))?;
     let text = whole.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::input(format!("{}: the path is no text", path.display())))
@@ -269,7 +330,7 @@ fn version(row: &Value) -> String {
     short(row, "sha256")
 }
 
-/// The beginning of a hash, enough to tell versions apart.
+/// Returns the beginning of a hash, long enough to tell versions apart.
 fn short(row: &Value, key: &str) -> String {
     text(row, key).chars().take(12).collect()
 }

@@ -1,14 +1,15 @@
-//! `strowger component inspect`: what a component wants, against what it is granted.
+//! `strowger component inspect`: what a component imports, compared with what it is granted.
 
 use std::path::PathBuf;
 
 use serde_json::json;
-use strowger_wasm::Caps;
+use strowger_wasm::{Caps, Trust};
 
-use super::{Which, host, refused};
+use super::{ComponentFileArgs, host, refused};
+use crate::component::foreign;
 use crate::config::Config;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output, Table};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, Table, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,29 +19,32 @@ Examples:
   strowger component inspect counter.toml --config node.toml
 
 Exit code 1: it imports what its manifest does not grant. Exit code 2: its manifest asks for more
-than the node allows, or it is no component.";
+than the node allows, it is not signed as it must be, or it is no component.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ComponentInspectArgs {
     #[command(flatten)]
-    which: Which,
-    /// The configuration of the node that is to run it, which says what a manifest may ask for;
-    /// without one, the defaults of a node.
+    which: ComponentFileArgs,
+    /// The configuration of the node that is to run it, with the limits for manifests and the
+    /// trusted signers; without one, the defaults of a node.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Prints one object.
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult {
     let (octets, manifest) = args.which.read()?;
-    let caps = match &args.config {
-        Some(path) => Config::read(path)?.0.components.caps,
-        None => Caps::default(),
+    let (caps, trust) = match &args.config {
+        Some(path) => {
+            let components = Config::read(path)?.0.components;
+            (components.caps, components.trust)
+        }
+        None => (Caps::default(), Trust::default()),
     };
-    let seen = host(caps)?.inspect(&octets, &manifest);
+    let seen = host(caps, trust)?.inspect(&octets, &manifest);
     let seen = seen.map_err(|error| refused(&args.which, &error))?;
     let denied = seen.imports.iter().filter(|(_, needs)| needs.is_some());
     let denied = denied.count();
@@ -76,8 +80,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         let mut table = Table::new(["IMPORT", "GRANTED", "NEEDS"]);
         for (import, needs) in &seen.imports {
             let granted = match needs {
-                None => output.paint(Ink::Green, "yes"),
-                Some(_) => output.paint(Ink::Red, "no"),
+                None => output.paint(TextStyle::Green, "yes"),
+                Some(_) => output.paint(TextStyle::Red, "no"),
             };
             table.row([import.clone(), granted, needs.unwrap_or("-").to_owned()]);
         }
@@ -85,9 +89,13 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
             table.print(output)?;
         }
     }
-    match denied {
-        0 => Ok(()),
-        count => Err(Failure::found(format!("{count} imports are not granted"))
-            .hint("a component that imports more than it is granted is not loaded")),
+    if denied == 0 {
+        return Ok(());
     }
+    let mut ungrantable = seen.ungrantable().peekable();
+    let hint = match ungrantable.peek() {
+        None => "a component that imports more than it is granted is not loaded",
+        Some(_) => foreign(ungrantable),
+    };
+    Err(Failure::check(format!("{denied} imports are not granted")).hint(hint))
 }

@@ -1,15 +1,21 @@
-//! `strowger component new`: a package to begin with.
+//! `strowger component new`: a package to start from.
+
+mod sdk;
 
 use std::path::{Path, PathBuf};
 
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
   strowger component new hello
-  strowger component new hello --sdk components/sdk
-  strowger component build hello && echo world | strowger component run hello/hello.toml";
+  strowger component build hello && echo world | strowger component run hello/hello.toml
+  strowger component new hello --sdk ../strowger/components/sdk
+
+The crate `strowger-component` and the contract are part of this program, and a copy of them goes
+into the folder `sdk` of the package, with its licences. What they need comes from crates.io, in the
+versions that Cargo.lock pins.";
 
 const SOURCE: &str = r#"//! Greets whoever asks.
 
@@ -33,15 +39,15 @@ export!(Greeter);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// The folder to make; its name is that of the component.
+pub(crate) struct ComponentNewArgs {
+    /// The folder to create; its name becomes the name of the component.
     folder: PathBuf,
-    /// Where the crate `strowger-component` is; taken from the project's repository if not said.
+    /// The path of the crate `strowger-component`, instead of a copy in the package.
     #[arg(long)]
     sdk: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &ComponentNewArgs, output: &mut Output) -> CliResult {
     let folder = &args.folder;
     let name = folder.file_name().and_then(|name| name.to_str());
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -55,19 +61,34 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
             let path = std::fs::canonicalize(path).map_err(|error| Failure::file(path, &error))?;
             format!("{{ path = {:?} }}", path.display().to_string())
         }
-        None => format!("{{ git = {:?} }}", env!("CARGO_PKG_REPOSITORY")),
+        None => format!("{{ path = {:?} }}", sdk::FOLDER),
     };
+    if name == sdk::NAME {
+        let text = format!(
+            "{}: the crate that components are written with has this name",
+            folder.display()
+        );
+        return Err(Failure::input(text).hint("choose another name"));
+    }
     std::fs::create_dir(folder).map_err(|error| Failure::file(folder, &error))?;
     write(&folder.join("src/lib.rs"), SOURCE)?;
     write(&folder.join("Cargo.toml"), &package(name, &sdk))?;
     write(&folder.join(format!("{name}.toml")), &manifest(name))?;
+    if args.sdk.is_none() {
+        for (file, text) in sdk::FILES {
+            write(&folder.join(sdk::FOLDER).join(file), text)?;
+        }
+        if let Some(lock) = sdk::lock(name) {
+            write(&folder.join("Cargo.lock"), &lock)?;
+        }
+    }
     let place = folder.display();
     output.line(format!(
         "{place}: build it with `strowger component build {place}`"
     ))
 }
 
-fn write(path: &Path, text: &str) -> Done {
+fn write(path: &Path, text: &str) -> CliResult {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(|error| Failure::file(parent, &error))?;
     }

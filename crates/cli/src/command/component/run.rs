@@ -1,15 +1,17 @@
-//! `strowger component run`: a component on a system of its own, asked line by line.
+//! `strowger component run`: runs a component in an actor system of its own, and asks it line by
+//! line.
 
 use std::io::BufRead;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, Strategy, Supervisor};
-use strowger_wasm::{Call, Caps, ComponentArgs, Directory};
+use strowger_wasm::{Call, Caps, ComponentArgs, Directory, Trust};
 
-use super::{Which, host, refused};
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output};
+use super::{ComponentFileArgs, host, refused};
+use crate::command::observe::readable;
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,15 +25,15 @@ Exit code 1: a request was refused or failed.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ComponentRunArgs {
     #[command(flatten)]
-    which: Which,
-    /// Prints one object for each answer, and one with figures at the end.
+    which: ComponentFileArgs,
+    /// Prints one JSON object for each answer, and one with stats at the end.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -39,11 +41,11 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     runtime.block_on(ask(args, output))
 }
 
-async fn ask(args: &Args, output: &mut Output) -> Done {
+async fn ask(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
     let (octets, manifest) = args.which.read()?;
     let answer = manifest.limits.answer;
-    // Who runs it here decides, and no node.
-    let host = host(Caps::none())?;
+    // The user decides here, not a node: no caps, and the default trust.
+    let host = host(Caps::none(), Trust::default())?;
     let image = host.load(octets, manifest).await;
     let image = image.map_err(|error| refused(&args.which, &error))?;
     let component = host.component(image, &Directory::new());
@@ -57,7 +59,7 @@ async fn ask(args: &Args, output: &mut Output) -> Done {
     let not_started = |component: &ComponentArgs| {
         let fault = component.info().fault;
         let why = fault.map_or_else(|| "it ended at once".to_owned(), |fault| fault.to_string());
-        Failure::found(format!("the component does not start: {why}"))
+        Failure::check(format!("the component does not start: {why}"))
     };
     let child = child.map_err(|_| not_started(&component))?;
     let actor = ComponentArgs::find(&system, &child).ok_or_else(|| not_started(&component))?;
@@ -74,7 +76,7 @@ async fn ask(args: &Args, output: &mut Output) -> Done {
         show(&line, &said, args.json, output)?;
     }
     system.shutdown(Duration::from_secs(5)).await;
-    // An answer leaves before the call that made it has been counted.
+    // An answer is delivered before its call has been counted.
     let info = component.info();
     if args.json {
         let fault = info.fault.as_ref();
@@ -88,16 +90,16 @@ async fn ask(args: &Args, output: &mut Output) -> Done {
     }
     match failed {
         0 => Ok(()),
-        1 => Err(Failure::found("1 request has no answer")),
-        count => Err(Failure::found(format!("{count} requests have no answer"))),
+        1 => Err(Failure::check("1 request has no answer")),
+        count => Err(Failure::check(format!("{count} requests have no answer"))),
     }
 }
 
-fn show(line: &str, said: &Result<String, String>, json: bool, output: &mut Output) -> Done {
+fn show(line: &str, said: &Result<String, String>, json: bool, output: &mut Output) -> CliResult {
     match (said, json) {
-        (Ok(answer), false) => output.line(answer)?,
+        (Ok(answer), false) => output.line(readable(answer))?,
         (Err(why), false) => {
-            let why = output.paint(Ink::Red, format!("! {why}"));
+            let why = output.paint(TextStyle::Red, format!("! {why}"));
             output.line(why)?;
         }
         (Ok(answer), true) => output.json(&json!({ "request": line, "answer": answer }))?,

@@ -1,4 +1,4 @@
-//! Who is asked about each session of the demo: a component that is part of the program.
+//! The session policy of the demo: a component that is part of the program.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use strowger_wasm::{Message, Payload};
 use crate::compose::Running;
 use crate::config::{ComponentSection, Config, Embedded};
 
-/// Its name.
+/// The name of the component.
 pub(super) const NAME: &str = "qos-cap";
 
 const QOS_CAP: Embedded = Embedded {
@@ -16,22 +16,23 @@ const QOS_CAP: Embedded = Embedded {
     manifest: include_str!("qos-cap.toml"),
 };
 
-/// The longest wait for one answer: far longer than it takes on any machine, so that what is
-/// decided does not depend on how busy this one is.
+/// The longest wait for one answer: far longer than it takes on any machine, so that decisions do
+/// not depend on how busy this machine is.
 pub(super) const BUDGET: Duration = Duration::from_secs(5);
 
-/// The rule of the demo, in words.
+/// The rule of the demo, for people.
 pub(super) const RULE: &str = "caps each session at 50 Mbit/s up and 200 Mbit/s down; refuses none";
 
-/// Lets it be asked about each session. A session that it has no answer about is accepted as it was
-/// asked for: the policy refuses none, so the peer gets the same cause with an answer and without.
+/// Configures the component as the policy for sessions. A session about which the policy does not
+/// answer is accepted as requested: this policy refuses none, so the peer gets the same cause with
+/// an answer and without.
 pub(super) fn configure(config: &mut Config) {
     let mut section = ComponentSection::new(format!("{NAME}.toml").into());
     section.embedded = Some(QOS_CAP);
     config.component.push(section);
-    // Sessions wait for it: on a machine that is busy with other programs it must have more than
-    // the hundredth of a processor that a component of the lowest priority gets there. At the
-    // node's own priority components that compute all the time would delay the node.
+    // Sessions wait for the policy: on a machine that is busy with other programs it must have more
+    // than the hundredth of a processor that a component of the lowest priority gets there. At the
+    // node's own priority, components that compute all the time would delay the node.
     config.components.nice = 10;
     let policy = &mut config.n4.policy;
     policy.kind = PolicyKind::Component;
@@ -40,7 +41,7 @@ pub(super) fn configure(config: &mut Config) {
     policy.on_failure = OnFailure::Allow;
 }
 
-/// What ends a life of it: a message longer than its memory.
+/// A message that ends an incarnation of the component, because it is longer than its memory.
 #[derive(Debug)]
 pub(super) struct Poison(Payload);
 
@@ -49,10 +50,10 @@ impl Poison {
         Self(vec![b' '; 4 << 20].into())
     }
 
-    /// Gives it to the component, which traps for want of memory and is restarted.
+    /// Sends the message to the component, which traps for lack of memory and is restarted.
     pub(super) fn give(&self, running: &Running) {
         if let Some(actor) = running.components.registry().find(NAME) {
-            // A full mailbox gets the next one.
+            // If the mailbox is full, the next one will do.
             let _ = actor.try_tell(Message(self.0.clone()));
         }
     }

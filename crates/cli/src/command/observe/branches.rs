@@ -1,16 +1,16 @@
-//! A tree as text.
+//! The actor tree as text.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::{kind, text};
-use crate::exit::Done;
-use crate::output::{Ink, Output};
+use crate::exit::CliResult;
+use crate::output::{Output, TextStyle};
 
-/// Prints actors, of which parents stand before their children, as a tree. An actor may have more
-/// children than there are rows of.
-pub(super) fn print(rows: &[Value], output: &mut Output) -> Done {
+/// Prints actors as a tree. Parents come before their children in `rows`. An actor may have more
+/// children than `rows` contains.
+pub(super) fn print(rows: &[Value], output: &mut Output) -> CliResult {
     let mut children: HashMap<&str, Vec<&Value>> = HashMap::new();
     let mut tops = Vec::new();
     let known: HashMap<&str, &Value> = rows.iter().map(|row| (path(row), row)).collect();
@@ -33,7 +33,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn below(&self, row: &Value, indent: &str, output: &mut Output) -> Done {
+    fn below(&self, row: &Value, indent: &str, output: &mut Output) -> CliResult {
         let shown = self.children.get(path(row)).map_or(&[][..], Vec::as_slice);
         let all = row["children"].as_u64().unwrap_or(0);
         let hidden = all.saturating_sub(shown.len() as u64);
@@ -50,20 +50,20 @@ impl Tree<'_> {
             self.below(child, &format!("{indent}{below}"), output)?;
         }
         if hidden > 0 {
-            let more = output.paint(Ink::Faint, format!("{hidden} more"));
+            let more = output.paint(TextStyle::Faint, format!("{hidden} more"));
             output.line(format!("{indent}└─ {more}"))?;
         }
         Ok(())
     }
 }
 
-/// The name of an actor, and what is worth knowing at a glance.
+/// Formats the name of an actor, and what is worth knowing at a glance.
 fn label(row: &Value, name: &str, output: &Output) -> String {
-    let mut label = output.paint(Ink::Bold, name);
-    label.push_str(&output.paint(Ink::Faint, format!("  {}", kind(row))));
+    let mut label = output.paint(TextStyle::Bold, name);
+    label.push_str(&output.paint(TextStyle::Faint, format!("  {}", kind(row))));
     let number = |key: &str| row[key].as_u64().unwrap_or(0);
     if row["state"] != "running" {
-        let state = output.paint(Ink::Red, text(&row["state"]));
+        let state = output.paint(TextStyle::Red, text(&row["state"]));
         label.push_str(&format!("  {state}"));
     }
     if number("depth") > 0 {
@@ -71,11 +71,11 @@ fn label(row: &Value, name: &str, output: &Output) -> String {
     }
     if number("children") > 0 {
         let children = format!("  {} children", number("children"));
-        label.push_str(&output.paint(Ink::Faint, children));
+        label.push_str(&output.paint(TextStyle::Faint, children));
     }
     if number("restarts") > 0 {
         let restarts = format!("{} restarts", number("restarts"));
-        label.push_str(&format!("  {}", output.paint(Ink::Red, restarts)));
+        label.push_str(&format!("  {}", output.paint(TextStyle::Red, restarts)));
     }
     label
 }

@@ -1,14 +1,14 @@
-//! One actor as text.
+//! A single actor as text.
 
 use serde_json::Value;
 
 use super::{kind, text};
-use crate::exit::Done;
-use crate::output::{Ink, Output};
+use crate::exit::CliResult;
+use crate::output::{Output, TextStyle};
 
-/// Prints the figures of an actor, and what else is known about it.
-pub(super) fn print(actor: &Value, output: &mut Output) -> Done {
-    let path = output.paint(Ink::Bold, text(&actor["path"]));
+/// Prints the stats of an actor, and what else is known about it.
+pub(super) fn print(actor: &Value, output: &mut Output) -> CliResult {
+    let path = output.paint(TextStyle::Bold, text(&actor["path"]));
     output.line(path)?;
     let span = |key: &str| format!("{:.1} ms", actor[key].as_f64().unwrap_or(0.0) / 1e3);
     let capacity = match &actor["capacity"] {
@@ -31,7 +31,7 @@ pub(super) fn print(actor: &Value, output: &mut Output) -> Done {
         ("children", figure("children")),
     ];
     for (name, value) in rows {
-        let name = output.paint(Ink::Faint, format!("{name:<10}"));
+        let name = output.paint(TextStyle::Faint, format!("{name:<10}"));
         output.line(format!("  {name}  {value}"))?;
     }
     match actor.get("details") {
@@ -40,8 +40,8 @@ pub(super) fn print(actor: &Value, output: &mut Output) -> Done {
     }
 }
 
-/// Prints the members of a value, one on a line, what is inside one further to the right.
-fn member(value: &Value, depth: usize, output: &mut Output) -> Done {
+/// Prints the members of a value, one a line, with nested values indented further.
+fn member(value: &Value, depth: usize, output: &mut Output) -> CliResult {
     let indent = "  ".repeat(depth);
     match value {
         Value::Object(object) => {
@@ -52,7 +52,7 @@ fn member(value: &Value, depth: usize, output: &mut Output) -> Done {
         }
         Value::Array(list) => {
             for element in list {
-                // Elements of PFCP have a name, and fields or elements of their own.
+                // PFCP elements have a name, and fields or elements of their own.
                 let name = element["name"].as_str();
                 let inside = ["value", "ies"].iter().find_map(|key| element.get(key));
                 match (name, inside) {
@@ -66,8 +66,8 @@ fn member(value: &Value, depth: usize, output: &mut Output) -> Done {
     }
 }
 
-fn named(indent: &str, name: &str, value: &Value, depth: usize, output: &mut Output) -> Done {
-    let label = output.paint(Ink::Faint, name);
+fn named(indent: &str, name: &str, value: &Value, depth: usize, output: &mut Output) -> CliResult {
+    let label = output.paint(TextStyle::Faint, name);
     let on_one_line = match value {
         Value::Object(object) => !object.values().any(is_nested),
         Value::Array(list) => !list.iter().any(|element| element["name"].is_string()),
@@ -84,7 +84,7 @@ fn is_nested(value: &Value) -> bool {
     matches!(value, Value::Object(_) | Value::Array(_))
 }
 
-/// A value on one line. Flags that are not set are left out, and what has a name is named.
+/// Formats a value on one line. Flags that are not set are left out, and names go before numbers.
 fn plain(value: &Value) -> String {
     match value {
         Value::Array(list) if list.is_empty() => "-".to_owned(),

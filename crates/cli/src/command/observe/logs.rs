@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{printable, text};
 use crate::command::span;
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::Done;
-use crate::output::{Ink, Output};
+use crate::exit::CliResult;
+use crate::output::{Output, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,27 +28,27 @@ actor waits for who reads: what is not read in time is lost, and counted in the 
 pub(crate) struct LogsArgs {
     /// The actor, or a pattern.
     path: Option<String>,
-    /// Shows so many of the last lines.
+    /// Shows this many of the last lines.
     #[arg(long, value_name = "N", default_value_t = 100)]
     last: u64,
-    /// Shows this level and what is more important.
+    /// Shows this level and more severe ones.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     #[arg(value_parser = ["error", "warn", "info"])]
     level: String,
-    /// Shows what comes in this time as well.
+    /// Follows the log for this long.
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     follow: Option<Duration>,
-    /// Prints one object for each line, and a last one.
+    /// Prints one JSON object for each line, and a final one.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-/// How much longer than the following the call may take.
+/// Extra time that the call may take beyond the time of following.
 const SLACK: Duration = Duration::from_secs(5);
 
-pub(crate) fn logs(args: &LogsArgs, output: &mut Output) -> Done {
+pub(crate) fn logs(args: &LogsArgs, output: &mut Output) -> CliResult {
     let follow = args.follow.unwrap_or_default();
     let follow_ms = u64::try_from(follow.as_millis()).unwrap_or(u64::MAX);
     let params = json!({
@@ -77,21 +77,24 @@ pub(crate) fn logs(args: &LogsArgs, output: &mut Output) -> Done {
 fn line(row: &Value, output: &Output) -> Option<String> {
     if row["end"] == true {
         let lost = row["lost"].as_u64().filter(|lost| *lost > 0)?;
-        return Some(output.paint(Ink::Yellow, format!("{lost} lines were lost")));
+        return Some(output.paint(TextStyle::Yellow, format!("{lost} lines were lost")));
     }
     let at = UNIX_EPOCH + Duration::from_micros(row["at_us"].as_u64().unwrap_or_default());
     let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let time = output.paint(Ink::Faint, format!("{hours:02}:{minutes:02}:{seconds:02}Z"));
+    let time = output.paint(
+        TextStyle::Faint,
+        format!("{hours:02}:{minutes:02}:{seconds:02}Z"),
+    );
     let level = text(&row["level"]);
     let level = match level.as_str() {
-        "error" => output.paint(Ink::Red, format!("{level:<5}")),
-        "warn" => output.paint(Ink::Yellow, format!("{level:<5}")),
+        "error" => output.paint(TextStyle::Red, format!("{level:<5}")),
+        "warn" => output.paint(TextStyle::Yellow, format!("{level:<5}")),
         _ => format!("{level:<5}"),
     };
     let who = match &row["path"] {
-        Value::Null => output.paint(Ink::Faint, printable(&text(&row["target"]))),
-        path => output.paint(Ink::Bold, printable(&text(path))),
+        Value::Null => output.paint(TextStyle::Faint, printable(&text(&row["target"]))),
+        path => output.paint(TextStyle::Bold, printable(&text(path))),
     };
     let words = printable(&text(&row["text"]));
     Some(format!("{time}  {level}  {who}  {words}"))

@@ -1,4 +1,4 @@
-//! `strowger trace`: what single actors do, as they do it.
+//! `strowger trace`: what chosen actors do, as they do it.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{printable, text};
 use crate::command::span;
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::Done;
-use crate::output::{Ink, Output};
+use crate::exit::CliResult;
+use crate::output::{Output, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,23 +29,23 @@ many records that were.";
 pub(crate) struct TraceArgs {
     /// The actors, such as '/node/n4/**'.
     pattern: String,
-    /// Ends after so many records, at most 100000.
+    /// Ends after this many records, at most 100000.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max: u64,
     /// Ends after this time.
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = span::parse)]
     within: Duration,
-    /// Prints one object for each record, and a last one.
+    /// Prints one JSON object for each record, and a final one.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-/// How much longer than the trace the call may take.
+/// Extra time that the call may take beyond the trace itself.
 const SLACK: Duration = Duration::from_secs(5);
 
-pub(crate) fn trace(args: &TraceArgs, output: &mut Output) -> Done {
+pub(crate) fn trace(args: &TraceArgs, output: &mut Output) -> CliResult {
     let within = u64::try_from(args.within.as_millis()).unwrap_or(u64::MAX);
     let params = json!({ "path": args.pattern, "max": args.max, "within_ms": within });
     block_on(async {
@@ -73,17 +73,17 @@ fn line(row: &Value, output: &Output) -> String {
             _ => "the node shuts down",
         };
         let end = format!("end: {why}; {} lost", row["lost"]);
-        return output.paint(Ink::Faint, end);
+        return output.paint(TextStyle::Faint, end);
     }
     let seconds = row["at_us"].as_f64().unwrap_or(0.0) / 1e6;
-    let time = output.paint(Ink::Faint, format!("{seconds:>10.6}"));
-    let path = output.paint(Ink::Bold, printable(&text(&row["path"])));
+    let time = output.paint(TextStyle::Faint, format!("{seconds:>10.6}"));
+    let path = output.paint(TextStyle::Bold, printable(&text(&row["path"])));
     let step = printable(&text(&row["text"]));
     let step = match row["step"].as_str() {
         Some("restarted" | "stopped" | "escalated" | "dead-letter" | "overflow") => {
-            output.paint(Ink::Red, step)
+            output.paint(TextStyle::Red, step)
         }
-        Some("handled") if row["failed"] == true => output.paint(Ink::Red, step),
+        Some("handled") if row["failed"] == true => output.paint(TextStyle::Red, step),
         _ => step,
     };
     format!("{time}  {path}  {step}")

@@ -1,4 +1,4 @@
-//! `strowger pfcp audit`: what a peer was told, compared with what a running node has.
+//! `strowger pfcp audit`: compares what a peer was told with what a running node has.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use strowger_pfcp_node::{Audit, AuditReport, Found, LedgerError};
 use super::hex;
 use super::listing::each;
 use crate::control::ControlArgs;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,17 +25,17 @@ Exit code 1: a session is lost or wrong.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// The ledger that `pfcp load --ledger` wrote.
+pub(crate) struct AuditArgs {
+    /// The journal that `pfcp load --ledger` wrote.
     ledger: PathBuf,
-    /// Prints one object.
+    /// Prints one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &AuditArgs, output: &mut Output) -> CliResult {
     let audit = Audit::read(&args.ledger).map_err(|error| match error {
         LedgerError::Line { .. } => Failure::input(error.to_string()),
         error => Failure::outside(error.to_string()),
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     }
     match (report.lost, report.wrong) {
         (0, 0) => Ok(()),
-        (lost, wrong) => Err(Failure::found(format!("{lost} lost, {wrong} wrong"))),
+        (lost, wrong) => Err(Failure::check(format!("{lost} lost, {wrong} wrong"))),
     }
 }
 
@@ -87,7 +87,7 @@ fn to_json(report: &AuditReport) -> Value {
     })
 }
 
-fn tell(report: &AuditReport, output: &mut Output) -> Done {
+fn tell(report: &AuditReport, output: &mut Output) -> CliResult {
     for finding in &report.findings {
         output.line(finding)?;
     }
@@ -99,10 +99,10 @@ fn tell(report: &AuditReport, output: &mut Output) -> Done {
     output.line(format!(
         "{asked} establishments without an answer, {done} of them done"
     ))?;
-    let ink = match (report.lost, report.wrong) {
-        (0, 0) => Ink::Green,
-        _ => Ink::Red,
+    let style = match (report.lost, report.wrong) {
+        (0, 0) => TextStyle::Green,
+        _ => TextStyle::Red,
     };
     let text = format!("{} lost, {} wrong", report.lost, report.wrong);
-    output.line(output.paint(ink, text))
+    output.line(output.paint(style, text))
 }

@@ -1,7 +1,7 @@
-//! `strowger pfcp decode`: what is in a capture, for people and for scripts.
+//! `strowger pfcp decode`: the contents of a capture, for people and for scripts.
 
-mod calls;
 mod filter;
+mod sessions;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ use super::dictionary::DictionaryArgs;
 use super::hex::Hex;
 use super::source::{self, Packet, Packets};
 use super::time::{iso, utc};
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output};
-use calls::Calls;
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle};
 use filter::FilterArgs;
+use sessions::CaptureSessions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,26 +42,26 @@ Exit code 1: a message does not decode or, with --check, does not encode to the 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = clap::ArgGroup::new("input").required(true))]
-pub(crate) struct Args {
+pub(crate) struct DecodeArgs {
     /// A capture or hex text; `-` reads standard input.
     #[arg(group = "input")]
     file: Option<PathBuf>,
-    /// The octets of one datagram, in hex.
+    /// The bytes of one datagram, in hex.
     #[arg(long, value_name = "HEX", group = "input")]
     hex: Option<String>,
-    /// Takes datagrams of this UDP port for PFCP as well.
+    /// Treats datagrams of this UDP port as PFCP too.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Encodes every message again from its values and compares; prints a summary only.
+    /// Encodes every message again from its values and compares the bytes; prints only a summary.
     #[arg(long, conflicts_with = "ladder")]
     check: bool,
-    /// Says what a release does not have: R17 or R19.
+    /// Marks what a release does not define: R17 or R19.
     #[arg(long, value_name = "RELEASE")]
     release: Option<Release>,
-    /// Prints one object for each message.
+    /// Prints one JSON object for each message.
     #[arg(long)]
     json: bool,
-    /// Draws who said what to whom in each session, instead of the messages.
+    /// Draws the message flow of each session instead of printing the messages.
     #[arg(long)]
     ladder: bool,
     #[command(flatten)]
@@ -70,9 +70,9 @@ pub(crate) struct Args {
     dictionary: DictionaryArgs,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &DecodeArgs, output: &mut Output) -> CliResult {
     let vendors = args.dictionary.read()?;
-    let mut counts = Counts::default();
+    let mut counts = DecodeCounts::default();
     if args.ladder || args.filter.session.is_some() {
         let calls = calls(args, &vendors)?;
         if args.ladder {
@@ -109,9 +109,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     counts.readable()
 }
 
-/// The sessions of the input, each with those of its messages that pass.
-fn calls(args: &Args, vendors: &Dictionary) -> Done<Calls> {
-    let mut calls = Calls::default();
+/// Collects the sessions of the input, with all their messages.
+fn calls(args: &DecodeArgs, vendors: &Dictionary) -> CliResult<CaptureSessions> {
+    let mut calls = CaptureSessions::default();
     for packet in packets(args, vendors)? {
         let packet = packet?;
         if !is_pfcp(&packet, args.port) {
@@ -124,8 +124,8 @@ fn calls(args: &Args, vendors: &Dictionary) -> Done<Calls> {
     Ok(calls)
 }
 
-/// Says that no message is left.
-fn nothing(args: &Args) -> Failure {
+/// Returns the failure for an input of which no message is left.
+fn nothing(args: &DecodeArgs) -> Failure {
     let session = args
         .filter
         .session
@@ -135,10 +135,10 @@ fn nothing(args: &Args) -> Failure {
         true => "a ladder has the messages of sessions; there are none",
         false => "without --seid, --type and --session all messages are shown",
     };
-    Failure::found(text).hint(hint)
+    Failure::check(text).hint(hint)
 }
 
-fn packets(args: &Args, vendors: &Dictionary) -> Done<Packets> {
+fn packets(args: &DecodeArgs, vendors: &Dictionary) -> CliResult<Packets> {
     match (&args.file, &args.hex) {
         (Some(path), _) => source::open(path, vendors),
         (None, Some(text)) => Ok(Box::new(std::iter::once(source::from_hex(text)))),
@@ -146,7 +146,8 @@ fn packets(args: &Args, vendors: &Dictionary) -> Done<Packets> {
     }
 }
 
-/// Takes what came to or from a port of PFCP, and everything that is not from a capture.
+/// Returns `true` for a packet from or to a PFCP port, and for every packet that is not from a
+/// capture.
 fn is_pfcp(packet: &Packet, port: Option<u16>) -> bool {
     let matches = |wanted| {
         move |(src, dst): (SocketAddr, SocketAddr)| src.port() == wanted || dst.port() == wanted
@@ -157,12 +158,12 @@ fn is_pfcp(packet: &Packet, port: Option<u16>) -> bool {
 
 /// Handles the messages of one datagram.
 fn datagram(
-    args: &Args,
+    args: &DecodeArgs,
     vendors: &Dictionary,
     packet: &Packet,
-    counts: &mut Counts,
+    counts: &mut DecodeCounts,
     output: &mut Output,
-) -> Done {
+) -> CliResult {
     let mut first = true;
     for frame in frames(&packet.octets) {
         let filter = &args.filter;
@@ -171,7 +172,7 @@ fn datagram(
         }
         counts.messages += 1;
         if !std::mem::take(&mut first) && !args.json && !args.check {
-            output.line(output.paint(Ink::Faint, "in the same datagram:"))?;
+            output.line(output.paint(TextStyle::Faint, "in the same datagram:"))?;
         }
         let frame = match frame {
             Ok(frame) => frame,
@@ -187,13 +188,13 @@ fn datagram(
 }
 
 fn message(
-    args: &Args,
+    args: &DecodeArgs,
     vendors: &Dictionary,
     packet: &Packet,
     frame: &Frame<'_>,
-    counts: &mut Counts,
+    counts: &mut DecodeCounts,
     output: &mut Output,
-) -> Done {
+) -> CliResult {
     let mut index = Index::new();
     let view = match MessageView::of(frame, &mut index) {
         Ok(view) => view,
@@ -215,27 +216,27 @@ fn message(
         }
         return output.json(&object);
     }
-    output.line(output.paint(Ink::Faint, about(packet)))?;
+    output.line(output.paint(TextStyle::Faint, about(packet)))?;
     tree(&vendors.show(&view).to_string(), output)?;
     for found in args
         .release
         .iter()
         .flat_map(|release| newer(&view, *release))
     {
-        output.line(output.paint(Ink::Yellow, found))?;
+        output.line(output.paint(TextStyle::Yellow, found))?;
     }
     Ok(())
 }
 
-/// Encodes a message again from its owned values, without the octets that it came from.
+/// Encodes a message again from its owned values, without the bytes that it came from.
 fn check(
-    args: &Args,
+    args: &DecodeArgs,
     packet: &Packet,
     view: &MessageView<'_>,
     octets: &[u8],
-    counts: &mut Counts,
+    counts: &mut DecodeCounts,
     output: &mut Output,
-) -> Done {
+) -> CliResult {
     let again = view.to_message().and_then(|message| message.encode());
     let again = match again {
         Ok(again) => again,
@@ -262,7 +263,7 @@ fn check(
     if args.json {
         output.json(&json!({ "frame": frame_info(packet), "differs_at": first }))
     } else {
-        output.line(output.paint(Ink::Red, what))
+        output.line(output.paint(TextStyle::Red, what))
     }
 }
 
@@ -276,22 +277,28 @@ fn opaque(group: Part<'_>) -> u64 {
     group.parts().map(count).sum()
 }
 
-/// Prints a message, with what stands before the first colon of a line in colour.
-fn tree(text: &str, output: &mut Output) -> Done {
+/// Prints a message, with the part before the first colon of each line in colour.
+fn tree(text: &str, output: &mut Output) -> CliResult {
     let mut lines = text.lines();
     if let Some(head) = lines.next() {
-        output.line(output.paint(Ink::Bold, head))?;
+        output.line(output.paint(TextStyle::Bold, head))?;
     }
     for line in lines {
         let (name, value) = line.split_at(line.find(": ").unwrap_or(line.len()));
-        let name = output.paint(Ink::Cyan, name);
+        let name = output.paint(TextStyle::Cyan, name);
         output.line(format_args!("{name}{value}"))?;
     }
     Ok(())
 }
 
-/// Reports octets that are no message.
-fn wrong(args: &Args, packet: &Packet, octets: &[u8], error: &Error, output: &mut Output) -> Done {
+/// Reports bytes that are not a valid message.
+fn wrong(
+    args: &DecodeArgs,
+    packet: &Packet,
+    octets: &[u8],
+    error: &Error,
+    output: &mut Output,
+) -> CliResult {
     if args.json {
         let mut object = json!({
             "error": error.to_string(),
@@ -302,11 +309,11 @@ fn wrong(args: &Args, packet: &Packet, octets: &[u8], error: &Error, output: &mu
         output.json(&object)
     } else {
         let line = format!("{}: {error} (at octet {})", about(packet), error.offset());
-        output.line(output.paint(Ink::Red, line))
+        output.line(output.paint(TextStyle::Red, line))
     }
 }
 
-/// Says where a datagram is from, as the object that encoding ignores.
+/// Returns the origin of a datagram, as the object that encoding ignores.
 fn frame_info(packet: &Packet) -> Value {
     let mut info = json!({ "number": packet.number });
     if let Some(time) = packet.time {
@@ -336,9 +343,9 @@ fn about(packet: &Packet) -> String {
     text
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct DecodeCounts {
     messages: u64,
     decoded: u64,
     errors: u64,
@@ -346,7 +353,7 @@ struct Counts {
     opaque: u64,
 }
 
-impl Counts {
+impl DecodeCounts {
     fn to_json(self) -> Value {
         let Self {
             messages,
@@ -364,32 +371,32 @@ impl Counts {
         })
     }
 
-    /// Says whether every message decodes.
-    fn readable(self) -> Done {
+    /// Returns an error unless every message decodes.
+    fn readable(self) -> CliResult {
         match (self.messages, self.errors) {
-            (0, _) => Err(Failure::found("no PFCP message")
+            (0, _) => Err(Failure::check("no PFCP message")
                 .hint("PFCP is UDP port 8805; --port names another one")),
             (_, 0) => Ok(()),
             (messages, errors) => {
                 let text = format!("{errors} of {messages} messages do not decode");
-                Err(Failure::found(text))
+                Err(Failure::check(text))
             }
         }
     }
 
-    /// Says whether every message decodes, and encodes to what it was.
-    fn verdict(self) -> Done {
+    /// Returns an error unless every message decodes, and encodes to the same bytes.
+    fn verdict(self) -> CliResult {
         self.readable()?;
         match self.decoded - self.identical {
             0 => Ok(()),
-            changed => Err(Failure::found(format!(
+            changed => Err(Failure::check(format!(
                 "{changed} messages encode to other octets"
             ))),
         }
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for DecodeCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             messages,

@@ -1,4 +1,4 @@
-//! `--dictionary FILE`: the elements of vendors, described by a file.
+//! `--dictionary FILE`: vendor-specific elements, described by a file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,21 +13,21 @@ use strowger_pfcp::vendor::{Dictionary, Field, Row};
 use toml::Spanned;
 
 use crate::config::Problem;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// The octets that a dictionary has at most.
+/// Maximum size of a dictionary, in bytes.
 const MOST_OCTETS: u64 = 1 << 20;
 
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct DictionaryArgs {
-    /// Describes elements of vendors (TOML); may be given several times.
+    /// A description of vendor-specific elements (TOML); may be repeated.
     #[arg(long = "dictionary", value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
 impl DictionaryArgs {
     /// Reads the files, in their order, into one dictionary.
-    pub(super) fn read(&self) -> Done<Dictionary> {
+    pub(super) fn read(&self) -> CliResult<Dictionary> {
         let mut dictionary = Dictionary::new();
         for path in &self.files {
             let text = text(path)?;
@@ -38,7 +38,7 @@ impl DictionaryArgs {
     }
 }
 
-fn text(path: &Path) -> Done<String> {
+fn text(path: &Path) -> CliResult<String> {
     let mut text = String::new();
     File::open(path)
         .and_then(|file| file.take(MOST_OCTETS + 1).read_to_string(&mut text))
@@ -50,7 +50,7 @@ fn text(path: &Path) -> Done<String> {
     Ok(text)
 }
 
-/// Adds what a text describes.
+/// Adds the elements that a text describes.
 fn add(text: &str, dictionary: &mut Dictionary) -> Result<(), Problem> {
     let file: Dictionaries = toml::from_str(text).map_err(|error| Problem::of_toml(&error))?;
     for vendor in file.vendor {
@@ -146,7 +146,7 @@ fn field(described: Spanned<Described>) -> Result<Field, Problem> {
     Ok(Field::read(name, kind).with_values(named))
 }
 
-/// A file.
+/// A dictionary file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Dictionaries {

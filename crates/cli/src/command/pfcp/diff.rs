@@ -1,7 +1,7 @@
-//! `strowger pfcp diff`: what two messages or captures say differently.
+//! `strowger pfcp diff`: the differences between two messages or captures.
 //!
-//! [`align`] finds for each message of one side the one of the other that has its part, the codec
-//! compares the two, and [`ignored`] reads what is left out.
+//! [`align`] finds for each message of one side its counterpart on the other, the codec compares
+//! the two, and [`ignored`] parses what is left out of the comparison.
 
 mod align;
 mod ignored;
@@ -15,11 +15,11 @@ use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Difference, Error, Ignore, Index, MessageView};
 use strowger_pfcp_node::PFCP_PORT;
 
-use self::align::{Part, Side, Spoken};
+use self::align::{AlignedMessage, MessageKey, SideMessages};
 use super::dictionary::DictionaryArgs;
 use super::source;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,27 +41,27 @@ Exit code 1: there is a difference.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct DiffArgs {
     /// A capture, a file of hex or JSON, or hex; `-` reads standard input.
     #[arg(value_name = "A")]
     left: PathBuf,
-    /// What it is compared with.
+    /// The other input, in any of these forms.
     #[arg(value_name = "B")]
     right: PathBuf,
-    /// What is no difference: seid, time, sequence, address, spare, run, elements, messages.
+    /// Differences to ignore: seid, time, sequence, address, spare, run, elements, messages.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// Takes datagrams of this UDP port for PFCP as well.
+    /// Treats datagrams of this UDP port as PFCP too.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Prints one object for each difference, and one at the end.
+    /// Prints one JSON object for each difference, and one at the end.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     dictionary: DictionaryArgs,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> CliResult {
     if args.left == args.right && args.left.as_os_str() == "-" {
         return Err(Failure::input("A and B cannot both be standard input"));
     }
@@ -69,10 +69,10 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     let ignored = ignored::parse(&args.ignore)?;
     let [left, right] = [&args.left, &args.right].map(|path| {
         let packets = source::open_or_hex(path, &vendors)?;
-        let packets = packets.collect::<Done<Vec<_>>>()?;
+        let packets = packets.collect::<CliResult<Vec<_>>>()?;
         let ports = [Some(PFCP_PORT), args.port];
-        let side = Side::read(packets, &ports, &ignored.messages);
-        match side.spoken.len() + side.left_out {
+        let side = SideMessages::read(packets, &ports, &ignored.messages);
+        match side.messages.len() + side.left_out {
             0 => Err(
                 Failure::input(format!("{}: no PFCP message", path.display()))
                     .hint("PFCP is UDP port 8805; --port names another one"),
@@ -81,64 +81,65 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
         }
     });
     let (left, right) = (left?, right?);
-    let mut report = Report {
+    let mut report = DiffReport {
         args,
         ignore: &ignored.elements,
         vendors: &vendors,
-        counts: Counts {
-            left: left.spoken.len(),
-            right: right.spoken.len(),
-            ..Counts::default()
+        counts: DiffCounts {
+            left: left.messages.len(),
+            right: right.messages.len(),
+            ..DiffCounts::default()
         },
-        several: left.spoken.len().max(right.spoken.len()) > 1,
+        several: left.messages.len().max(right.messages.len()) > 1,
     };
-    for (part, left, right) in align::pairs(&left, &right) {
-        report.pair(part, left, right, output)?;
+    for (key, left, right) in align::pairs(&left, &right) {
+        report.pair(key, left, right, output)?;
     }
     report.end(output)
 }
 
-struct Report<'a> {
-    args: &'a Args,
+struct DiffReport<'a> {
+    args: &'a DiffArgs,
     ignore: &'a Ignore,
     vendors: &'a Dictionary,
-    counts: Counts,
-    /// Whether places in messages need the message before them.
+    counts: DiffCounts,
+    /// `true` if several messages are compared, so that each difference needs its message as a
+    /// heading.
     several: bool,
 }
 
-impl Report<'_> {
+impl DiffReport<'_> {
     fn pair(
         &mut self,
-        part: Part,
-        left: Option<&Spoken>,
-        right: Option<&Spoken>,
+        key: MessageKey,
+        left: Option<&AlignedMessage>,
+        right: Option<&AlignedMessage>,
         output: &mut Output,
-    ) -> Done {
+    ) -> CliResult {
         let found = match (left, right) {
             (Some(left), Some(right)) => match compared(left, right, self.ignore, self.vendors) {
                 Ok(found) if found.is_empty() => {
                     self.counts.alike += 1;
                     return Ok(());
                 }
-                Ok(found) => found.into_iter().map(Found::Difference).collect(),
-                Err((which, error)) => vec![Found::Unread(which, error)],
+                Ok(found) => found.into_iter().map(DiffResult::Difference).collect(),
+                Err((which, error)) => vec![DiffResult::Unread(which, error)],
             },
-            (Some(_), None) => vec![Found::Only(Which::Left)],
-            (None, _) => vec![Found::Only(Which::Right)],
+            (Some(_), None) => vec![DiffResult::Only(DiffSide::Left)],
+            (None, _) => vec![DiffResult::Only(DiffSide::Right)],
         };
         match &*found {
-            [Found::Only(Which::Left)] => self.counts.only_left += 1,
-            [Found::Only(Which::Right)] => self.counts.only_right += 1,
+            [DiffResult::Only(DiffSide::Left)] => self.counts.only_left += 1,
+            [DiffResult::Only(DiffSide::Right)] => self.counts.only_right += 1,
             _ => self.counts.differ += 1,
         }
         self.counts.differences += found.len();
         if self.args.json {
-            let frame = |side: Option<&Spoken>| side.map(|spoken| spoken.number);
+            let frame = |side: Option<&AlignedMessage>| side.map(|message| message.number);
             for found in found {
                 let mut object = found.to_json();
-                object["message"] = part.message_type.to_string().into();
-                object["session"] = part.session.into();
+                object["message"] = key.message_type.to_string().into();
+                object["session"] = key.session.into();
                 object["left_frame"] = frame(left).into();
                 object["right_frame"] = frame(right).into();
                 output.json(&object)?;
@@ -146,55 +147,55 @@ impl Report<'_> {
             return Ok(());
         }
         if self.several {
-            let head = format!("{part}{}", Frames(left, right));
-            output.line(output.paint(Ink::Bold, head))?;
+            let head = format!("{key}{}", FrameNumbers(left, right));
+            output.line(output.paint(TextStyle::Bold, head))?;
         }
         for found in found {
             let indent = if self.several { "  " } else { "" };
-            let line = output.paint(found.ink(), format!("{indent}{found}"));
+            let line = output.paint(found.style(), format!("{indent}{found}"));
             output.line(line)?;
         }
         Ok(())
     }
 
-    fn end(self, output: &mut Output) -> Done {
+    fn end(self, output: &mut Output) -> CliResult {
         if self.args.json {
             output.json(&self.counts.to_json())?;
         } else {
-            let ink = if self.counts.differences == 0 {
-                Ink::Green
+            let style = if self.counts.differences == 0 {
+                TextStyle::Green
             } else {
-                Ink::Red
+                TextStyle::Red
             };
-            output.line(output.paint(ink, self.counts))?;
+            output.line(output.paint(style, self.counts))?;
         }
         match self.counts.differences {
             0 => Ok(()),
-            1 => Err(Failure::found("1 difference")),
-            count => Err(Failure::found(format!("{count} differences"))),
+            1 => Err(Failure::check("1 difference")),
+            count => Err(Failure::check(format!("{count} differences"))),
         }
     }
 }
 
-/// Compares two messages of the same part; an error says that one of them cannot be read.
+/// Compares two corresponding messages. An error says which of them cannot be read.
 fn compared(
-    left: &Spoken,
-    right: &Spoken,
+    left: &AlignedMessage,
+    right: &AlignedMessage,
     ignore: &Ignore,
     vendors: &Dictionary,
-) -> Result<Vec<Difference>, (Which, Error)> {
+) -> Result<Vec<Difference>, (DiffSide, Error)> {
     if left.octets == right.octets {
         return Ok(Vec::new());
     }
     let mut indexes = [Index::new(), Index::new()];
     let [first, second] = &mut indexes;
-    let left = read(&left.octets, first).map_err(|error| (Which::Left, error))?;
-    let right = read(&right.octets, second).map_err(|error| (Which::Right, error))?;
+    let left = read(&left.octets, first).map_err(|error| (DiffSide::Left, error))?;
+    let right = read(&right.octets, second).map_err(|error| (DiffSide::Right, error))?;
     Ok(vendors.compare(&left, &right, ignore))
 }
 
 fn read<'a>(octets: &'a [u8], index: &'a mut Index) -> Result<MessageView<'a>, Error> {
-    // A message of a bundle says that another one follows: here it stands alone.
+    // In a bundle, the header says that another message follows: here the message stands alone.
     match strowger_pfcp::frames(octets).next() {
         Some(frame) => MessageView::of(&frame?, index),
         None => MessageView::decode(octets, index),
@@ -202,12 +203,12 @@ fn read<'a>(octets: &'a [u8], index: &'a mut Index) -> Result<MessageView<'a>, E
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+enum DiffSide {
     Left,
     Right,
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for DiffSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Left => "A",
@@ -216,23 +217,23 @@ impl fmt::Display for Which {
     }
 }
 
-/// What two messages, or one without the other, are found to be.
-enum Found {
+/// A result for a pair of messages, or for a message without counterpart.
+enum DiffResult {
     Difference(Difference),
-    Only(Which),
-    Unread(Which, Error),
+    Only(DiffSide),
+    Unread(DiffSide, Error),
 }
 
-impl Found {
-    fn ink(&self) -> Ink {
+impl DiffResult {
+    fn style(&self) -> TextStyle {
         match self {
             Self::Difference(difference) => match difference.kind {
-                DifferenceKind::Added { .. } => Ink::Green,
-                DifferenceKind::Removed { .. } => Ink::Red,
-                _ => Ink::Yellow,
+                DifferenceKind::Added { .. } => TextStyle::Green,
+                DifferenceKind::Removed { .. } => TextStyle::Red,
+                _ => TextStyle::Yellow,
             },
-            Self::Only(Which::Left) | Self::Unread(..) => Ink::Red,
-            Self::Only(Which::Right) => Ink::Green,
+            Self::Only(DiffSide::Left) | Self::Unread(..) => TextStyle::Red,
+            Self::Only(DiffSide::Right) => TextStyle::Green,
         }
     }
 
@@ -264,7 +265,7 @@ impl Found {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for DiffResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Difference(difference) => difference.fmt(f),
@@ -274,10 +275,10 @@ impl fmt::Display for Found {
     }
 }
 
-/// The frames that two messages are in.
-struct Frames<'a>(Option<&'a Spoken>, Option<&'a Spoken>);
+/// The frames of two messages.
+struct FrameNumbers<'a>(Option<&'a AlignedMessage>, Option<&'a AlignedMessage>);
 
-impl fmt::Display for Frames<'_> {
+impl fmt::Display for FrameNumbers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0, self.1) {
             (Some(left), Some(right)) => {
@@ -290,9 +291,9 @@ impl fmt::Display for Frames<'_> {
     }
 }
 
-/// What was compared, and how it went.
+/// Counts of what was compared, with the results.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct DiffCounts {
     left: usize,
     right: usize,
     alike: usize,
@@ -302,7 +303,7 @@ struct Counts {
     differences: usize,
 }
 
-impl Counts {
+impl DiffCounts {
     fn to_json(self) -> Value {
         let Self {
             left,
@@ -325,7 +326,7 @@ impl Counts {
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for DiffCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,4 +1,4 @@
-//! `strowger pfcp encode`: octets of what `decode --json` printed, or of what somebody wrote.
+//! `strowger pfcp encode`: encodes the output of `decode --json`, or objects written by hand.
 
 mod expected;
 
@@ -15,7 +15,7 @@ use strowger_pfcp_node::{CaptureWriter, PFCP_PORT};
 use super::dictionary::DictionaryArgs;
 use super::hex::{self, Hex};
 use super::time;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -32,8 +32,8 @@ Messages with \"follow_on\": true share a datagram with the next one.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// A file of objects; `-` (and nothing) reads standard input.
+pub(crate) struct EncodeArgs {
+    /// A file of JSON objects; `-` reads standard input, and so does no argument.
     #[arg(default_value = "-")]
     file: PathBuf,
     /// Writes a capture (pcapng) instead of hex.
@@ -43,12 +43,12 @@ pub(crate) struct Args {
     dictionary: DictionaryArgs,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &EncodeArgs, output: &mut Output) -> CliResult {
     let vendors = args.dictionary.read()?;
     let (name, text) = read(&args.file)?;
     let mut sink = match &args.pcap {
-        Some(path) => Sink::capture(path)?,
-        None => Sink::Hex,
+        Some(path) => DatagramSink::capture(path)?,
+        None => DatagramSink::Hex,
     };
     datagrams(&name, &text, &vendors, |octets, frame| {
         sink.take(&octets, frame, output)
@@ -56,19 +56,20 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     sink.end()
 }
 
-/// Encodes the objects of a text and hands each datagram over, with what its `frame` says.
+/// Encodes the objects of a text and passes each datagram to `take`, with the `frame` of its
+/// object.
 pub(super) fn datagrams(
     name: &str,
     text: &str,
     vendors: &Dictionary,
-    mut take: impl FnMut(Vec<u8>, &Value) -> Done,
-) -> Done {
+    mut take: impl FnMut(Vec<u8>, &Value) -> CliResult,
+) -> CliResult {
     let mut datagram = Vec::new();
     let mut objects = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     loop {
         let start = objects.byte_offset();
         let Some(object) = objects.next() else { break };
-        let at = Place { name, text, start };
+        let at = InputPosition { name, text, start };
         let object = object.map_err(|error| at.not_json(&error))?;
         let more = object["follow_on"] == true;
         datagram.extend(message(&object, vendors).map_err(|wrong| at.not_a_message(&wrong))?);
@@ -82,7 +83,7 @@ pub(super) fn datagrams(
     Ok(())
 }
 
-/// Encodes one object; one that decoding could not read has its octets as they were.
+/// Encodes one object. An object for bytes that could not be decoded contains those bytes.
 fn message(object: &Value, vendors: &Dictionary) -> Result<Vec<u8>, String> {
     match (&object["octets"], object.get("type")) {
         (Value::String(octets), None) => hex::parse(octets).map_err(|e| format!("octets: {e}")),
@@ -92,15 +93,15 @@ fn message(object: &Value, vendors: &Dictionary) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Where in the input an object is.
-struct Place<'a> {
+/// The position of an object in the input.
+struct InputPosition<'a> {
     name: &'a str,
     text: &'a str,
     start: usize,
 }
 
-impl Place<'_> {
-    /// The line on which the object begins, counted from 1.
+impl InputPosition<'_> {
+    /// Returns the line on which the object begins, counted from 1.
     fn line(&self) -> usize {
         let rest = &self.text[self.start..];
         let blank = rest.len() - rest.trim_start().len();
@@ -118,7 +119,7 @@ impl Place<'_> {
     }
 }
 
-fn read(path: &Path) -> Done<(String, String)> {
+fn read(path: &Path) -> CliResult<(String, String)> {
     let mut text = String::new();
     if path == Path::new("-") {
         let name = "standard input".to_owned();
@@ -132,8 +133,8 @@ fn read(path: &Path) -> Done<(String, String)> {
     Ok((path.display().to_string(), text))
 }
 
-/// Where the datagrams go.
-enum Sink {
+/// The destination of the datagrams.
+enum DatagramSink {
     Hex,
     Capture {
         path: PathBuf,
@@ -142,8 +143,8 @@ enum Sink {
     },
 }
 
-impl Sink {
-    fn capture(path: &Path) -> Done<Self> {
+impl DatagramSink {
+    fn capture(path: &Path) -> CliResult<Self> {
         let writer = CaptureWriter::create(path).map_err(|error| Failure::file(path, &error))?;
         Ok(Self::Capture {
             path: path.to_owned(),
@@ -152,7 +153,7 @@ impl Sink {
         })
     }
 
-    fn take(&mut self, octets: &[u8], frame: &Value, output: &mut Output) -> Done {
+    fn take(&mut self, octets: &[u8], frame: &Value, output: &mut Output) -> CliResult {
         match self {
             Self::Hex => output.line(Hex(octets)),
             Self::Capture {
@@ -175,7 +176,7 @@ impl Sink {
         }
     }
 
-    fn end(self) -> Done {
+    fn end(self) -> CliResult {
         match self {
             Self::Hex => Ok(()),
             Self::Capture {

@@ -1,8 +1,8 @@
-//! Octets as people write them.
+//! Bytes in hexadecimal text.
 
 use std::fmt;
 
-/// Octets that print as lower-case digits.
+/// Bytes that print as lower-case hex digits.
 pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
@@ -11,7 +11,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Why a text is not hex.
+/// The error returned when a text is not hex.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HexError {
     #[error("{found:?} in column {column} is not a hex digit")]
@@ -20,7 +20,8 @@ pub(crate) enum HexError {
     Odd { digits: usize },
 }
 
-/// Reads digits in either case; spaces, tabs, colons, commas, dashes and `0x` may separate octets.
+/// Parses hex digits in either case. Spaces, tabs, colons, commas, dashes and `0x` may separate
+/// bytes.
 pub(crate) fn parse(text: &str) -> Result<Vec<u8>, HexError> {
     let mut octets = Vec::with_capacity(text.len() / 2);
     let mut digits = 0;

@@ -1,4 +1,4 @@
-//! `strowger pfcp sessions` and `associations`: what a running node holds.
+//! `strowger pfcp sessions` and `associations`: sessions and associations of a running node.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,8 @@ use strowger_pfcp::Seid;
 
 use crate::compose::{elements, elements_in_words};
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output, Table};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, Table, TextStyle};
 
 const SESSIONS: &str = "\
 Examples:
@@ -27,17 +27,16 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = SESSIONS)]
 pub(crate) struct SessionArgs {
-    /// Prints the rules of the session with this identifier of the node, as all requests so far
-    /// have made them.
+    /// Prints the rules of the session with this SEID of the node, merged from all requests so far.
     #[arg(value_name = "SEID", value_parser = number)]
     session: Option<u64>,
-    /// The session with this identifier of the node, such as 42 or 0x2a.
+    /// The session with this SEID of the node, such as 42 or 0x2a.
     #[arg(long, value_parser = number)]
     seid: Option<u64>,
     /// Sessions of this UE.
     #[arg(long, value_name = "IP")]
     ue: Option<IpAddr>,
-    /// Sessions with this tunnel, such as 16 or 0x10.
+    /// Sessions with this TEID, such as 16 or 0x10.
     #[arg(long, value_parser = number)]
     teid: Option<u64>,
     /// Sessions of the peer at this address.
@@ -46,7 +45,7 @@ pub(crate) struct SessionArgs {
     /// Sessions of the peer with this Node ID.
     #[arg(long, value_name = "NODE ID")]
     node: Option<String>,
-    /// Prints one object for each session.
+    /// Prints one JSON object for each session.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -59,14 +58,14 @@ pub(crate) struct AssociationArgs {
     /// Associations with the peer at this address.
     #[arg(long, value_name = "IP")]
     peer: Option<IpAddr>,
-    /// Prints one object for each association.
+    /// Prints one JSON object for each association.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-/// Reads a number, decimal or with `0x`.
+/// Parses a number, decimal or with `0x`.
 fn number(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -76,14 +75,14 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// Prints the merged rules of one session.
-fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> Done {
+fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> CliResult {
     let mut found = false;
     each(
         &args.control,
         "pfcp.rules",
         json!({ "seid": seid }),
         |row| {
-            // A peer may call another session by the same number.
+            // The search also finds a session for which the peer uses this number as its SEID.
             if row["seid"].as_u64() != Some(seid) {
                 return Ok(());
             }
@@ -96,7 +95,7 @@ fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> Done {
             }
             let peer_seid = hex(&row["peer_seid"]);
             let head = format!("session {seid:#x}, {peer_seid} at its peer");
-            output.line(output.paint(Ink::Faint, head))?;
+            output.line(output.paint(TextStyle::Faint, head))?;
             output.line(elements_in_words(Seid(seid), &rules))
         },
     )?;
@@ -106,13 +105,13 @@ fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> Done {
     Err(Failure::outside(format!("there is no session {seid:#x}")))
 }
 
-/// Reads hexadecimal digits.
+/// Parses hexadecimal digits.
 fn octets(digits: &str) -> Vec<u8> {
     let octet = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
     (0..digits.len()).step_by(2).map_while(octet).collect()
 }
 
-pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> Done {
+pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> CliResult {
     if let Some(seid) = args.session {
         return merged(args, seid, output);
     }
@@ -156,7 +155,7 @@ pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> Done {
     end(count, "sessions", output)
 }
 
-pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> Done {
+pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> CliResult {
     let peer = args.peer.map(|peer| peer.to_string());
     let mut table = Table::new(["node", "peer", "sessions", "path"]);
     let mut count = 0;
@@ -183,13 +182,13 @@ pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> Done 
     end(count, "associations", output)
 }
 
-/// Asks a node for rows and takes each as it comes.
+/// Calls a method of a node and takes each row as it arrives.
 pub(super) fn each(
     control: &ControlArgs,
     method: &str,
     wanted: Value,
-    mut take: impl FnMut(Value) -> Done,
-) -> Done<u64> {
+    mut take: impl FnMut(Value) -> CliResult,
+) -> CliResult<u64> {
     block_on(async {
         let mut client = control.connect().await?;
         let rows = client.rows(method, wanted).await;
@@ -203,8 +202,8 @@ pub(super) fn each(
     })
 }
 
-fn end(count: u64, what: &str, output: &mut Output) -> Done {
-    output.line(output.paint(Ink::Faint, format!("{count} {what}")))
+fn end(count: u64, what: &str, output: &mut Output) -> CliResult {
+    output.line(output.paint(TextStyle::Faint, format!("{count} {what}")))
 }
 
 fn hex(value: &Value) -> String {
@@ -230,7 +229,7 @@ fn list(value: &Value, write: impl Fn(&Value) -> String) -> String {
     }
 }
 
-/// Counts the rules of each kind that there is.
+/// Counts the rules of each kind.
 fn rules(row: &Value) -> String {
     let kinds = [
         ("pdrs", "PDR"),

@@ -3,20 +3,24 @@
 mod plot;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use strowger::ActorSystem;
 use strowger_pfcp::Release;
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp_node::{ClientError, Load, LoadFigures, LoadHandle, LoadPlan, OnLoss, Pace};
+use strowger_pfcp_node::{
+    ChangeFigures, ClientError, Load, LoadFigures, LoadHandle, LoadMix, LoadPlan, OnLoss, Pace,
+};
 
+use super::profile::ProfileArgs;
 use crate::command::latency;
 use crate::command::signals::Signals;
 use crate::command::span;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output, Table};
+use crate::exit::{CliResult, Failure};
+use crate::file::read_plain;
+use crate::output::{Output, Table, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,10 +30,26 @@ Examples:
   strowger pfcp load --to 127.0.0.1:8805 --sessions 100 --for 1s --keep
   strowger pfcp load --to 127.0.0.1:8805 --for 30s --loss 5% --reorder 5% --plot latency.svg
   strowger pfcp load --to 127.0.0.1:8805 --for 5s --modify 0.5 --keep --ledger acknowledged
+  strowger pfcp load --to 127.0.0.1:8805 --for 30s --mix mix.toml
+  strowger pfcp load --to 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 \\
+    --dnn internet --s-nssai 1 --ue-pool 10.45.0.0/16 --for 10s
 
 Sessions are established at the rate until as many are held as wanted; then the oldest makes room
 for each new one. Latency counts from the moment when a request was due. At the end all sessions
 are deleted, which also shows whether the node still knows them.
+
+Modifications are of the kinds that a mix says, by their shares:
+
+  modifications = 2.0           # for each establishment; --modify overrides it
+  [shares]                      # each relative to the sum of all
+  handover = 3                  # Update FAR: another tunnel
+  idle = 5                      # Update FAR: buffer and notify; connected again by the next one, or
+                                # when the node reports downlink data
+  qos = 1                       # Update QER: other rates
+  report = 1                    # Query URR
+  precedence = 0                # Update PDR
+
+Without a file, --modify takes the shares above.
 
 A node that does not answer, or that restarted, is looked for while nothing new is begun. Sessions
 that it lost count as lost, and are established again unless --forget is given.
@@ -38,66 +58,74 @@ Exit code 1: a request was lost or rejected.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct LoadArgs {
     /// The node to load.
     #[arg(long, value_name = "ADDR")]
     to: SocketAddr,
-    /// Where to send from; the system chooses unless it is set.
+    /// The address to send from; chosen by the system unless set.
     #[arg(long, value_name = "ADDR")]
     from: Option<SocketAddr>,
+    /// The Node ID of the SMF: an IP address or a domain name; smf-PORT.load unless set.
+    #[arg(long, value_name = "ID")]
+    node_id: Option<String>,
+    #[command(flatten)]
+    profile: ProfileArgs,
     /// Establishments a second, however fast the node is.
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = rate)]
     rate: f64,
-    /// Requests in flight instead of a rate, each followed by the next.
+    /// Requests in flight instead of a rate; each answer triggers the next.
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     in_flight: Option<u16>,
-    /// How many sessions are held at most.
+    /// Maximum number of sessions held.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     sessions: usize,
-    /// For how long; without it, until ctrl-c.
+    /// Runs for this long; by default, until ctrl-c.
     #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
     duration: Option<Duration>,
-    /// How long to wait for an answer before asking again.
+    /// Time to wait for an answer before asking again.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     wait: Duration,
-    /// How often to ask before a request counts as lost.
+    /// Attempts before a request counts as lost.
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
-    /// Modifications for each establishment, such as 0.5.
-    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = share)]
-    modify: f64,
+    /// Modifications for each establishment, such as 0.5; none unless this or --mix is given.
+    #[arg(long, value_name = "N", value_parser = share)]
+    modify: Option<f64>,
+    /// The kinds of modifications, as TOML.
+    #[arg(long, value_name = "FILE")]
+    mix: Option<PathBuf>,
     /// The release to speak: R17 or R19.
     #[arg(long, value_name = "RELEASE", default_value_t = Release::default())]
     release: Release,
-    /// Loses this part of the datagrams, both ways: 5% or 0.05.
+    /// Loses this share of the datagrams, both ways: 5% or 0.05.
     #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
     loss: f64,
-    /// Lets this part of the datagrams be overtaken by the next one: 5% or 0.05.
+    /// Reorders this share of the datagrams, each with the next one: 5% or 0.05.
     #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
     reorder: f64,
     /// Draws latency by quantile as SVG.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Writes what is asked and what is acknowledged, for `strowger pfcp audit`.
+    /// Writes a journal of requests and acknowledgements, for `strowger pfcp audit`.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
-    /// Leaves the sessions in the node.
+    /// Keeps the sessions in the node at the end.
     #[arg(long)]
     keep: bool,
     /// Forgets sessions that the node lost, instead of establishing them again.
     #[arg(long)]
     forget: bool,
-    /// How long the node may be silent before it is asked for a heartbeat; 0s never asks.
+    /// Time the node may be silent before a heartbeat request is sent; 0s sends none.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     heartbeat: Duration,
-    /// Prints one object at the end.
+    /// Prints one JSON object at the end.
     #[arg(long)]
     json: bool,
 }
 
-/// Reads establishments a second.
+/// Parses establishments a second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text
         .parse()
@@ -109,7 +137,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads modifications for each establishment.
+/// Parses modifications for each establishment.
 fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
@@ -117,7 +145,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads a part of something.
+/// Parses a share, as a percentage or a fraction.
 fn part(text: &str) -> Result<f64, String> {
     let part = match text.strip_suffix('%') {
         Some(hundredths) => hundredths.trim().parse().map(|part: f64| part / 100.0),
@@ -129,7 +157,7 @@ fn part(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -137,35 +165,35 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     runtime.block_on(load(args, output))
 }
 
-async fn load(args: &Args, output: &mut Output) -> Done {
+async fn load(args: &LoadArgs, output: &mut Output) -> CliResult {
     let mut signals = Signals::new()?;
     let system = ActorSystem::new("load").map_err(|error| Failure::outside(error.to_string()))?;
-    let figures = load_in(&system, args, &mut signals, output).await;
-    system.shutdown(ORDERLY).await;
-    let figures = figures?;
+    let stats = load_in(&system, args, &mut signals, output).await;
+    system.shutdown(SHUTDOWN_TIMEOUT).await;
+    let stats = stats?;
     if let Some(path) = &args.plot {
-        let title = format!("{}: {} answers", args.to, figures.answered);
-        std::fs::write(path, plot::svg(&figures, &title))
+        let title = format!("{}: {} answers", args.to, stats.answered);
+        std::fs::write(path, plot::svg(&stats, &title))
             .map_err(|error| Failure::file(path, &error))?;
     }
     if args.json {
-        output.json(&to_json(&figures))?;
+        output.json(&to_json(&stats))?;
     } else {
-        report(&figures, output)?;
+        report(&stats, output)?;
     }
-    verdict(&figures)
+    verdict(&stats)
 }
 
-/// How long the actors of an SMF get to end.
-pub(crate) const ORDERLY: Duration = Duration::from_secs(5);
+/// Time that the actors of an SMF have to stop.
+pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 async fn load_in(
     system: &ActorSystem,
-    args: &Args,
+    args: &LoadArgs,
     signals: &mut Signals,
     output: &mut Output,
-) -> Done<LoadFigures> {
-    let started = Load::start(system, args.plan()).await;
+) -> CliResult<LoadFigures> {
+    let started = Load::start(system, args.plan()?).await;
     let handle = started.map_err(|error| failed(&error))?;
     if !args.json {
         let local = handle.local_addr();
@@ -174,19 +202,19 @@ async fn load_in(
     watch(args, &handle, signals, output).await
 }
 
-/// Waits for the end and shows how it goes.
+/// Waits for the end and shows progress.
 async fn watch(
-    args: &Args,
+    args: &LoadArgs,
     handle: &LoadHandle,
     signals: &mut Signals,
     output: &mut Output,
-) -> Done<LoadFigures> {
+) -> CliResult<LoadFigures> {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     let finished = handle.finished();
     tokio::pin!(finished);
     loop {
         tokio::select! {
-            figures = &mut finished => return Ok(figures),
+            stats = &mut finished => return Ok(stats),
             () = signals.end() => handle.stop(),
             _ = every.tick() => {
                 if !args.json {
@@ -197,28 +225,34 @@ async fn watch(
     }
 }
 
-fn line(figures: &LoadFigures) -> String {
+fn line(stats: &LoadFigures) -> String {
     format!(
         "{:.0} s  {} held  {:.0}/s  p50 {}  p99 {}  {} rejected  {} lost  {} restored",
-        figures.elapsed.as_secs_f64(),
-        figures.held,
-        figures.rate(),
-        latency::text(micros(figures, 0.5)),
-        latency::text(micros(figures, 0.99)),
-        figures.rejected,
-        figures.lost,
-        figures.sessions_restored,
+        stats.elapsed.as_secs_f64(),
+        stats.held,
+        stats.rate(),
+        latency::text(micros(stats, 0.5)),
+        latency::text(micros(stats, 0.99)),
+        stats.rejected,
+        stats.lost,
+        stats.sessions_restored,
     )
 }
 
-/// A quantile in whole microseconds.
-pub(crate) fn micros(figures: &LoadFigures, quantile: f64) -> u64 {
-    figures.latency.value_at_quantile(quantile).div_ceil(1000)
+/// Returns a quantile in whole microseconds.
+pub(crate) fn micros(stats: &LoadFigures, quantile: f64) -> u64 {
+    stats.latency.value_at_quantile(quantile).div_ceil(1000)
 }
 
-impl Args {
-    fn plan(&self) -> LoadPlan {
+impl LoadArgs {
+    fn plan(&self) -> CliResult<LoadPlan> {
         let mut plan = LoadPlan::new(self.to);
+        plan.node_id.clone_from(&self.node_id);
+        plan.profile = self.profile.profile(&plan.profile);
+        let mix = self.mix.as_deref().map(mix).transpose()?;
+        let modifications = self.modify.or_else(|| mix.map(|mix| mix.modifications));
+        plan.modifications = modifications.unwrap_or(0.0);
+        plan.shares = mix.map_or(plan.shares, |mix| mix.shares);
         plan.listen = self.from.unwrap_or(plan.listen);
         plan.pace = match self.in_flight {
             Some(most) => Pace::InFlight(usize::from(most)),
@@ -234,62 +268,100 @@ impl Args {
             false => OnLoss::Restore,
         };
         plan.heartbeat = self.heartbeat;
-        plan.modifications = self.modify;
         (plan.loss, plan.reordering) = (self.loss, self.reorder);
         plan.ledger.clone_from(&self.ledger);
-        plan
+        Ok(plan)
     }
 }
 
-/// Says why there is no load, and what to do.
+/// Maximum size of a mix file, in bytes.
+const MAX_MIX: usize = 64 * 1024;
+
+/// Reads the mix from a file.
+fn mix(path: &Path) -> CliResult<LoadMix> {
+    let wrong = |what: String| {
+        Failure::input(format!("{}: {what}", path.display()))
+            .hint("`strowger pfcp load --help` has an example of a mix")
+    };
+    let octets = read_plain(path, MAX_MIX)?;
+    let text = String::from_utf8(octets).map_err(|error| wrong(error.to_string()))?;
+    let mix: LoadMix = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    mix.check().map_err(|error| wrong(error.to_string()))?;
+    Ok(mix)
+}
+
+/// Converts the error to a failure that says what to do.
 pub(crate) fn failed(error: &ClientError) -> Failure {
     let failure = Failure::outside(error.to_string());
     match error {
+        ClientError::NodeId(_) | ClientError::Profile(_) | ClientError::Mix(_) => {
+            Failure::input(error.to_string())
+                .hint("--node-id, --dnn, --pdn-type, --ue-pool and --sessions decide about it")
+        }
         ClientError::Bind(_) => failure.hint("--from says where to send from"),
         ClientError::Ledger(_) => failure,
+        ClientError::Refused { .. } => failure.hint(
+            "a node that resolves Node IDs wants --node-id with the address of --from; its log \
+             says more",
+        ),
         _ => failure.hint(
-            "`strowger run` or `strowger demo` starts a node; does it allow peers from here?",
+            "`strowger run` or `strowger demo` starts a node; does it allow peers from here, and \
+             can it resolve --node-id?",
         ),
     }
 }
 
-fn to_json(figures: &LoadFigures) -> Value {
-    let causes = figures
+fn to_json(stats: &LoadFigures) -> Value {
+    let causes = stats
         .causes
         .iter()
         .map(|(cause, count)| (cause.to_string(), json!(count)));
     json!({
-        "sent": figures.sent,
-        "answered": figures.answered,
-        "accepted": figures.accepted,
-        "rejected": figures.rejected,
-        "lost": figures.lost,
-        "established": figures.established,
-        "modified": figures.modified,
-        "deleted": figures.deleted,
-        "held": figures.held,
-        "retransmitted": figures.retransmitted,
-        "p50_us": micros(figures, 0.5),
-        "p90_us": micros(figures, 0.9),
-        "p99_us": micros(figures, 0.99),
-        "p999_us": micros(figures, 0.999),
-        "p9999_us": micros(figures, 0.9999),
-        "dropped": figures.dropped,
-        "overtaken": figures.overtaken,
-        "rate": (figures.rate() * 10.0).round() / 10.0,
-        "seconds": (figures.elapsed.as_secs_f64() * 1e3).round() / 1e3,
-        "peers_lost": figures.peers_lost,
-        "peers_found": figures.peers_found,
-        "sessions_lost": figures.sessions_lost,
-        "sessions_restored": figures.sessions_restored,
-        "sessions_refused": figures.sessions_refused,
-        "unanswered": figures.unanswered,
-        "skipped": figures.skipped,
+        "sent": stats.sent,
+        "answered": stats.answered,
+        "accepted": stats.accepted,
+        "rejected": stats.rejected,
+        "lost": stats.lost,
+        "established": stats.established,
+        "modified": stats.modified,
+        "changes": changes(&stats.changes),
+        "downlink_reports": stats.downlink_reports,
+        "usage_reports": stats.usage_reports,
+        "deleted": stats.deleted,
+        "held": stats.held,
+        "retransmitted": stats.retransmitted,
+        "p50_us": micros(stats, 0.5),
+        "p90_us": micros(stats, 0.9),
+        "p99_us": micros(stats, 0.99),
+        "p999_us": micros(stats, 0.999),
+        "p9999_us": micros(stats, 0.9999),
+        "dropped": stats.dropped,
+        "overtaken": stats.overtaken,
+        "rate": (stats.rate() * 10.0).round() / 10.0,
+        "seconds": (stats.elapsed.as_secs_f64() * 1e3).round() / 1e3,
+        "peers_lost": stats.peers_lost,
+        "peers_found": stats.peers_found,
+        "sessions_lost": stats.sessions_lost,
+        "sessions_restored": stats.sessions_restored,
+        "sessions_refused": stats.sessions_refused,
+        "unanswered": stats.unanswered,
+        "skipped": stats.skipped,
         "causes": causes.collect::<Map<_, _>>(),
     })
 }
 
-fn report(figures: &LoadFigures, output: &mut Output) -> Done {
+fn changes(changes: &ChangeFigures) -> Value {
+    json!({
+        "handover": changes.handover,
+        "idle": changes.idle,
+        "resume": changes.resume,
+        "qos": changes.qos,
+        "report": changes.report,
+        "precedence": changes.precedence,
+    })
+}
+
+fn report(stats: &LoadFigures, output: &mut Output) -> CliResult {
     output.line("")?;
     let mut table = Table::new(["latency", "from due to answered"]);
     for (name, quantile) in [
@@ -299,16 +371,16 @@ fn report(figures: &LoadFigures, output: &mut Output) -> Done {
         ("p99.9", 0.999),
         ("p99.99", 0.9999),
     ] {
-        table.row([name.to_owned(), latency::text(micros(figures, quantile))]);
+        table.row([name.to_owned(), latency::text(micros(stats, quantile))]);
     }
     table.row([
         "highest".to_owned(),
-        latency::text(figures.latency.max().div_ceil(1000)),
+        latency::text(stats.latency.max().div_ceil(1000)),
     ]);
     table.print(output)?;
     output.line("")?;
     let mut table = Table::new(["cause", "answers", "meaning"]);
-    for (&cause, count) in &figures.causes {
+    for (&cause, count) in &stats.causes {
         table.row([
             cause.to_string(),
             count.to_string(),
@@ -319,45 +391,60 @@ fn report(figures: &LoadFigures, output: &mut Output) -> Done {
     output.line("")?;
     output.line(format!(
         "{} sent, {} answered, {} accepted in {:.1} s, {:.0} establishments/s",
-        figures.sent,
-        figures.answered,
-        figures.accepted,
-        figures.elapsed.as_secs_f64(),
-        figures.rate(),
+        stats.sent,
+        stats.answered,
+        stats.accepted,
+        stats.elapsed.as_secs_f64(),
+        stats.rate(),
     ))?;
     let text = format!(
         "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost",
-        figures.established,
-        figures.modified,
-        figures.deleted,
-        figures.held,
-        figures.rejected,
-        figures.lost,
+        stats.established, stats.modified, stats.deleted, stats.held, stats.rejected, stats.lost,
     );
-    if figures.peers_lost > 0 {
+    if stats.peers_lost > 0 {
         output.line(format!(
             "node lost {} times and found {} times; {} sessions lost, {} restored, {} refused; \
              {} requests left out meanwhile",
-            figures.peers_lost,
-            figures.peers_found,
-            figures.sessions_lost,
-            figures.sessions_restored,
-            figures.sessions_refused,
-            figures.skipped,
+            stats.peers_lost,
+            stats.peers_found,
+            stats.sessions_lost,
+            stats.sessions_restored,
+            stats.sessions_refused,
+            stats.skipped,
         ))?;
     }
-    let ink = if verdict(figures).is_ok() {
-        Ink::Green
+    if stats.modified > 0 {
+        output.line(modifications(stats))?;
+    }
+    let style = if verdict(stats).is_ok() {
+        TextStyle::Green
     } else {
-        Ink::Red
+        TextStyle::Red
     };
-    output.line(output.paint(ink, text))
+    output.line(output.paint(style, text))
 }
 
-fn verdict(figures: &LoadFigures) -> Done {
-    match (figures.lost, figures.rejected) {
+/// Describes the accepted modifications.
+fn modifications(stats: &LoadFigures) -> String {
+    let changes = &stats.changes;
+    format!(
+        "modifications: {} handovers, {} idle, {} connected again ({} downlink reports), \
+         {} rates, {} queries, {} precedences; {} usage reports",
+        changes.handover,
+        changes.idle,
+        changes.resume,
+        stats.downlink_reports,
+        changes.qos,
+        changes.report,
+        changes.precedence,
+        stats.usage_reports,
+    )
+}
+
+fn verdict(stats: &LoadFigures) -> CliResult {
+    match (stats.lost, stats.rejected) {
         (0, 0) => Ok(()),
-        (lost, rejected) => Err(Failure::found(format!("{lost} lost, {rejected} rejected"))
+        (lost, rejected) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
             .hint("the causes say why; the node's log says more")),
     }
 }

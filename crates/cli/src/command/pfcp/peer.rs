@@ -1,16 +1,17 @@
-//! `strowger pfcp pfds`, `release` and `report`: what a running node has of its peers, and tells
-//! them.
+//! `strowger pfcp pfds`, `release` and `report`: what a running node has received from its peers,
+//! and tells them.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use strowger_pfcp::ie::Cause;
 
 use super::listing::each;
 use crate::command::span;
 use crate::control::{ControlArgs, block_on, failed};
-use crate::exit::Done;
-use crate::output::{Ink, Output, Table};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, Table, TextStyle};
 
 const PFDS: &str = "\
 Examples:
@@ -22,7 +23,12 @@ Examples:
   strowger pfcp release 127.0.0.7
   strowger pfcp release smf.example.org --within 30s
 
-The peer is asked, and decides when it releases the association; its sessions end with it.";
+The peer is asked, and decides when it releases the association; its sessions end with it. With
+--within the command waits for that, but no longer; without, for the answer of the peer alone.
+
+Exit code 1: there is no association with that peer.
+Exit code 3: the peer refused, did not answer, or did not release the association in time. The
+association and its sessions are still there.";
 
 const REPORT: &str = "\
 Examples:
@@ -34,7 +40,7 @@ Exit code 3: the peer refused, or did not answer.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = PFDS)]
 pub(crate) struct PfdArgs {
-    /// Prints one object for each application.
+    /// Prints one JSON object for each application.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -46,9 +52,12 @@ pub(crate) struct PfdArgs {
 pub(crate) struct ReleaseArgs {
     /// The Node ID of the peer.
     node: String,
-    /// How long it may take.
+    /// Time limit for the release.
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     within: Option<Duration>,
+    /// Prints the outcome as one JSON object.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
@@ -58,26 +67,26 @@ pub(crate) struct ReleaseArgs {
 pub(crate) struct ReportArgs {
     /// The Node ID of the peer.
     node: String,
-    /// What happened to the path.
-    what: What,
+    /// The new state of the path.
+    what: PathState,
     /// The other end of the path: the address of a GTP-U entity.
     address: IpAddr,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-/// What happens to paths of the user plane.
+/// States of user plane paths that can be reported.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum What {
-    /// It carries nothing any more.
+enum PathState {
+    /// The path carries no packets.
     Failed,
-    /// It carries packets again.
+    /// The path carries packets again.
     Recovered,
-    /// Its other end has restarted.
+    /// The other end of the path has restarted.
     Restarted,
 }
 
-pub(crate) fn pfds(args: &PfdArgs, output: &mut Output) -> Done {
+pub(crate) fn pfds(args: &PfdArgs, output: &mut Output) -> CliResult {
     let mut table = Table::new(["application", "packets"]);
     let count = each(&args.control, "pfcp.pfds", Value::Null, |row| {
         if args.json {
@@ -95,32 +104,83 @@ pub(crate) fn pfds(args: &PfdArgs, output: &mut Output) -> Done {
         return Ok(());
     }
     table.print(output)?;
-    output.line(output.paint(Ink::Faint, format!("{count} applications")))
+    output.line(output.paint(TextStyle::Faint, format!("{count} applications")))
 }
 
-pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> Done {
+pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
     let within = args.within.map(|span| span.as_millis());
     let within = within.and_then(|span| u64::try_from(span).ok());
     let order = json!({ "node": args.node, "within_ms": within });
-    tell(&args.control, "pfcp.release", order)?;
-    output.line(format!("{} is asked to release its association", args.node))
+    let told = tell(&args.control, "pfcp.release", order)?;
+    let outcome = told["outcome"].as_str().unwrap_or_default();
+    let is_released = outcome == "released";
+    if args.json {
+        output.json(&json!({
+            "node": args.node,
+            "outcome": outcome,
+            "cause": told["cause"],
+            "released": is_released,
+            "sessions": told["sessions"],
+        }))?;
+    }
+    let (node, sessions) = (&args.node, counted(&told["sessions"]));
+    let in_time = args
+        .within
+        .map_or_else(String::new, |within| format!(" within {within:?}"));
+    let failure = match outcome {
+        "released" | "agreed" if args.json => return Ok(()),
+        "released" => {
+            return output.line(format!("{node} released its association; {sessions} ended"));
+        }
+        "agreed" => {
+            return output.line(format!(
+                "{node} agreed to release its association, when it likes; {sessions} still there"
+            ));
+        }
+        "overdue" => format!("{node} agreed to release its association, and did not{in_time}"),
+        "refused" => {
+            let cause = told["cause"]
+                .as_u64()
+                .and_then(|cause| cause.try_into().ok());
+            let cause = Cause(cause.unwrap_or_default());
+            format!(
+                "{node} refused to release its association: cause {} ({cause})",
+                cause.0
+            )
+        }
+        _ => format!("{node} did not answer{in_time}"),
+    };
+    let failure = format!("{failure}; the association is still there, {sessions} kept");
+    Err(Failure::outside(failure)
+        .hint("sessions end when the peer releases the association, or sets it up after a restart"))
 }
 
-pub(crate) fn report(args: &ReportArgs, output: &mut Output) -> Done {
+fn counted(sessions: &Value) -> String {
+    match sessions.as_u64() {
+        Some(1) => "1 session".to_owned(),
+        count => format!("{} sessions", count.unwrap_or_default()),
+    }
+}
+
+pub(crate) fn report(args: &ReportArgs, output: &mut Output) -> CliResult {
     let what = match args.what {
-        What::Failed => "failed",
-        What::Recovered => "recovered",
-        What::Restarted => "restarted",
+        PathState::Failed => "failed",
+        PathState::Recovered => "recovered",
+        PathState::Restarted => "restarted",
     };
     let order = json!({ "node": args.node, "what": what, "address": args.address });
     tell(&args.control, "pfcp.report", order)?;
     output.line(format!("{} knows that {} {what}", args.node, args.address))
 }
 
-fn tell(control: &ControlArgs, method: &str, order: Value) -> Done {
+/// Longer than any node retransmits a request: the node itself reports a missing answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn tell(control: &ControlArgs, method: &str, order: Value) -> CliResult<Value> {
     block_on(async {
         let mut client = control.connect().await?;
+        client.set_deadline(ANSWER_TIMEOUT);
         let told = client.call(method, order).await;
-        told.map(drop).map_err(|error| failed(&error))
+        told.map_err(|error| failed(&error))
     })
 }

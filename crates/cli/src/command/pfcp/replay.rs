@@ -1,7 +1,7 @@
 //! `strowger pfcp replay`: sends the requests of a capture to a live node.
 //!
-//! [`plan`] says what to send and what the capture has as the answer, [`peers`] sends it,
-//! [`tally`] counts, and [`difference`] knows for which reasons a node may answer otherwise.
+//! [`plan`] says what to send and which answer the capture has, [`peers`] sends it, [`tally`]
+//! counts, and [`difference`] knows for which reasons a node may answer otherwise.
 
 mod answer;
 mod difference;
@@ -17,13 +17,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
-use self::peers::{Answer, Numbers, Patience, Peers};
-use self::plan::{Plan, Step};
-use self::tally::{Outcome, Tally};
+use self::peers::{PeerAnswer, ReplayPeers, RetryPolicy, SequenceNumbers};
+use self::plan::{PlannedRequest, ReplayPlan};
+use self::tally::{ReplayTally, RequestOutcome};
 use super::source;
 use crate::command::span;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,6 +32,8 @@ Examples:
   strowger pfcp replay smf.pcapng --to 127.0.0.1:8805 --keep-sequence
 
 Towards loopback each peer of the capture speaks from an address of its own, always the same.
+Elsewhere all speak from this host: a node takes the address of another host for a Node ID only if
+its configuration says so (n4.peer.named).
 Requests go out one after another, in the order of the capture; the SEIDs that the node
 gives take the place of the captured ones. Reports of the UP role are left out.
 
@@ -40,58 +42,58 @@ other way round) for no reason that is known.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ReplayArgs {
     /// A capture, pcap or pcapng; `-` reads standard input.
     file: PathBuf,
     /// The node to ask.
     #[arg(long, value_name = "ADDR")]
     to: SocketAddr,
-    /// Keeps the captured sequence numbers instead of counting afresh.
+    /// Keeps the captured sequence numbers instead of choosing new ones.
     #[arg(long)]
     keep_sequence: bool,
-    /// How long to wait for an answer before asking again.
+    /// Time to wait for an answer before asking again.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     wait: Duration,
-    /// How often to ask before a request counts as lost.
+    /// Attempts before a request counts as lost.
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
-    /// Prints one object for each difference, and one at the end.
+    /// Prints one JSON object for each difference, and one at the end.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
-    let packets = source::open(&args.file, &Dictionary::new())?.collect::<Done<Vec<_>>>()?;
-    let plan = Plan::read(packets);
+pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> CliResult {
+    let packets = source::open(&args.file, &Dictionary::new())?.collect::<CliResult<Vec<_>>>()?;
+    let plan = ReplayPlan::read(packets);
     if plan.steps.is_empty() {
         let what = format!("{}: no PFCP request to replay", args.file.display());
         let hint = format!(
             "`strowger pfcp decode {}` shows what is in it",
             args.file.display()
         );
-        return Err(Failure::found(what).hint(hint));
+        return Err(Failure::check(what).hint(hint));
     }
     let captured = plan.peers();
-    let peers = Peers::open(&captured, &plan.recovery, args.to)
+    let peers = ReplayPeers::open(&captured, &plan.recovery, args.to)
         .map_err(|error| unreachable(args.to, &error))?;
     let mut replay = Replay {
         peers,
-        patience: Patience {
+        retry: RetryPolicy {
             wait: args.wait,
             tries: args.tries,
         },
-        numbers: (!args.keep_sequence).then(|| Numbers::starting_at(clock_millis())),
+        numbers: (!args.keep_sequence).then(|| SequenceNumbers::starting_at(clock_millis())),
         sent_as: vec![Sequence::default(); plan.steps.len()],
         sessions: HashMap::new(),
     };
-    let mut tally = Tally::default();
+    let mut tally = ReplayTally::default();
     let start = Instant::now();
     for (at, step) in plan.steps.iter().enumerate() {
         let answer = replay
             .step(at, step)
             .map_err(|error| unreachable(args.to, &error))?;
-        let outcome = Outcome::of(step, answer.as_ref());
+        let outcome = RequestOutcome::of(step, answer.as_ref());
         if let (true, Some(difference)) = (args.json, &outcome.difference) {
             output.json(&difference.to_json())?;
         }
@@ -107,20 +109,20 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     tally.verdict()
 }
 
-/// A replay that goes on.
+/// A replay in progress.
 struct Replay {
-    peers: Peers,
-    patience: Patience,
-    /// Fresh sequence numbers; absent when the captured ones are kept.
-    numbers: Option<Numbers>,
-    /// The number that each step went out with, for those that repeat it.
+    peers: ReplayPeers,
+    retry: RetryPolicy,
+    /// New sequence numbers; `None` if the captured ones are kept.
+    numbers: Option<SequenceNumbers>,
+    /// The sequence number that each step was sent with, for its retransmissions.
     sent_as: Vec<Sequence>,
-    /// The SEIDs that the node gave, by the captured node and the SEID that it had given.
+    /// The SEIDs that the node assigned, by the captured node and the SEID that it had assigned.
     sessions: HashMap<(IpAddr, Seid), Seid>,
 }
 
 impl Replay {
-    fn step(&mut self, at: usize, step: &Step) -> std::io::Result<Option<Answer>> {
+    fn step(&mut self, at: usize, step: &PlannedRequest) -> std::io::Result<Option<PeerAnswer>> {
         let sequence = match (step.repeats, &mut self.numbers) {
             (Some(first), _) => self.sent_as[first],
             (None, Some(numbers)) => numbers.take(),
@@ -141,9 +143,7 @@ impl Replay {
             .encode(step.body.len(), &mut request)
             .expect("the body had room behind the captured header");
         request.extend_from_slice(&step.body);
-        let answer = self
-            .peers
-            .ask(step.from, (header, &request), self.patience)?;
+        let answer = self.peers.ask(step.from, (header, &request), self.retry)?;
         if step.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
             let captured = step.captured.and_then(|captured| captured.session);
             let live = answer
@@ -157,10 +157,15 @@ impl Replay {
     }
 }
 
-/// Differences that are printed one by one.
-const SHOWN: usize = 20;
+/// Maximum number of differences printed one by one.
+const MAX_DIFFERENCES: usize = 20;
 
-fn report(args: &Args, peers: &Peers, tally: &Tally, output: &mut Output) -> Done {
+fn report(
+    args: &ReplayArgs,
+    peers: &ReplayPeers,
+    tally: &ReplayTally,
+    output: &mut Output,
+) -> CliResult {
     for peer in peers.iter() {
         let local = peer.local().map_err(|error| unreachable(args.to, &error))?;
         output.line(format!("{} speaks from {local}", peer.captured))?;
@@ -170,29 +175,29 @@ fn report(args: &Args, peers: &Peers, tally: &Tally, output: &mut Output) -> Don
     output.line("")?;
     for (reason, count) in tally.excused() {
         let line = format!("{count} x {reason}");
-        output.line(output.paint(Ink::Faint, line))?;
+        output.line(output.paint(TextStyle::Faint, line))?;
     }
     let unexplained = tally
         .differences
         .iter()
         .filter(|difference| difference.reason.is_none());
-    for difference in unexplained.clone().take(SHOWN) {
-        output.line(output.paint(Ink::Red, difference))?;
+    for difference in unexplained.clone().take(MAX_DIFFERENCES) {
+        output.line(output.paint(TextStyle::Red, difference))?;
     }
-    let more = unexplained.count().saturating_sub(SHOWN);
+    let more = unexplained.count().saturating_sub(MAX_DIFFERENCES);
     if more > 0 {
         output.line(format!("and {more} more; --json prints all"))?;
     }
     if tally.left_out > 0 {
         let line = format!("{} reports of the UP role were left out", tally.left_out);
-        output.line(output.paint(Ink::Faint, line))?;
+        output.line(output.paint(TextStyle::Faint, line))?;
     }
-    let ink = if tally.verdict().is_ok() {
-        Ink::Green
+    let style = if tally.verdict().is_ok() {
+        TextStyle::Green
     } else {
-        Ink::Red
+        TextStyle::Red
     };
-    let line = output.paint(ink, tally.summary());
+    let line = output.paint(style, tally.summary());
     output.line(line)
 }
 
@@ -206,7 +211,7 @@ fn unreachable(to: SocketAddr, error: &std::io::Error) -> Failure {
     }
 }
 
-/// Milliseconds of the clock, so that two runs do not start with the same sequence number.
+/// Returns milliseconds of the clock, so that two runs do not start with the same sequence number.
 fn clock_millis() -> u32 {
     let since_epoch = SystemTime::now()
         .duration_since(UNIX_EPOCH)

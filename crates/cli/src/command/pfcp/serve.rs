@@ -1,4 +1,4 @@
-//! `strowger pfcp serve`: a UPF that misbehaves as it is told.
+//! `strowger pfcp serve`: a UPF that misbehaves on request.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use strowger_pfcp::endpoint::Network;
 use strowger_pfcp_node::{Node, NodeConfig, NodeError, NodeHandle, Scenario};
 
 use crate::command::signals::Signals;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -33,25 +33,25 @@ A restart ends all sessions and moves the Recovery Time Stamp; with --store it k
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// What goes wrong, as TOML; without it, nothing does.
+pub(crate) struct ServeArgs {
+    /// The faults to inject, as TOML; without it, there are none.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// Where to listen; port 0 lets the system choose.
+    /// The address to listen on; port 0 lets the system choose.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8805")]
     listen: SocketAddr,
-    /// Who may speak besides the loopback.
+    /// Networks that may send requests besides the loopback.
     #[arg(long, value_name = "NETWORK")]
     allow: Vec<Network>,
-    /// Keeps sessions here over restarts.
+    /// Keeps sessions in this folder over restarts.
     #[arg(long, value_name = "FOLDER")]
     store: Option<PathBuf>,
-    /// Prints one object for each start, and one at the end.
+    /// Prints one JSON object for each start, and one at the end.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CliResult {
     let scenario = args.scenario.as_deref().map_or_else(
         || Ok(Scenario::default()),
         |path| {
@@ -67,22 +67,22 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
     runtime.block_on(serve(args, &scenario, output))
 }
 
-fn parse(path: &Path, text: &str) -> Done<Scenario> {
+fn parse(path: &Path, text: &str) -> CliResult<Scenario> {
     toml::from_str(text).map_err(|error| {
         let hint = "`strowger pfcp serve --help` has an example of a rule";
         Failure::input(format!("{}: {error}", path.display())).hint(hint)
     })
 }
 
-async fn serve(args: &Args, scenario: &Scenario, output: &mut Output) -> Done {
-    let mut signals = Signals::new()?;
+async fn serve(args: &ServeArgs, scenario: &Scenario, output: &mut Output) -> CliResult {
+    let mut signals = Signals::within(SHUTDOWN_TIMEOUT)?;
     let mut listen = args.listen;
     let mut ended = false;
     while !ended {
         let system =
             ActorSystem::new("serve").map_err(|error| Failure::outside(error.to_string()))?;
         let node = start(&system, args, listen, scenario).await?;
-        // The next life has the port that the system chose for the first.
+        // After a restart, reuse the port that the system chose for the first start.
         listen = node.local_addr();
         let recovery = node.recovery();
         if args.json {
@@ -99,17 +99,17 @@ async fn serve(args: &Args, scenario: &Scenario, output: &mut Output) -> Done {
         }
         node.stop().await;
         drop(node);
-        system.shutdown(ORDERLY).await;
+        system.shutdown(SHUTDOWN_TIMEOUT).await;
         if !ended {
-            // Time stamps are in seconds: the next one must be another.
+            // Recovery Time Stamps are in seconds: the next one must differ.
             tokio::time::sleep(Duration::from_millis(1100)).await;
         }
     }
-    let struck = scenario.struck();
+    let injected = scenario.struck();
     if args.json {
-        return output.json(&json!({ "struck": struck }));
+        return output.json(&json!({ "struck": injected }));
     }
-    for (at, count) in struck.iter().enumerate() {
+    for (at, count) in injected.iter().enumerate() {
         output.line(format!("rule {} struck {count} times", at + 1))?;
     }
     Ok(())
@@ -117,10 +117,10 @@ async fn serve(args: &Args, scenario: &Scenario, output: &mut Output) -> Done {
 
 async fn start(
     system: &ActorSystem,
-    args: &Args,
+    args: &ServeArgs,
     listen: SocketAddr,
     scenario: &Scenario,
-) -> Done<NodeHandle> {
+) -> CliResult<NodeHandle> {
     let mut config = NodeConfig::default();
     config.listen = vec![listen];
     config.peers.extend(&args.allow);
@@ -137,5 +137,5 @@ async fn start(
     })
 }
 
-/// How long the actors of the node get to end.
-const ORDERLY: Duration = Duration::from_secs(5);
+/// Time that the actors of the node have to stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);

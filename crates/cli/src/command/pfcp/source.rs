@@ -1,4 +1,4 @@
-//! Where messages come from: a capture, hex text, JSON, or octets as they stand.
+//! Sources of messages: a capture, hex text, JSON, or raw bytes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,18 +10,18 @@ use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp_node::{Capture, CaptureError, Datagram};
 
 use super::{encode, hex, time};
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// One datagram, and what is known about it.
+/// A datagram, and what is known about it.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
-    /// The frame of the capture, counted from 1; of hex text, the line.
+    /// The number of the captured frame or of the line of hex text, counted from 1.
     pub(super) number: u64,
-    /// When it was captured, since 1970.
+    /// The time of capture, since 1970.
     pub(super) time: Option<Duration>,
-    /// Who sent it to whom.
+    /// The sender and the receiver.
     pub(super) ends: Option<(SocketAddr, SocketAddr)>,
-    /// Says that an error message of the network quotes it.
+    /// `true` if an ICMP error quotes the datagram.
     pub(super) quoted: bool,
     pub(super) octets: Vec<u8>,
 }
@@ -39,11 +39,11 @@ impl Packet {
 }
 
 /// The datagrams of a source, one at a time.
-pub(super) type Packets = Box<dyn Iterator<Item = Done<Packet>>>;
+pub(super) type Packets = Box<dyn Iterator<Item = CliResult<Packet>>>;
 
-/// Opens a file, or standard input for `-`, and finds out what is in it; objects may give elements
-/// of vendors by the fields of a dictionary.
-pub(super) fn open(path: &Path, vendors: &Dictionary) -> Done<Packets> {
+/// Opens a file, or standard input for `-`, and detects its format. JSON objects may contain vendor
+/// elements by the fields of a dictionary.
+pub(super) fn open(path: &Path, vendors: &Dictionary) -> CliResult<Packets> {
     let name = name(path);
     let reader: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
@@ -53,8 +53,8 @@ pub(super) fn open(path: &Path, vendors: &Dictionary) -> Done<Packets> {
     recognise(BufReader::new(reader), name, vendors)
 }
 
-/// Reads one line of hex.
-pub(super) fn from_hex(text: &str) -> Done<Packet> {
+/// Parses one line of hex.
+pub(super) fn from_hex(text: &str) -> CliResult<Packet> {
     let octets = hex::parse(text)
         .map_err(|error| Failure::input(format!("--hex: {error}")).hint(HEX_HINT))?;
     Ok(Packet::bare(1, octets))
@@ -62,18 +62,18 @@ pub(super) fn from_hex(text: &str) -> Done<Packet> {
 
 const HEX_HINT: &str = "one datagram a line, such as 2001000c00000100006000040a0b0c0d";
 
-/// What the first octets say.
+/// The format of a source, detected from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SourceFormat {
     Capture,
     Text,
-    /// Objects as `decode --json` prints them.
+    /// JSON objects as `decode --json` prints them.
     Json,
-    /// The octets of one datagram.
-    Octets,
+    /// The bytes of one datagram.
+    Datagram,
 }
 
-impl Kind {
+impl SourceFormat {
     fn of(first: &[u8]) -> Self {
         const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
         const PCAP: [[u8; 4]; 4] = [
@@ -87,7 +87,7 @@ impl Kind {
             Some(magic) if *magic == PCAPNG || PCAP.contains(magic) => Self::Capture,
             _ if first.trim_ascii_start().starts_with(b"{") => Self::Json,
             _ if first.iter().all(text) => Self::Text,
-            _ => Self::Octets,
+            _ => Self::Datagram,
         }
     }
 }
@@ -96,7 +96,7 @@ fn recognise(
     mut reader: BufReader<Box<dyn Read>>,
     name: String,
     vendors: &Dictionary,
-) -> Done<Packets> {
+) -> CliResult<Packets> {
     let failed = |error: io::Error| Failure::outside(format!("{name}: {error}"));
     let mut first = [0; 8];
     let mut length = 0;
@@ -107,10 +107,10 @@ fn recognise(
         }
     }
     let reader = io::Cursor::new(first).take(length as u64).chain(reader);
-    match Kind::of(&first[..length]) {
-        Kind::Capture => Ok(Box::new(Capture::new(name, reader).map(from_capture))),
-        Kind::Text => Ok(Box::new(lines(BufReader::new(reader), name))),
-        Kind::Json => {
+    match SourceFormat::of(&first[..length]) {
+        SourceFormat::Capture => Ok(Box::new(Capture::new(name, reader).map(from_capture))),
+        SourceFormat::Text => Ok(Box::new(lines(BufReader::new(reader), name))),
+        SourceFormat::Json => {
             let mut text = String::new();
             BufReader::new(reader)
                 .read_to_string(&mut text)
@@ -119,7 +119,7 @@ fn recognise(
                 objects(&name, &text, vendors)?.into_iter().map(Ok),
             ))
         }
-        Kind::Octets => {
+        SourceFormat::Datagram => {
             let mut octets = Vec::new();
             let mut reader = reader.take(MOST_OCTETS + 1);
             reader.read_to_end(&mut octets).map_err(failed)?;
@@ -132,10 +132,10 @@ fn recognise(
     }
 }
 
-/// The most that a datagram carries.
+/// Maximum size of a UDP datagram.
 const MOST_OCTETS: u64 = 65_535;
 
-fn from_capture(datagram: Result<Datagram, CaptureError>) -> Done<Packet> {
+fn from_capture(datagram: Result<Datagram, CaptureError>) -> CliResult<Packet> {
     let datagram = datagram.map_err(|error| Failure::input(error.to_string()))?;
     Ok(Packet {
         number: datagram.number,
@@ -147,7 +147,7 @@ fn from_capture(datagram: Result<Datagram, CaptureError>) -> Done<Packet> {
 }
 
 /// Reads a datagram from each line; empty lines and those that start with `#` are skipped.
-fn lines(reader: impl BufRead, name: String) -> impl Iterator<Item = Done<Packet>> {
+fn lines(reader: impl BufRead, name: String) -> impl Iterator<Item = CliResult<Packet>> {
     (1..).zip(reader.lines()).filter_map(move |(number, line)| {
         let line = match line {
             Ok(line) => line,
@@ -162,8 +162,9 @@ fn lines(reader: impl BufRead, name: String) -> impl Iterator<Item = Done<Packet
     })
 }
 
-/// Encodes the objects of a text; their `frame` says when and between whom, where they have one.
-fn objects(name: &str, text: &str, vendors: &Dictionary) -> Done<Vec<Packet>> {
+/// Encodes the objects of a text. Their `frame`, if present, gives the time, the sender and the
+/// receiver.
+fn objects(name: &str, text: &str, vendors: &Dictionary) -> CliResult<Vec<Packet>> {
     let mut packets = Vec::new();
     encode::datagrams(name, text, vendors, |octets, frame| {
         let end = |key: &str| frame[key].as_str().and_then(|text| text.parse().ok());
@@ -180,8 +181,8 @@ fn objects(name: &str, text: &str, vendors: &Dictionary) -> Done<Vec<Packet>> {
     Ok(packets)
 }
 
-/// Opens a file or, where there is none of that name, reads the name as hex.
-pub(super) fn open_or_hex(given: &Path, vendors: &Dictionary) -> Done<Packets> {
+/// Opens a file or, if no file has that name, parses the name as hex.
+pub(super) fn open_or_hex(given: &Path, vendors: &Dictionary) -> CliResult<Packets> {
     let text = given.to_str().unwrap_or_default();
     if given == Path::new("-") || given.exists() {
         return open(given, vendors);
@@ -194,7 +195,7 @@ pub(super) fn open_or_hex(given: &Path, vendors: &Dictionary) -> Done<Packets> {
     }
 }
 
-/// Names a source in errors.
+/// Returns the name of a source for error messages.
 fn name(path: &Path) -> String {
     if path == Path::new("-") {
         "standard input".to_owned()

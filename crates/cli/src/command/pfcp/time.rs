@@ -1,20 +1,26 @@
-//! Points in time, as captures show them.
+//! Timestamps, in the format that captures show.
 
 use std::time::Duration;
 
-/// Writes a time since 1970 for people: `2020-08-22 15:53:09.556820 UTC`.
+/// Formats a time since 1970 for people: `2020-08-22 15:53:09.556820 UTC`.
 pub(super) fn utc(since_epoch: Duration) -> String {
     let Stamp { date, clock } = Stamp::of(since_epoch);
     format!("{date} {clock}.{:06} UTC", since_epoch.subsec_micros())
 }
 
-/// Writes a time since 1970 for programs: `2020-08-22T15:53:09.556820123Z`.
+/// Formats a time since 1970 for programs: `2020-08-22T15:53:09.556820123Z`.
 pub(super) fn iso(since_epoch: Duration) -> String {
     let Stamp { date, clock } = Stamp::of(since_epoch);
     format!("{date}T{clock}.{:09}Z", since_epoch.subsec_nanos())
 }
 
-/// Reads what [`iso`] writes.
+/// Formats a time since 1970 for programs, to the second: `2020-08-22T15:53:09Z`.
+pub(crate) fn iso_second(since_epoch: Duration) -> String {
+    let Stamp { date, clock } = Stamp::of(since_epoch);
+    format!("{date}T{clock}Z")
+}
+
+/// Parses the output of [`iso`].
 pub(super) fn from_iso(text: &str) -> Option<Duration> {
     let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
     let (clock, nanos) = clock.split_once('.')?;
@@ -54,7 +60,7 @@ impl Stamp {
     }
 }
 
-/// Counts the days from 1970 to a date; the inverse of [`civil`].
+/// Returns the days from 1970 to a date; the inverse of [`civil`].
 fn days(year: u64, month: u64, day: u64) -> u64 {
     let year = year - u64::from(month <= 2);
     let (era, year_of_era) = (year / 400, year % 400);
@@ -64,9 +70,9 @@ fn days(year: u64, month: u64, day: u64) -> u64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Turns days since 1970 into year, month and day of the Gregorian calendar.
+/// Converts days since 1970 to year, month and day of the Gregorian calendar.
 ///
-/// Years begin in March here, so that the leap day is the last one of a year.
+/// Years begin in March here, so that the leap day is the last day of a year.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let era = days / 146_097;

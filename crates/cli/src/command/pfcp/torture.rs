@@ -1,4 +1,4 @@
-//! `strowger pfcp torture`: bad input for any node, and a table of what passed.
+//! `strowger pfcp torture`: robustness tests for any node, and a table of the results.
 
 mod cases;
 
@@ -9,16 +9,18 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use strowger_pfcp_node::{Torture, TortureError, TortureFailure, TorturePlan, TortureReport};
 
+use super::profile::ProfileArgs;
 use crate::command::pfcp::hex::Hex;
 use crate::command::span;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output, Table};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, Table, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
   strowger pfcp torture 127.0.0.1:8805
   strowger pfcp torture 127.0.0.1:8805 --sessions 1000 --json
   strowger pfcp torture 10.0.0.1:8805 --from 10.0.0.2:0 --wait 3s
+  strowger pfcp torture 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 --dnn internet
   strowger pfcp torture 127.0.0.1:8805 --from 127.0.0.7:0 --cases bad-inputs.json
 
 It sets associations and sessions up as an SMF does. Then it sends what is known to hurt, each
@@ -32,34 +34,47 @@ Exit code 1: a case was not answered as it has to be, or harmed a session.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// The node.
+pub(crate) struct TortureArgs {
+    /// The address of the node.
     #[arg(value_name = "ADDR")]
     to: SocketAddr,
-    /// Where to send from; the system chooses unless it is set.
+    /// The address to send from; chosen by the system unless set.
     #[arg(long, value_name = "ADDR")]
     from: Option<SocketAddr>,
-    /// How long to wait for an answer.
+    /// The Node ID of the SMF that has the sessions: an IP address or a domain name; the local
+    /// address unless set.
+    #[arg(long, value_name = "ID")]
+    node_id: Option<String>,
+    /// The Node ID of another SMF, which has no sessions; if it is an address, messages are sent
+    /// from it. Defaults to apart.torture, or to a loopback address if --node-id is an address.
+    #[arg(long, value_name = "ID")]
+    second_node_id: Option<String>,
+    #[command(flatten)]
+    profile: ProfileArgs,
+    /// Time to wait for an answer.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     wait: Duration,
-    /// Sessions that are there the whole time, and have to accept a modification at the end.
+    /// Sessions that exist the whole time, and must accept a modification at the end.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=60_000))]
     sessions: u32,
     /// A file with more cases: objects with `name`, `hex` and `expect`.
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
-    /// Prints one object at the end.
+    /// Prints one JSON object at the end.
     #[arg(long)]
     json: bool,
 }
 
-/// Failures that are told to people; the others are in what `--json` prints.
-const TOLD: usize = 20;
+/// Maximum number of failures printed for people; `--json` prints all.
+const MAX_FAILURES: usize = 20;
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
+pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> CliResult {
     let mut plan = TorturePlan::new(args.to);
     plan.from = args.from;
+    plan.node_id.clone_from(&args.node_id);
+    plan.second_node_id.clone_from(&args.second_node_id);
+    plan.profile = args.profile.profile(&plan.profile);
     plan.wait = args.wait;
     plan.sessions = args.sessions;
     if let Some(path) = &args.cases {
@@ -89,14 +104,17 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Done {
 fn failed(error: &TortureError) -> Failure {
     let failure = Failure::outside(error.to_string());
     match error {
-        TortureError::Unusable { .. } => {
-            failure.hint("is it in the UPF role, and does it allow peers from here?")
-        }
+        TortureError::NodeId(_) | TortureError::Profile(_) => Failure::input(error.to_string())
+            .hint("--node-id, --second-node-id, --dnn, --pdn-type and --ue-pool decide about it"),
+        TortureError::Unusable { .. } => failure.hint(
+            "is it in the UPF role, does it allow peers from here, and can it resolve --node-id \
+             and --second-node-id?",
+        ),
         _ => failure.hint("--from says where to send from"),
     }
 }
 
-fn tell(report: &TortureReport, took: Duration, output: &mut Output) -> Done {
+fn tell(report: &TortureReport, took: Duration, output: &mut Output) -> CliResult {
     output.line("")?;
     let mut table = Table::new(["cases", "sent", "passed", "failed", "TS 29.244"]);
     for row in &report.rows {
@@ -107,7 +125,7 @@ fn tell(report: &TortureReport, took: Duration, output: &mut Output) -> Done {
             (row.sent - row.passed).to_string(),
             row.clauses
                 .iter()
-                .take(CLAUSES)
+                .take(MAX_CLAUSES)
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(", "),
@@ -115,9 +133,9 @@ fn tell(report: &TortureReport, took: Duration, output: &mut Output) -> Done {
     }
     table.print(output)?;
     output.line("")?;
-    for failure in report.failures.iter().take(TOLD) {
+    for failure in report.failures.iter().take(MAX_FAILURES) {
         let case = &failure.case;
-        let name = output.paint(Ink::Red, format!("{}: {}", case.family, case.name));
+        let name = output.paint(TextStyle::Red, format!("{}: {}", case.family, case.name));
         output.line(format!("{name} ({})", case.clause))?;
         output.line(format!("  {}", failure.fault))?;
         output.line(format!("  sent {}", shortened(&case.octets)))?;
@@ -125,22 +143,22 @@ fn tell(report: &TortureReport, took: Duration, output: &mut Output) -> Done {
             output.line(format!("  came {}", shortened(answer)))?;
         }
     }
-    if report.failures.len() > TOLD {
-        let more = report.failures.len() - TOLD;
+    if report.failures.len() > MAX_FAILURES {
+        let more = report.failures.len() - MAX_FAILURES;
         output.line(format!("{more} more failed; --json has all of them"))?;
     }
-    let ink = if report.is_clean() {
-        Ink::Green
+    let style = if report.is_clean() {
+        TextStyle::Green
     } else {
-        Ink::Red
+        TextStyle::Red
     };
-    output.line(output.paint(ink, summary(report, took)))
+    output.line(output.paint(style, summary(report, took)))
 }
 
-/// Clauses that a row of the table shows.
-const CLAUSES: usize = 4;
+/// Maximum number of clauses in a row of the table.
+const MAX_CLAUSES: usize = 4;
 
-/// Octets in hex, cut where they are too many to read.
+/// Formats bytes in hex, cut if they are too many to read.
 fn shortened(octets: &[u8]) -> String {
     const MOST: usize = 400;
     match octets.get(..MOST) {
@@ -209,7 +227,7 @@ fn failure(failure: &TortureFailure) -> Value {
     })
 }
 
-fn verdict(report: &TortureReport) -> Done {
+fn verdict(report: &TortureReport) -> CliResult {
     if report.is_clean() {
         return Ok(());
     }
@@ -218,5 +236,5 @@ fn verdict(report: &TortureReport) -> Done {
         "{} cases failed, {harmed} sessions harmed",
         report.failures.len()
     );
-    Err(Failure::found(text).hint("--json has the octets of each"))
+    Err(Failure::check(text).hint("--json has the octets of each"))
 }

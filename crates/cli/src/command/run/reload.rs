@@ -1,20 +1,20 @@
-//! Reading the configuration again while the node runs.
+//! Reloading of the configuration while the node runs.
 
 use std::path::PathBuf;
 
 use serde_json::json;
 
 use crate::config::{Config, changes};
-use crate::exit::Done;
+use crate::exit::CliResult;
 use crate::output::{Output, log_as_configured};
 
-/// The keys that take effect without a new start.
+/// The keys that take effect without a restart.
 const LIVE: [&str; 1] = ["log.filter"];
 
-/// What the node runs with, and where that came from.
+/// The configuration that the node runs with, and its file.
 pub(super) struct Reload {
     file: Option<PathBuf>,
-    /// The text that the node was started with; the log is as in the text read last.
+    /// The text that the node was started with. Only `filter` follows later reloads.
     text: String,
     filter: Option<String>,
 }
@@ -28,9 +28,9 @@ impl Reload {
         }
     }
 
-    /// Reads the file again; does what can be done, and says what needs a new start. A file that
-    /// cannot be used changes nothing.
-    pub(super) fn again(&mut self, json: bool, output: &mut Output) -> Done {
+    /// Reads the file again, applies the keys that can be applied, and reports those that need a
+    /// restart. An invalid file changes nothing.
+    pub(super) fn again(&mut self, json: bool, output: &mut Output) -> CliResult {
         let Some(file) = &self.file else {
             return say(
                 json,
@@ -45,7 +45,7 @@ impl Reload {
         let (mut done, waiting): (Vec<String>, Vec<String>) = changes(&self.text, &text)
             .into_iter()
             .partition(|key| LIVE.contains(&key.as_str()));
-        // Against what is in force now, which an earlier signal may have changed.
+        // Compare with the filter in force, which an earlier signal may have changed.
         let filter = self.filter.take();
         if filter.is_some_and(|filter| filter != config.log.filter) && done.is_empty() {
             done.push("log.filter".to_owned());
@@ -68,7 +68,7 @@ impl Reload {
     }
 }
 
-fn say(json: bool, output: &mut Output, text: &str) -> Done {
+fn say(json: bool, output: &mut Output, text: &str) -> CliResult {
     if json {
         output.json(&json!({ "reloaded": [], "error": text }))
     } else {

@@ -1,4 +1,4 @@
-//! The picture.
+//! The drawn screen.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 
-use super::reading::{self, Reading, Row};
+use super::reading::{self, ActorRow, TopReading};
 use super::view::{Sort, View};
 
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
@@ -35,7 +35,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     frame.render_widget(Paragraph::new(bottom(view)), keys);
 }
 
-fn usages(reading: &Reading) -> Line<'static> {
+fn usages(reading: &TopReading) -> Line<'static> {
     let mut line = Line::default();
     for limit in &reading.limits {
         let style = if limit.alarms() { ALARM } else { FAINT };
@@ -54,7 +54,7 @@ const COLUMNS: [(&str, Sort, u16); 5] = [
     ("restarts", Sort::Restarts, 8),
 ];
 
-fn table(view: &View, reading: &Reading, area: Rect) -> Table<'static> {
+fn table(view: &View, reading: &TopReading, area: Rect) -> Table<'static> {
     let taken: u16 = COLUMNS.iter().map(|(_, _, width)| width + 1).sum();
     let path = usize::from(area.width.saturating_sub(taken));
     let lines = match view.tree {
@@ -85,8 +85,8 @@ fn table(view: &View, reading: &Reading, area: Rect) -> Table<'static> {
         .column_spacing(1)
 }
 
-/// The row of an actor, whose path has so much room with what is said behind it.
-fn actor(path: &str, room: usize, row: &Row) -> TableRow<'static> {
+/// Returns the row of an actor. The path and the notes behind it share a width of `room`.
+fn actor(path: &str, room: usize, row: &ActorRow) -> TableRow<'static> {
     let mut behind = Vec::new();
     if row.state != "running" {
         behind.push(Span::styled(format!(" {}", row.state), ALARM));
@@ -97,7 +97,7 @@ fn actor(path: &str, room: usize, row: &Row) -> TableRow<'static> {
     let taken: usize = behind.iter().map(Span::width).sum();
     let mut spans = vec![Span::raw(cut(
         path,
-        room.saturating_sub(taken).max(SHORTEST),
+        room.saturating_sub(taken).max(MIN_PATH_WIDTH),
     ))];
     spans.append(&mut behind);
     let path = Cell::from(Line::from(spans));
@@ -107,19 +107,19 @@ fn actor(path: &str, room: usize, row: &Row) -> TableRow<'static> {
         right(row.waiting(), if row.alarms() { ALARM } else { plain }),
         right(reading::number(row.rate), plain),
         right(row.busy(), plain),
-        right(row.octets(), plain),
+        right(row.memory_text(), plain),
         right(row.restarts.to_string(), plain),
     ])
 }
 
-/// As much of a path is shown whatever is said behind it.
-const SHORTEST: usize = 16;
+/// Minimum width of a path, whatever the notes behind it.
+const MIN_PATH_WIDTH: usize = 16;
 
 fn right(text: String, style: Style) -> Cell<'static> {
     Cell::from(Line::styled(text, style).right_aligned())
 }
 
-/// The end of a path says which actor it is, so that is what is kept.
+/// Shortens a path from its beginning: its end tells which actor it is.
 fn cut(path: &str, width: usize) -> String {
     let path = super::printable(path);
     let length = path.chars().count();
@@ -130,9 +130,9 @@ fn cut(path: &str, width: usize) -> String {
     ['…'].into_iter().chain(kept).collect()
 }
 
-/// The actors below what they live in, which may itself be none of them.
-fn tree(rows: &[Row], width: usize) -> Vec<TableRow<'static>> {
-    let mut nodes: BTreeMap<Vec<&str>, Option<&Row>> = BTreeMap::new();
+/// Returns the actors as a tree. Parents that are not among the rows appear by name only.
+fn tree(rows: &[ActorRow], width: usize) -> Vec<TableRow<'static>> {
+    let mut nodes: BTreeMap<Vec<&str>, Option<&ActorRow>> = BTreeMap::new();
     for row in rows {
         let keys: Vec<&str> = row.path.split('/').filter(|key| !key.is_empty()).collect();
         for length in 1..keys.len() {
@@ -140,7 +140,7 @@ fn tree(rows: &[Row], width: usize) -> Vec<TableRow<'static>> {
         }
         nodes.insert(keys, Some(row));
     }
-    let line = |(keys, row): (&Vec<&str>, &Option<&Row>)| {
+    let line = |(keys, row): (&Vec<&str>, &Option<&ActorRow>)| {
         let indent = "  ".repeat(keys.len().saturating_sub(1));
         let key = keys.last().copied().unwrap_or("/");
         match row {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn view(rows: &[serde_json::Value]) -> View {
-        let reading = Reading::of(json!({
+        let reading = TopReading::of(json!({
             "name": "upf-1",
             "totals": {
                 "actors": 12, "depth": 34, "nearly_full": 1, "dropped": 0, "restarts": 5,

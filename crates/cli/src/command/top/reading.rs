@@ -1,17 +1,17 @@
-//! What the node answers to `top`, and how people read it.
+//! The answer of a node to `top`, formatted for people.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// One reading.
+/// One answer of the node.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Reading {
+pub(super) struct TopReading {
     pub(super) name: String,
     pub(super) totals: Totals,
     pub(super) limits: Vec<Limit>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ActorRow>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -34,7 +34,7 @@ pub(super) struct Limit {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Row {
+pub(super) struct ActorRow {
     pub(super) path: String,
     pub(super) state: String,
     pub(super) depth: u64,
@@ -43,19 +43,19 @@ pub(super) struct Row {
     pub(super) load: f64,
     pub(super) memory: u64,
     pub(super) restarts: u64,
-    /// Of the actor of a component.
-    pub(super) component: Option<Component>,
-    /// Of the actor of a tool.
-    pub(super) tool: Option<Tool>,
+    /// Set for the actor of a component.
+    pub(super) component: Option<ComponentStats>,
+    /// Set for the actor of a tool.
+    pub(super) tool: Option<ToolStats>,
 }
 
-/// What a component has done, and the memory that is its own.
+/// The activity of a component, and its own memory.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Component {
+pub(super) struct ComponentStats {
     calls: u64,
     faults: u64,
     memory: u64,
-    /// Its processor time in milliseconds; the rest is of a node that knows of it.
+    /// Processor time in milliseconds. Older nodes do not report this field and those below.
     #[serde(default)]
     cpu_ms: f64,
     #[serde(default)]
@@ -64,8 +64,8 @@ pub(super) struct Component {
     throttled: u64,
 }
 
-impl Component {
-    /// Where it runs and what it took, if that is worth a word.
+impl ComponentStats {
+    /// Describes where the component runs and what it used, if that is worth mentioning.
     fn course(&self) -> Option<String> {
         let seconds = self.cpu_ms / 1e3;
         match (self.heavy, self.throttled) {
@@ -80,19 +80,19 @@ impl Component {
     }
 }
 
-/// What a tool was asked, and what of it came to nothing.
+/// The calls of a tool, with those refused and failed.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Tool {
+pub(super) struct ToolStats {
     calls: u64,
     refused: u64,
     failed: u64,
-    /// What it is granted, and how much of it is used.
+    /// The quota of the tool, and how much of it is used.
     #[serde(default)]
     quota: Vec<Limit>,
 }
 
-impl Tool {
-    /// The quota of which most is used, in words.
+impl ToolStats {
+    /// Describes the quota that is used most.
     fn tightest(&self) -> Option<String> {
         let parts = self.quota.iter().filter_map(|quota| {
             let most = quota.most.filter(|most| *most > 0.0)?;
@@ -103,17 +103,17 @@ impl Tool {
     }
 }
 
-/// From this part of a limit on it is shown in red.
+/// The fraction of a limit from which its usage is shown in red.
 const ALARM: f64 = 0.85;
 
-impl Reading {
-    /// Reads an answer.
-    pub(super) fn of(answer: Value) -> Done<Self> {
+impl TopReading {
+    /// Parses an answer.
+    pub(super) fn of(answer: Value) -> CliResult<Self> {
         serde_json::from_value(answer)
             .map_err(|error| Failure::outside(format!("the node answers something else: {error}")))
     }
 
-    /// The totals on one line.
+    /// Formats the totals on one line.
     pub(super) fn summary(&self) -> String {
         let totals = &self.totals;
         let mut text = format!(
@@ -123,7 +123,7 @@ impl Reading {
             number(totals.depth as f64),
             number(totals.rate),
             totals.load,
-            octets(totals.memory as f64),
+            byte_text(totals.memory as f64),
             totals.restarts,
         );
         for (count, what) in [
@@ -137,7 +137,7 @@ impl Reading {
         text
     }
 
-    /// The limits on one line.
+    /// Formats the limits on one line.
     pub(super) fn usages(&self) -> String {
         let usages: Vec<String> = self.limits.iter().map(Limit::text).collect();
         usages.join("   ")
@@ -147,7 +147,7 @@ impl Reading {
 impl Limit {
     pub(super) fn text(&self) -> String {
         let shown = |value: f64| match self.name.as_str() {
-            "memory" => octets(value),
+            "memory" => byte_text(value),
             _ => number(value),
         };
         match self.most {
@@ -167,7 +167,7 @@ impl Limit {
     }
 }
 
-impl Row {
+impl ActorRow {
     pub(super) fn waiting(&self) -> String {
         match self.capacity {
             Some(capacity) => format!("{}/{capacity}", self.depth),
@@ -179,13 +179,13 @@ impl Row {
         format!("{:.1} %", 100.0 * self.load)
     }
 
-    /// The memory of the actor, with that of the component that it is.
-    pub(super) fn octets(&self) -> String {
+    /// Formats the memory of the actor, including that of its component.
+    pub(super) fn memory_text(&self) -> String {
         let own = self.component.as_ref().map_or(0, |own| own.memory);
-        octets(self.memory.saturating_add(own) as f64)
+        byte_text(self.memory.saturating_add(own) as f64)
     }
 
-    /// What is to be said of a component or a tool, behind its path.
+    /// Returns the note about a component or a tool, shown behind its path.
     pub(super) fn note(&self) -> Option<String> {
         let (calls, rest) = match (&self.component, &self.tool) {
             (Some(component), _) => (component.calls, [(component.faults, "faults"), (0, "")]),
@@ -201,10 +201,10 @@ impl Row {
                 note.push_str(&format!(", {} {what}", number(count as f64)));
             }
         }
-        if let Some(course) = self.component.as_ref().and_then(Component::course) {
+        if let Some(course) = self.component.as_ref().and_then(ComponentStats::course) {
             note.push_str(&format!(", {course}"));
         }
-        if let Some(tightest) = self.tool.as_ref().and_then(Tool::tightest) {
+        if let Some(tightest) = self.tool.as_ref().and_then(ToolStats::tightest) {
             note.push_str(&format!(", {tightest}"));
         }
         Some(note)
@@ -216,7 +216,7 @@ impl Row {
     }
 }
 
-/// A number in four or five places.
+/// Formats a number in four or five characters.
 pub(super) fn number(value: f64) -> String {
     match value {
         value if value < 9.95 && value.fract() != 0.0 => format!("{value:.1}"),
@@ -227,8 +227,8 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-/// A number of octets in its unit.
-pub(super) fn octets(value: f64) -> String {
+/// Formats a number of bytes with its unit.
+pub(super) fn byte_text(value: f64) -> String {
     let mut size = value;
     let mut unit = "B";
     for next in ["KiB", "MiB", "GiB", "TiB"] {
@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(number(value), text);
         }
         for (value, text) in [(512.0, "512 B"), (1536.0, "1.5 KiB"), (3e9, "2.8 GiB")] {
-            assert_eq!(octets(value), text);
+            assert_eq!(byte_text(value), text);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The terminal: taken, and given back as it was found, however the program ends.
+//! The terminal: acquired, and restored to its previous state however the program ends.
 
 use std::io::{self, Stdout, stdout};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use tokio::sync::mpsc;
 use super::draw;
 use super::view::View;
 
-/// Whether the terminal is ours.
+/// `true` while this program has the terminal in raw mode.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while it is ours; given back when it is dropped, and before a panic is printed.
+/// The terminal in raw mode; restored on drop, and before a panic is printed.
 pub(super) struct Screen(Terminal<CrosstermBackend<Stdout>>);
 
 impl Screen {
@@ -46,7 +46,7 @@ impl Drop for Screen {
     }
 }
 
-/// Lets a panic be told on the terminal as it was.
+/// Restores the terminal before the message of a panic is printed.
 fn give_back_before_panics() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -55,24 +55,24 @@ fn give_back_before_panics() {
     }));
 }
 
-/// Gives the terminal back, once.
+/// Restores the terminal, once.
 fn leave() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // A terminal that has gone cannot be helped.
+        // Errors of a closed terminal cannot be handled.
         let _ = disable_raw_mode();
         let _ = execute!(stdout(), LeaveAlternateScreen, Show);
     }
 }
 
-/// What is typed, read by a thread that ends with this.
+/// Keyboard input, read by a thread that ends with this value.
 pub(super) struct Keys {
     events: mpsc::Receiver<Event>,
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How often the thread looks whether it should end.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which the thread checks whether it should end.
+const STOP_CHECK: Duration = Duration::from_millis(50);
 
 impl Keys {
     pub(super) fn listen() -> io::Result<Self> {
@@ -82,9 +82,9 @@ impl Keys {
         let thread = std::thread::Builder::new().name("keys".to_owned());
         let thread = thread.spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                match event::poll(LOOK).and_then(|any| any.then(event::read).transpose()) {
+                match event::poll(STOP_CHECK).and_then(|any| any.then(event::read).transpose()) {
                     Ok(None) => {}
-                    // Keys beyond those that wait are not worth a wait.
+                    // Drop keys if the channel is full, instead of blocking.
                     Ok(Some(event)) => drop(send.try_send(event)),
                     Err(_) => return,
                 }
@@ -97,7 +97,7 @@ impl Keys {
         })
     }
 
-    /// The next event; none when the terminal has gone.
+    /// Returns the next event, or `None` if the terminal is closed.
     pub(super) async fn next(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -107,7 +107,7 @@ impl Drop for Keys {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic has been told.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }

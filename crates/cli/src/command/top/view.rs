@@ -1,17 +1,17 @@
-//! What is shown, and what keys do to it.
+//! The state of the view, and its changes by keys.
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::reading::Reading;
+use super::reading::TopReading;
 
-/// What comes first.
+/// The figure by which actors are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sort {
-    /// What waits.
+    /// Waiting messages.
     Depth,
     /// Messages a second.
     Rate,
-    /// Time at work.
+    /// Time spent running.
     Busy,
     /// The memory estimate.
     Memory,
@@ -42,35 +42,35 @@ impl Sort {
     }
 }
 
-/// What the screen shows.
+/// The state of the screen.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) sort: Sort,
     pub(super) filter: String,
-    /// What is typed at the moment in place of the filter.
+    /// The filter being typed, which is not applied yet.
     pub(super) typed: Option<String>,
     pub(super) tree: bool,
     pub(super) paused: bool,
-    /// How many rows are above the screen.
+    /// Number of rows above the screen.
     pub(super) scrolled: usize,
-    pub(super) reading: Option<Reading>,
+    pub(super) reading: Option<TopReading>,
     pub(super) problem: Option<String>,
 }
 
-/// What follows from a key.
+/// The consequence of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum KeyOutcome {
     Stay,
-    /// The node is to be asked something else.
+    /// The node must be asked with new parameters.
     Ask,
     Quit,
 }
 
-/// How far page keys scroll.
+/// Number of rows that page keys scroll.
 const PAGE: usize = 10;
 
-/// The longest filter.
-const LONGEST: usize = 200;
+/// Maximum length of the filter.
+const MAX_FILTER: usize = 200;
 
 impl View {
     pub(super) const fn new(sort: Sort, filter: String) -> Self {
@@ -86,7 +86,7 @@ impl View {
         }
     }
 
-    /// The filter as a pattern of paths: a plain word is looked for in every key.
+    /// Returns the filter as a path pattern: a plain word matches within any key.
     pub(super) fn pattern(&self) -> Option<String> {
         match self.filter.as_str() {
             "" => None,
@@ -95,8 +95,8 @@ impl View {
         }
     }
 
-    /// Takes an answer of the node.
-    pub(super) fn take(&mut self, answer: Result<Reading, String>) {
+    /// Takes an answer of the node, or the error in its place.
+    pub(super) fn take(&mut self, answer: Result<TopReading, String>) {
         match answer {
             Ok(_) if self.paused => {}
             Ok(reading) => {
@@ -107,40 +107,40 @@ impl View {
         }
     }
 
-    pub(super) fn event(&mut self, event: &Event) -> Next {
+    pub(super) fn event(&mut self, event: &Event) -> KeyOutcome {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
-            _ => Next::Stay,
+            _ => KeyOutcome::Stay,
         }
     }
 
-    fn key(&mut self, key: KeyEvent) -> Next {
+    fn key(&mut self, key: KeyEvent) -> KeyOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && matches!(key.code, KeyCode::Char('c' | 'd')) {
-            return Next::Quit;
+            return KeyOutcome::Quit;
         }
         if let Some(typed) = &mut self.typed {
             match key.code {
-                KeyCode::Char(letter) if !control && typed.len() < LONGEST => typed.push(letter),
+                KeyCode::Char(letter) if !control && typed.len() < MAX_FILTER => typed.push(letter),
                 KeyCode::Backspace => drop(typed.pop()),
                 KeyCode::Esc => self.typed = None,
                 KeyCode::Enter => {
                     self.filter = self.typed.take().unwrap_or_default();
                     self.scrolled = 0;
-                    return Next::Ask;
+                    return KeyOutcome::Ask;
                 }
                 _ => {}
             }
-            return Next::Stay;
+            return KeyOutcome::Stay;
         }
         match key.code {
-            KeyCode::Char('q') => return Next::Quit,
+            KeyCode::Char('q') => return KeyOutcome::Quit,
             KeyCode::Char('t') => self.tree = !self.tree,
             KeyCode::Char(' ') => self.paused = !self.paused,
             KeyCode::Char('/') => self.typed = Some(self.filter.clone()),
             KeyCode::Esc if !self.filter.is_empty() => {
                 self.filter.clear();
-                return Next::Ask;
+                return KeyOutcome::Ask;
             }
             KeyCode::Up => self.scrolled = self.scrolled.saturating_sub(1),
             KeyCode::Down => self.scrolled += 1,
@@ -151,12 +151,12 @@ impl View {
                 if let Some(sort) = Sort::of_key(letter) {
                     self.sort = sort;
                     self.scrolled = 0;
-                    return Next::Ask;
+                    return KeyOutcome::Ask;
                 }
             }
             _ => {}
         }
-        Next::Stay
+        KeyOutcome::Stay
     }
 }
 
@@ -164,26 +164,26 @@ impl View {
 mod tests {
     use super::*;
 
-    fn press(view: &mut View, code: KeyCode) -> Next {
+    fn press(view: &mut View, code: KeyCode) -> KeyOutcome {
         view.event(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
     }
 
     #[test]
     fn keys_sort_filter_and_quit() {
         let mut view = View::new(Sort::Depth, String::new());
-        assert_eq!(press(&mut view, KeyCode::Char('m')), Next::Ask);
+        assert_eq!(press(&mut view, KeyCode::Char('m')), KeyOutcome::Ask);
         assert_eq!(view.sort, Sort::Memory);
-        assert_eq!(press(&mut view, KeyCode::Char('/')), Next::Stay);
+        assert_eq!(press(&mut view, KeyCode::Char('/')), KeyOutcome::Stay);
         for letter in "qt".chars() {
-            assert_eq!(press(&mut view, KeyCode::Char(letter)), Next::Stay);
+            assert_eq!(press(&mut view, KeyCode::Char(letter)), KeyOutcome::Stay);
         }
-        assert_eq!(press(&mut view, KeyCode::Enter), Next::Ask);
+        assert_eq!(press(&mut view, KeyCode::Enter), KeyOutcome::Ask);
         assert_eq!(view.pattern().as_deref(), Some("/**/*qt*/**"));
-        assert_eq!(press(&mut view, KeyCode::Esc), Next::Ask);
+        assert_eq!(press(&mut view, KeyCode::Esc), KeyOutcome::Ask);
         assert_eq!(view.pattern(), None);
-        assert_eq!(press(&mut view, KeyCode::Char('q')), Next::Quit);
+        assert_eq!(press(&mut view, KeyCode::Char('q')), KeyOutcome::Quit);
         let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(view.event(&Event::Key(ctrl_c)), Next::Quit);
+        assert_eq!(view.event(&Event::Key(ctrl_c)), KeyOutcome::Quit);
     }
 
     #[test]

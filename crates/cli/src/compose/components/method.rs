@@ -1,20 +1,26 @@
-//! What the control socket answers about components.
+//! The methods of the control socket for components.
 
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strowger::{Code, Fault};
 use strowger_gateway::{Answer, Methods};
+use strowger_wasm::{Change, Widening};
 
-use super::Components;
-use super::figures::milliseconds;
+use super::deployment::CallerGuard;
+use super::stats::milliseconds;
+use super::{Components, ReplaceError};
+use crate::compose::verbs;
 use crate::config::ComponentSection;
-use crate::exit::{Failure, Status};
+use crate::exit::{ExitStatus, Failure};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Deploy {
+struct DeployParams {
     manifest: PathBuf,
     name: Option<String>,
     #[serde(default)]
@@ -23,67 +29,112 @@ struct Deploy {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Upgrade {
+struct UpgradeParams {
     manifest: PathBuf,
     name: Option<String>,
+    #[serde(default)]
+    grant: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Name {
+struct RollbackParams {
+    name: String,
+    #[serde(default)]
+    grant: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RemoveParams {
     name: String,
 }
 
-/// Adds the methods of components.
+/// A method to begin, and its time limit.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BeginParams {
+    method: String,
+    #[serde(default)]
+    params: Value,
+    within_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WatchParams {
+    id: u64,
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+type MethodFuture = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send>>;
+
+/// Returns a method that is cancelled when its caller goes away, as far as it can be.
+fn cancelled_with_caller(
+    method: &'static str,
+    components: &Components,
+) -> impl Fn(Value) -> MethodFuture + Send + Sync + 'static {
+    let components = components.clone();
+    move |params| {
+        let begun = components.perform(method, params, None);
+        Box::pin(async move { begun?.1.finished().await })
+    }
+}
+
+/// Adds the methods for components.
 pub(crate) fn register(methods: Methods, components: &Components) -> Methods {
-    let [
-        listed,
-        deployed,
-        upgraded,
-        rolled,
-        removed,
-        described,
-        noted,
-    ] = std::array::from_fn(|_| components.clone());
+    let [listed, begun, watched, cancelled, described, noted] =
+        std::array::from_fn(|_| components.clone());
     methods
-        .register("component.list", move |_| {
+        .register(verbs::LIST, move |_| {
             let list = listed.0.registry.list();
             let rows: Vec<Value> = list.iter().map(|one| listed.row(one)).collect();
             async move { Ok(Answer::rows(rows)) }
         })
-        .register("component.deploy", move |params| {
-            let components = deployed.clone();
+        .register(
+            verbs::DEPLOY,
+            cancelled_with_caller("component.deploy", components),
+        )
+        .register(
+            verbs::UPGRADE,
+            cancelled_with_caller("component.upgrade", components),
+        )
+        .register(
+            verbs::ROLLBACK,
+            cancelled_with_caller("component.rollback", components),
+        )
+        .register(
+            verbs::REMOVE,
+            cancelled_with_caller("component.remove", components),
+        )
+        .register(verbs::BEGIN, move |params| {
+            let components = begun.clone();
             async move {
-                let Deploy {
-                    manifest,
-                    name,
-                    expose,
+                let BeginParams {
+                    method,
+                    params,
+                    within_ms,
                 } = read(params)?;
-                let mut section = ComponentSection::new(manifest);
-                (section.name, section.expose) = (name, expose);
-                components.told(components.deploy(section).await)
+                let within = within_ms.map(Duration::from_millis);
+                let (id, begun) = components.perform(&method, params, within)?;
+                begun.detach();
+                Ok(json!({ "id": id }))
             }
         })
-        .register("component.upgrade", move |params| {
-            let components = upgraded.clone();
+        .register(verbs::WATCH, move |params| {
+            let components = watched.clone();
             async move {
-                let Upgrade { manifest, name } = read(params)?;
-                components.told(components.upgrade(manifest, name).await)
+                let WatchParams { id, wait_ms } = read(params)?;
+                let wait = Duration::from_millis(wait_ms);
+                components.0.deployments.watch(id, wait).await
             }
         })
-        .register("component.rollback", move |params| {
-            let components = rolled.clone();
+        .register(verbs::CANCEL, move |params| {
+            let components = cancelled.clone();
             async move {
-                let Name { name } = read(params)?;
-                components.told(components.rollback(&name).await.map(|()| name))
-            }
-        })
-        .register("component.remove", move |params| {
-            let components = removed.clone();
-            async move {
-                let Name { name } = read(params)?;
-                components.remove(&name).await.map_err(fault)?;
-                Ok(json!({ "name": name }))
+                let WatchParams { id, .. } = read(params)?;
+                components.0.deployments.cancel(id)
             }
         })
         .note(move |path| {
@@ -110,23 +161,119 @@ fn read<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, Fault> {
 }
 
 impl Components {
-    /// The row of a component that something was done to, or why it was not done.
+    /// Performs an operation on a component as a task of the node.
+    fn perform(
+        &self,
+        method: &str,
+        params: Value,
+        within: Option<Duration>,
+    ) -> Result<(u64, CallerGuard), Fault> {
+        let components = self.clone();
+        let work: fn(Self, Value) -> MethodFuture = match method {
+            "component.deploy" => |components, params| Box::pin(components.deployed(params)),
+            "component.upgrade" => |components, params| Box::pin(components.upgraded(params)),
+            "component.rollback" => |components, params| Box::pin(components.rolled_back(params)),
+            "component.remove" => |components, params| Box::pin(components.removed(params)),
+            method => {
+                let text = format!("{method:?} cannot be begun");
+                return Err(Fault::new(Code::BadRequest, text));
+            }
+        };
+        self.0.deployments.begin(within, move |deployment| {
+            work(Self(components.0, Some(deployment)), params)
+        })
+    }
+
+    async fn deployed(self, params: Value) -> Result<Value, Fault> {
+        let DeployParams {
+            manifest,
+            name,
+            expose,
+        } = read(params)?;
+        let mut section = ComponentSection::new(manifest);
+        (section.name, section.expose) = (name, expose);
+        self.told(self.deploy(section).await)
+    }
+
+    async fn upgraded(self, params: Value) -> Result<Value, Fault> {
+        let to: UpgradeParams = read(params)?;
+        let upgraded = self.upgrade(to.manifest, to.name, widening(to.grant));
+        self.replaced(upgraded.await)
+    }
+
+    async fn rolled_back(self, params: Value) -> Result<Value, Fault> {
+        let RollbackParams { name, grant } = read(params)?;
+        self.begin().map_err(fault)?;
+        let rolled_back = self.rollback(&name, widening(grant)).await;
+        self.replaced(rolled_back.map(|changes| (name, changes)))
+    }
+
+    async fn removed(self, params: Value) -> Result<Value, Fault> {
+        let RemoveParams { name } = read(params)?;
+        self.begin().map_err(fault)?;
+        self.remove(&name).await.map_err(fault)?;
+        Ok(json!({ "name": name }))
+    }
+
+    /// Returns the row of a component after an operation, or the reason why it failed.
     fn told(&self, done: Result<String, Failure>) -> Result<Value, Fault> {
         let name = done.map_err(fault)?;
         Ok(self.one(&name).map_or(Value::Null, |one| self.row(&one)))
     }
+
+    /// Returns the row of a component after its version was replaced, with the differences in what
+    /// it may do; or the reason why it was not replaced.
+    fn replaced(&self, done: Result<(String, Vec<Change>), ReplaceError>) -> Result<Value, Fault> {
+        match done {
+            Ok((name, changes)) => {
+                let mut row = self.told(Ok(name))?;
+                if let Value::Object(row) = &mut row {
+                    row.insert("changes".to_owned(), rows(&changes));
+                }
+                Ok(row)
+            }
+            Err(ReplaceError { failure, changes }) if changes.is_empty() => Err(fault(failure)),
+            Err(ReplaceError { failure, changes }) => {
+                let fault = fault(failure);
+                let details = fault.details.clone();
+                let mut details = details.map_or_else(|| json!({}), |details| *details);
+                details["changes"] = rows(&changes);
+                Err(fault.with_details(details))
+            }
+        }
+    }
 }
 
-/// A failure as those who asked for it get it: `strowger component` makes the same of it again.
+const fn widening(grant: bool) -> Widening {
+    match grant {
+        true => Widening::Granted,
+        false => Widening::Refused,
+    }
+}
+
+fn rows(changes: &[Change]) -> Value {
+    let rows = changes.iter().map(|change| {
+        json!({
+            "key": change.key,
+            "change": change.kind.word(),
+            "wider": change.wider,
+            "before": change.before,
+            "after": change.after,
+        })
+    });
+    rows.collect()
+}
+
+/// Converts a failure to a fault, which `strowger component` converts back.
 fn fault(failure: Failure) -> Fault {
     let (status, what, hint) = match failure {
-        Failure::Told { status, what, hint } => (status, what, hint),
+        Failure::Reported { status, what, hint } => (status, what, hint),
         Failure::Unread => return Fault::new(Code::Failed, "nobody reads what is said"),
     };
     let code = match status {
-        Status::Found => Code::Refused,
-        Status::Input => Code::BadRequest,
-        Status::Outside => Code::Failed,
+        ExitStatus::Check => Code::Refused,
+        ExitStatus::Input => Code::BadRequest,
+        ExitStatus::Outside => Code::Failed,
     };
     let fault = Fault::new(code, what);
     match hint {

@@ -1,9 +1,9 @@
-//! What the control socket does with the peers of a node.
+//! The methods of the control socket for the peers of a node.
 //!
 //! | method | parameters | answer |
 //! |---|---|---|
 //! | `pfcp.pfds` | none | rows: the packet flow descriptions of each application |
-//! | `pfcp.release` | `node`, `within_ms` (optional) | nothing, once the peer is asked |
+//! | `pfcp.release` | `node`, `within_ms` (optional) | `outcome`, `cause`, `sessions` |
 //! | `pfcp.report` | `node`, `what`, `address` | nothing, once the peer has answered |
 //!
 //! `what` is `failed`, `recovered` or `restarted`.
@@ -18,15 +18,15 @@ use strowger_pfcp::ie::{
     UserPlanePathRecoveryReport,
 };
 use strowger_pfcp::message::NodeReportRequest;
-use strowger_pfcp_node::{NodeHandle, OrderError};
+use strowger_pfcp_node::{NodeHandle, OrderError, ReleaseOutcome, ReleaseReport};
 
-use super::wrong;
+use super::{verbs, wrong};
 
 /// Adds the methods.
 pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
     let (of_pfds, of_release, of_report) = (node.clone(), node.clone(), node.clone());
     methods
-        .register("pfcp.pfds", move |_| {
+        .register(verbs::PFDS, move |_| {
             let rows = of_pfds.pfds();
             async move {
                 Ok(Answer::rows(rows.into_iter().map(
@@ -34,21 +34,33 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
                 )))
             }
         })
-        .register("pfcp.release", move |params| {
+        .register(verbs::RELEASE, move |params| {
             let node = of_release.clone();
             async move {
                 let within = params["within_ms"].as_u64().map(Duration::from_millis);
                 let asked = node.ask_release(name(&params)?, within).await;
-                asked.map(|()| Value::Null).map_err(|error| fault(&error))
+                asked.map(released).map_err(|error| fault(&error))
             }
         })
-        .register("pfcp.report", move |params| {
+        .register(verbs::REPORT, move |params| {
             let node = of_report.clone();
             async move {
                 let told = node.report(name(&params)?, report(&params)?).await;
                 told.map(|()| Value::Null).map_err(|error| fault(&error))
             }
         })
+}
+
+fn released(report: ReleaseReport) -> Value {
+    let cause = match report.outcome {
+        ReleaseOutcome::Refused(cause) => Some(cause.0),
+        _ => None,
+    };
+    json!({
+        "outcome": report.outcome.name(),
+        "cause": cause,
+        "sessions": report.sessions,
+    })
 }
 
 fn name(params: &Value) -> Result<&str, Fault> {
@@ -62,7 +74,7 @@ fn report(params: &Value) -> Result<NodeReportRequest, Fault> {
         return Err(wrong("parameter \"address\" must be an IP address"));
     };
     let peers = [RemoteGtpuPeer::from(address)];
-    // The node puts its own name in its place.
+    // A placeholder: the node fills in its own Node ID.
     let of = |kind| NodeReportRequest::new(NodeId::from(address), kind);
     match params["what"].as_str() {
         Some("failed") => {

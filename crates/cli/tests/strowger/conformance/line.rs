@@ -1,4 +1,4 @@
-//! A client of frames: as many calls at a time as a case likes, one thread.
+//! A frame client with any number of concurrent calls on one thread.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
@@ -10,17 +10,17 @@ use bytes::BytesMut;
 use serde_json::Value;
 use strowger_gateway::{Content, Decoder, Frame, Kind};
 
-/// No claim: only so that a case that hangs ends.
+/// Not part of any claim: it only makes a hanging case end.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest payload that it reads or writes.
+/// The longest payload that the client reads or writes.
 const LIMIT: usize = 16 << 20;
-/// How long a question may take that says nothing else.
+/// The default deadline of a call, in milliseconds.
 const DEADLINE: u32 = 50_000;
 
 pub(super) const ECHO: &str = "conformance/echo";
 pub(super) const SMALL: &str = "conformance/small";
 
-/// Why a call ended with an error.
+/// The error that ended a call.
 #[derive(Debug, PartialEq)]
 pub(super) struct Refusal {
     pub(super) code: String,
@@ -29,7 +29,7 @@ pub(super) struct Refusal {
     pub(super) details: Box<Value>,
 }
 
-/// What a call of a stream says next.
+/// The next event of a stream call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     Item(Value),
@@ -43,7 +43,7 @@ pub(super) struct Line {
     decoder: Decoder,
     names: BTreeMap<String, u32>,
     last: u32,
-    /// Frames of calls that nobody has looked at yet.
+    /// Frames of calls that have arrived and are not read yet.
     came: BTreeMap<u32, VecDeque<Frame>>,
 }
 
@@ -63,7 +63,7 @@ impl Line {
         line
     }
 
-    /// Asks `conformance/echo`; the answer is waited for with [`Line::answer`].
+    /// Asks `conformance/echo`; [`Line::answer`] waits for the answer.
     pub(super) fn ask(&mut self, message: &str, payload: &Value) -> u32 {
         let frame = Frame::new(Kind::Call, 0).with_json(payload);
         self.call(ECHO, message, frame)
@@ -86,7 +86,7 @@ impl Line {
         self.call(ECHO, message, frame)
     }
 
-    /// Reads numbers from `conformance/echo`, of which so many are taken at first.
+    /// Reads numbers from `conformance/echo`, with this credit at first.
     pub(super) fn numbers(&mut self, from: u64, to: Option<u64>, credit: u32) -> u32 {
         let payload = serde_json::json!({"from": from, "to": to});
         let mut frame = Frame::new(Kind::Call, 0).with_json(&payload);
@@ -94,7 +94,7 @@ impl Line {
         self.call(ECHO, "numbers", frame)
     }
 
-    /// Sends a call to an actor; its number.
+    /// Sends a call to an actor; returns its identifier.
     pub(super) fn call(&mut self, path: &str, message: &str, mut frame: Frame) -> u32 {
         let name = format!("@({path}) {message}");
         let known = u32::try_from(self.names.len()).expect("few names");
@@ -124,7 +124,7 @@ impl Line {
         self.write(&frame);
     }
 
-    /// Waits for the frame that a call says next.
+    /// Waits for the next frame of a call.
     pub(super) fn frame(&mut self, id: u32) -> Frame {
         loop {
             let kept = self.came.get_mut(&id).and_then(VecDeque::pop_front);
@@ -136,12 +136,12 @@ impl Line {
         }
     }
 
-    /// Whether a call has said something that nobody has looked at; reads nothing.
+    /// Returns `true` if an unread frame of this call has arrived; reads nothing.
     pub(super) fn has_come(&self, id: u32) -> bool {
         self.came.get(&id).is_some_and(|frames| !frames.is_empty())
     }
 
-    /// Waits for what a call of a stream says next.
+    /// Waits for the next event of a stream call.
     pub(super) fn next(&mut self, id: u32) -> Next {
         let frame = self.frame(id);
         match frame.kind {
@@ -155,7 +155,7 @@ impl Line {
         }
     }
 
-    /// Waits for an item, and takes one more.
+    /// Waits for an item, and grants one more.
     pub(super) fn item(&mut self, id: u32) -> Value {
         let Next::Item(item) = self.next(id) else {
             panic!("call {id} has ended")
@@ -164,7 +164,7 @@ impl Line {
         item
     }
 
-    /// Reads to the end, item by item; the items, and the error if there is one.
+    /// Reads to the end, item by item; returns the items, and the error if there is one.
     pub(super) fn rest(&mut self, id: u32) -> (Vec<Value>, Option<Refusal>) {
         let mut items = Vec::new();
         loop {
@@ -179,7 +179,7 @@ impl Line {
         }
     }
 
-    /// Waits for the one answer of a call.
+    /// Waits for the only answer of a call.
     pub(super) fn answer(&mut self, id: u32) -> Result<Value, Refusal> {
         let frame = self.frame(id);
         match frame.kind {

@@ -1,4 +1,4 @@
-//! Changes to messages, from a seed.
+//! Seeded changes to messages.
 
 use strowger_pfcp::ie::descriptor::{Descriptor, describe};
 use strowger_pfcp::ie::{FSeid, NodeId, PdrId, Precedence, UpdatePdr};
@@ -10,7 +10,7 @@ use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{IeType, Message, Seid, Sequence};
 use strowger_pfcp_node::Rules;
 
-/// Numbers that follow from a seed (SplitMix64).
+/// Numbers derived from a seed (SplitMix64).
 #[derive(Debug)]
 pub(super) struct Random(u64);
 
@@ -27,13 +27,13 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// A number below `limit`, which must not be 0.
     pub(super) fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).expect("a number of few bits");
         usize::try_from(self.next() % limit).expect("below the limit")
     }
 
-    /// The number of an element below `limit`.
+    /// An element number below `limit`.
     fn element(&mut self, limit: u16) -> u16 {
         u16::try_from(self.below(limit.into())).expect("below the limit")
     }
@@ -59,7 +59,7 @@ impl Random {
     }
 }
 
-/// Messages of one session, for where there are no captures.
+/// Messages of one session, used where there are no captures.
 pub(super) fn by_hand() -> Vec<Vec<u8>> {
     let address = std::net::IpAddr::from([127, 0, 0, 66]);
     let node = || NodeId::from(address);
@@ -81,7 +81,7 @@ pub(super) fn by_hand() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// An element with what is in it.
+/// An element with its content.
 #[derive(Clone, Debug)]
 struct Element {
     ie: u16,
@@ -94,7 +94,7 @@ enum Inside {
     Elements(Vec<Element>),
 }
 
-/// Makes messages that are wrong in some way, most of them only a little.
+/// Produces messages that are wrong in some way, most of them only slightly.
 #[derive(Debug)]
 pub(super) struct Mutator {
     random: Random,
@@ -123,7 +123,7 @@ impl Mutator {
         self.own.clear();
     }
 
-    /// A captured message; each file is as likely as the others, however long it is.
+    /// A captured message; each file is equally likely, whatever its length.
     fn original(&mut self) -> Vec<u8> {
         let file = self.random.pick(&self.corpus).expect("there are messages");
         self.random.pick(file).expect("there are messages").clone()
@@ -133,7 +133,7 @@ impl Mutator {
     pub(super) fn next(&mut self, others: &[Seid]) -> Vec<u8> {
         let mut octets = self.original();
         self.name_session(&mut octets, others);
-        // Some stay whole, so that there are sessions to mutate.
+        // Some messages stay intact, so that there are sessions to mutate.
         if !self.random.one_in(20) {
             for _ in 0..=self.random.below(3) {
                 match self.random.below(3) {
@@ -149,7 +149,7 @@ impl Mutator {
         octets
     }
 
-    /// Puts the name of a live session into the header.
+    /// Puts the SEID of a live session into the header.
     fn name_session(&mut self, octets: &mut [u8], others: &[Seid]) {
         let seid = match self.random.below(8) {
             0 => Some(Seid(self.random.next())),
@@ -162,7 +162,7 @@ impl Mutator {
         }
     }
 
-    /// Gives a sequence number that was not used.
+    /// Sets a fresh sequence number.
     fn number(&mut self, octets: &mut [u8]) {
         self.sequence += 1;
         let at = if octets.first().is_some_and(|flags| flags & 1 == 1) {
@@ -175,7 +175,7 @@ impl Mutator {
         }
     }
 
-    /// Changes octets without knowing what they are.
+    /// Changes bytes regardless of their meaning.
     fn change_octets(&mut self, octets: &mut Vec<u8>) {
         if octets.is_empty() {
             return;
@@ -205,7 +205,7 @@ impl Mutator {
         }
     }
 
-    /// Changes elements, at any depth; all lengths are right after it, or only one is not.
+    /// Changes elements at any depth; afterwards all lengths are right, or only one is not.
     fn change_elements(&mut self, octets: &mut Vec<u8>) {
         let start = header(octets);
         let Some(mut elements) = octets.get(start..).and_then(|body| parse(body, 0)) else {
@@ -223,7 +223,7 @@ impl Mutator {
         }
     }
 
-    /// Goes down into a group, or stays.
+    /// Descends into a group, or stays.
     fn dive<'a>(&mut self, mut group: &'a mut Vec<Element>) -> &'a mut Vec<Element> {
         loop {
             let inner: Vec<usize> = (0..group.len())
@@ -290,7 +290,7 @@ impl Mutator {
         }
     }
 
-    /// Makes the length of an element at the top wrong.
+    /// Makes the length of a top-level element wrong.
     fn wrong_length(&mut self, octets: &mut [u8], start: usize) {
         let tlvs = Tlvs::new(&octets[start..]).filter_map(Result::ok);
         let places: Vec<usize> = tlvs.map(|tlv| start + tlv.offset).collect();
@@ -308,13 +308,13 @@ impl Mutator {
     }
 }
 
-/// How long the header of a message is, going by its flags.
+/// The length of a message's header, according to its flags.
 fn header(octets: &[u8]) -> usize {
     let with_seid = octets.first().is_some_and(|flags| flags & 1 == 1);
     if with_seid { 16 } else { 8 }.min(octets.len())
 }
 
-/// Makes the length in the header that of the datagram.
+/// Sets the length in the header to that of the datagram.
 fn set_length(octets: &mut [u8]) {
     let length = u16::try_from(octets.len().saturating_sub(4)).unwrap_or(u16::MAX);
     if let Some(place) = octets.get_mut(2..4) {

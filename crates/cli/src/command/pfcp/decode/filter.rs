@@ -1,16 +1,16 @@
-//! Which messages are printed.
+//! Selection of the messages to print.
 
 use strowger_pfcp::{Frame, MessageType, Seid};
 
-use super::calls::f_seid;
+use super::sessions::f_seid;
 
-/// What is not given does not matter.
+/// The arguments that filter messages. Without a value, an argument lets every message pass.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct FilterArgs {
-    /// Only messages that name this SEID, in the header or as an F-SEID.
+    /// Only messages that contain this SEID, in the header or as an F-SEID.
     #[arg(long, value_name = "SEID", value_parser = seid)]
     pub(super) seid: Option<Seid>,
-    /// Only messages of this type: a number, or a part of the name.
+    /// Only messages of this type: a number, or part of a name.
     #[arg(long = "type", value_name = "TYPE", value_parser = message_types)]
     pub(super) types: Option<Types>,
     /// Only the messages of the session that has this SEID at one end.
@@ -18,12 +18,12 @@ pub(super) struct FilterArgs {
     pub(super) session: Option<Seid>,
 }
 
-/// Types of messages.
+/// A set of message types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Types(Vec<MessageType>);
 
 impl FilterArgs {
-    /// Whether a message passes by itself; to which session it belongs is asked elsewhere.
+    /// Returns `true` if a message passes on its own; the filter by session is applied elsewhere.
     pub(super) fn passes(&self, frame: &Frame<'_>) -> bool {
         let kind = frame.header.message_type;
         self.types
@@ -34,13 +34,13 @@ impl FilterArgs {
                 .is_none_or(|seid| frame.header.seid == Some(seid) || f_seid(frame) == Some(seid))
     }
 
-    /// Whether anything is left out.
+    /// Returns `true` if any filter is set.
     pub(super) fn is_set(&self) -> bool {
         self.seid.is_some() || self.types.is_some() || self.session.is_some()
     }
 }
 
-/// Reads a session's identifier, decimal or with 0x.
+/// Parses a SEID, decimal or with `0x`.
 fn seid(text: &str) -> Result<Seid, String> {
     let read = match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16),

@@ -3,7 +3,7 @@ use strowger_pfcp::vendor::Dictionary;
 
 use super::add;
 
-/// What is wrong with a text: line, column and reason.
+/// Returns the line, column and reason for which a text is refused.
 fn refused(text: &str) -> String {
     let problem = add(text, &mut Dictionary::new()).expect_err("it is wrong");
     let told = format!("{:?}", problem.said(text, "acme.toml"));
@@ -11,7 +11,7 @@ fn refused(text: &str) -> String {
     told.split("\\n").next().unwrap_or_default().to_owned()
 }
 
-/// A vendor with one element whose fields are `fields`.
+/// Returns a vendor with one element whose fields are `fields`.
 fn with_fields(fields: &str) -> String {
     format!(
         "[[vendor]]\nenterprise = 9\n[[vendor.element]]\ntype = 32769\nname = \"A\"\n\

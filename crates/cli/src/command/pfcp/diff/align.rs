@@ -1,4 +1,4 @@
-//! Which message of one side has the part of which message of the other.
+//! Alignment of the messages of two sides.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,34 +10,35 @@ use strowger_pfcp::{Ie, IeType, MessageType, Seid, Sequence, frames};
 
 use crate::command::pfcp::source::Packet;
 
-/// The messages of one side, each once.
+/// The messages of one side, without retransmissions.
 #[derive(Debug, Default)]
-pub(super) struct Side {
-    pub(super) spoken: Vec<Spoken>,
-    /// Messages of types that the user named.
+pub(super) struct SideMessages {
+    pub(super) messages: Vec<AlignedMessage>,
+    /// Messages left out because the user ignores their type.
     pub(super) left_out: usize,
 }
 
-/// A message and the part that it has.
+/// A message with its position in the capture.
 #[derive(Debug)]
-pub(super) struct Spoken {
-    /// The frame that it came in.
+pub(super) struct AlignedMessage {
+    /// The frame that contains it.
     pub(super) number: u64,
     pub(super) octets: Vec<u8>,
-    part: Part,
+    key: MessageKey,
 }
 
-/// What a message is in its capture, whatever the numbers are that were chosen for it.
+/// The position of a message in its capture, independent of the numbers chosen for it (SEIDs,
+/// sequence numbers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Part {
-    /// The session, counted from 1 in the order of appearance; 0 is none.
+pub(super) struct MessageKey {
+    /// The session, counted from 1 in the order of appearance; 0 means none.
     pub(super) session: usize,
     pub(super) message_type: MessageType,
-    /// Its place among the messages of its type in its session, counted from 1.
+    /// The position among the messages of its type in its session, counted from 1.
     place: usize,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for MessageKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.session {
             0 => write!(f, "{} {}", self.message_type, self.place),
@@ -46,15 +47,15 @@ impl fmt::Display for Part {
     }
 }
 
-impl Side {
-    /// Reads the messages to or from one of the ports, without those of some types.
+impl SideMessages {
+    /// Reads the messages from or to one of the ports, except those of the given types.
     pub(super) fn read(
         packets: Vec<Packet>,
         ports: &[Option<u16>],
         without: &[MessageType],
     ) -> Self {
         let mut side = Self::default();
-        let mut known = Known::default();
+        let mut seen = SeenSessions::default();
         for packet in packets {
             let is_pfcp = |(src, dst): (SocketAddr, SocketAddr)| {
                 let port = |end: SocketAddr| ports.contains(&Some(end.port()));
@@ -66,7 +67,7 @@ impl Side {
             for frame in frames(&packet.octets) {
                 let (message_type, octets, header) = match &frame {
                     Ok(frame) => (frame.header.message_type, frame.octets, Some(frame.header)),
-                    // What follows cannot be told apart from it.
+                    // The rest of the datagram cannot be separated from a malformed message.
                     Err(error) => {
                         let kind = error.path().message().unwrap_or(MessageType(0));
                         (kind, &*packet.octets, None)
@@ -78,23 +79,23 @@ impl Side {
                 }
                 let ends = packet.ends.map(|(src, dst)| (src.ip(), dst.ip()));
                 let body = frame.as_ref().map_or(&[][..], |frame| frame.body);
-                let said = Said { ends, body };
+                let hints = SessionHints { ends, body };
                 let sequence = header.map(|header| header.sequence);
-                // Without ends nobody knows whether it was sent again.
-                if ends.is_some() && !known.told.insert((ends, message_type, octets.to_vec())) {
+                // Without addresses, a retransmission cannot be recognized.
+                if ends.is_some() && !seen.told.insert((ends, message_type, octets.to_vec())) {
                     continue;
                 }
                 let seid = header.and_then(|header| header.seid);
                 let session = match (seid, sequence) {
                     (Some(seid), Some(sequence)) => {
-                        known.session(message_type, seid, sequence, &said)
+                        seen.session(message_type, seid, sequence, &hints)
                     }
                     _ => 0,
                 };
-                side.spoken.push(Spoken {
+                side.messages.push(AlignedMessage {
                     number: packet.number,
                     octets: octets.to_vec(),
-                    part: known.part(session, message_type),
+                    key: seen.key(session, message_type),
                 });
             }
         }
@@ -102,16 +103,16 @@ impl Side {
     }
 }
 
-type Ends = Option<(IpAddr, IpAddr)>;
+type AddressPair = Option<(IpAddr, IpAddr)>;
 
-/// What tells the session of a message.
-struct Said<'a> {
-    ends: Ends,
+/// The parts of a message that identify its session.
+struct SessionHints<'a> {
+    ends: AddressPair,
     body: &'a [u8],
 }
 
-impl Said<'_> {
-    /// The SEID that its sender chose for the session.
+impl SessionHints<'_> {
+    /// Returns the SEID that the sender chose for the session.
     fn chosen(&self) -> Option<Seid> {
         let mut elements = Tlvs::new(self.body).map_while(Result::ok);
         let f_seid = elements.find(|element| element.ie == IeType::F_SEID)?;
@@ -121,29 +122,29 @@ impl Said<'_> {
     }
 }
 
-/// What the messages so far have told.
+/// The sessions and messages seen so far.
 #[derive(Debug, Default)]
-struct Known {
+struct SeenSessions {
     sessions: usize,
-    /// The session of a SEID at its receiver.
+    /// Session by SEID and the address of the node that chose it, which receives it in headers.
     by_seid: HashMap<(Option<IpAddr>, Seid), usize>,
-    /// The session of a request, by its sender and receiver.
-    by_request: HashMap<(Ends, MessageType, Sequence), usize>,
-    told: HashSet<(Ends, MessageType, Vec<u8>)>,
+    /// Session of a request, by sender and receiver.
+    by_request: HashMap<(AddressPair, MessageType, Sequence), usize>,
+    told: HashSet<(AddressPair, MessageType, Vec<u8>)>,
     places: HashMap<(usize, MessageType), usize>,
 }
 
-impl Known {
+impl SeenSessions {
     fn session(
         &mut self,
         message_type: MessageType,
         seid: Seid,
         sequence: Sequence,
-        said: &Said<'_>,
+        hints: &SessionHints<'_>,
     ) -> usize {
-        let (src, dst) = (said.ends.map(|ends| ends.0), said.ends.map(|ends| ends.1));
+        let (src, dst) = (hints.ends.map(|ends| ends.0), hints.ends.map(|ends| ends.1));
         let asked = message_type.0.checked_sub(1).map(MessageType);
-        let back = said.ends.map(|(src, dst)| (dst, src));
+        let back = hints.ends.map(|(src, dst)| (dst, src));
         let request = asked
             .filter(|_| message_type.is_response())
             .and_then(|asked| self.by_request.get(&(back, asked, sequence)));
@@ -152,17 +153,17 @@ impl Known {
             (MessageType::SESSION_ESTABLISHMENT_REQUEST, _) => self.next(),
             _ => match self.by_seid.get(&(dst, seid)) {
                 Some(session) => *session,
-                // The capture began after it.
+                // The session was established before the capture began.
                 None => self.next(),
             },
         };
         self.by_seid.insert((dst, seid), session);
-        if let Some(chosen) = said.chosen() {
+        if let Some(chosen) = hints.chosen() {
             self.by_seid.insert((src, chosen), session);
         }
         if message_type.is_request() {
             self.by_request
-                .insert((said.ends, message_type, sequence), session);
+                .insert((hints.ends, message_type, sequence), session);
         }
         session
     }
@@ -172,10 +173,10 @@ impl Known {
         self.sessions
     }
 
-    fn part(&mut self, session: usize, message_type: MessageType) -> Part {
+    fn key(&mut self, session: usize, message_type: MessageType) -> MessageKey {
         let place = self.places.entry((session, message_type)).or_default();
         *place += 1;
-        Part {
+        MessageKey {
             session,
             message_type,
             place: *place,
@@ -183,28 +184,32 @@ impl Known {
     }
 }
 
-/// Pairs the messages of two sides: those of the left in their order, then what only the right
-/// one has.
+/// Pairs the messages of two sides: those of the left in their order, then those that only the
+/// right has.
 pub(super) fn pairs<'a>(
-    left: &'a Side,
-    right: &'a Side,
-) -> Vec<(Part, Option<&'a Spoken>, Option<&'a Spoken>)> {
-    // Two messages are compared whatever they are.
-    if let ([left], [right]) = (&*left.spoken, &*right.spoken) {
-        return vec![(left.part, Some(left), Some(right))];
+    left: &'a SideMessages,
+    right: &'a SideMessages,
+) -> Vec<(
+    MessageKey,
+    Option<&'a AlignedMessage>,
+    Option<&'a AlignedMessage>,
+)> {
+    // Two single messages are compared whatever their types are.
+    if let ([left], [right]) = (&*left.messages, &*right.messages) {
+        return vec![(left.key, Some(left), Some(right))];
     }
-    let mut rights: HashMap<Part, &Spoken> = right
-        .spoken
+    let mut rights: HashMap<MessageKey, &AlignedMessage> = right
+        .messages
         .iter()
-        .map(|spoken| (spoken.part, spoken))
+        .map(|message| (message.key, message))
         .collect();
     let mut pairs: Vec<_> = left
-        .spoken
+        .messages
         .iter()
-        .map(|spoken| (spoken.part, Some(spoken), rights.remove(&spoken.part)))
+        .map(|message| (message.key, Some(message), rights.remove(&message.key)))
         .collect();
-    let alone = |spoken: &&Spoken| rights.contains_key(&spoken.part);
-    let only = right.spoken.iter().filter(alone);
-    pairs.extend(only.map(|spoken| (spoken.part, None, Some(spoken))));
+    let alone = |message: &&AlignedMessage| rights.contains_key(&message.key);
+    let only = right.messages.iter().filter(alone);
+    pairs.extend(only.map(|message| (message.key, None, Some(message))));
     pairs
 }

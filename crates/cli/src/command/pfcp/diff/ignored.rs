@@ -1,17 +1,17 @@
-//! What `--ignore` names.
+//! Values of `--ignore`.
 
 use strowger_pfcp::{IeType, Ignore, MessageType};
 
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// What is left out of a comparison.
+/// Elements and messages left out of a comparison.
 #[derive(Debug)]
 pub(super) struct Ignored {
     pub(super) elements: Ignore,
     pub(super) messages: Vec<MessageType>,
 }
 
-pub(super) fn parse(words: &[String]) -> Done<Ignored> {
+pub(super) fn parse(words: &[String]) -> CliResult<Ignored> {
     let mut ignored = Ignored {
         elements: Ignore::nothing(),
         messages: Vec::new(),
@@ -32,7 +32,7 @@ pub(super) fn parse(words: &[String]) -> Done<Ignored> {
     Ok(ignored)
 }
 
-fn named(word: &str, elements: Ignore, messages: &mut Vec<MessageType>) -> Done<Ignore> {
+fn named(word: &str, elements: Ignore, messages: &mut Vec<MessageType>) -> CliResult<Ignore> {
     let wanted = plain(word);
     let types = MessageType::ALL.iter();
     let message = types.filter(|kind| plain(&kind.to_string()) == wanted);
@@ -42,14 +42,14 @@ fn named(word: &str, elements: Ignore, messages: &mut Vec<MessageType>) -> Done<
         return Ok(elements);
     }
     let steps = word.split('/').map(|step| element(word, step));
-    match &*steps.collect::<Done<Vec<IeType>>>()? {
+    match &*steps.collect::<CliResult<Vec<IeType>>>()? {
         [ie] => Ok(elements.ie(*ie)),
         path => Ok(elements.path(path)),
     }
 }
 
-/// Finds an element by its number or by its name, however that is written.
-fn element(word: &str, step: &str) -> Done<IeType> {
+/// Finds an element by its number or by its name, in any spelling.
+fn element(word: &str, step: &str) -> CliResult<IeType> {
     if let Ok(number) = step.trim().parse() {
         return Ok(IeType(number));
     }
@@ -78,7 +78,7 @@ fn element(word: &str, step: &str) -> Done<IeType> {
     Err(Failure::input(what).hint(hint))
 }
 
-/// A name without what people write differently.
+/// Returns a name without the characters that people write differently.
 fn plain(name: &str) -> String {
     name.chars()
         .filter(char::is_ascii_alphanumeric)

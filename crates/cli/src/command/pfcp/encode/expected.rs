@@ -1,4 +1,4 @@
-//! What a message in JSON should have had where it is wrong.
+//! Explanations of errors in JSON messages: what was expected.
 
 use serde_json::Value;
 use strowger_pfcp::ie::descriptor::{Descriptor, Kind, describe};
@@ -10,7 +10,7 @@ pub(super) fn explain(message: &Value, error: &JsonError, vendors: &Dictionary) 
     let JsonError::Key { path, key } = error else {
         return error.to_string();
     };
-    // Beside the names that the error has, people look for the places in what they wrote.
+    // The error gives names; people also look for the indices in their own JSON.
     let mut object = message;
     let mut way = vec![name(message)];
     for step in path.steps() {
@@ -60,7 +60,7 @@ fn expected(object: &Value, key: &str, top: bool, vendors: &Dictionary) -> Strin
 
 const HEX: &str = "text of hex digits, two for each octet";
 
-/// Finds out what kind of field of an element a key is.
+/// Finds the kind of field that a key of an element denotes.
 fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<Kind> {
     let ie = IeType(u16::try_from(object["type"].as_u64()?).ok()?);
     if let Some(enterprise) = object["enterprise"].as_u64() {
@@ -78,7 +78,7 @@ fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<Kind> {
     Some(field.kind)
 }
 
-/// Says what a field holds.
+/// Describes the values of a field.
 fn field(kind: Kind) -> Option<String> {
     Some(match kind {
         Kind::Bits { width: 1, .. } => "true or false".to_owned(),

@@ -8,16 +8,16 @@ use crate::command::latency;
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 420.0;
-/// Room for the axes: left, top, right, bottom.
+/// Margins for the axes: left, top, right, bottom.
 const MARGIN: [f64; 4] = [90.0, 50.0, 30.0, 60.0];
-/// Nines of the last quantile: 99.999 %.
+/// Number of nines of the last quantile: 99.999 %.
 const NINES: f64 = 5.0;
 
-/// Draws how long requests took: quantiles to the right, each nine as wide as the one before, and
-/// latency upwards, each tenfold as high as the one before.
-pub(super) fn svg(figures: &LoadFigures, title: &str) -> String {
+/// Draws latency by quantile: quantiles on the x axis, where each further nine has the same width,
+/// and latency on a logarithmic y axis.
+pub(super) fn svg(stats: &LoadFigures, title: &str) -> String {
     let micros = |nines: f64| {
-        let nanoseconds = figures.latency.value_at_quantile(1.0 - 10f64.powf(-nines));
+        let nanoseconds = stats.latency.value_at_quantile(1.0 - 10f64.powf(-nines));
         (f64::from(u32::try_from(nanoseconds / 10).unwrap_or(u32::MAX)) / 100.0).max(1.0)
     };
     let (low, high) = (micros(0.0).log10().floor(), micros(NINES).log10().ceil());
@@ -81,7 +81,7 @@ pub(super) fn svg(figures: &LoadFigures, title: &str) -> String {
     svg
 }
 
-/// Where each quantile is, in nines.
+/// Position of each quantile on the x axis, in nines.
 const QUANTILES: [(f64, &str); 6] = [
     (0.301, "p50"),
     (1.0, "p90"),

@@ -1,4 +1,4 @@
-//! The few things that a replay needs to see in an answer.
+//! The few elements of an answer that a replay needs.
 
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::wire::Tlvs;
@@ -10,12 +10,12 @@ pub(super) fn element(body: &[u8], ie: IeType) -> Option<&[u8]> {
     elements.find(|tlv| tlv.ie == ie).map(|tlv| tlv.value)
 }
 
-/// Reads why a request was accepted or not.
+/// Reads the cause of an answer.
 pub(super) fn cause(body: &[u8]) -> Option<Cause> {
     element(body, IeType::CAUSE)?.first().copied().map(Cause)
 }
 
-/// Reads the session that an establishment made: the SEID in the answer's F-SEID.
+/// Reads the session that an establishment created: the SEID in the answer's F-SEID.
 pub(super) fn session(body: &[u8]) -> Option<Seid> {
     let (_flags, rest) = element(body, IeType::F_SEID)?.split_first()?;
     let seid = rest.first_chunk()?;

@@ -1,4 +1,4 @@
-//! Answers that are not those of the capture, and the reasons that excuse them.
+//! Answers that differ from the capture, and the reasons that excuse them.
 
 use std::fmt;
 
@@ -6,45 +6,45 @@ use serde_json::{Value, json};
 use strowger_pfcp::MessageType;
 use strowger_pfcp::ie::Cause;
 
-use super::plan::Step;
+use super::plan::PlannedRequest;
 
 /// The reasons, one a line; `#` starts a comment.
 const REASONS: &str = include_str!("differences.tsv");
 
-/// A request that was accepted where the capture has a refusal, or the other way round.
+/// A request that was accepted although the capture has a refusal, or the other way round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) frame: u64,
     pub(super) message: MessageType,
     pub(super) captured: Option<Cause>,
     pub(super) answered: Option<Cause>,
-    /// Why this is right, when it is known to be.
+    /// The known reason why this is right, if any.
     pub(super) reason: Option<Reason>,
 }
 
-/// Why a node may answer otherwise than the one in the capture did.
+/// A reason for which a node may answer otherwise than the captured node did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reason {
     message: MessageType,
     captured: Cause,
     answered: Cause,
-    when: When,
+    when: DifferenceContext,
     pub(super) why: &'static str,
 }
 
-/// What else has to hold for a reason to count.
+/// An additional condition of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum When {
+enum DifferenceContext {
     Always,
     /// The peer restarted after it had established the session.
     Restarted,
 }
 
 impl Difference {
-    /// Compares the cause that a request has in the capture with the one that it got here; `None`
-    /// when both accept or both refuse.
+    /// Compares the captured cause of a request with the one that it got here. Returns `None` if
+    /// both accept or both refuse.
     pub(super) fn of(
-        step: &Step,
+        step: &PlannedRequest,
         captured: Option<Cause>,
         answered: Option<Cause>,
     ) -> Option<Self> {
@@ -57,7 +57,7 @@ impl Difference {
             reason.message == message
                 && Some(reason.captured) == captured
                 && Some(reason.answered) == answered
-                && (reason.when == When::Always || step.restarted)
+                && (reason.when == DifferenceContext::Always || step.restarted)
         };
         let reason = reasons().find(fits);
         Some(Self {
@@ -135,8 +135,8 @@ fn reasons() -> impl Iterator<Item = Reason> {
             captured: Cause(number()?),
             answered: Cause(number()?),
             when: match cells.next()? {
-                "always" => When::Always,
-                "restarted" => When::Restarted,
+                "always" => DifferenceContext::Always,
+                "restarted" => DifferenceContext::Restarted,
                 _ => return None,
             },
             why: cells.next()?,
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn other_cause_of_the_same_kind_is_no_difference() {
-        let step = Step::sample(MessageType::SESSION_DELETION_REQUEST);
+        let step = PlannedRequest::sample(MessageType::SESSION_DELETION_REQUEST);
         let between = |a, b| Difference::of(&step, Some(Cause(a)), Some(Cause(b)));
         assert_eq!(between(65, 72), None);
         assert_eq!(between(1, 1), None);
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn restart_excuses_only_sessions_from_before_it() {
-        let mut step = Step::sample(MessageType::SESSION_MODIFICATION_REQUEST);
-        let reason = |step: &Step| {
+        let mut step = PlannedRequest::sample(MessageType::SESSION_MODIFICATION_REQUEST);
+        let reason = |step: &PlannedRequest| {
             let difference = Difference::of(step, Some(Cause(1)), Some(Cause(65)));
             difference.expect("acceptance and refusal differ").reason
         };

@@ -1,4 +1,4 @@
-//! The peers of a capture, alive again: one socket each, on addresses of their own.
+//! The peers of a capture, replayed: one socket each, on separate addresses.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::{Header, MessageType, Sequence, frames};
 
-/// How long one peer waits before the others get a look at what arrived for them.
-const TURN: Duration = Duration::from_millis(50);
+/// Time that one peer waits before the sockets of the others are read.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Larger than any datagram.
 const BUFFER: usize = 65_536;
 
-/// How long to wait for an answer, and how often to ask.
+/// Time to wait for an answer, and number of attempts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct RetryPolicy {
     pub(super) wait: Duration,
     pub(super) tries: u32,
 }
 
-/// A captured peer and the socket that speaks for it.
+/// A captured peer and the socket that it sends from.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct ReplayPeer {
     pub(super) captured: IpAddr,
     socket: UdpSocket,
     recovery: [u8; 4],
@@ -30,24 +30,25 @@ pub(super) struct Peer {
 
 /// All peers of a capture.
 #[derive(Debug)]
-pub(super) struct Peers {
-    peers: Vec<Peer>,
+pub(super) struct ReplayPeers {
+    peers: Vec<ReplayPeer>,
     buffer: Vec<u8>,
 }
 
-/// What arrived in answer to a request.
+/// An answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct PeerAnswer {
     pub(super) body: Vec<u8>,
     pub(super) took: Duration,
 }
 
-impl Peers {
+impl ReplayPeers {
     /// Opens a socket towards `to` for each captured peer.
     ///
-    /// Towards loopback each gets an address of its own there, the same in every replay: a node
-    /// binds the name of a peer to its address. Elsewhere they share the address that the system
-    /// chooses, and differ by port.
+    /// If `to` is a loopback address, each peer gets a loopback address of its own, the same in
+    /// every replay: a node binds the name of a peer to its address, and a loopback address does
+    /// not identify a host to others. Otherwise they share the address that the system chooses, and
+    /// differ by port.
     pub(super) fn open(
         captured: &[IpAddr],
         recovery: &HashMap<IpAddr, [u8; 4]>,
@@ -63,7 +64,7 @@ impl Peers {
             let socket = UdpSocket::bind((local, 0))?;
             socket.connect(to)?;
             let recovery = recovery.get(&captured).copied().unwrap_or_default();
-            peers.push(Peer {
+            peers.push(ReplayPeer {
                 captured,
                 socket,
                 recovery,
@@ -75,33 +76,36 @@ impl Peers {
         })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Peer> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ReplayPeer> {
         self.peers.iter()
     }
 
-    /// Sends a request for the captured peer `from` until it is answered or patience ends.
+    /// Sends a request for the captured peer `from` until it is answered or the attempts are used
+    /// up.
     pub(super) fn ask(
         &mut self,
         from: IpAddr,
         (header, request): (Header, &[u8]),
-        patience: Patience,
-    ) -> io::Result<Option<Answer>> {
+        retry: RetryPolicy,
+    ) -> io::Result<Option<PeerAnswer>> {
         let Self { peers, buffer } = self;
         let at = peers
             .iter()
             .position(|peer| peer.captured == from)
             .expect("a peer was opened for everyone who asks");
         let start = Instant::now();
-        for _ in 0..patience.tries {
+        for _ in 0..retry.tries {
             peers[at].socket.send(request)?;
-            let until = Instant::now() + patience.wait;
+            let until = Instant::now() + retry.wait;
             loop {
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     break;
                 }
-                if let Some(body) = peers[at].listen(left.min(TURN), Some(header), buffer)? {
-                    return Ok(Some(Answer {
+                if let Some(body) =
+                    peers[at].listen(left.min(POLL_INTERVAL), Some(header), buffer)?
+                {
+                    return Ok(Some(PeerAnswer {
                         body,
                         took: start.elapsed(),
                     }));
@@ -115,13 +119,13 @@ impl Peers {
     }
 }
 
-impl Peer {
-    /// Returns the address that speaks for the peer.
+impl ReplayPeer {
+    /// Returns the address that the peer sends from.
     pub(super) fn local(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Takes what arrives until the answer to `request` is there or `turn` is over.
+    /// Receives messages until the answer to `request` arrives or `turn` is over.
     fn listen(
         &self,
         turn: Duration,
@@ -137,7 +141,7 @@ impl Peer {
             }
             let octets = match self.socket.recv(buffer) {
                 Ok(length) => &buffer[..length],
-                // A stop and its continuation interrupt a wait that has a limit.
+                // Stopping and continuing the process interrupts a wait that has a timeout.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if is_silence(&error) => return Ok(None),
                 Err(error) => return Err(error),
@@ -151,7 +155,7 @@ impl Peer {
         }
     }
 
-    /// Answers the node's own heartbeats, so that it does not take the peer for dead.
+    /// Answers heartbeats of the node, so that it does not consider the peer dead.
     fn reply(&self, request: Header) -> io::Result<()> {
         if request.message_type != MessageType::HEARTBEAT_REQUEST {
             return Ok(());
@@ -166,8 +170,14 @@ impl Peer {
     }
 }
 
-/// The address that speaks for a captured one: it ends in the same two octets.
+/// Returns the loopback address for a captured one: the same if it is a loopback address, else one
+/// that ends in the same two bytes.
 fn loopback(captured: IpAddr) -> Ipv4Addr {
+    if let IpAddr::V4(address) = captured
+        && address.is_loopback()
+    {
+        return address;
+    }
     let octets = match captured {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
@@ -176,7 +186,7 @@ fn loopback(captured: IpAddr) -> Ipv4Addr {
     let folded = network.iter().fold(0, |sum: u8, octet| {
         sum.wrapping_mul(31).wrapping_add(*octet)
     });
-    // 127.0.x.y is where nodes are.
+    // Nodes use 127.0.x.y.
     Ipv4Addr::new(127, folded.max(1), host[0], host[1])
 }
 
@@ -194,11 +204,11 @@ fn is_silence(error: &io::Error) -> bool {
     )
 }
 
-/// Numbers for requests, starting where another run is unlikely to have been a moment ago.
+/// Sequence numbers for requests. They start at a value that a recent run is unlikely to have used.
 #[derive(Debug)]
-pub(super) struct Numbers(Sequence);
+pub(super) struct SequenceNumbers(Sequence);
 
-impl Numbers {
+impl SequenceNumbers {
     pub(super) fn starting_at(value: u32) -> Self {
         Self(Sequence::new(value))
     }
@@ -224,8 +234,9 @@ mod tests {
         ];
         let local = peers.map(|peer| loopback(peer.parse().expect("address")));
         for (at, address) in local.iter().enumerate() {
+            let own = peers[at].parse() == Ok(*address);
             assert!(
-                address.is_loopback() && address.octets()[1] != 0,
+                address.is_loopback() && (own || address.octets()[1] != 0),
                 "{address}"
             );
             assert!(!local[..at].contains(address), "{address}");

@@ -1,4 +1,4 @@
-//! What to send: the requests of a capture, each with the answer that it got there.
+//! The plan of a replay: the requests of a capture, each with its captured answer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -11,59 +11,59 @@ use super::answer;
 
 /// The requests of a capture, in its order.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) steps: Vec<Step>,
-    /// Requests that only a node in the UP role sends: nothing on the other side asked for them.
+pub(super) struct ReplayPlan {
+    pub(super) steps: Vec<PlannedRequest>,
+    /// Requests that only a node in the UP role sends: no request of the other side triggers them.
     pub(super) left_out: usize,
-    /// The Recovery Time Stamp that each peer showed last, as octets.
+    /// The last Recovery Time Stamp of each peer, as bytes.
     pub(super) recovery: HashMap<IpAddr, [u8; 4]>,
-    /// The one that a peer had when a node gave it a session.
+    /// The Recovery Time Stamp that a peer had when a node gave it a session.
     since: HashMap<(IpAddr, Seid), [u8; 4]>,
 }
 
-/// One request.
+/// A request to send.
 #[derive(Debug)]
-pub(super) struct Step {
-    /// Where the capture has it.
+pub(super) struct PlannedRequest {
+    /// The number of the captured frame.
     pub(super) frame: u64,
-    /// Who sent it there, and to whom.
+    /// The captured sender and receiver.
     pub(super) from: IpAddr,
     pub(super) to: IpAddr,
     pub(super) header: Header,
     /// The elements, as captured.
     pub(super) body: Vec<u8>,
-    /// The request that this one is a retransmission of.
+    /// The step that this one retransmits.
     pub(super) repeats: Option<usize>,
-    /// Says that its sender restarted after it had established the session.
+    /// `true` if the sender restarted after it had established the session.
     pub(super) restarted: bool,
-    /// What the capture has as its answer.
-    pub(super) captured: Option<Captured>,
+    /// The captured answer.
+    pub(super) captured: Option<CapturedAnswer>,
 }
 
 /// The answer in the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Captured {
+pub(super) struct CapturedAnswer {
     pub(super) cause: Option<Cause>,
-    /// The session that an establishment made.
+    /// The session that an establishment created.
     pub(super) session: Option<Seid>,
 }
 
-/// What pairs an answer with its request.
+/// The key that pairs an answer with its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Exchange {
+struct RequestKey {
     asks: SocketAddr,
     answers: SocketAddr,
     sequence: Sequence,
     request: MessageType,
 }
 
-impl Plan {
-    /// Reads the requests and their answers out of `packets`.
+impl ReplayPlan {
+    /// Reads the requests and their answers from `packets`.
     pub(super) fn read(packets: impl IntoIterator<Item = Packet>) -> Self {
         let mut plan = Self::default();
-        let mut open: HashMap<Exchange, Vec<usize>> = HashMap::new();
+        let mut open: HashMap<RequestKey, Vec<usize>> = HashMap::new();
         for packet in packets {
-            // An error message of the network shows a datagram again that was captured already.
+            // An ICMP error quotes a datagram that was captured already.
             let (Some(ends), false) = (packet.ends, packet.quoted) else {
                 continue;
             };
@@ -80,7 +80,7 @@ impl Plan {
         (src, dst): (SocketAddr, SocketAddr),
         header: Header,
         body: &[u8],
-        open: &mut HashMap<Exchange, Vec<usize>>,
+        open: &mut HashMap<RequestKey, Vec<usize>>,
     ) {
         let stamp = answer::element(body, IeType::RECOVERY_TIME_STAMP);
         if let Some(stamp) = stamp.and_then(<[u8]>::first_chunk) {
@@ -95,20 +95,20 @@ impl Plan {
                 self.left_out += 1;
                 return;
             }
-            let exchange = Exchange {
+            let key = RequestKey {
                 asks: src,
                 answers: dst,
                 sequence: header.sequence,
                 request: kind,
             };
-            let asked = open.entry(exchange).or_default();
+            let asked = open.entry(key).or_default();
             let same = |&at: &usize| self.steps[at].body == body;
             let repeats = asked.first().copied().filter(same);
             if repeats.is_none() {
                 asked.clear();
             }
             asked.push(self.steps.len());
-            self.steps.push(Step {
+            self.steps.push(PlannedRequest {
                 frame,
                 from: src.ip(),
                 to: dst.ip(),
@@ -122,13 +122,13 @@ impl Plan {
                 captured: None,
             });
         } else if kind.is_response() {
-            let exchange = Exchange {
+            let key = RequestKey {
                 asks: dst,
                 answers: src,
                 sequence: header.sequence,
                 request: MessageType(kind.0 - 1),
             };
-            let captured = Captured {
+            let captured = CapturedAnswer {
                 cause: answer::cause(body),
                 session: answer::session(body),
             };
@@ -136,7 +136,7 @@ impl Plan {
             if let (Some(session), Some(recovery)) = (captured.session, recovery) {
                 self.since.insert((src.ip(), session), recovery);
             }
-            for at in open.remove(&exchange).unwrap_or_default() {
+            for at in open.remove(&key).unwrap_or_default() {
                 self.steps[at].captured = Some(captured);
             }
         }
@@ -147,7 +147,7 @@ impl Plan {
         since.is_some_and(|since| self.recovery.get(&from).is_some_and(|now| now > since))
     }
 
-    /// Lists those who asked, in the order of their first request.
+    /// Returns the senders of requests, in the order of their first request.
     pub(super) fn peers(&self) -> Vec<IpAddr> {
         let mut peers = Vec::new();
         for step in &self.steps {
@@ -160,8 +160,8 @@ impl Plan {
 }
 
 #[cfg(test)]
-impl Step {
-    /// A request without anything around it.
+impl PlannedRequest {
+    /// Returns a request without context.
     pub(super) fn sample(kind: MessageType) -> Self {
         let nobody = IpAddr::from([0, 0, 0, 0]);
         Self {
@@ -213,10 +213,10 @@ mod tests {
             0, 19, 0, 1, 1, 0, 57, 0, 13, 2, 0, 0, 0, 0, 0, 0, 0, 9, 10, 0, 0, 2,
         ];
         let answer = packet(3, (UPF, SMF), header, &body);
-        let plan = Plan::read([establishment(1, 7), establishment(2, 8), answer]);
+        let plan = ReplayPlan::read([establishment(1, 7), establishment(2, 8), answer]);
         assert_eq!(plan.steps.len(), 2);
         assert_eq!(plan.steps[0].captured, None);
-        let captured = Captured {
+        let captured = CapturedAnswer {
             cause: Some(Cause(1)),
             session: Some(Seid(9)),
         };
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn second_copy_of_an_open_request_repeats_it() {
-        let plan = Plan::read([establishment(1, 7), establishment(2, 7)]);
+        let plan = ReplayPlan::read([establishment(1, 7), establishment(2, 7)]);
         assert_eq!(plan.steps[1].repeats, Some(0));
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn datagram_quoted_by_the_network_is_not_sent_again() {
         let mut quoted = establishment(2, 7);
         quoted.quoted = true;
-        let plan = Plan::read([establishment(1, 7), quoted]);
+        let plan = ReplayPlan::read([establishment(1, 7), quoted]);
         assert_eq!(plan.steps.len(), 1);
     }
 
@@ -241,7 +241,7 @@ mod tests {
     fn report_of_the_other_role_is_left_out() {
         let kind = MessageType::SESSION_REPORT_REQUEST;
         let header = Header::session(kind, Seid(1), Sequence::new(1));
-        let plan = Plan::read([packet(1, (UPF, SMF), header, &[])]);
+        let plan = ReplayPlan::read([packet(1, (UPF, SMF), header, &[])]);
         assert!(plan.steps.is_empty());
         assert_eq!(plan.left_out, 1);
     }

@@ -1,4 +1,4 @@
-//! What came of a replay, counted.
+//! Counts of the outcomes of a replay.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use strowger_pfcp::ie::Cause;
 
 use super::answer;
 use super::difference::{Difference, Reason};
-use super::peers::Answer;
-use super::plan::Step;
+use super::peers::PeerAnswer;
+use super::plan::PlannedRequest;
 use crate::command::latency::Latency;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 use crate::output::Table;
 
-/// What came of one request.
+/// The outcome of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
-    /// How long the answer took; absent when there was none.
+pub(super) struct RequestOutcome {
+    /// Time until the answer arrived; `None` without an answer.
     pub(super) took: Option<Duration>,
     cause: Option<Cause>,
     pub(super) difference: Option<Difference>,
 }
 
-impl Outcome {
-    pub(super) fn of(step: &Step, answer: Option<&Answer>) -> Self {
+impl RequestOutcome {
+    pub(super) fn of(step: &PlannedRequest, answer: Option<&PeerAnswer>) -> Self {
         let Some(answer) = answer else {
             return Self {
                 took: None,
@@ -43,16 +43,17 @@ impl Outcome {
         }
     }
 
-    /// A heartbeat's answer has no cause, and is none the worse for it.
+    /// Returns `true` if the request was accepted. The answer to a heartbeat has no cause and
+    /// counts as acceptance.
     fn is_accepted(&self) -> bool {
         self.took.is_some() && self.cause.is_none_or(Cause::is_acceptance)
     }
 }
 
-/// All requests of a replay.
+/// The outcomes of all requests of a replay.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    kinds: BTreeMap<MessageType, Kind>,
+pub(super) struct ReplayTally {
+    kinds: BTreeMap<MessageType, RequestCounts>,
     causes: BTreeMap<u8, u64>,
     latency: Latency,
     pub(super) differences: Vec<Difference>,
@@ -60,20 +61,20 @@ pub(super) struct Tally {
     pub(super) took: Duration,
 }
 
-/// The requests of one type.
+/// Counts for the requests of one type.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kind {
+struct RequestCounts {
     sent: u64,
     answered: u64,
     accepted: u64,
-    /// Answers that the capture has as well, and that agree with it.
+    /// Answers that agree with the captured ones.
     agreed: u64,
-    /// Requests that the capture has no answer to.
+    /// Requests without a captured answer.
     unanswered_there: u64,
 }
 
-impl Tally {
-    pub(super) fn add(&mut self, step: &Step, outcome: Outcome) {
+impl ReplayTally {
+    pub(super) fn add(&mut self, step: &PlannedRequest, outcome: RequestOutcome) {
         let kind = self.kinds.entry(step.header.message_type).or_default();
         kind.sent += 1;
         kind.accepted += u64::from(outcome.is_accepted());
@@ -90,7 +91,7 @@ impl Tally {
         self.differences.extend(outcome.difference);
     }
 
-    fn total(&self, of: impl Fn(&Kind) -> u64) -> u64 {
+    fn total(&self, of: impl Fn(&RequestCounts) -> u64) -> u64 {
         self.kinds.values().map(of).sum()
     }
 
@@ -193,14 +194,14 @@ impl Tally {
         })
     }
 
-    /// Says whether every request was answered as in the capture or for a known reason.
-    pub(super) fn verdict(&self) -> Done {
+    /// Returns an error unless every request was answered as in the capture or for a known reason.
+    pub(super) fn verdict(&self) -> CliResult {
         match (self.lost(), self.unexplained()) {
             (0, 0) => Ok(()),
-            (0, different) => Err(Failure::found(format!(
+            (0, different) => Err(Failure::check(format!(
                 "{different} answers differ from the capture for no known reason"
             ))),
-            (lost, _) => Err(Failure::found(format!("{lost} requests were not answered"))
+            (lost, _) => Err(Failure::check(format!("{lost} requests were not answered"))
                 .hint("`--wait` and `--tries` say how long to wait and how often to ask")),
         }
     }

@@ -1,4 +1,4 @@
-//! Cases from a file.
+//! Robustness test cases from a file.
 
 use std::fs;
 use std::path::Path;
@@ -7,29 +7,29 @@ use serde::Deserialize;
 use strowger_pfcp_node::{TortureAnswer, TortureCase, TortureSender};
 
 use crate::command::pfcp::hex;
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
 #[derive(Debug, Deserialize)]
-struct File {
-    cases: Vec<Row>,
+struct CaseFile {
+    cases: Vec<Case>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Row {
+struct Case {
     name: String,
     hex: String,
-    expect: Expect,
-    /// The clause of the specification, if the file says it.
+    expect: ExpectedReaction,
+    /// The clause of the specification, if the file names it.
     clause: Option<String>,
 }
 
-/// What may come: one of several, several messages, one, or none.
+/// The acceptable reactions: one of several, several messages, one message, or none.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Expect {
+struct ExpectedReaction {
     any: Option<Vec<Self>>,
     answers: Option<Vec<u8>>,
-    answer: Option<Answer>,
+    answer: Option<ExpectedAnswer>,
     cause: Option<Vec<u8>>,
     offending_ie: Option<Vec<u16>>,
     seid: Option<u64>,
@@ -37,22 +37,22 @@ struct Expect {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum ExpectedAnswer {
     Type(u8),
-    Word(Word),
+    Word(NoAnswer),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+enum NoAnswer {
     None,
 }
 
-/// Reads the cases of a file.
-pub(super) fn read(path: &Path) -> Done<Vec<TortureCase>> {
+/// Reads the cases from a file.
+pub(super) fn read(path: &Path) -> CliResult<Vec<TortureCase>> {
     let text = fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
-    let file: File = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let file: CaseFile = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let mut cases = Vec::new();
     for row in file.cases {
         let octets = hex::parse(&row.hex);
@@ -73,15 +73,15 @@ pub(super) fn read(path: &Path) -> Done<Vec<TortureCase>> {
     Ok(cases)
 }
 
-impl Expect {
+impl ExpectedReaction {
     fn answers(self, into: &mut Vec<TortureAnswer>) {
         if let Some(any) = self.any {
             any.into_iter().for_each(|one| one.answers(into));
             return;
         }
         let mut answer = match self.answer {
-            Some(Answer::Type(one)) => TortureAnswer::one(one),
-            Some(Answer::Word(Word::None)) | None => TortureAnswer::none(),
+            Some(ExpectedAnswer::Type(one)) => TortureAnswer::one(one),
+            Some(ExpectedAnswer::Word(NoAnswer::None)) | None => TortureAnswer::none(),
         };
         if let Some(types) = self.answers {
             answer.types = types;
@@ -93,7 +93,8 @@ impl Expect {
     }
 }
 
-/// What concerns no session comes from the peer that has none: it may say that it has restarted.
+/// Chooses the sender of a case. Messages that concern no session are sent by the peer without
+/// sessions, because they may announce that their sender has restarted.
 fn sender(octets: &[u8]) -> TortureSender {
     match octets.get(1) {
         Some(50..100) => TortureSender::Owner,
@@ -101,8 +102,8 @@ fn sender(octets: &[u8]) -> TortureSender {
     }
 }
 
-/// A modification that names no session, once more for one that there is: it is refused for what
-/// is wrong with it, unless that only means nothing.
+/// Returns a variant of a modification that names no session, for a live session. The node must
+/// refuse it for its error, or accept it if the error is insignificant.
 fn about_a_session(case: &TortureCase) -> Option<TortureCase> {
     let of_session = case.octets.get(1) == Some(&52) && case.octets.len() >= 16;
     of_session.then(|| TortureCase {

@@ -5,33 +5,33 @@ use std::fs;
 use tempfile::TempDir;
 
 use crate::config::{Config, FilesSection};
-use crate::exit::{Done, Failure};
+use crate::exit::{CliResult, Failure};
 
-/// A new folder with a note in it; gone when it is dropped.
-pub(super) struct Workroom(TempDir);
+/// A new folder with a note in it; removed when this value is dropped.
+pub(super) struct DemoFolder(TempDir);
 
-/// The file that is there from the beginning.
+/// The file that the folder contains from the beginning.
 pub(super) const NOTE: &str = "note.txt";
 
-const TEXT: &str = "Agents read and write here, and nowhere else.\n";
+const NOTE_TEXT: &str = "Agents read and write here, and nowhere else.\n";
 
-/// How much the files may take together.
-const OCTETS: u64 = 64 << 20;
+/// Maximum size of all files together.
+const MAX_BYTES: u64 = 64 << 20;
 
-impl Workroom {
-    pub(super) fn make() -> Done<Self> {
+impl DemoFolder {
+    pub(super) fn make() -> CliResult<Self> {
         let made = tempfile::Builder::new().prefix("strowger-demo-").tempdir();
         let made = made.and_then(|folder| {
-            fs::write(folder.path().join(NOTE), TEXT)?;
+            fs::write(folder.path().join(NOTE), NOTE_TEXT)?;
             Ok(Self(folder))
         });
         made.map_err(|error| Failure::outside(format!("no folder for the tools: {error}")))
     }
 
-    /// Gives the demo all tools; those for files reach this.
+    /// Gives the demo all tools; the file tools reach this folder.
     pub(super) fn grant(&self, config: &mut Config) {
         let mut files = FilesSection::new(self.0.path().to_owned());
-        files.octets = OCTETS;
+        files.octets = MAX_BYTES;
         let tools = &mut config.tools;
         tools.files.push(files);
         tools.streams.enabled = true;

@@ -1,4 +1,4 @@
-//! The figures of the demo: one line while it runs, one summary at the end.
+//! The stats of the demo: one line while it runs, one summary at the end.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use super::policy::NAME;
 use crate::command::latency;
 use crate::command::pfcp::load::micros;
 use crate::compose::Running;
-use crate::exit::{Done, Failure};
-use crate::output::{Ink, Output};
+use crate::exit::{CliResult, Failure};
+use crate::output::{Output, TextStyle};
 
-/// What the demo counts.
+/// The counters of the demo.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Figures {
+pub(super) struct DemoStats {
     /// Sessions that the SMF holds.
     pub(super) held: u64,
     pub(super) established: u64,
     pub(super) rejected: u64,
-    /// Sessions that were accepted, not deleted, and are not there any more; requests that were not
+    /// Sessions that were accepted, not deleted, and no longer exist; requests that were not
     /// answered count as well.
     pub(super) lost: u64,
     pub(super) restarts: u64,
     pub(super) panics: u64,
     /// Modifications after a panic that were accepted.
     pub(super) survived: u64,
-    /// Times that the SMF lost the node, sessions that the node had lost then, and those of them
-    /// that were established again.
+    /// Times that the SMF lost the node, the sessions that the node had lost then, and how many of
+    /// them were established again.
     pub(super) peers_lost: u64,
     pub(super) sessions_lost: u64,
     pub(super) sessions_restored: u64,
@@ -36,20 +36,20 @@ pub(super) struct Figures {
     pub(super) p50_us: u64,
     pub(super) p99_us: u64,
     pub(super) p999_us: u64,
-    /// Usage reports that the SMF has, and the octets that they tell.
+    /// Usage reports that the SMF received, and the bytes that they report.
     pub(super) usage_reports: u64,
     pub(super) usage_octets: u64,
-    /// Calls of the policy, and how often it trapped.
+    /// Calls of the policy, and the number of its traps.
     pub(super) calls: u64,
     pub(super) traps: u64,
-    /// Sessions whose rates it lowered, and questions that it did not answer.
+    /// Sessions whose rates the policy lowered, and requests that it did not answer.
     pub(super) lowered: u64,
     pub(super) unanswered: u64,
     pub(super) elapsed: Duration,
 }
 
-impl Figures {
-    /// Reads what the load measured and what the node counted.
+impl DemoStats {
+    /// Reads what the load generator measured and what the node counted.
     pub(super) fn of(load: &LoadFigures, running: &Running) -> Self {
         let stats = running.node.stats();
         let policy = &stats.policy;
@@ -79,21 +79,21 @@ impl Figures {
         }
     }
 
-    /// Writes the line that is drawn while the demo runs.
+    /// Formats the line that is drawn while the demo runs.
     pub(super) fn line(&self, output: &Output) -> String {
         let count = |bad: u64, what: &str| {
             let text = format!("{bad} {what}");
             if bad == 0 {
                 text
             } else {
-                output.paint(Ink::Yellow, text)
+                output.paint(TextStyle::Yellow, text)
             }
         };
         format!(
             "{}  {} sessions  {:.0}/s established  p50 {}  p99 {}  {} used  \
              {} policy calls  {}  {}",
-            output.paint(Ink::Faint, clock(self.elapsed)),
-            output.paint(Ink::Bold, self.held),
+            output.paint(TextStyle::Faint, clock(self.elapsed)),
+            output.paint(TextStyle::Bold, self.held),
             self.rate,
             latency::text(self.p50_us),
             latency::text(self.p99_us),
@@ -104,7 +104,7 @@ impl Figures {
         )
     }
 
-    /// Writes the object that ends the demo.
+    /// Returns the JSON object that ends the demo.
     pub(super) fn to_json(self) -> Value {
         json!({
             "established": self.established,
@@ -132,9 +132,9 @@ impl Figures {
     }
 }
 
-impl Figures {
+impl DemoStats {
     /// Prints the summary.
-    pub(super) fn report(&self, output: &mut Output) -> Done {
+    pub(super) fn report(&self, output: &mut Output) -> CliResult {
         output.line("")?;
         output.line(format!(
             "{} sessions held, {} established at {:.0}/s in {:.1} s",
@@ -170,29 +170,29 @@ impl Figures {
                 self.peers_lost, self.sessions_lost, self.sessions_restored,
             ))?;
         }
-        let ink = if self.verdict().is_ok() {
-            Ink::Green
+        let style = if self.verdict().is_ok() {
+            TextStyle::Green
         } else {
-            Ink::Red
+            TextStyle::Red
         };
         output.line(output.paint(
-            ink,
+            style,
             format!("{} rejected, {} lost", self.rejected, self.lost),
         ))
     }
 
-    /// Says whether every session was accepted and is still there.
-    pub(super) fn verdict(&self) -> Done {
+    /// Returns an error unless every session was accepted and still exists.
+    pub(super) fn verdict(&self) -> CliResult {
         match (self.lost, self.rejected) {
             (0, 0) => Ok(()),
-            (lost, rejected) => Err(Failure::found(format!(
+            (lost, rejected) => Err(Failure::check(format!(
                 "{lost} sessions lost, {rejected} rejected"
             ))),
         }
     }
 }
 
-/// Octets as people write them.
+/// Formats a number of bytes for people.
 fn volume(octets: u64) -> String {
     let mut value = octets as f64;
     for unit in ["B", "kB", "MB", "GB"] {

@@ -1,7 +1,7 @@
-//! Which messages belong to one session, and their ladder.
+//! Assignment of messages to sessions, and the ladder diagram of each session.
 //!
-//! A session has an identifier at each end: the header of a message has that of its receiver, and
-//! the F-SEIDs of an establishment tell both. An answer belongs to where its request does.
+//! A session has an identifier at each end: the header of a message carries that of its receiver,
+//! and the F-SEIDs of an establishment tell both. An answer belongs to the session of its request.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,45 +15,46 @@ use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 use super::filter::FilterArgs;
 use crate::command::pfcp::source::Packet;
 use crate::command::pfcp::time::iso;
-use crate::exit::Done;
-use crate::output::{Ink, Output};
+use crate::exit::CliResult;
+use crate::output::{Output, TextStyle};
 
-/// The sessions of a capture, by the messages that named them so far.
+/// The sessions of a capture, identified by the messages so far.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    calls: Vec<Call>,
+pub(super) struct CaptureSessions {
+    sessions: Vec<CaptureSession>,
     by_end: HashMap<(IpAddr, Seid), usize>,
-    /// Requests by both ends, number and type: the session, and a digest of the octets.
+    /// Requests by both ends, sequence number and type: the index of the session, and a digest of
+    /// the request's bytes.
     asked: HashMap<(SocketAddr, SocketAddr, u32, u8), (usize, u64)>,
 }
 
 /// The messages of one session.
 #[derive(Debug, Default)]
-struct Call {
-    /// Its identifiers, each with the address of who gave it.
+struct CaptureSession {
+    /// The identifiers of the session, each with the address of the node that chose it.
     ends: Vec<(IpAddr, Seid)>,
-    steps: Vec<Step>,
+    messages: Vec<SessionMessage>,
 }
 
-/// One message.
+/// A message of a session.
 #[derive(Debug)]
-struct Step {
+struct SessionMessage {
     packet: Packet,
-    /// Where its octets are in the datagram.
+    /// The bytes of this message alone; `packet` has the whole datagram.
     octets: Vec<u8>,
     src: SocketAddr,
     dst: SocketAddr,
     again: bool,
 }
 
-impl Calls {
-    /// Takes a message of a session; others are nobody's.
+impl CaptureSessions {
+    /// Adds a message of a session; other messages are ignored.
     pub(super) fn take(&mut self, packet: &Packet, frame: &Frame<'_>) {
         let kind = frame.header.message_type;
         if !kind.is_session() {
             return;
         }
-        // Hex text says nothing about addresses; then both ends are one.
+        // Hex text has no addresses; then both ends are the same.
         let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let (src, dst) = packet.ends.unwrap_or((nowhere, nowhere));
         let sequence = frame.header.sequence.get();
@@ -66,11 +67,13 @@ impl Calls {
         };
         let question = (question.0, question.1, sequence, request);
         let asked = self.asked.get(&question).copied();
-        // A number that is used again for something else is another request.
+        // A sequence number that is reused with other contents is another request.
         let asked = asked.filter(|(_, first)| !kind.is_request() || *first == digest);
         let known = self.by_end.get(&(dst.ip(), seid)).copied();
         let known = known.filter(|_| seid.0 != 0);
         let again = kind.is_request() && asked.is_some();
+        // Answers and retransmissions belong to the session of their request. The SEID of the
+        // receiver comes second: it is 0 in an establishment, for example.
         let at = match (asked, known) {
             (Some((at, _)), _) | (None, Some(at)) => at,
             (None, None) => self.begin((dst.ip(), seid)),
@@ -81,7 +84,7 @@ impl Calls {
         if let Some(seid) = f_seid {
             self.name(at, (src.ip(), seid));
         }
-        self.calls[at].steps.push(Step {
+        self.sessions[at].messages.push(SessionMessage {
             packet: packet.clone(),
             octets: frame.octets.to_vec(),
             src,
@@ -91,8 +94,8 @@ impl Calls {
     }
 
     fn begin(&mut self, end: (IpAddr, Seid)) -> usize {
-        self.calls.push(Call::default());
-        let at = self.calls.len() - 1;
+        self.sessions.push(CaptureSession::default());
+        let at = self.sessions.len() - 1;
         if end.1.0 != 0 {
             self.name(at, end);
         }
@@ -101,54 +104,55 @@ impl Calls {
 
     fn name(&mut self, at: usize, end: (IpAddr, Seid)) {
         self.by_end.insert(end, at);
-        if !self.calls[at].ends.contains(&end) {
-            self.calls[at].ends.push(end);
+        if !self.sessions[at].ends.contains(&end) {
+            self.sessions[at].ends.push(end);
         }
     }
 
-    /// The messages of the sessions that have this identifier at one end, in their order, as
-    /// packets of one message.
+    /// Returns the messages of the sessions that have this identifier at one end, in order of
+    /// capture, as packets of one message each.
     pub(super) fn of(self, seid: Seid) -> Vec<Packet> {
-        let has = |call: &Call| call.ends.iter().any(|(_, end)| *end == seid);
-        let steps = self
-            .calls
+        let has = |session: &CaptureSession| session.ends.iter().any(|(_, end)| *end == seid);
+        let messages = self
+            .sessions
             .into_iter()
             .filter(has)
-            .flat_map(|call| call.steps);
-        let mut packets: Vec<Packet> = steps
-            .map(|step| Packet {
-                octets: step.octets,
-                ..step.packet
+            .flat_map(|session| session.messages);
+        let mut packets: Vec<Packet> = messages
+            .map(|message| Packet {
+                octets: message.octets,
+                ..message.packet
             })
             .collect();
         packets.sort_by_key(|packet| packet.number);
         packets
     }
 
-    /// Prints the ladder of each session that the filter lets through; returns how many.
+    /// Prints the ladder of each session that passes the filter, and returns their number.
     pub(super) fn draw(
         mut self,
         filter: &FilterArgs,
         json: bool,
         output: &mut Output,
-    ) -> Done<usize> {
-        for call in &mut self.calls {
-            call.steps
-                .retain(|step| step.frame().is_some_and(|frame| filter.passes(&frame)));
+    ) -> CliResult<usize> {
+        for session in &mut self.sessions {
+            session
+                .messages
+                .retain(|message| message.frame().is_some_and(|frame| filter.passes(&frame)));
         }
-        let has = |call: &&Call| {
-            let named = |seid| call.ends.iter().any(|(_, end)| *end == seid);
-            !call.steps.is_empty() && filter.session.is_none_or(named)
+        let has = |session: &&CaptureSession| {
+            let named = |seid| session.ends.iter().any(|(_, end)| *end == seid);
+            !session.messages.is_empty() && filter.session.is_none_or(named)
         };
         let mut drawn = 0;
-        for call in self.calls.iter().filter(has) {
+        for session in self.sessions.iter().filter(has) {
             if json {
-                output.json(&call.to_json())?;
+                output.json(&session.to_json())?;
             } else {
                 if drawn > 0 {
                     output.line("")?;
                 }
-                call.draw(output)?;
+                session.draw(output)?;
             }
             drawn += 1;
         }
@@ -156,9 +160,9 @@ impl Calls {
     }
 }
 
-impl Call {
-    fn draw(&self, output: &mut Output) -> Done {
-        let Some(first) = self.steps.first() else {
+impl CaptureSession {
+    fn draw(&self, output: &mut Output) -> CliResult {
+        let Some(first) = self.messages.first() else {
             return Ok(());
         };
         let ends: Vec<String> = self
@@ -167,29 +171,29 @@ impl Call {
             .map(|(address, seid)| format!("{seid} at {address}"))
             .collect();
         let title = format!("Session {}", ends.join(", "));
-        output.line(output.paint(Ink::Bold, title))?;
+        output.line(output.paint(TextStyle::Bold, title))?;
         let (left, right) = (first.src, first.dst);
         let header = format!("{:>12}  {left:<24}{:>24}", "", right.to_string());
-        output.line(output.paint(Ink::Faint, header))?;
-        for step in &self.steps {
-            let since = match (step.packet.time, first.packet.time) {
+        output.line(output.paint(TextStyle::Faint, header))?;
+        for message in &self.messages {
+            let since = match (message.packet.time, first.packet.time) {
                 (Some(now), Some(start)) => {
                     format!("+{:.6}", now.saturating_sub(start).as_secs_f64())
                 }
-                _ => format!("#{}", step.packet.number),
+                _ => format!("#{}", message.packet.number),
             };
-            let to_the_right = step.src == left;
-            let mut line = format!("{since:>12}  {}", arrow(&step.name(), to_the_right));
-            if let Some(cause) = step.cause() {
+            let to_the_right = message.src == left;
+            let mut line = format!("{since:>12}  {}", arrow(&message.name(), to_the_right));
+            if let Some(cause) = message.cause() {
                 _ = write!(line, "  {cause}");
             }
-            if step.again {
+            if message.again {
                 line.push_str("  again");
             }
-            let refused = step.cause().is_some_and(|cause| !cause.is_acceptance());
-            match (refused, step.again) {
-                (true, _) => output.line(output.paint(Ink::Red, line))?,
-                (false, true) => output.line(output.paint(Ink::Yellow, line))?,
+            let refused = message.cause().is_some_and(|cause| !cause.is_acceptance());
+            match (refused, message.again) {
+                (true, _) => output.line(output.paint(TextStyle::Red, line))?,
+                (false, true) => output.line(output.paint(TextStyle::Yellow, line))?,
                 (false, false) => output.line(line)?,
             }
         }
@@ -200,12 +204,12 @@ impl Call {
         let ends = self.ends.iter().map(
             |(address, seid)| json!({ "address": address.to_string(), "seid": seid.to_string() }),
         );
-        let steps = self.steps.iter().map(Step::to_json);
-        json!({ "ends": ends.collect::<Value>(), "messages": steps.collect::<Value>() })
+        let messages = self.messages.iter().map(SessionMessage::to_json);
+        json!({ "ends": ends.collect::<Value>(), "messages": messages.collect::<Value>() })
     }
 }
 
-impl Step {
+impl SessionMessage {
     fn frame(&self) -> Option<Frame<'_>> {
         Frame::decode(&self.octets).ok()
     }
@@ -238,7 +242,7 @@ impl Step {
     }
 }
 
-/// An arrow of fifty columns with a name on it.
+/// Returns an arrow of fifty columns with a name on it.
 fn arrow(name: &str, to_the_right: bool) -> String {
     let name = format!(" {name} ");
     match to_the_right {
@@ -253,7 +257,7 @@ fn digest(octets: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The identifier that a message gives its session.
+/// Returns the SEID that a message assigns to its session.
 pub(super) fn f_seid(frame: &Frame<'_>) -> Option<Seid> {
     let found = frame
         .tlvs()

@@ -1,5 +1,5 @@
-//! Components that compute all the time on a running node: nobody waits for them, they are named,
-//! and the node ends in its time.
+//! Components that compute all the time on a running node: they delay nobody, they are named, and
+//! the node ends in time.
 
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,12 +13,17 @@ use crate::binary::{Ran, strowger};
 use crate::files::Files;
 use crate::running::Running;
 
-fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn deploy(node: &Running, manifest: &str) -> Ran {
-    node.ask(["component", "deploy", manifest, "--expose"])
+    deploy_at(&node.control, manifest)
+}
+
+fn deploy_at(control: &str, manifest: &str) -> Ran {
+    let words = ["component", "deploy", manifest, "--expose"];
+    strowger(words.into_iter().chain(["--control", control]))
 }
 
 fn rows(node: &Running) -> Vec<Value> {
@@ -27,36 +32,37 @@ fn rows(node: &Running) -> Vec<Value> {
     ran.objects()
 }
 
-/// Starts so many hogs on a node; their names.
-fn hogs(node: &Running, files: &Files, count: usize, turns: u32) -> Vec<String> {
+/// Starts `count` hogs on the node with this control socket; returns their names.
+pub(crate) fn hogs(control: &str, files: &Files, count: usize, turns: u32) -> Vec<String> {
     let mut names = Vec::new();
     for number in 0..count {
         let (name, manifest) = files.hog(number, turns, "");
-        let ran = deploy(node, &manifest);
-        assert_eq!(ran.code, 0, "{}\n{}", ran.err, node.log());
+        let ran = deploy_at(control, &manifest);
+        assert_eq!(ran.code, 0, "{}", ran.err);
         names.push(name);
     }
     for name in &names {
-        let told = node.ask(["tell", &format!("components/{name}"), "\"x\""]);
+        let address = format!("components/{name}");
+        let told = strowger(["tell", &address, "\"x\"", "--control", control]);
         assert_eq!(told.code, 0, "{}", told.err);
     }
     names
 }
 
-/// The machine, for one of these tests at a time.
-fn alone() -> MutexGuard<'static, ()> {
+/// Locks the machine for one of these tests at a time.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long the node takes to answer, from a client that is connected: the slowest of a few.
-fn answers(node: &Running) -> Duration {
+/// The response time of the node for a connected client: the slowest of a few requests.
+pub(crate) fn answers(control: &str) -> Duration {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a thread is enough");
     runtime.block_on(async {
-        let mut client = Control::connect(&node.control).await.expect("it is there");
+        let mut client = Control::connect(control).await.expect("it is there");
         let mut slowest = Duration::ZERO;
         for _ in 0..20 {
             for method in ["component.list", "tree", "ping"] {
@@ -74,16 +80,16 @@ fn answers(node: &Running) -> Duration {
     })
 }
 
-/// No answer takes this long, on a machine that runs other tests meanwhile.
+/// No answer takes this long, even on a machine that runs other tests meanwhile.
 const BEARABLE: Duration = Duration::from_secs(1);
-/// So does no end in order take.
+/// No orderly shutdown takes this long either.
 const ORDERLY: Duration = Duration::from_secs(15);
 
 fn beside(count: usize, turns: u32) {
     let files = Files::new();
     let node = Running::start("");
-    let names = hogs(&node, &files, count, turns);
-    let slowest = answers(&node);
+    let names = hogs(&node.control, &files, count, turns);
+    let slowest = answers(&node.control);
     assert!(slowest < BEARABLE, "{slowest:?}");
     let rows = rows(&node);
     for name in &names {
@@ -131,7 +137,7 @@ fn calls_of_a_good_part_of_a_second_keep_nobody_waiting() {
         assert_eq!(deploy(&node, &manifest).code, 0, "{}", node.log());
         node.ask(["tell", &format!("components/{name}"), "\"x\""]);
     }
-    let slowest = answers(&node);
+    let slowest = answers(&node.control);
     assert!(slowest < BEARABLE, "{slowest:?}");
     let began = Instant::now();
     node.signal("TERM");
@@ -148,7 +154,7 @@ fn the_configuration_decides_what_follows_when_a_share_is_used_up() {
             "[components]\nexcess = {excess:?}\npatience = \"500ms\"\nnice = 0\n\
              [components.caps]\ncpu = \"5%\"\n"
         ));
-        hogs(&node, &files, 1, 2_000_000);
+        hogs(&node.control, &files, 1, 2_000_000);
         let until = Instant::now() + Duration::from_secs(30);
         let row = loop {
             let row = rows(&node).pop().expect("it is there");
@@ -215,7 +221,7 @@ fn a_manifest_beyond_the_caps_is_refused_wherever_it_is_looked_at() {
     node.end();
 }
 
-/// A node that does not end in order: a component computes for as long as it may.
+/// A node that cannot shut down in order: a component computes for as long as it may.
 fn stubborn(files: &Files, shutdown: &str) -> Running {
     let node = Running::start(&format!(
         "[node]\nshutdown = {shutdown:?}\n[components.caps]\ndeadline = \"600s\"\n"
@@ -250,7 +256,8 @@ fn a_second_signal_ends_the_process_at_once() {
         let files = Files::new();
         let node = stubborn(&files, "10m");
         node.signal(signal);
-        // The first one has to be taken before the second one: the system joins two into one.
+        // The first signal must be delivered before the second one: the system merges two pending
+        // ones.
         thread::sleep(Duration::from_millis(500));
         let began = Instant::now();
         node.signal(signal);

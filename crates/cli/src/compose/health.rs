@@ -1,4 +1,4 @@
-//! What a node tells about itself besides its actors: limits, readiness, metrics of PFCP.
+//! Health and metrics of a node besides its actors: limits, readiness, metrics of PFCP.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,11 +8,11 @@ use strowger_pfcp_node::{NodeHandle, NodeStats, StoreHealth, StoreLoss};
 
 use crate::config::Config;
 
-/// The node, once it has started: the HTTP door opens before it.
-pub(super) type Later = Arc<OnceLock<NodeHandle>>;
+/// The node, set once it has started: the HTTP endpoint opens before it.
+pub(super) type LateNode = Arc<OnceLock<NodeHandle>>;
 
-/// The vitals of a node with this configuration.
-pub(super) fn of(config: &Config, node: &Later) -> Vitals {
+/// Returns the health of a node with this configuration.
+pub(super) fn of(config: &Config, node: &LateNode) -> Vitals {
     let limits = &config.n4.limits;
     let (sessions, associations) = (limits.sessions, limits.associations);
     let [held, peers, bound, free, counted] = std::array::from_fn(|_| Arc::clone(node));
@@ -45,7 +45,7 @@ fn usage(used: usize, most: usize) -> Usage {
 /// The actor that owns the sockets for PFCP.
 const ENDPOINT: &str = "/node/n4";
 
-fn n4(node: &Later) -> Result<(), String> {
+fn n4(node: &LateNode) -> Result<(), String> {
     let Some(node) = node.get() else {
         return Err("the node has not started".to_owned());
     };
@@ -58,11 +58,11 @@ fn n4(node: &Later) -> Result<(), String> {
     }
 }
 
-/// A metric without labels: its name, its meaning, and where it is read.
-type Row = (&'static str, &'static str, fn(&NodeStats) -> f64);
+/// A metric without labels: its name, its description, and the function that reads it.
+type NodeMetric = (&'static str, &'static str, fn(&NodeStats) -> f64);
 
-/// What goes up and down.
-const GAUGES: [Row; 3] = [
+/// Gauges.
+const GAUGES: [NodeMetric; 3] = [
     (
         "strowger_n4_sessions",
         "Sessions that the node holds.",
@@ -80,8 +80,8 @@ const GAUGES: [Row; 3] = [
     ),
 ];
 
-/// What only grows.
-const COUNTERS: [Row; 18] = [
+/// Counters.
+const COUNTERS: [NodeMetric; 19] = [
     (
         "strowger_n4_established_total",
         "Session establishments accepted.",
@@ -141,6 +141,11 @@ const COUNTERS: [Row; 18] = [
         "strowger_n4_stamps_ignored_total",
         "Heartbeats with a later Recovery Time Stamp from peers that restart with a setup alone.",
         |stats| stats.stamps_ignored as f64,
+    ),
+    (
+        "strowger_n4_setups_refused_total",
+        "Association setups refused: a Node ID that is not its sender's, or no room.",
+        |stats| stats.setups_refused as f64,
     ),
     (
         "strowger_n4_unsent_total",
@@ -225,16 +230,16 @@ fn write(stats: &NodeStats, page: &mut Exposition) {
     }
 }
 
-/// A metric of the store: its name, its kind, its meaning, and where it is read.
-type StoreRow = (
+/// A metric of the store: its name, its kind, its description, and the function that reads it.
+type StoreMetric = (
     &'static str,
     MetricKind,
     &'static str,
     fn(&StoreHealth) -> f64,
 );
 
-/// All 0 in memory.
-const STORE: [StoreRow; 8] = [
+/// Metrics of the store, all 0 if sessions are kept in memory.
+const STORE: [StoreMetric; 8] = [
     (
         "strowger_n4_store_bytes",
         MetricKind::Gauge,

@@ -1,4 +1,4 @@
-//! Tools of which a node has one: streams, code, programs.
+//! Tools of which a node has one each: streams, code, programs.
 
 use std::sync::Arc;
 
@@ -9,50 +9,50 @@ use strowger_tools::{
     StreamsMessage, StreamsWatch, code_door, programs_door, streams_door,
 };
 
-use super::{Verbs, opened};
+use super::{VerbCounts, opened};
 use crate::compose::code;
 use crate::compose::sandbox::Realms;
 use crate::config::ToolsSection;
-use crate::exit::Done;
+use crate::exit::CliResult;
 
-/// Those that are configured.
+/// The configured ones of these tools.
 #[derive(Debug, Default)]
-pub(super) struct Singles {
-    streams: Option<Single<StreamsMessage, StreamsWatch>>,
-    code: Option<Single<CodeMessage, CodeWatch>>,
-    programs: Option<Single<ProgramsMessage, ProgramsWatch>>,
-    /// What they are granted.
+pub(super) struct SingletonTools {
+    streams: Option<SingletonTool<StreamsMessage, StreamsWatch>>,
+    code: Option<SingletonTool<CodeMessage, CodeWatch>>,
+    programs: Option<SingletonTool<ProgramsMessage, ProgramsWatch>>,
+    /// The configured limits.
     section: ToolsSection,
 }
 
-/// One of them.
+/// A running tool.
 #[derive(Debug)]
-struct Single<M, W> {
+struct SingletonTool<M, W> {
     actor: ActorRef<M>,
     path: String,
     watch: W,
 }
 
-/// The figures of those that will start.
-pub(super) struct Watches {
+/// The stats of the tools that will start.
+pub(super) struct StartingTools {
     streams: Option<StreamsWatch>,
     code: Option<CodeWatch>,
     programs: Option<ProgramsWatch>,
     section: ToolsSection,
 }
 
-/// Their keys.
+/// Keys of the tools.
 const STREAMS: &str = "streams";
 const CODE: &str = "code";
 const PROGRAMS: &str = "programs";
 
-/// Adds those that are configured to their supervisor.
+/// Adds the configured tools to their supervisor.
 pub(super) fn add(
     mut supervisor: Supervisor,
     section: &ToolsSection,
     realms: Option<&Arc<Realms>>,
-) -> (Supervisor, Watches) {
-    let mut watches = Watches {
+) -> (Supervisor, StartingTools) {
+    let mut starting = StartingTools {
         streams: None,
         code: None,
         programs: None,
@@ -60,55 +60,59 @@ pub(super) fn add(
     };
     if section.streams.enabled {
         let spec = section.streams.spec();
-        watches.streams = Some(spec.watch.clone());
+        starting.streams = Some(spec.watch.clone());
         supervisor = supervisor.child(ChildSpec::new::<Streams>(STREAMS, spec));
     }
     if let Some(realms) = realms.filter(|_| section.code.enabled) {
         let spec = code::code(&section.code, realms);
-        watches.code = Some(spec.watch.clone());
+        starting.code = Some(spec.watch.clone());
         supervisor = supervisor.child(ChildSpec::new::<Code>(CODE, spec));
     }
     if let Some(realms) = realms.filter(|_| section.programs.enabled) {
         let spec = code::programs(&section.programs, realms);
-        watches.programs = Some(spec.watch.clone());
+        starting.programs = Some(spec.watch.clone());
         supervisor = supervisor.child(ChildSpec::new::<Programs>(PROGRAMS, spec));
     }
-    (supervisor, watches)
+    (supervisor, starting)
 }
 
-impl Watches {
-    /// Lets those outside reach them, once they have started.
-    pub(super) fn open(self, system: &ActorSystem, below: &SupervisorRef) -> Done<Singles> {
+impl StartingTools {
+    /// Exposes the tools to clients, once they have started.
+    pub(super) fn open(
+        self,
+        system: &ActorSystem,
+        below: &SupervisorRef,
+    ) -> CliResult<SingletonTools> {
         let (of_code, of_programs) = (code_door(system), programs_door(system));
-        Ok(Singles {
-            streams: single(system, below, STREAMS, self.streams, streams_door())?,
-            code: single(system, below, CODE, self.code, of_code)?,
-            programs: single(system, below, PROGRAMS, self.programs, of_programs)?,
+        Ok(SingletonTools {
+            streams: started(system, below, STREAMS, self.streams, streams_door())?,
+            code: started(system, below, CODE, self.code, of_code)?,
+            programs: started(system, below, PROGRAMS, self.programs, of_programs)?,
             section: self.section,
         })
     }
 }
 
-fn single<M: Send + 'static, W>(
+fn started<M: Send + 'static, W>(
     system: &ActorSystem,
     below: &SupervisorRef,
     key: &str,
     watch: Option<W>,
     door: Door<M>,
-) -> Done<Option<Single<M, W>>> {
+) -> CliResult<Option<SingletonTool<M, W>>> {
     let Some(watch) = watch else { return Ok(None) };
     let actor = opened(system, below, key, door)?;
     let path = format!("{}/{key}", below.path());
-    Ok(Some(Single { actor, path, watch }))
+    Ok(Some(SingletonTool { actor, path, watch }))
 }
 
-impl<M, W> Single<M, W> {
+impl<M, W> SingletonTool<M, W> {
     fn at(&self, path: &Path) -> Option<&W> {
         (self.path == path.as_str()).then_some(&self.watch)
     }
 }
 
-impl Singles {
+impl SingletonTools {
     pub(super) fn streams(&self) -> Option<&ActorRef<StreamsMessage>> {
         self.streams.as_ref().map(|streams| &streams.actor)
     }
@@ -140,7 +144,7 @@ impl Singles {
         self.programs.as_ref()?.at(path)
     }
 
-    /// What the one at a path did.
+    /// Returns the usage of the tool at a path.
     pub(super) fn usage(&self, path: &Path) -> Option<Value> {
         let streams = self.streams_at(path);
         let streams =
@@ -150,7 +154,7 @@ impl Singles {
         streams.or_else(code).or_else(programs)
     }
 
-    /// How much the one at a path has used of what it is granted: a name, used, granted.
+    /// Returns the quota of the tool at a path: rows of name, usage and limit.
     pub(super) fn quota(&self, path: &Path) -> Vec<(&'static str, u64, u64)> {
         let row = |name, used: usize, most: usize| (name, used as u64, most as u64);
         let granted = &self.section;
@@ -172,16 +176,16 @@ impl Singles {
         })
     }
 
-    /// What the one at a path was asked.
-    pub(super) fn verbs(&self, path: &Path) -> Option<Verbs> {
+    /// Returns the calls of the tool at a path.
+    pub(super) fn verbs(&self, path: &Path) -> Option<VerbCounts> {
         let streams = self.streams_at(path).map(StreamsWatch::verbs);
         let code = || self.code_at(path).map(CodeWatch::verbs);
         let programs = || self.programs_at(path).map(ProgramsWatch::verbs);
         streams.or_else(code).or_else(programs)
     }
 
-    /// What each was asked, by name.
-    pub(super) fn all_verbs(&self) -> impl Iterator<Item = (&str, Verbs)> {
+    /// Returns the calls of each tool, by name.
+    pub(super) fn all_verbs(&self) -> impl Iterator<Item = (&str, VerbCounts)> {
         let streams = self.streams.iter();
         let streams = streams.map(|streams| (STREAMS, streams.watch.verbs()));
         let code = self.code.iter().map(|code| (CODE, code.watch.verbs()));
@@ -190,7 +194,7 @@ impl Singles {
         streams.chain(code).chain(programs)
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams.
     pub(super) fn live_streams(&self) -> usize {
         let streams = self.streams.as_ref();
         streams.map_or(0, |streams| streams.watch.streams())

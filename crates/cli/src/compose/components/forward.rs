@@ -1,8 +1,8 @@
-//! The way out: from components to whatever a node exposes.
+//! Messages from components to the exposed actors of a node.
 //!
 //! A component that is granted the name `PATH#MESSAGE`, such as `conformance/echo#add`, sends to
-//! the actor that is exposed at this address as clients do. What it sends is JSON if it can be read
-//! so, else a text or octets.
+//! the actor exposed at this address as clients do. Its message is JSON if it parses as JSON, else
+//! a text or bytes.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -18,23 +18,24 @@ use strowger::{
 };
 use strowger_wasm::{Call, CallError, Directory, Door, Message};
 
-use super::door::octets;
+use super::export::to_bytes;
 
-/// Lets components reach what is exposed.
+/// Lets components reach exposed actors.
 pub(super) async fn open(system: &ActorSystem, directory: &Directory) -> Result<(), StartError> {
-    let child = ChildSpec::new::<Exit>(KEY, ());
+    let child = ChildSpec::new::<Forwarder>(KEY, ());
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
     let path = format!("{}/{KEY}", supervisor.path());
-    let exit = system.find(path.as_str());
-    let Some(exit) = exit.and_then(|exit| exit.downcast::<ExitMsg>()) else {
+    let forwarder = system.find(path.as_str());
+    let Some(forwarder) = forwarder.and_then(|forwarder| forwarder.downcast::<ForwarderMsg>())
+    else {
         return Ok(());
     };
     let system = system.clone();
     directory.beyond(move |name| {
         let (path, message) = name.split_once('#')?;
         let entry = system.entry(&Address::of(path).ok()?, message).ok()?;
-        (entry.pattern() != Pattern::Stream).then(|| door(&exit, &entry))
+        (entry.pattern() != Pattern::Stream).then(|| export(&forwarder, &entry))
     });
     Ok(())
 }
@@ -42,102 +43,111 @@ pub(super) async fn open(system: &ActorSystem, directory: &Directory) -> Result<
 const SUPERVISOR: &str = "exits";
 const KEY: &str = "components";
 
-/// The door to one message of an exposed actor.
-fn door(exit: &ActorRef<ExitMsg>, entry: &Entry) -> Door {
-    let (told, asked, waited, to) = (entry.clone(), entry.clone(), entry.clone(), exit.clone());
-    let tell = exit.recipient::<Told>();
-    let tell = tell.contramap(move |message| Told(told.clone(), message));
-    let ask = exit.recipient::<Ask<Through>>();
+/// Returns the export for one message of an exposed actor.
+fn export(forwarder: &ActorRef<ForwarderMsg>, entry: &Entry) -> Door {
+    let (told, asked, waited, to) = (
+        entry.clone(),
+        entry.clone(),
+        entry.clone(),
+        forwarder.clone(),
+    );
+    let tell = forwarder.recipient::<ForwardedTell>();
+    let tell = tell.contramap(move |message| ForwardedTell(told.clone(), message));
+    let ask = forwarder.recipient::<Ask<ForwardedAsk>>();
     let ask = ask.contramap(move |ask: Ask<Call>| Ask {
-        request: Through(asked.clone(), ask.request),
+        request: ForwardedAsk(asked.clone(), ask.request),
         reply: ask.reply,
     });
     Door::new(tell, ask, move |call, within| {
-        let (to, through) = (to.clone(), Through(waited.clone(), call));
+        let (to, through) = (to.clone(), ForwardedAsk(waited.clone(), call));
         Box::pin(async move { to.ask_within(through, within).await })
     })
 }
 
-/// Passes on what components send.
+/// An actor that forwards the messages of components.
 #[derive(Debug)]
-struct Exit;
+struct Forwarder;
 
-struct Told(Entry, Message);
+struct ForwardedTell(Entry, Message);
 
-struct Through(Entry, Call);
+struct ForwardedAsk(Entry, Call);
 
-impl Request for Through {
+impl Request for ForwardedAsk {
     type Reply = strowger_wasm::Answer;
 }
 
-enum ExitMsg {
-    Told(Told),
-    Ask(Ask<Through>),
-    /// A message that waited for room is in, or was refused.
+enum ForwarderMsg {
+    Tell(ForwardedTell),
+    Ask(Ask<ForwardedAsk>),
+    /// A message that waited for room was enqueued or refused.
     Waited,
 }
 
-impl Accepts<Told> for ExitMsg {
-    fn wrap(told: Told) -> Self {
-        Self::Told(told)
+impl Accepts<ForwardedTell> for ForwarderMsg {
+    fn wrap(told: ForwardedTell) -> Self {
+        Self::Tell(told)
     }
 }
 
-impl Accepts<Ask<Through>> for ExitMsg {
-    fn wrap(ask: Ask<Through>) -> Self {
+impl Accepts<Ask<ForwardedAsk>> for ForwarderMsg {
+    fn wrap(ask: Ask<ForwardedAsk>) -> Self {
         Self::Ask(ask)
     }
 }
 
 struct Waited;
 
-impl Accepts<Waited> for ExitMsg {
+impl Accepts<Waited> for ForwarderMsg {
     fn wrap(_: Waited) -> Self {
         Self::Waited
     }
 }
 
-impl Actor for Exit {
-    type Msg = ExitMsg;
+impl Actor for Forwarder {
+    type Msg = ForwarderMsg;
     type Args = ();
     type Error = Infallible;
 
-    // Its sender, a component, is told that there is no room, and does not wait.
+    // The sender, a component, is told that the mailbox is full and does not wait.
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(1024).overflow(Overflow::Fail);
 
     async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
         Ok(Self)
     }
 
-    fn describe(message: &ExitMsg) -> Cow<'static, str> {
+    fn describe(message: &ForwarderMsg) -> Cow<'static, str> {
         match message {
-            ExitMsg::Told(_) => "message".into(),
-            ExitMsg::Ask(_) => "call".into(),
-            ExitMsg::Waited => "the end of a wait".into(),
+            ForwarderMsg::Tell(_) => "message".into(),
+            ForwarderMsg::Ask(_) => "call".into(),
+            ForwarderMsg::Waited => "the end of a wait".into(),
         }
     }
 
-    async fn handle(&mut self, message: ExitMsg, cx: &mut Context<Self>) -> Result<(), Infallible> {
+    async fn handle(
+        &mut self,
+        message: ForwarderMsg,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
         match message {
-            ExitMsg::Told(Told(entry, Message(octets))) => {
-                settle(entry.tell(&payload(&octets)), cx, move |fault| {
+            ForwarderMsg::Tell(ForwardedTell(entry, Message(octets))) => {
+                enqueue(entry.tell(&payload(&octets)), cx, move |fault| {
                     tracing::debug!(?entry, %fault, "did not take what a component told");
                 });
             }
-            ExitMsg::Ask(ask) => {
-                let Through(entry, Call(octets)) = ask.request;
-                let asker = Arc::new(Asker(Mutex::new(Some(ask.reply))));
-                let put = entry.call(&payload(&octets), 0, asker.clone());
-                settle(put, cx, move |fault| asker.answer(0, Err(fault)));
+            ForwarderMsg::Ask(ask) => {
+                let ForwardedAsk(entry, Call(octets)) = ask.request;
+                let reply = Arc::new(AskReply(Mutex::new(Some(ask.reply))));
+                let put = entry.call(&payload(&octets), 0, reply.clone());
+                enqueue(put, cx, move |fault| reply.answer(0, Err(fault)));
             }
-            ExitMsg::Waited => {}
+            ForwarderMsg::Waited => {}
         }
         Ok(())
     }
 }
 
-/// Sees to it that a message is put in, or that somebody hears that it was not.
-fn settle(put: Put, cx: &mut Context<Exit>, refused: impl FnOnce(Fault) + Send + 'static) {
+/// Ensures that a message is enqueued, or that `refused` learns that it was not.
+fn enqueue(put: Put, cx: &mut Context<Forwarder>, refused: impl FnOnce(Fault) + Send + 'static) {
     let done = |done: Result<Ticket, Fault>| {
         if let Err(fault) = done {
             refused(fault);
@@ -147,7 +157,7 @@ fn settle(put: Put, cx: &mut Context<Exit>, refused: impl FnOnce(Fault) + Send +
         Put::Done(outcome) => done(outcome),
         Put::Waits(waiting) => {
             let waiting = async move { done(waiting.await) };
-            // With as many that wait as may, it is dropped, and that is the answer.
+            // If too many messages wait already, this one is dropped, and the drop is the answer.
             if cx.pipe(waiting, |()| Waited).is_err() {
                 tracing::debug!("too many messages of components wait for room");
             }
@@ -155,17 +165,17 @@ fn settle(put: Put, cx: &mut Context<Exit>, refused: impl FnOnce(Fault) + Send +
     }
 }
 
-/// The component that asked.
-struct Asker(Mutex<Option<Reply<strowger_wasm::Answer>>>);
+/// The reply channel to the component that asked.
+struct AskReply(Mutex<Option<Reply<strowger_wasm::Answer>>>);
 
-impl Calls for Asker {
+impl Calls for AskReply {
     fn answer(&self, _: u64, result: Result<Answer, Fault>) {
         let Some(reply) = self.0.lock().take() else {
             return;
         };
         let refused = |fault: Fault| CallError::Refused(fault.message);
         reply.send(match result {
-            Ok(Answer::One(payload)) => octets(&payload).map_err(refused),
+            Ok(Answer::One(payload)) => to_bytes(&payload).map_err(refused),
             Ok(_) => Err(CallError::Refused("it is a stream".to_owned())),
             Err(fault) => Err(refused(fault)),
         });
@@ -176,7 +186,7 @@ impl Calls for Asker {
     }
 }
 
-/// Octets of a component as those outside its language read them.
+/// Converts the bytes of a component to a payload with the most specific content type.
 fn payload(octets: &[u8]) -> Payload {
     let content = if octets.is_empty() {
         Content::None

@@ -1,4 +1,4 @@
-//! The figures of components: for listings, and for those who watch the node.
+//! The stats of components, for listings and for monitoring.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use strowger_wasm::Deployed;
 
 use super::Components;
 
-/// The components, once they have started: the HTTP door opens before them.
-pub(crate) type Later = Arc<OnceLock<Components>>;
+/// The components, set once they have started: the HTTP endpoint opens before them.
+pub(crate) type LateComponents = Arc<OnceLock<Components>>;
 
-/// Adds what components have used up, and their figures.
-pub(crate) fn vitals(vitals: Vitals, components: &Later) -> Vitals {
+/// Adds the usage of components and their stats.
+pub(crate) fn add_health(health: Vitals, components: &LateComponents) -> Vitals {
     let [live, counted] = std::array::from_fn(|_| Arc::clone(components));
-    vitals
+    health
         .limit("components", move || {
             let host = &live.get()?.0.host;
             let most = host.limits().instances;
@@ -27,10 +27,10 @@ pub(crate) fn vitals(vitals: Vitals, components: &Later) -> Vitals {
         })
 }
 
-/// A figure of each component: its name, its kind, its meaning, and where it is read.
-type Row = (&'static str, MetricKind, &'static str, fn(&Deployed) -> f64);
+/// A metric of each component: its name, its kind, its description, and the function that reads it.
+type ComponentMetric = (&'static str, MetricKind, &'static str, fn(&Deployed) -> f64);
 
-const EACH: [Row; 10] = [
+const EACH: [ComponentMetric; 10] = [
     (
         "strowger_component_calls_total",
         MetricKind::Counter,
@@ -102,13 +102,13 @@ fn write(list: &[Deployed], page: &mut Exposition) {
     }
 }
 
-/// A span in whole milliseconds.
+/// Returns a duration in whole milliseconds.
 pub(super) fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Components {
-    /// The row of a component in a listing.
+    /// Returns the row of a component in a listing.
     pub(super) fn row(&self, one: &Deployed) -> Value {
         let info = &one.info;
         json!({

@@ -1,19 +1,19 @@
-//! The figures of tools, for those who watch the node.
+//! The metrics of tools.
 
 use std::sync::{Arc, OnceLock};
 
 use strowger_gateway::{Exposition, MetricKind, Vitals};
 use strowger_tools::Usage;
 
-use super::{Tools, Verbs};
+use super::{Tools, VerbCounts};
 
-/// The tools, once they have started: the HTTP door opens before them.
-pub(crate) type Later = Arc<OnceLock<Tools>>;
+/// The tools, set once they have started: the HTTP endpoint opens before them.
+pub(crate) type LateTools = Arc<OnceLock<Tools>>;
 
-/// Adds the figures of tools.
-pub(crate) fn vitals(vitals: Vitals, tools: &Later) -> Vitals {
+/// Adds the metrics of tools.
+pub(crate) fn add_health(health: Vitals, tools: &LateTools) -> Vitals {
     let tools = Arc::clone(tools);
-    vitals.collect(move |page| {
+    health.collect(move |page| {
         let tools = || tools.get().into_iter();
         calls(
             &tools().flat_map(Tools::all_verbs).collect::<Vec<_>>(),
@@ -31,10 +31,10 @@ pub(crate) fn vitals(vitals: Vitals, tools: &Later) -> Vitals {
     })
 }
 
-/// A figure of each root: its name, its meaning, and where it is read.
-type Row = (&'static str, &'static str, fn(&Usage) -> u64);
+/// A metric of each root: its name, its description, and the function that reads it.
+type RootMetric = (&'static str, &'static str, fn(&Usage) -> u64);
 
-const EACH: [Row; 4] = [
+const EACH: [RootMetric; 4] = [
     (
         "strowger_tool_files_bytes",
         "Bytes that calls added below the root of a tool.",
@@ -57,13 +57,13 @@ const EACH: [Row; 4] = [
     ),
 ];
 
-/// What tools were asked.
-fn calls(tools: &[(&str, Verbs)], page: &mut Exposition) {
+/// Writes the calls of tools.
+fn calls(tools: &[(&str, VerbCounts)], page: &mut Exposition) {
     let help = "Calls of a tool, by what became of them.";
     let mut calls = page.family("strowger_tool_calls_total", MetricKind::Counter, help);
     for (tool, verbs) in tools {
         for (verb, counts) in verbs {
-            // They are counted one after the other while this is read.
+            // The counters are incremented one after the other while this reads them.
             let done = counts.calls.saturating_sub(counts.refused + counts.failed);
             for (outcome, count) in [
                 ("done", done),
@@ -84,7 +84,7 @@ fn calls(tools: &[(&str, Verbs)], page: &mut Exposition) {
     }
 }
 
-/// How much of their quotas is used.
+/// Writes the usage of quotas.
 fn quotas(usages: &[(&str, Usage)], page: &mut Exposition) {
     for (name, help, read) in EACH {
         let mut family = page.family(name, MetricKind::Gauge, help);

@@ -1,7 +1,7 @@
-//! How those outside speak to a component: octets on one side, text and JSON on the other.
+//! Messages between clients and a component: text and JSON on one side, bytes on the other.
 //!
-//! A component gets the octets of a text, and JSON as it is written. What it answers with is a
-//! text if it can be one, else octets.
+//! A component receives the bytes of a text, and JSON as it is written. Its answer becomes a text
+//! if it is valid UTF-8, else bytes.
 
 use std::str;
 
@@ -10,15 +10,19 @@ use serde_json::{Value, json};
 use strowger::{Code, Content, Door, Fault, Payload};
 use strowger_wasm::{Answer, Call, CallError, ComponentMsg, Event, Message};
 
-/// The door of a component.
-pub(super) fn open() -> Door<ComponentMsg> {
+/// Returns the export of a component.
+pub(super) fn messages() -> Door<ComponentMsg> {
     Door::new()
-        .tell_with("message", |payload| octets(payload).map(Message))
-        .ask_with("call", |payload| octets(payload).map(Call), answered)
+        .tell_with("message", |payload| to_bytes(payload).map(Message))
+        .ask_with(
+            "call",
+            |payload| to_bytes(payload).map(Call),
+            answer_to_payload,
+        )
 }
 
-/// What a component gets of a payload.
-pub(super) fn octets(payload: &Payload) -> Result<strowger_wasm::Payload, Fault> {
+/// Converts a payload to the bytes that a component receives.
+pub(super) fn to_bytes(payload: &Payload) -> Result<strowger_wasm::Payload, Fault> {
     let octets = &payload.octets;
     if payload.content != Content::Json {
         return Ok((**octets).into());
@@ -32,7 +36,7 @@ pub(super) fn octets(payload: &Payload) -> Result<strowger_wasm::Payload, Fault>
     Ok((**octets).into())
 }
 
-fn answered(answer: Answer) -> Result<Payload, Fault> {
+fn answer_to_payload(answer: Answer) -> Result<Payload, Fault> {
     match answer {
         Ok(octets) => {
             let content = match str::from_utf8(&octets) {
@@ -46,8 +50,8 @@ fn answered(answer: Answer) -> Result<Payload, Fault> {
     }
 }
 
-/// An event of a component, for those who read its topic.
-pub(super) fn told(event: &Event) -> Value {
+/// Converts an event of a component to a value, for readers of its topic.
+pub(super) fn event_to_json(event: &Event) -> Value {
     match str::from_utf8(&event.payload) {
         Ok(text) => json!(text),
         Err(_) => json!(&*event.payload),
@@ -59,7 +63,7 @@ mod tests {
     use super::*;
 
     fn got(content: Content, octets: &'static [u8]) -> Result<Vec<u8>, Code> {
-        let got = super::octets(&Payload::new(content, octets));
+        let got = to_bytes(&Payload::new(content, octets));
         got.map(|octets| octets.to_vec())
             .map_err(|fault| fault.code)
     }
@@ -80,10 +84,11 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_text_if_it_can_be_one() {
-        let content = |octets: &[u8]| answered(Ok(octets.into())).map(|payload| payload.content);
+        let content =
+            |octets: &[u8]| answer_to_payload(Ok(octets.into())).map(|payload| payload.content);
         assert_eq!(content(b"5"), Ok(Content::Text));
         assert_eq!(content(&[255]), Ok(Content::Octets));
-        let refused = answered(Err(CallError::Refused("no".to_owned())));
+        let refused = answer_to_payload(Err(CallError::Refused("no".to_owned())));
         assert_eq!(refused.map_err(|fault| fault.code), Err(Code::Refused));
     }
 }

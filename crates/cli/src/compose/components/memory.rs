@@ -1,0 +1,41 @@
+//! The memory that all components need at the same time, checked against what the machine has.
+
+use strowger_wasm::{Host, ReserveError};
+
+use crate::config::{ComponentsSection, Config};
+use crate::exit::{CliResult, Failure};
+
+/// Reserves room for all instances if the configuration has components or sets their number. A node
+/// that starts can therefore load components later, whichever engine they need.
+pub(super) fn reserve(host: &Host, config: &Config) -> CliResult {
+    let default = ComponentsSection::default().instances;
+    if config.component.is_empty() && config.components.instances == default {
+        return Ok(());
+    }
+    let scripts = config.tools.code.enabled || config.tools.programs.enabled;
+    let reserved = match scripts {
+        true => host.reserve_with_scripts(),
+        false => host.reserve(),
+    };
+    reserved.map_err(|error| refused(&error))
+}
+
+fn refused(error: &ReserveError) -> Failure {
+    let failure = Failure::outside(format!("components.instances: {error}"));
+    match error {
+        ReserveError::Address { fits: 0, .. } => failure.hint(
+            "allow the process more address space (`ulimit -v`, LimitAS= of systemd), or run \
+             without components",
+        ),
+        ReserveError::Address { fits, .. } => failure.hint(format!(
+            "`components.instances = {fits}` fits; or allow the process more address space \
+             (`ulimit -v`, LimitAS= of systemd)"
+        )),
+        ReserveError::Maps { fits, asked, .. } => failure.hint(format!(
+            "`components.instances = {fits}` fits; or allow more: `sysctl vm.max_map_count={}`, of \
+             which components may have four fifths",
+            asked.saturating_mul(5).div_ceil(4)
+        )),
+        _ => failure,
+    }
+}

@@ -1,0 +1,43 @@
+//! Limits that arguments set, by the keys of a configuration.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use strowger::{Size, SizeError, parse_duration};
+
+/// The result of setting a limit: `None` for an unknown key, else success or the reason of a
+/// failure.
+pub(crate) type LimitSet = Option<Result<(), String>>;
+
+/// Parses a number.
+pub(super) fn number<N: FromStr>(to: &mut N, value: &str) -> LimitSet {
+    let Ok(read) = value.parse() else {
+        return Some(Err(format!("\"{value}\" is no whole number")));
+    };
+    *to = read;
+    Some(Ok(()))
+}
+
+/// Parses a size in bytes.
+pub(crate) fn size<N: TryFrom<u64>>(to: &mut N, value: &str) -> LimitSet {
+    let size: Size = match value.parse() {
+        Ok(size) => size,
+        Err(error) => return Some(Err(SizeError::to_string(&error))),
+    };
+    let Ok(read) = size.bytes().try_into() else {
+        return Some(Err(format!("{size} is more than this limit holds")));
+    };
+    *to = read;
+    Some(Ok(()))
+}
+
+/// Parses a duration.
+pub(super) fn span(to: &mut Duration, value: &str) -> LimitSet {
+    Some(match parse_duration(value) {
+        Ok(read) => {
+            *to = read;
+            Ok(())
+        }
+        Err(error) => Err(error.to_string()),
+    })
+}

@@ -1,0 +1,85 @@
+//! Sessions of a node on which components compute all the time: none is lost, and sessions and
+//! clients of the control socket wait hardly longer than on a quiet node.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::demo_process::Demo;
+use crate::files::Files;
+use crate::node::{alone, answers, cores, hogs};
+
+/// Delays measured beside hogs.
+#[derive(Debug)]
+struct Noticed {
+    /// The 99th percentile of the SMF's response times.
+    p99: Duration,
+    /// The slowest of sixty answers at the control socket.
+    control: Duration,
+    /// The time of an orderly shutdown after SIGTERM.
+    end: Duration,
+}
+
+/// The time for which sessions are set up while hogs run.
+const SPAN: Duration = Duration::from_secs(3);
+
+/// Loads a node beside `count` hogs. In every case, no session is lost or refused.
+fn notice(files: &Files, count: usize) -> Noticed {
+    let mut demo = Demo::start(&["--rate", "100", "--sessions", "100"]);
+    hogs(&demo.control, files, count, 2_000_000);
+    let since = Instant::now();
+    let mut control = answers(&demo.control);
+    while since.elapsed() < SPAN {
+        thread::sleep(Duration::from_millis(100));
+        control = control.min(answers(&demo.control));
+    }
+    let began = Instant::now();
+    let (code, last) = demo.end_by("TERM");
+    let end = began.elapsed();
+    for key in ["lost", "rejected"] {
+        assert_eq!(last[key], 0, "{key} beside {count}: {last}");
+    }
+    assert_eq!(code, Some(0), "{last}");
+    let p99 = last["p99_us"].as_u64().expect("a number");
+    Noticed {
+        p99: Duration::from_micros(p99),
+        control,
+        end,
+    }
+}
+
+/// The lower bound of the limit, which is three times the quiet percentile: on a machine that
+/// compiles at the same time, an unoptimized binary is quiet only for moments.
+const FLOOR: Duration = Duration::from_millis(20);
+/// No answer at the control socket takes longer.
+const CONTROL: Duration = Duration::from_millis(100);
+/// The time that an SMF and a node get for an orderly shutdown.
+const ORDERLY: Duration = Duration::from_secs(15);
+
+/// Fails if this number of hogs delays sessions in three attempts: a broken guarantee fails every
+/// time.
+fn beside(count: usize) {
+    let _alone = alone();
+    let files = Files::new();
+    let mut missed = Vec::new();
+    for _ in 0..3 {
+        let quiet = notice(&files, 0);
+        let beside = notice(&files, count);
+        eprintln!("{count}: {quiet:?} {beside:?}");
+        let within = (3 * quiet.p99).max(FLOOR);
+        if beside.p99 <= within && beside.control < CONTROL && beside.end < ORDERLY {
+            return;
+        }
+        missed.push((quiet, beside));
+    }
+    panic!("quiet, and beside {count} hogs: {missed:#?}");
+}
+
+#[test]
+fn one_hog_for_each_processor_delays_no_session() {
+    beside(cores());
+}
+
+#[test]
+fn ten_hogs_for_each_processor_delay_no_session() {
+    beside(10 * cores());
+}

@@ -1,0 +1,117 @@
+//! The end of commands that run a node when an orderly shutdown is impossible: nobody reads their
+//! output, so they would wait forever to print their summary.
+
+use std::io::{BufRead, BufReader, PipeReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::demo_process::send;
+
+/// A command that cannot print anything after its first line; killed when dropped.
+struct Stuck {
+    child: Child,
+    _reader: BufReader<PipeReader>,
+}
+
+impl Stuck {
+    fn start(args: &[&str]) -> Self {
+        let (reader, mut writer) = std::io::pipe().expect("there is room");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+        let child = command
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone().expect("there is room"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary is built");
+        drop(command);
+        let mut reader = BufReader::new(reader);
+        reader.read_line(&mut String::new()).expect("it is there");
+        let (filled, fills) = mpsc::channel();
+        // It blocks in a write until the reader is gone.
+        thread::spawn(move || {
+            while writer.write_all(&[b' '; 4096]).is_ok() {
+                if filled.send(()).is_err() {
+                    return;
+                }
+            }
+        });
+        let second = Duration::from_secs(1);
+        while fills.recv_timeout(second) != Err(RecvTimeoutError::Timeout) {}
+        Self {
+            child,
+            _reader: reader,
+        }
+    }
+
+    /// Waits for the exit; returns the exit code, the time taken, and the text on standard error.
+    fn ended(mut self) -> (Option<i32>, Duration, String) {
+        let began = Instant::now();
+        let status = self.child.wait().expect("it ends");
+        let took = began.elapsed();
+        let said = std::io::read_to_string(self.child.stderr.take().expect("piped"));
+        (status.code(), took, said.expect("errors are text"))
+    }
+}
+
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        // The process has already ended, or ends now.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const DEMO: [&str; 6] = ["demo", "--json", "--port", "0", "--rate", "10"];
+const SERVE: [&str; 5] = ["pfcp", "serve", "--json", "--listen", "127.0.0.1:0"];
+
+/// Starts a command with a control socket of its own, if it has one.
+fn stuck(args: &[&str], program: impl FnOnce(Stuck)) {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let socket = folder.path().join("control.sock");
+    let mut args = args.to_vec();
+    if args.first() == Some(&"demo") {
+        args.extend(["--control", socket.to_str().expect("text")]);
+    }
+    program(Stuck::start(&args));
+}
+
+#[test]
+fn a_second_signal_ends_whatever_runs_a_node_at_once() {
+    for args in [&DEMO[..], &SERVE] {
+        for (signal, status) in [("TERM", 143), ("INT", 130)] {
+            stuck(args, |command| {
+                send(signal, &command.child);
+                // The first signal must be delivered before the second one: the system merges two
+                // pending ones.
+                thread::sleep(Duration::from_secs(1));
+                send(signal, &command.child);
+                let (code, took, said) = command.ended();
+                assert_eq!(code, Some(status), "{args:?}: {said}");
+                assert!(said.contains("ended at once"), "{args:?}: {said}");
+                assert!(took < Duration::from_secs(4), "{args:?}: {took:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn an_end_that_is_not_ordered_in_its_time_is_one_by_force() {
+    // The time limit of the actors, the two seconds of grace, and the same again for a busy
+    // machine.
+    thread::scope(|scope| {
+        for (args, within) in [(&DEMO[..], 34), (&SERVE, 14)] {
+            scope.spawn(move || {
+                stuck(args, |command| {
+                    send("TERM", &command.child);
+                    let (code, took, said) = command.ended();
+                    assert_eq!(code, Some(1), "{args:?}: {said}");
+                    assert!(said.contains("ordered end is over"), "{args:?}: {said}");
+                    assert!(took < Duration::from_secs(within), "{args:?}: {took:?}");
+                });
+            });
+        }
+    });
+}

@@ -1,0 +1,213 @@
+//! Where the commands of a page run: a folder that looks like a clone, and ports that are free.
+
+use std::fs::{self, Permissions};
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use tempfile::TempDir;
+
+use crate::agent::cache;
+use crate::pages::root;
+
+/// The folder of a page.
+pub(super) struct Place {
+    folder: TempDir,
+    /// Ports that pages name, and those that stand in for them.
+    ports: Vec<(&'static str, String)>,
+}
+
+/// Parts of a clone that commands only read.
+const LINKED: [&str; 6] = ["docs", "examples", "fixtures", "interop", "packages", "wit"];
+/// What the programs of others are run for in tests: a slow machine has its time.
+const PATIENCE: &str = "20s";
+
+/// What an agent says first to the program that it starts.
+const HELLO: &str = concat!(
+    r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": "#,
+    r#"{"protocolVersion": "2025-06-18", "capabilities": {}, "#,
+    r#""clientInfo": {"name": "page", "version": "1"}}}"#,
+);
+
+impl Place {
+    pub(super) fn make() -> Self {
+        let folder = tempfile::tempdir().expect("a folder of our own");
+        let place = folder.path();
+        for name in LINKED {
+            symlink(root().join(name), place.join(name)).expect("the folder is ours");
+        }
+        copy(&root().join("components"), &place.join("components"));
+        for name in ["bin", "target/release", "tmp", "run"] {
+            fs::create_dir_all(place.join(name)).expect("the folder is ours");
+        }
+        let private = Permissions::from_mode(0o700);
+        fs::set_permissions(place.join("run"), private).expect("the folder is ours");
+        let binary = env!("CARGO_BIN_EXE_strowger");
+        for name in ["bin/strowger", "target/release/strowger"] {
+            symlink(binary, place.join(name)).expect("the folder is ours");
+        }
+        let ports = vec![
+            ("8805", free_udp().to_string()),
+            ("9464", free_tcp().to_string()),
+            ("7700", free_tcp().to_string()),
+            ("7701", free_tcp().to_string()),
+        ];
+        Self { folder, ports }
+    }
+
+    pub(super) fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A shell that runs a script here.
+    pub(super) fn shell(&self, script: &str) -> process::Command {
+        let mut shell = process::Command::new("sh");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", self.at("bin").display());
+        shell.args(["-c", script]).current_dir(self.folder.path());
+        shell
+            .env("PATH", path)
+            .env("NO_COLOR", "1")
+            .env_remove("STROWGER_LOG");
+        shell
+            .env("HOME", self.folder.path())
+            .env("TMPDIR", self.at("tmp"));
+        shell.env("XDG_RUNTIME_DIR", self.at("run"));
+        shell
+    }
+
+    /// A text with the ports that are free here.
+    pub(super) fn with_ports(&self, text: &str) -> String {
+        let replace = |text: String, (named, ours): &(&str, String)| text.replace(named, ours);
+        self.ports.iter().fold(text.to_owned(), replace)
+    }
+
+    /// The same for what a page shows.
+    pub(super) fn replaced(&self, lines: &[String]) -> Vec<String> {
+        lines.iter().map(|line| self.with_ports(line)).collect()
+    }
+
+    /// A command as it is run here: at a port of its own, and without haste.
+    pub(super) fn gently(&self, command: &str) -> String {
+        let command = command.replace("cargo run --release -- ", "strowger ");
+        let mut command = self.with_ports(&command);
+        let n4 = &self.ports[0].1;
+        let mut add = |verb: &str, option: &str, value: &str| {
+            let at = format!("strowger {verb}");
+            if command.contains(&at) && !command.contains(option) {
+                command = command.replace(&at, &format!("{at} {option} {value}"));
+            }
+        };
+        add("ask", "--deadline", "2m");
+        add("tell", "--deadline", "2m");
+        for verb in ["demo", "run"] {
+            add(verb, "--port", n4);
+        }
+        add("pfcp serve", "--listen", &format!("127.0.0.1:{n4}"));
+        for verb in ["pfcp decode", "pfcp diff"] {
+            add(verb, "--port", n4);
+        }
+        add("demo", "--rate", "20");
+        if command.contains("strowger demo") || command.contains("strowger pfcp load") {
+            command = at_most(&command, "--rate", 20);
+            command = at_most(&command, "--for", 2);
+        }
+        if command.starts_with("strowger mcp") {
+            command = format!("printf '%s\\n' '{HELLO}' | {command}");
+        }
+        if let Some((_, file)) = command
+            .split_once("strowger run")
+            .and_then(|(_, rest)| rest.split_once("--config "))
+        {
+            self.be_patient(file.split_whitespace().next().unwrap_or_default());
+        }
+        command
+    }
+
+    /// Lets a node take its time over code, which is compiled without optimisation here.
+    fn be_patient(&self, file: &str) {
+        let path = self.at(file);
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let Ok(mut config) = text.parse::<toml::Table>() else {
+            return;
+        };
+        let cache = cache().display().to_string();
+        set(&mut config, &["components", "cache"], &cache);
+        for tool in ["code", "programs"] {
+            if config
+                .get("tools")
+                .is_some_and(|tools| tools.get(tool).is_some())
+            {
+                set(&mut config, &["tools", tool, "limits", "time"], PATIENCE);
+            }
+        }
+        fs::write(path, config.to_string()).expect("the folder is ours");
+    }
+}
+
+/// Returns `true` if a command runs until it is ended.
+pub(super) fn is_a_node(command: &str) -> bool {
+    let verbs = ["strowger run", "strowger demo", "strowger pfcp serve"];
+    let starts = verbs.iter().any(|verb| command.starts_with(verb));
+    starts && !command.contains("--for") && !command.contains("--help")
+}
+
+/// Sets a key unless it is there.
+fn set(table: &mut toml::Table, way: &[&str], value: &str) {
+    match way {
+        [] => {}
+        [key] => {
+            table.entry(*key).or_insert_with(|| value.into());
+        }
+        [first, rest @ ..] => {
+            let inner = table
+                .entry(*first)
+                .or_insert_with(|| toml::Table::new().into());
+            if let Some(inner) = inner.as_table_mut() {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// A command whose option has no more than this.
+fn at_most(command: &str, option: &str, most: u64) -> String {
+    let words = command.split(' ');
+    let mut is_next = false;
+    let words = words.map(|word| {
+        let is_value = std::mem::replace(&mut is_next, word == option);
+        let digits: String = word.chars().take_while(char::is_ascii_digit).collect();
+        match digits.parse::<u64>() {
+            Ok(number) if is_value && number > most => word.replacen(&digits, &most.to_string(), 1),
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<String>>().join(" ")
+}
+
+fn free_udp() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a port");
+    socket.local_addr().expect("it is bound").port()
+}
+
+fn free_tcp() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    listener.local_addr().expect("it is bound").port()
+}
+
+/// Copies a folder, without what was built there.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("the folder is ours");
+    for entry in fs::read_dir(from).expect("it is ours") {
+        let entry = entry.expect("it is ours");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            if entry.file_name() != "target" {
+                copy(&from, &to);
+            }
+        } else {
+            fs::copy(from, to).expect("the folder is ours");
+        }
+    }
+}
