@@ -12,12 +12,12 @@ import { check, type Row } from "./row.js";
 
 type Echo = { echo: { payload: number; reply: number } };
 
-/** Questions that are in flight at a time. */
+/** Number of asks in flight at a time. */
 const PIPELINED = 1000;
-/** Octets of a question, and of its answer, as our frames have them. */
+/** Size in bytes of an ask, and of its answer, in the frames of the protocol. */
 const OCTETS = 28;
 
-/** Times questions to an actor in a node, and octets to a process that gives them back. */
+/** Measures asks to an actor in a node, and plain bytes to a process that echoes them. */
 export async function client(row: (row: Row) => Promise<void>): Promise<void> {
   await using node = await startNode({ args: ["--port", "0", "--conformance"], log: () => {} });
   const actor = node.actor<Echo>("conformance/echo");
@@ -60,7 +60,7 @@ export async function client(row: (row: Row) => Promise<void>): Promise<void> {
   }
 }
 
-/** A process that gives back what it gets. */
+/** A process that echoes what it receives. */
 class Raw {
   readonly #child: ChildProcess;
   readonly #folder: string;
@@ -91,7 +91,9 @@ class Raw {
     return new Raw(child, folder, socket);
   }
 
-  /** Sends so many questions, each by itself, and waits for as many octets. */
+  /**
+   * Sends `questions` requests in separate writes, and waits until as many bytes have come back.
+   */
   echo(questions: number): Promise<number> {
     return new Promise((resolve) => {
       [this.#left, this.#got, this.#done] = [questions * OCTETS, 0, resolve];

@@ -1,4 +1,4 @@
-// What messages cost to make: `npm run bench:creation`.
+// The cost of creating messages: `npm run bench:creation`.
 import { bench, do_not_optimize, group, run } from "mitata";
 
 import {

@@ -15,7 +15,9 @@ import type { Subject } from "./subjects.js";
 
 type Work = () => unknown;
 
-/** A row of work that only we and the floor do, as others have nothing like it. */
+/**
+ * Returns a row with only this library and the floor, because no other library has a counterpart.
+ */
 function ours(id: string, strowger: Work, floor: Work): Row {
   return {
     id,
@@ -38,7 +40,7 @@ function plain(more: object): { readonly id: string } {
   return { id: `p-${made}`, ...init, ...more };
 }
 
-/** What messages, their ids and their answers cost to make. */
+/** Rows for the cost of creating messages, ids and answers. */
 export function creation(): Row[] {
   const question = createMessage({ ...init, pattern: "ask" });
   const many = (count: number, make: () => { readonly id: string }): Work => () => {
@@ -80,7 +82,7 @@ export function creation(): Row[] {
   ];
 }
 
-/** What messages in envelopes cost on their way through a router. */
+/** Rows for the cost of routing messages in envelopes. */
 export function routing(): { readonly rows: Row[]; readonly close: () => Promise<void> } {
   const system = new ActorSystem();
   const { router } = system;
@@ -143,7 +145,7 @@ export function routing(): { readonly rows: Row[]; readonly close: () => Promise
   return { rows, close: () => system.shutdown() };
 }
 
-/** What common patterns cost, as a whole. */
+/** Rows for the total cost of common patterns. */
 export function patterns(subjects: readonly Subject[]): Row[] {
   const row = (id: string, work: (subject: Subject) => Work): Row => ({
     id,

@@ -1,4 +1,4 @@
-// Gives back what it gets on a socket: what a question to another process costs at least.
+// Echoes what it receives on a socket: the minimum cost of an ask to another process.
 import { createServer } from "node:net";
 
 const [path] = process.argv.slice(2);

@@ -1,7 +1,7 @@
-// Prints what an idle actor, a message that waits and a process take, as rows of
-// `cargo xtask bench messages`. One subject and one thing in each process:
-// `memory.js SUBJECT actors|messages|process`. Resident memory, because Bun's heapUsed does not
-// move; after a collection where there is one to ask for.
+// Prints the memory of an idle actor, of a queued message and of a process, as rows of `cargo xtask
+// bench messages`. Each process measures one subject and one kind: `memory.js SUBJECT
+// actors|messages|process`. It measures resident memory, because Bun's heapUsed does not change,
+// after a garbage collection if the runtime lets a program request one.
 import { dispatch, spawn, start } from "nact";
 
 import { ActorSystem } from "strowger";
@@ -24,7 +24,7 @@ const options = { capacity: MANY };
 
 type Counter = { add: { payload: number; reply: number } };
 
-/** Makes many of them, and returns what holds them. */
+/** Creates `MANY` actors or messages, and returns an object that keeps them alive. */
 async function make(): Promise<unknown> {
   if (subject === "strowger") {
     const system = new ActorSystem();
@@ -82,7 +82,7 @@ if (what === "process") {
   check(last === 10_000, "each is handled once");
   print(resident(), last);
 } else {
-  // As many are there before: room that a heap keeps for what is young is not theirs.
+  // The first batch absorbs the space that the heap reserves for young objects.
   const first = await make();
   const before = resident();
   const second = await make();

@@ -1,5 +1,5 @@
-// Prints one JSON row a line, as `cargo xtask bench messages` reads them; ids end in _bun under
-// Bun. `--quick` measures for a moment, `--only IDS` those rows, `--except IDS` the others.
+// Prints one JSON row per line, which `cargo xtask bench messages` reads; ids end in _bun under
+// Bun. `--quick` measures only briefly, `--only IDS` selects rows, `--except IDS` excludes rows.
 import { measure } from "mitata";
 
 import { address, createMessage, parseAddress } from "strowger";
@@ -9,7 +9,7 @@ import { creation, patterns, routing } from "./document.js";
 import { check, isWanted, quick, type Row, suffix, TELLS } from "./row.js";
 import { floor, nact, strowger, type Subject } from "./subjects.js";
 
-/** Rounds of a row, in which its subjects take turns. */
+/** Number of rounds of a row, in which its subjects take turns. */
 const ROUNDS = quick ? 1 : 5;
 const MEASURE = quick ? { min_cpu_time: 2e7 } : { min_cpu_time: 3e8 };
 
@@ -23,7 +23,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
 
-/** Measures a row: its subjects in turns, so that what slows the machine slows all of them. */
+/** Measures a row. Its subjects take turns, so that a slow machine slows all of them. */
 async function row({ id, works, tail }: Row): Promise<void> {
   if (![id, ...(tail === true ? [`${id}_p99`] : [])].some(isWanted)) return;
   const p50 = new Map<string, number[]>();
@@ -47,7 +47,7 @@ async function row({ id, works, tail }: Row): Promise<void> {
   }
 }
 
-/** Queueing alone: the actor handles between the rounds, outside of what is timed. */
+/** Measures queueing alone: the actor handles the messages between rounds, which is not timed. */
 async function tells(): Promise<void> {
   if (!isWanted("tell")) return;
   const rounds = new Map<Subject, number[]>();

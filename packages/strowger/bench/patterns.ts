@@ -1,4 +1,4 @@
-// What common patterns cost: `npm run bench:patterns`.
+// The cost of common patterns: `npm run bench:patterns`.
 import { bench, do_not_optimize, group, run } from "mitata";
 
 import { type ActorRef, ActorSystem, address, createMessage } from "strowger";
@@ -11,7 +11,7 @@ const system = new ActorSystem();
 const many = (count: number, work: (n: number) => unknown): unknown[] =>
   Array.from({ length: count }, (_, n) => work(n));
 
-/** Tells so many, and waits until all of them were handled. */
+/** Tells `count` messages, and waits until all of them are handled. */
 async function tell(count: number): Promise<void> {
   const before = await subject.ask();
   for (let n = 0; n < count; n += 1) subject.tell();

@@ -1,4 +1,4 @@
-// What messages in envelopes cost on their way: `npm run bench:routing`.
+// The cost of routing messages in envelopes: `npm run bench:routing`.
 import { bench, group, run } from "mitata";
 
 import { ActorSystem, address, createMessage } from "strowger";

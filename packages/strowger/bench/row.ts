@@ -1,4 +1,4 @@
-/** Under Bun the ids of rows end so. */
+/** The suffix of row ids under Bun. */
 export const suffix = "bun" in process.versions ? "_bun" : "";
 
 function list(name: string): readonly string[] | undefined {
@@ -9,29 +9,31 @@ function list(name: string): readonly string[] | undefined {
 const only = list("--only");
 const except = list("--except") ?? [];
 
-/** Whether to measure for a moment only. */
+/** `true` if the run measures only briefly. */
 export const quick = process.argv.includes("--quick");
 
-/** Whether a row is to be measured: one of `--only IDS`, none of `--except IDS`. */
+/**
+ * Returns `true` if a row is to be measured: in `--only IDS` if given, and not in `--except IDS`.
+ */
 export function isWanted(id: string): boolean {
   const here = id + suffix;
   return (only === undefined || only.includes(here)) && !except.includes(here);
 }
 
-/** Messages of a burst; what it is divided by has to be the number of messages in it. */
+/** Number of messages in a burst. The measured time is divided by the same number. */
 export const TELLS = 512;
 
-/** What is timed: so many operations, which check their own result. */
+/** A number of operations that are timed together, and that check their own result. */
 export interface Work {
   readonly operations: number;
   readonly work: () => unknown;
 }
 
-/** One figure for each subject. */
+/** A row of the report, with one figure for each subject. */
 export interface Row {
   readonly id: string;
   readonly works: readonly (readonly [subject: string, work: Work])[];
-  /** Whether the slowest of a hundred has a row as well. */
+  /** `true` if the 99th percentile has a row as well. */
   readonly tail?: boolean;
 }
 

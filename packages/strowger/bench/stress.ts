@@ -1,12 +1,12 @@
-// An open loop: questions at a fixed rate, whatever the answers do, timed from when each was due.
-// `npm run stress -- SECONDS RATE`; a minute of 50 000 a second if nothing is said.
+// An open loop: asks at a fixed rate, independent of the answers, each timed from when it was due.
+// `npm run stress -- SECONDS RATE`; by default 60 seconds at 50 000 asks per second.
 import { strowger } from "./subjects.js";
 import { Histogram } from "../src/histogram.js";
 
 const [seconds = 60, rate = 50_000] = process.argv.slice(2).map(Number);
 if (!(seconds > 0 && rate > 0)) throw new Error("npm run stress -- SECONDS RATE");
 
-// Room for what comes in a second, so that a pause of the machine is seen as latency.
+// Room for the messages of one second, so that a pause of the machine shows as latency.
 const subject = strowger(rate);
 const latency = new Histogram();
 const begun = performance.now();

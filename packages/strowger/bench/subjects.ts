@@ -2,18 +2,18 @@ import { dispatch, query, type Ref, spawn, start, stop } from "nact";
 
 import { ActorSystem } from "strowger";
 
-/** One way to do the work; each counts what was handled, so that results can be checked. */
+/** A library to measure. Each subject counts handled messages, so that results can be checked. */
 export interface Subject {
   readonly name: "strowger" | "nact" | "floor";
-  /** Queues a message that adds one. */
+  /** Queues a message that adds one to the count. */
   tell(): void;
-  /** Adds one and returns the count. */
+  /** Adds one and resolves with the count. */
   ask(): Promise<number>;
-  /** Passes a token on so many times around ten actors. */
+  /** Passes a token around a ring of ten actors, `hops` times. */
   ring(hops: number): Promise<number>;
-  /** Gives each of ten actors a message; resolves with how many handled it. */
+  /** Sends a message to each of ten actors; resolves with the number of messages handled. */
   fanOut(): Promise<number>;
-  /** Has ten actors send so many messages each to one; resolves with how many it handled. */
+  /** Has ten actors send `each` messages to one actor; resolves with the number that it handled. */
   gather(each: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -165,7 +165,7 @@ export function nact(): Subject {
   };
 }
 
-/** What the work costs without actors: a Map, a microtask for each message, a promise. */
+/** The cost of the work without actors: a Map, a microtask for each message, a promise. */
 export function floor(): Subject {
   let count = 0;
   const handlers = new Map([["add", () => (count += 1)]]);

@@ -1,4 +1,4 @@
-// What an ask can end with: an answer, an error of the handler's, the deadline.
+// The ways in which an ask can end: an answer, an error from the handler, the deadline.
 import { ActorSystem, MessageError } from "strowger";
 
 type Till = { pay: { payload: number; reply: string }; think: { reply: string } };

@@ -1,6 +1,6 @@
-// Code of others, in the sandbox of a node: from a file into code and into a file again, with a
-// function of this process, and a run that is given up. It needs the program `strowger`: on the
-// PATH, or in STROWGER_BIN.
+// Untrusted code in the sandbox of a node: it reads a file and writes another, calls a function of
+// this process, and a second run is cancelled. Requires the program `strowger` on the PATH, or in
+// STROWGER_BIN.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +29,8 @@ const node = await startNode({ readyMs, args: ["--port", "0", "--config", config
 const work = files(node);
 const sandbox = code(node);
 
-// The code has no files. It is given two messages of the actor that has, and a function of ours.
+// The code has no access to files. It is granted two messages of the files actor, and a function of
+// this process.
 await work.write("calls.csv", "Almon,120\nEmma,80\nAlmon,40\n");
 const report = `
 type Call = { name: string; seconds: number };
@@ -54,7 +55,7 @@ const { value, output } = await sandbox.execute(report, {
 console.log(output[0]?.text, "for", value);
 console.log((await work.readText("bill.txt")).replace("\n", ", "));
 
-// What is not given is not there, and what is given keeps its own rules.
+// Anything not granted is undefined, and a granted message still follows the rules of its actor.
 for (const source of ["fetch('http://192.0.2.1')", "await fns.read({ path: '../secret' })"]) {
   const functions = { read: { to: "@(tools/files)", type: "read" } };
   await sandbox.execute(source, { functions }).catch((error: unknown) => {
@@ -62,7 +63,7 @@ for (const source of ["fetch('http://192.0.2.1')", "await fns.read({ path: '../s
   });
 }
 
-// Whoever gives up takes the run along, wherever it is.
+// Aborting the signal ends the run, even in an endless loop.
 const patience = new AbortController();
 const endless = sandbox.execute("console.log('round and round'); for (;;);", {
   signal: patience.signal,
@@ -73,7 +74,7 @@ await endless.catch((error: unknown) => {
 });
 while ((await sandbox.usage()).running > 0);
 
-// A program is code that stays, and what it keeps stays with it.
+// A program is code that the node keeps, together with its state.
 const desk = programs(node);
 await desk.publish("counter", "state.n ??= 0; function handle(by) { return state.n += by }");
 await desk.call("counter", 40);

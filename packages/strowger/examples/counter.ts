@@ -1,4 +1,4 @@
-// A counter that fails, and is started again.
+// A counter that fails and is restarted.
 import { ActorSystem } from "strowger";
 
 type Counter = { add: { payload: number; reply: number }; fail: {} };

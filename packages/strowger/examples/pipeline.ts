@@ -1,4 +1,4 @@
-// Three actors in a row: a small mailbox makes the one before it wait.
+// A pipeline of three actors: a full mailbox makes the previous actor wait.
 import { ActorSystem } from "strowger";
 
 type Lines = { line: { payload: string } };

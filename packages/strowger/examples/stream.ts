@@ -1,4 +1,5 @@
-// A stream to a reader that stops: the producer makes a window of items, no more, and leaves.
+// A stream whose reader stops early: the producer makes no more than a window of items, and then
+// ends.
 import { ActorSystem } from "strowger";
 
 type Numbers = { count: { item: number } };

@@ -1,5 +1,5 @@
-// Tools of a node: files that cannot be escaped from, a stream that becomes a file, and work that
-// is given up. It needs the program `strowger`: on the PATH, or in STROWGER_BIN.
+// The tools of a node: files confined to a directory, a stream that is written to a file, and a
+// write that is cancelled. Requires the program `strowger` on the PATH, or in STROWGER_BIN.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ try {
   if (error instanceof MessageError) console.log(error.code);
 }
 
-// The stream is as fast as the file is written.
+// The stream is only as fast as the file is written.
 await flow.open("news");
 const written = work.write("news.txt", flow.follow("news"));
 while ((await flow.list())[0]?.readers !== 1);
@@ -31,7 +31,7 @@ await flow.end("news");
 await written;
 console.log((await work.readText("news.txt")).trim().replace("\n", " "));
 
-// An agent that loses its patience: what was half written goes.
+// An agent that gives up: the partial file is removed.
 const patience = new AbortController();
 async function* endless(): AsyncGenerator<string> {
   for (let n = 0; ; n += 1) {

@@ -1,5 +1,5 @@
-// An actor here hears what becomes of the sessions in a node, which Rust actors publish.
-// It needs the program `strowger`: on the PATH, or in STROWGER_BIN.
+// An actor in this process receives session events that Rust actors publish in a node. Requires the
+// program `strowger` on the PATH, or in STROWGER_BIN.
 import { execFile } from "node:child_process";
 
 import { ActorSystem, startNode } from "strowger";
@@ -25,7 +25,7 @@ const node = await startNode({ args: ["--port", "0"] });
 const stop = node.topic<SessionEvent>("n4/sessions").listen((event) => {
   void ledger.tell("event", event);
 });
-// A control plane that sets up sessions, until it is ended.
+// A control plane that establishes sessions until it is killed.
 const smf = execFile(node.binary, ["pfcp", "load", "--to", String(node.announcement["n4"])]);
 
 for await (const sessions of heard.subscribe()) {

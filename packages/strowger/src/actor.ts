@@ -11,6 +11,7 @@ import type {
   AskOptions,
   Call,
   Exit,
+  Items,
   Make,
   Protocol,
   SpawnOptions,
@@ -29,8 +30,8 @@ type AnyActor = {
 };
 type AnyMake = (context: ActorContext<never>) => AnyActor | Promise<AnyActor>;
 
-// The one place where a protocol's types are forgotten, and where they come back: the name that a
-// message has decides its types, and only the handler of that name is called with it.
+// The only place where the types of a protocol are erased and restored. This is sound because the
+// name of a message determines its types, and only the handler of that name is called with it.
 export function forgetful<P extends Protocol<P>>(make: Make<P>): AnyMake;
 export function forgetful(make: unknown): unknown {
   return make;
@@ -42,7 +43,9 @@ export function typed(cell: unknown): unknown {
 
 const ALONE: readonly Cell[] = [];
 
-/** An actor over all its incarnations: the mailbox, who handles, and what happens when it fails. */
+/**
+ * An actor across all its incarnations: its mailbox, its current incarnation and its supervision.
+ */
 export class Cell extends Mailbox implements Runnable {
   readonly path: string;
   readonly #shared: Shared;
@@ -102,7 +105,7 @@ export class Cell extends Mailbox implements Runnable {
     return this.streamWith(type, payload, options, undefined);
   }
 
-  /** Tells a message that came in an envelope. */
+  /** Tells a message that arrived in an envelope. */
   tellWith(message: Message): Promise<void> {
     return this.#send(new Delivery(message.type, message.payload, message), undefined);
   }
@@ -169,7 +172,7 @@ export class Cell extends Mailbox implements Runnable {
       const delivery = this.take();
       if (delivery === undefined) break;
       handled += 1;
-      // Somebody who gave up while it waited has been told.
+      // A sender that gave up while the message waited has already been told.
       if (!delivery.isOver) this.#handle(delivery);
       else this.#shared.dead(this, delivery, delivery.why ?? "cancelled");
     }
@@ -282,8 +285,8 @@ export class Cell extends Mailbox implements Runnable {
 
   #serve(subscription: Subscription, items: unknown): void {
     const { stream } = subscription;
-    if (!isIterable(items)) {
-      stream.end(badRequest(`${subscription.type} is no stream`));
+    if (!isStream(items)) {
+      stream.end(badRequest(noStream(subscription.type, items)));
       return;
     }
     const most = this.#options.streams ?? 1024;
@@ -341,7 +344,7 @@ export class Cell extends Mailbox implements Runnable {
     return child;
   }
 
-  /** Ends an incarnation once the message at hand is handled. */
+  /** Ends an incarnation after the current message. */
   finish(incarnation: number): void {
     if (incarnation !== this.#incarnation || this.#state !== "running") return;
     if (this.#current === undefined) this.#over({ reason: "stopped" });
@@ -352,9 +355,9 @@ export class Cell extends Mailbox implements Runnable {
     if (this.isAlive) this.#over({ reason: "failed", error });
   }
 
-  /** One incarnation is over: there may be another. */
+  /** Ends the current incarnation, and restarts the actor if its options allow it. */
   #over(exit: Exit): void {
-    // A child may have taken this incarnation down in the middle of a message.
+    // A failed child may end this incarnation while a message is being handled.
     this.#interrupt(exit.error);
     const rule = this.#options.restart ?? "transient";
     const again = rule === "permanent" || (rule === "transient" && exit.reason !== "stopped");
@@ -377,7 +380,7 @@ export class Cell extends Mailbox implements Runnable {
     void life.retired.then(() => this.#anew(group, this.#pause()));
   }
 
-  /** Begins anew after a pause, and with it those of its group, itself among them. */
+  /** Restarts this actor and its group after a pause. */
   async #anew(group: readonly Cell[], pause: number): Promise<void> {
     const exit: Exit = { reason: "stopped" };
     for (const other of group.toReversed()) {
@@ -396,18 +399,21 @@ export class Cell extends Mailbox implements Runnable {
     });
   }
 
-  /** The children that begin anew with one that failed, in the order in which they were spawned. */
+  /** Returns the children to restart with a failed one, in the order in which they were spawned. */
   group(failed: Cell): readonly Cell[] {
     const strategy = this.#options.strategy ?? "one-for-one";
     if (strategy === "one-for-one") return ALONE;
     const all = [...(this.#life?.children.values() ?? [])];
     const at = all.indexOf(failed);
-    // One that failed while it was spawned is no child yet.
+    // A child that fails while it is being spawned is not in the table yet.
     if (at < 0) return ALONE;
     return strategy === "one-for-all" ? all : all.slice(at);
   }
 
-  /** Handles nothing more, because one of its group failed; false if it is at its end already. */
+  /**
+   * Stops handling messages because a sibling failed. Returns `true` if this actor is to be
+   * restarted with it, and `false` if it is already restarting or ending.
+   */
   #yield(failed: Cell): boolean {
     if (this === failed) return true;
     if (this.#state !== "running" && this.#state !== "starting") return false;
@@ -423,7 +429,7 @@ export class Cell extends Mailbox implements Runnable {
     this.#start();
   }
 
-  /** Drops the message at hand: its handler is told, and who asked. */
+  /** Drops the current message, and notifies its handler and its sender. */
   #interrupt(error: unknown): void {
     const current = this.#current;
     if (current === undefined) return;
@@ -432,14 +438,17 @@ export class Cell extends Mailbox implements Runnable {
     current.abort(failed(`${this.path} failed at ${current.type}`, error));
   }
 
-  /** Milliseconds before the next start: none at first, then more and more. */
+  /**
+   * Returns the delay before the next start in milliseconds: none after the first failure, then
+   * doubling up to a maximum.
+   */
   #pause(): number {
     const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 50, maxMs: 10_000 };
     const before = this.#lived().failures.length - 1;
     return before === 0 ? 0 : Math.min(maxMs, initialMs * 2 ** (before - 1));
   }
 
-  /** Ends what belongs to the incarnation: children, streams, and the value itself. */
+  /** Ends what belongs to the incarnation: its children, its streams and the actor object. */
   async #retire(exit: Exit): Promise<void> {
     this.#incarnation += 1;
     this.#lived().lastExit = exit;
@@ -502,7 +511,7 @@ export class Cell extends Mailbox implements Runnable {
     return this.#options.shutdownMs ?? 5000;
   }
 
-  /** A message was let go by the mailbox, or has nobody to go to. */
+  /** Reports a message that the mailbox dropped or that has no actor to handle it. */
   protected override dead(delivery: Delivery, error: MessageError): void {
     this.#shared.dead(this, delivery, error.code);
     if (!delivery.isOver) delivery.refuse(error);
@@ -510,8 +519,8 @@ export class Cell extends Mailbox implements Runnable {
 }
 
 /**
- * What an incarnation is made with. Its functions are made when somebody takes them, so that they
- * can be taken apart from it and cost nothing to those who do not.
+ * The context of an incarnation. Getters create the functions on access, so that they can be
+ * destructured and cost nothing if unused.
  */
 class Context implements ActorContext<never> {
   readonly #cell: Cell;
@@ -555,17 +564,25 @@ function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<
     && (Symbol.asyncIterator in value || Symbol.iterator in value);
 }
 
-/** Items that are made while they are read: no list or map, which is an answer. */
-function isStream(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
+/**
+ * Returns `true` if a result is read as a stream, and `false` if it is an answer. `ask` and
+ * `stream` share this test, so that no message is both; the type of handlers follows the same rule.
+ */
+function isStream(value: unknown): value is Items<unknown> {
   if (!isIterable(value)) return false;
-  return Symbol.asyncIterator in value || ("next" in value && typeof value.next === "function");
+  return Symbol.asyncIterator in value
+    || !("length" in value || "size" in value || "entries" in value);
 }
 
-/** Says to who asked that it is a stream, and to its producer that nobody reads. */
-function refuseStream(
-  question: Question,
-  items: AsyncIterable<unknown> | Iterable<unknown>,
-): void {
+function noStream(type: string, result: unknown): string {
+  const text = `${type} is no stream`;
+  if (!isIterable(result)) return text;
+  return `${text}: its handler returns a collection, which is an answer; return its values(), or`
+    + " make the handler a generator";
+}
+
+/** Rejects an ask whose result is a stream, and tells the producer that nobody reads it. */
+function refuseStream(question: Question, items: Items<unknown>): void {
   const { type } = question;
   question.refuse(badRequest(`${type} is a stream: it is read with stream(${JSON.stringify(type)}),`
     + " not asked"));

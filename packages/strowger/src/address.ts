@@ -1,35 +1,35 @@
 import { badRequest } from "./error.js";
 
-/** The place of an actor in the tree, as text: `@(tools/files)`. */
+/** The address of an actor in the tree, as text: `@(tools/files)`. */
 export type Address = `@(${string})`;
 
-/** An address taken apart. */
+/** The parts of an address. */
 export interface ParsedAddress {
   readonly address: Address;
-  /** The path without marks: `tools/files`. */
+  /** The path without the delimiters: `tools/files`. */
   readonly path: string;
-  /** The keys from the root down. */
+  /** The keys, from the root down. */
   readonly keys: readonly string[];
 }
 
-/** Octets of a path. */
+/** Maximum length of a path in bytes. */
 const LONGEST = 1024;
 const DEEPEST = 32;
 const KEY = "(?!\\.{1,2}(?:/|$))[A-Za-z0-9._~:+=,\\-@]{1,255}";
 const PATH = new RegExp(`^${KEY}(?:/${KEY}){0,${DEEPEST - 1}}$(?!\\n)`);
 
-/** Addresses that were checked before; emptied when full, so that it stays small. */
+/** Addresses that are known to be valid; cleared when full, which bounds its size. */
 const known = new Map<string, Address>();
 const parsed = new Map<string, ParsedAddress>();
 const KNOWN = 4096;
 
 /**
- * Makes the address of a path.
+ * Creates the address of a path.
  *
  * @example
  * address("tools/files"); // "@(tools/files)"
  *
- * @throws MessageError `bad-request` if it is no path.
+ * @throws MessageError `bad-request` if the path is invalid.
  */
 export function address(path: string): Address {
   const found = known.get(path);
@@ -45,12 +45,12 @@ export function address(path: string): Address {
 }
 
 /**
- * Takes an address apart.
+ * Parses an address.
  *
  * @example
  * parseAddress("@(tools/files)").keys; // ["tools", "files"]
  *
- * @throws MessageError `bad-request` if it is no address.
+ * @throws MessageError `bad-request` if the text is not an address.
  */
 export function parseAddress(text: string): ParsedAddress {
   const found = parsed.get(text);
@@ -66,7 +66,7 @@ export function parseAddress(text: string): ParsedAddress {
   return made;
 }
 
-/** The path in an address; it is checked. */
+/** Returns the path of an address, after checking it. */
 export function pathOf(text: string): string {
   if (!text.startsWith("@(") || !text.endsWith(")")) {
     throw badRequest(`${shown(text)} is no address: it is a path between @( and ), as in`

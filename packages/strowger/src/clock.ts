@@ -1,12 +1,12 @@
-/** Where time comes from: the system's, or one that a test moves. */
+/** A source of time: the system's, or one that a test advances. */
 export interface Clock {
-  /** Milliseconds since some moment; never goes back. */
+  /** Returns milliseconds since an arbitrary moment; never decreases. */
   now(): number;
-  /** Calls back once after so many milliseconds; the result takes that back. */
+  /** Calls back once after `ms` milliseconds. Returns a function that cancels the call. */
   after(ms: number, callback: () => void): () => void;
 }
 
-/** The clock on the wall. */
+/** The clock of the runtime. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(ms, callback) {
@@ -15,7 +15,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Runs a callback after whatever input, output and timers are due. */
+/** Runs a callback after pending I/O and timers. */
 export const nextTurn: (callback: () => void) => void =
   typeof setImmediate === "function"
     ? (callback) => void setImmediate(callback)

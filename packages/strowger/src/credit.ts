@@ -1,21 +1,21 @@
-/** The most credit that counts. */
+/** Maximum credit; more is ignored. */
 const MOST = 1 << 20;
 
-/** The books of a source: it sends what its reader takes, and no more. */
+/** The credit of a sender, which sends only as many items as its reader granted. */
 export class Outlet {
   #credit = 0;
 
-  /** How many items may be sent. */
+  /** Number of items that may be sent. */
   get credit(): number {
     return this.#credit;
   }
 
-  /** Takes credit that the reader gave; what is beyond the most is not counted. */
+  /** Adds credit granted by the reader, up to the maximum. */
   grant(credit: number): void {
     this.#credit = Math.min(MOST, this.#credit + credit);
   }
 
-  /** Whether one item may be sent; if so it is written down. */
+  /** Uses credit for one item. Returns `false` if there is none. */
   send(): boolean {
     if (this.#credit === 0) return false;
     this.#credit -= 1;
@@ -23,9 +23,9 @@ export class Outlet {
   }
 }
 
-/** The books of a reader with a window. */
+/** The credit of a reader with a window. */
 export class Inlet {
-  /** What is granted at first. */
+  /** The initial credit. */
   readonly first: number;
   readonly #half: number;
   #taken = 0;
@@ -35,7 +35,9 @@ export class Inlet {
     this.#half = Math.ceil(this.first / 2);
   }
 
-  /** Writes down that an item was taken; returns what is to be granted now. */
+  /**
+   * Counts an item that was taken. Returns the credit to grant now, in batches of half a window.
+   */
   take(): number {
     this.#taken += 1;
     if (this.#taken < this.#half) return 0;

@@ -4,14 +4,14 @@ import type { Call } from "./protocol.js";
 import type { ActorStream } from "./stream.js";
 import { Timer, type TimerWheel } from "./wheel.js";
 
-/** One message on its way through an actor, and what its handler is told. */
+/** A message on its way through an actor, and the call that its handler sees. */
 export class Delivery extends Timer implements Call {
   readonly type: string;
   readonly payload: unknown;
   readonly message: Message | undefined;
-  /** Nobody waits for it any more, or it was answered. */
+  /** `true` if the message was answered, or nobody waits for its answer. */
   isOver = false;
-  /** Why it has no answer, if it has none. */
+  /** The code of the error that ended it, if it failed. */
   why: ErrorCode | undefined;
   #abort: AbortController | undefined;
 
@@ -23,7 +23,7 @@ export class Delivery extends Timer implements Call {
   }
 
   get signal(): AbortSignal {
-    // Made when somebody looks: a controller costs more than a message.
+    // Created on first use: an AbortController costs more than a message.
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
       if (this.isOver) this.#abort.abort();
@@ -31,19 +31,19 @@ export class Delivery extends Timer implements Call {
     return this.#abort.signal;
   }
 
-  /** Gives the one who asked the answer. */
+  /** Sends the answer to the caller. */
   answer(_result: unknown): void {
     this.isOver = true;
   }
 
-  /** Gives the one who asked the reason why there is none. */
+  /** Sends an error to the caller, and aborts the signal. */
   refuse(error: MessageError): void {
     this.isOver = true;
     this.why = error.code;
     this.#abort?.abort(error);
   }
 
-  /** Tells the handler that nobody waits for it, unless it was answered. */
+  /** Fails the message and aborts its signal, unless it is already over. */
   abort(error: MessageError): void {
     if (!this.isOver) this.refuse(error);
   }
@@ -53,10 +53,10 @@ export class Delivery extends Timer implements Call {
   }
 }
 
-/** A question: its promise, its deadline, and the signal that cancels it. */
+/** An ask, with its promise, its deadline and the signal that cancels it. */
 export class Question extends Delivery {
   readonly promise: Promise<unknown>;
-  /** When it was asked, if it is one of those that are timed. */
+  /** The time of the ask if it is sampled, and -1 otherwise. */
   askedAt = -1;
   readonly #wheel: TimerWheel;
   #resolve!: (result: unknown) => void;
@@ -79,7 +79,7 @@ export class Question extends Delivery {
     wheel.add(this, deadlineMs);
   }
 
-  /** Lets a signal cancel it. */
+  /** Cancels the ask when the signal is aborted. */
   listen(signal: AbortSignal): void {
     this.#forget = onAbort(signal, () => this.abort(cancelled(this.type)));
   }
@@ -104,7 +104,7 @@ export class Question extends Delivery {
   }
 }
 
-/** A question whose answer is a stream. */
+/** A request for a stream. */
 export class Subscription extends Delivery {
   readonly stream: ActorStream;
 
@@ -126,7 +126,10 @@ export function cancelled(type: string): MessageError {
   return new MessageError("cancelled", `${type} was cancelled`);
 }
 
-/** Calls back on abort, at once if that has been; the result takes it back. */
+/**
+ * Calls back on abort, at once if the signal is already aborted. Returns a function that removes
+ * the listener.
+ */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   if (signal.aborted) {
     callback();

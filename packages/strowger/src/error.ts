@@ -1,14 +1,14 @@
-/** What kind of error it is; the table is in `docs/messages.md`. */
+/** The kind of an error; see the table in `docs/messages.md`. */
 export type ErrorCode = (typeof CODES)[number];
 
-/** An error as it travels: plain data. */
+/** An error as plain data. */
 export interface ErrorData {
   readonly code: ErrorCode;
-  /** What is wrong, for people. */
+  /** A description for people. */
   readonly message: string;
-  /** Whether the same message may succeed later. */
+  /** `true` if the same message may succeed later. */
   readonly retryable: boolean;
-  /** More about it, as the code says. */
+  /** Details, whose type depends on the code. */
   readonly details?: unknown;
 }
 
@@ -19,6 +19,7 @@ const CODES = [
   "deadline",
   "cancelled",
   "refused",
+  "forbidden",
   "failed",
   "protocol",
   "idle",
@@ -34,7 +35,7 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   "lost",
 ]);
 
-/** What {@link MessageError} takes besides code and message. */
+/** Optional fields of a {@link MessageError}. */
 export interface ErrorOptions {
   readonly retryable?: boolean;
   readonly details?: unknown;
@@ -42,10 +43,10 @@ export interface ErrorOptions {
 }
 
 /**
- * Why a message was not handled, or has no answer.
+ * The error of a message that was not handled or has no answer.
  *
- * A handler that throws one answers with it and goes on; whatever else it throws is a failure of
- * the actor, which is restarted.
+ * A handler that throws a MessageError answers with it, and the actor continues. Any other
+ * exception is a failure of the actor, which is restarted.
  *
  * @example
  * throw new MessageError("refused", "the account is closed");
@@ -63,7 +64,7 @@ export class MessageError extends Error {
     this.details = options.details;
   }
 
-  /** The error as data, to be sent or logged. */
+  /** Returns the error as plain data, to be sent or logged. */
   toJSON(): ErrorData {
     const { code, message, retryable, details } = this;
     return details === undefined
@@ -73,12 +74,12 @@ export class MessageError extends Error {
 }
 
 /**
- * Reads an error that came as data; a code that nobody knows is taken for `failed`.
+ * Parses an error that arrived as data. An unknown code becomes `failed`.
  *
  * @example
  * parseError({ code: "full", message: "the mailbox is full", retryable: true }).code; // "full"
  *
- * @throws MessageError `bad-request` if it is none.
+ * @throws MessageError `bad-request` if the data is not an error.
  */
 export function parseError(data: unknown): MessageError {
   if (!isRecord(data)) throw badRequest("an error is an object");
@@ -90,14 +91,14 @@ export function parseError(data: unknown): MessageError {
   return new MessageError(known, message, { retryable, details });
 }
 
-/** What went wrong, as an error of ours: itself, or `failed` with it as the cause. */
+/** Returns a MessageError as it is, and wraps any other value in one with the code `failed`. */
 export function asMessageError(thrown: unknown): MessageError {
   return thrown instanceof MessageError ? thrown : failed("the handler failed", thrown);
 }
 
 /**
- * Makes an error without a stack: refusing has to cost less than handling, or a system that is
- * asked for too much does nothing but refuse.
+ * Creates an error without a stack trace. Refusing a message has to cost less than handling it, or
+ * an overloaded system would do nothing but refuse.
  */
 export function stackless(make: () => MessageError): MessageError {
   const limit = Error.stackTraceLimit;

@@ -1,11 +1,11 @@
 import { MessageError } from "./error.js";
 
-/** Kinds of frames; their octets are the places in this list, from 1. */
+/** The kinds of frames. The byte of a kind is its position in this list, counted from 1. */
 const KINDS = ["hello", "name", "call", "item", "done", "error", "cancel", "credit"] as const;
 const VERSION_2 = [...KINDS, "tell", "token"] as const;
 const CONTENTS = ["none", "json", "text", "octets"] as const;
 
-/** The octet of each kind. */
+/** The byte of each kind. */
 export const KIND_OCTETS = {
   hello: 1,
   name: 2,
@@ -19,7 +19,7 @@ export const KIND_OCTETS = {
   token: 10,
 } as const satisfies Record<Frame["kind"], number>;
 
-/** The octet of each content. */
+/** The byte of each content type. */
 export const CONTENT_OCTETS = {
   none: 0,
   json: 1,
@@ -27,23 +27,23 @@ export const CONTENT_OCTETS = {
   octets: 3,
 } as const satisfies Record<Frame["content"], number>;
 
-/** Octets before the payload. */
+/** Size in bytes of the header before the payload. */
 export const HEADER = 24;
 
-/** One frame of a connection; `docs/messages.md` says what each field is. */
+/** A frame of a connection; `docs/messages.md` describes the fields. */
 export interface Frame {
   readonly kind: (typeof VERSION_2)[number];
   readonly content: (typeof CONTENTS)[number];
   readonly id: number;
   readonly target: number;
-  /** Milliseconds. */
+  /** Deadline in milliseconds. */
   readonly deadline: number;
   readonly credit: number;
   readonly payload: Uint8Array;
 }
 
 /**
- * Writes a frame.
+ * Encodes a frame.
  *
  * @example
  * encodeFrame({ kind: "cancel", content: "none", id: 7, target: 0, deadline: 0, credit: 0,
@@ -64,18 +64,18 @@ export function encodeFrame(frame: Frame): Uint8Array {
   return octets;
 }
 
-/** What {@link FrameDecoder} is told. */
+/** Options of a {@link FrameDecoder}. */
 export interface FrameDecoderOptions {
-  /** Octets that a payload may have. */
+  /** Maximum length of a payload in bytes. */
   readonly limit: number;
-  /** The version of the protocol, 1 or 2. */
+  /** The protocol version, 1 or 2. */
   readonly protocol: 1 | 2;
 }
 
 /**
- * Makes frames of octets as they come.
+ * A decoder of frames from a stream of bytes.
  *
- * After an error there are no frames any more: each call throws the same error again.
+ * An error is final: each later call throws the same error.
  *
  * @example
  * const decoder = new FrameDecoder({ limit: 1024, protocol: 1 });
@@ -84,7 +84,7 @@ export interface FrameDecoderOptions {
 export class FrameDecoder {
   readonly #limit: number;
   readonly #kinds: readonly Frame["kind"][];
-  /** The beginning of a frame: `#have` octets, with room for more. */
+  /** The beginning of a frame: `#have` bytes, with room for more. */
   #rest = EMPTY;
   #have = 0;
   #broken: MessageError | undefined;
@@ -95,10 +95,11 @@ export class FrameDecoder {
   }
 
   /**
-   * Takes octets in and returns the frames that are complete. Payloads may share the memory of
-   * the octets, which must not change any more.
+   * Takes bytes and returns the frames that are complete. Payloads may share the memory of the
+   * bytes, which must not be modified afterwards.
    *
-   * @throws MessageError `protocol` if they are no frames; the ones before are lost with it.
+   * @throws MessageError `protocol` if the bytes are not valid frames; frames before the error are
+   * discarded.
    */
   feed(octets: Uint8Array): Frame[] {
     if (this.#broken !== undefined) throw this.#broken;
@@ -129,7 +130,9 @@ export class FrameDecoder {
     if (have > 0) throw this.#break(`the stream ended ${have} octets into a frame`);
   }
 
-  /** Puts octets behind the rest; its room is doubled, so that each octet is copied rarely. */
+  /**
+   * Appends bytes to the rest. Its buffer doubles in size, so that each byte is copied only rarely.
+   */
   #append(octets: Uint8Array): Uint8Array {
     const have = this.#have + octets.length;
     if (have > this.#rest.length) {

@@ -1,4 +1,4 @@
-/** What a histogram holds, in the unit in which it was recorded. */
+/** The percentiles of a histogram, in the unit of the recorded values. */
 export interface Percentiles {
   readonly count: number;
   readonly p50: number;
@@ -8,17 +8,17 @@ export interface Percentiles {
   readonly max: number;
 }
 
-/** Steps of each doubling: a value is told within 1/64. */
+/** Number of steps per doubling: a value is reported within 1/64. */
 const STEPS = 64;
 const DOUBLINGS = 48;
 
-/** Counts values from 1 to 2^48 within 1.6 %, in 25 KB, whatever comes. */
+/** A histogram of values from 1 to 2^48, within 1.6 % and in a fixed 25 KB. */
 export class Histogram {
   readonly #counts = new Float64Array(STEPS * DOUBLINGS);
   #count = 0;
   #max = 0;
 
-  /** Counts a value; what is not above 1 counts as 1. */
+  /** Records a value; values below 1 count as 1. */
   record(value: number): void {
     const known = value > 1 ? value : 1;
     const power = Math.min(DOUBLINGS - 1, Math.floor(Math.log2(known)));
@@ -29,7 +29,10 @@ export class Histogram {
     if (value > this.#max) this.#max = value;
   }
 
-  /** The value below which this part (0 to 1) of all values lie; 0 if there are none. */
+  /**
+   * Returns the value below which the fraction `part` (0 to 1) of all values lie; 0 if there are
+   * none.
+   */
   percentile(part: number): number {
     const rank = Math.max(1, Math.ceil(part * this.#count));
     let seen = 0;
@@ -43,7 +46,9 @@ export class Histogram {
     return this.#max;
   }
 
-  /** How many values lie in each doubling, from the first that is not empty to the last. */
+  /**
+   * Returns the number of values in each doubling, from the first to the last that is not empty.
+   */
   buckets(): { readonly below: number; readonly count: number }[] {
     const all = Array.from({ length: DOUBLINGS }, (_, power) => {
       const counts = this.#counts.subarray(power * STEPS, (power + 1) * STEPS);
@@ -54,7 +59,7 @@ export class Histogram {
     return first < 0 ? [] : all.slice(first, last + 1);
   }
 
-  /** The usual percentiles at once. */
+  /** Returns the usual percentiles. */
   percentiles(): Percentiles {
     return {
       count: this.#count,

@@ -28,6 +28,7 @@ export type {
   DeadLetter,
   Entry,
   Exit,
+  Items,
   LocalRef,
   Make,
   Overflow,

@@ -2,20 +2,20 @@ import type { Exit } from "./protocol.js";
 import type { ActorStream } from "./stream.js";
 
 /**
- * What few actors have in their lives: children, streams, failures, somebody who waits for the end.
- * Made when the first of it happens, because most actors are idle, and all of this is as much as
- * the rest of them.
+ * State that few actors need: children, streams, failures and waiters for the exit. Created on
+ * first use, because most actors are idle and this state takes as much memory as the rest of an
+ * actor.
  */
 export class Life<Child> {
   readonly children = new Map<string, Child>();
   readonly streams = new Set<ActorStream>();
   restarts = 0;
-  /** When it failed, as far as that counts. */
+  /** The times of the failures that still count towards the intensity. */
   failures: readonly number[] = [];
   lastExit: Exit | undefined;
-  /** Whether it ends once the message at hand is handled. */
+  /** `true` if the incarnation ends after the current message. */
   stopSelf = false;
-  /** Resolves when what belonged to the incarnation before has ended. */
+  /** Resolves when everything that belonged to the previous incarnation has ended. */
   retired: Promise<void> | undefined;
   ended: Promise<Exit> | undefined;
   finish: ((exit: Exit) => void) | undefined;

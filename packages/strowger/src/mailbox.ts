@@ -14,13 +14,13 @@ interface Sender {
 const QUEUED = Promise.resolve();
 
 /**
- * Messages that wait, up to a capacity, and senders that wait for room.
+ * A bounded queue of messages, and the senders that wait for room in it.
  *
- * A base of who handles them, not a part: there are as many as there are actors, and an object of
- * its own would be a tenth of one.
+ * A base class of actors, not a field: there is one mailbox per actor, and a separate object would
+ * take a tenth of the memory of an actor.
  */
 export abstract class Mailbox {
-  /** The oldest message; most mailboxes never have two at a time, and so no ring. */
+  /** The oldest message. Most mailboxes never hold two at a time, and so never need the ring. */
   #first: Delivery | undefined;
   #rest: Ring<Delivery> | undefined;
   #senders: Ring<Sender> | undefined;
@@ -34,19 +34,21 @@ export abstract class Mailbox {
     this.#overflow = overflow;
   }
 
-  /** Hears of messages that are let go. */
+  /** Called with each message that is dropped. */
   protected abstract dead(delivery: Delivery, error: MessageError): void;
 
-  /** How many wait. */
+  /** Number of queued messages. */
   protected get depth(): number {
     const rest = this.#rest === undefined ? 0 : this.#rest.length;
     return this.#first === undefined ? rest : rest + 1;
   }
 
-  /** Queues a message, or does what the rule says; resolves when it is queued. */
+  /**
+   * Queues a message, or applies the overflow rule. Resolves once the message is queued or dropped.
+   */
   protected offer(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
     const { depth } = this;
-    // Who comes later must not overtake a sender that waits.
+    // A later message must not overtake a sender that waits.
     if (depth < this.capacity && (this.#senders === undefined || this.#senders.length === 0)) {
       if (depth === 0) this.#first = delivery;
       else (this.#rest ??= new Ring()).push(delivery);
@@ -73,14 +75,14 @@ export abstract class Mailbox {
     return QUEUED;
   }
 
-  /** Takes the oldest message out, and lets in a sender that waits. */
+  /** Takes the oldest message, and admits waiting senders. */
   protected take(): Delivery | undefined {
     const delivery = this.#shift();
     if (this.#senders !== undefined) this.#admit(this.#senders);
     return delivery;
   }
 
-  /** Refuses all that waits. */
+  /** Drops all queued messages, and rejects all waiting senders. */
   protected clear(error: MessageError): void {
     for (let each = this.#shift(); each !== undefined; each = this.#shift()) {
       this.dead(each, error);
@@ -155,7 +157,7 @@ export abstract class Mailbox {
   }
 }
 
-/** A rejection that nobody has to look at. */
+/** Creates a rejected promise that does not have to be handled. */
 export function refused(error: MessageError): Promise<void> {
   const rejected = Promise.reject(error);
   rejected.catch(() => {});

@@ -7,10 +7,10 @@ import {
   parseError,
 } from "./error.js";
 
-/** What the sender waits for. */
+/** The kind of reply that the sender expects. */
 export type Pattern = "tell" | "ask" | "stream";
 
-/** One message in its envelope; `docs/messages.md` says what each field is. */
+/** A message in its envelope; `docs/messages.md` describes the fields. */
 export interface Message<T = unknown> {
   readonly id: string;
   readonly pattern: Pattern;
@@ -21,13 +21,16 @@ export interface Message<T = unknown> {
   readonly correlationId?: string | undefined;
   /** Milliseconds since 1970. */
   readonly timestamp: number;
-  /** Milliseconds that the sender waits. */
+  /** Milliseconds that the sender waits for an answer. */
   readonly deadlineMs?: number | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   readonly error?: ErrorData | undefined;
 }
 
-/** What {@link createMessage} is told; `id`, `timestamp` and `correlationId` are made. */
+/**
+ * The fields that {@link createMessage} takes. It generates `id` and `timestamp` and, for asks and
+ * streams, a missing `correlationId`.
+ */
 export interface MessageInit<T> {
   readonly pattern: Pattern;
   readonly to: Address;
@@ -39,7 +42,7 @@ export interface MessageInit<T> {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Sixty random bits as text: what tells one process from another. */
+/** Returns 64 random bits as text, which distinguish this process from others. */
 function seed(): string {
   const words = crypto.getRandomValues(new Uint32Array(2));
   return Array.from(words, (word) => word.toString(36).padStart(7, "0")).join("");
@@ -50,7 +53,7 @@ let messages = 0;
 let correlations = 0;
 
 /**
- * Makes an id that no other message has.
+ * Generates a unique message id.
  *
  * @example
  * generateMessageId(); // "0k3v9wq1x8c2zf-1"
@@ -61,7 +64,7 @@ export function generateMessageId(): string {
 }
 
 /**
- * Makes an id that no other exchange has.
+ * Generates a unique correlation id.
  *
  * @example
  * generateCorrelationId(); // "0k3v9wq1x8c2zf-c1"
@@ -71,13 +74,18 @@ export function generateCorrelationId(): string {
   return `${prefix}c${correlations}`;
 }
 
-/** Envelopes that share a look at the clock, which costs as much as the rest of an envelope. */
+/**
+ * Number of envelopes that share one reading of the clock, which costs as much as the rest of an
+ * envelope.
+ */
 const SHARED = 64;
 let now = 0;
 let left = 0;
 let isReset = true;
 
-/** Milliseconds since 1970, as they were when what runs now began to run, or a little later. */
+/**
+ * Returns milliseconds since 1970, read once for up to `SHARED` envelopes of one synchronous run.
+ */
 function timestamp(): number {
   if (left > 0) {
     left -= 1;
@@ -98,7 +106,7 @@ function reset(): void {
 }
 
 /**
- * Puts a payload into an envelope.
+ * Creates an envelope for a payload.
  *
  * @example
  * createMessage({ pattern: "tell", to: address("counter"), type: "add", payload: 1 });
@@ -121,7 +129,7 @@ export function createMessage<T>(init: MessageInit<T>): Message<T> {
 }
 
 /**
- * Answers a message: to its sender, with its type and correlation.
+ * Creates an answer to a message, addressed to its sender, with its type and correlation id.
  *
  * @example
  * createResponse(question, 42).correlationId === question.correlationId; // true
@@ -133,7 +141,7 @@ export function createResponse<T>(to: Message, payload: T): Message<T> {
 }
 
 /**
- * Answers a message with an error.
+ * Creates an answer with an error to a message.
  *
  * @example
  * createErrorResponse(question, new MessageError("refused", "not today")).error?.code; // "refused"
@@ -168,12 +176,12 @@ const ENTRIES = 64;
 const utf8 = new TextEncoder();
 
 /**
- * Reads a message that came from outside.
+ * Parses a message from an untrusted source.
  *
  * @example
  * parseMessage(JSON.parse(text));
  *
- * @throws MessageError `bad-request`, naming the field that is wrong.
+ * @throws MessageError `bad-request`, which names the invalid field.
  */
 export function parseMessage(data: unknown): Message {
   if (!isRecord(data)) throw badRequest("a message is an object");
@@ -222,7 +230,7 @@ function place(value: unknown, field: string): Address {
   throw wrong(field, "an address");
 }
 
-/** Checks what names a message. */
+/** Checks the type of a message. */
 export function parseType(value: unknown): string {
   const fits = typeof value === "string" && WORD.test(value);
   if (fits && utf8.encode(value).length <= LONGEST_TYPE) return value;

@@ -3,9 +3,10 @@ import type { ErrorCode } from "./error.js";
 import type { Message } from "./message.js";
 
 /**
- * The messages of an actor: a map from name to what it carries and what comes back.
+ * The messages of an actor: a map from the name of a message to its payload and reply.
  *
- * A name with `item` is a stream; one without `reply` answers with nothing.
+ * A message with `item` is a stream, which is read and cannot be asked. A message without `reply`
+ * has an empty answer.
  *
  * @example
  * type Counter = {
@@ -16,14 +17,14 @@ import type { Message } from "./message.js";
  */
 export type Protocol<P> = { readonly [K in keyof P]: Entry };
 
-/** One message of a {@link Protocol}. */
+/** A message of a {@link Protocol}. */
 export interface Entry {
   readonly payload?: unknown;
   readonly reply?: unknown;
   readonly item?: unknown;
 }
 
-/** Any messages at all, for those whose names are known only when they come. */
+/** Messages of any name and type, for callers that learn the names only at run time. */
 export type AnyProtocol = Readonly<
   Record<string, { readonly payload: unknown; readonly reply: unknown; readonly item: unknown }>
 >;
@@ -32,7 +33,9 @@ export type PayloadOf<E> = E extends { readonly payload: infer T } ? T : undefin
 export type ReplyOf<E> = E extends { readonly reply: infer T } ? T : void;
 export type ItemOf<E> = E extends { readonly item: infer T } ? T : never;
 type Name<P> = keyof P & string;
-/** Streams are not asked, unless the names are not known: then nobody knows which they are. */
+/**
+ * Streams cannot be asked. If the names are unknown, so is which of them are streams: allow all.
+ */
 type AskName<P> = string extends keyof P
   ? Name<P>
   : { [K in Name<P>]: P[K] extends { readonly item: unknown } ? never : K }[Name<P>];
@@ -43,166 +46,194 @@ type Rest<E, Options> = E extends { readonly payload: infer T }
   ? [payload: T, options?: Options]
   : [payload?: undefined, options?: Options];
 
-/** How a message is told. */
+/** Options of a tell. */
 export interface TellOptions {
-  /** Takes the message back while it waits for room. */
+  /** Withdraws the message while it waits for room. */
   readonly signal?: AbortSignal;
 }
 
-/** How a question is asked. */
+/** Options of an ask. */
 export interface AskOptions {
   /**
-   * Milliseconds until the answer has to be here, more than 0 and at most 2^32 - 1; the system's
-   * `deadlineMs` if not given.
+   * Time limit for the answer in milliseconds, more than 0 and at most 2^32 - 1. Default: the
+   * `deadlineMs` of the system or connection.
    */
   readonly deadlineMs?: number;
-  /** Cancels: the answer is dropped, and the handler's signal is aborted. */
+  /** Cancels the ask: the answer is discarded, and the handler's signal is aborted. */
   readonly signal?: AbortSignal;
 }
 
-/** How a stream is read. */
+/** Options of a stream. */
 export interface StreamOptions {
-  /** Items that may wait for the reader; 64 if not given. */
+  /** Maximum number of items that wait for the reader. Default: 64. */
   readonly window?: number;
   /**
-   * Milliseconds until the end has to be here, more than 0 and at most 2^32 - 1; no limit if not
-   * given.
+   * Time limit for the end of the stream in milliseconds, more than 0 and at most 2^32 - 1.
+   * Default: none.
    */
   readonly deadlineMs?: number;
   /** Ends the stream with `cancelled`. */
   readonly signal?: AbortSignal;
 }
 
-/** How an actor is spoken to, here or in a node; it stays the same over restarts. */
+/** A reference to an actor, in this process or in a node. It remains valid across restarts. */
 export interface ActorRef<P> {
   readonly address: Address;
 
   /**
-   * Queues a message. Resolves once it is queued, which is at once while there is room.
+   * Queues a message. Resolves once the message is queued, which is immediately if there is room.
    *
-   * Rejects with `unknown-target` if the actor has ended, or `full`, as the mailbox's rule says.
-   * A rejection that nobody looks at is no fault of the program: the message is a dead letter.
+   * Rejects with `unknown-target` if the actor has ended, or with `full`, depending on the overflow
+   * rule of the mailbox. The rejection does not have to be handled: the message is reported as a
+   * dead letter.
    */
   tell<K extends Name<P>>(type: K, ...rest: Rest<P[K], TellOptions>): Promise<void>;
 
   /**
-   * Queues a message and waits for its answer.
+   * Sends a message and resolves with the answer.
    *
    * Rejects with a MessageError: `unknown-target`, `bad-request`, `full`, `deadline`, `cancelled`,
-   * `failed`, or what the handler threw. A stream is no question: `bad-request`.
+   * `failed`, or the error that the handler threw. Asking for a stream is a `bad-request`.
    */
   ask<K extends AskName<P>>(type: K, ...rest: Rest<P[K], AskOptions>): Promise<ReplyOf<P[K]>>;
 
-  /** Asks for items, which come as fast as they are read. One loop can read them. */
+  /**
+   * Requests a stream, whose items are sent as fast as they are read. Only one loop can read them.
+   */
   stream<K extends StreamName<P>>(
     type: K,
     ...rest: Rest<P[K], StreamOptions>
   ): AsyncIterableIterator<ItemOf<P[K]>>;
 }
 
-/** An actor of this process, which can be watched and ended as well. */
+/** A reference to an actor of this process, which can also be observed and stopped. */
 export interface LocalRef<P> extends ActorRef<P> {
-  /** Whether it takes messages. */
+  /** `true` if the actor accepts messages. */
   readonly isAlive: boolean;
 
-  /** Lets the actor finish the message it is at, and ends it and its children for good. */
+  /**
+   * Stops the actor and its children for good, after the current message. Resolves with the reason.
+   */
   stop(): Promise<Exit>;
 
-  /** Resolves when the actor has ended for good. */
+  /** Resolves with the reason once the actor has ended for good. */
   readonly ended: Promise<Exit>;
 
-  /** The figures of the actor at this moment. */
+  /** Returns the current stats of the actor. */
   info(): ActorInfo;
 }
 
-/** Why an actor, or one incarnation of it, is over. */
+/** The reason why an actor, or one incarnation of it, ended. */
 export interface Exit {
-  /** `killed`: it did not end in time. `intensity`: it failed too often. */
+  /** `killed`: it exceeded the time limit for shutdown. `intensity`: it failed too often. */
   readonly reason: "stopped" | "killed" | "failed" | "intensity";
-  /** What was thrown, if anything was. */
+  /** The value that was thrown, if any. */
   readonly error?: unknown;
 }
 
-/** The figures of one actor at one moment. */
+/** The stats of an actor at one moment. */
 export interface ActorInfo {
   readonly address: Address;
   readonly state: "starting" | "running" | "restarting" | "stopping" | "ended";
-  /** Messages that wait. */
+  /** Number of queued messages. */
   readonly depth: number;
   readonly capacity: number;
-  /** The most that ever waited. */
+  /** Largest number of messages that were queued at a time. */
   readonly highWater: number;
   readonly handled: number;
-  /** Messages that the overflow rule dropped. */
+  /** Number of messages that the overflow rule dropped. */
   readonly dropped: number;
   readonly restarts: number;
   readonly lastExit: Exit | undefined;
   readonly children: number;
 }
 
-/** What a handler is told about the message it handles. */
+/** The context of a message that a handler is called with. */
 export interface Call {
   readonly type: string;
-  /** Aborted when the one who asked gave up, or the actor is killed. */
+  /** Aborted when the caller gives up, or when the actor fails or is killed. */
   readonly signal: AbortSignal;
-  /** The envelope, if the message came in one. */
+  /** The envelope, if the message arrived in one. */
   readonly message: Message | undefined;
 }
 
+/**
+ * The source of a stream: a generator, or another iterable that makes items while they are read.
+ *
+ * A collection of known size, such as an array, `Map` or `Set`, is an answer, because without types
+ * the two could not be told apart. To stream a collection, return its `values()`.
+ */
+export type Items<T> = AsyncIterable<T> | (Iterable<T> & NoCollection);
+type NoCollection = {
+  readonly length?: never;
+  readonly size?: never;
+  readonly entries?: never;
+};
+
 type Handler<E> = E extends { readonly item: infer T }
-  ? (payload: PayloadOf<E>, call: Call) => AsyncIterable<T> | Iterable<T>
+  ? (payload: PayloadOf<E>, call: Call) => Items<T>
   : (payload: PayloadOf<E>, call: Call) => ReplyOf<E> | Promise<ReplyOf<E>>;
 
-/** One incarnation of an actor: a handler for each message, around the state they share. */
+/**
+ * One incarnation of an actor: a handler for each message, and the state that the handlers share.
+ */
 export interface Actor<P> {
   readonly handle: { readonly [K in keyof P]: Handler<P[K]> };
-  /** Handles messages with other names; without it they are a `bad-request`. */
+  /** Handles messages with other names. Without it they are rejected with `bad-request`. */
   readonly otherwise?: (payload: unknown, call: Call) => unknown;
-  /** Called once when the incarnation is over. */
+  /** Called once when the incarnation has ended. */
   readonly postStop?: (exit: Exit) => void | Promise<void>;
 }
 
-/** What an incarnation is made with. */
+/** The context in which an incarnation is made. */
 export interface ActorContext<P> {
   readonly self: LocalRef<P>;
-  /** Starts a child: it ends before this incarnation does, and fails it if it fails too often. */
+  /**
+   * Starts a child. The child ends before this incarnation does, and fails it if it exceeds its
+   * restart intensity.
+   */
   spawn<C extends Protocol<C>>(key: string, make: Make<C>, options?: SpawnOptions): LocalRef<C>;
-  /** Ends this incarnation once the message at hand is handled. */
+  /** Ends this incarnation after the current message. */
   stop(): void;
 }
 
 /** Makes an incarnation; called again for each restart. */
 export type Make<P> = (context: ActorContext<P>) => Actor<P> | Promise<Actor<P>>;
 
-/** What happens to a message for which there is no room. */
+/** The rule for a message that finds the mailbox full. */
 export type Overflow = "wait" | "fail" | "drop-newest" | "drop-oldest" | "keep-latest";
 
-/** How an actor is run; each limit has a default. */
+/** Options of an actor. */
 export interface SpawnOptions {
-  /** Messages that may wait: 1024. */
+  /** Maximum number of queued messages. Default: 1024. */
   readonly capacity?: number;
-  /** What happens beyond: `wait`. */
+  /** The rule for messages beyond the capacity. Default: `wait`. */
   readonly overflow?: Overflow;
-  /** `permanent`: started again however it ended; `transient` (the default): if it failed. */
+  /**
+   * When to restart the actor: whenever an incarnation ends (`permanent`), only if it failed
+   * (`transient`, the default), or never (`temporary`).
+   */
   readonly restart?: "permanent" | "transient" | "temporary";
-  /** How many restarts within so many milliseconds it may have: 5 in 10 000. */
+  /** Maximum number of restarts within a period. Default: 5 within 10 000 ms. */
   readonly intensity?: { readonly restarts: number; readonly withinMs: number };
   /**
-   * Which of its children begin anew when one of them fails: that one (`one-for-one`, the
-   * default), all (`one-for-all`), or that one and those that were spawned after it
-   * (`rest-for-one`). They end in the reverse of the order in which they were spawned, and begin in
-   * that order.
+   * The children to restart when one of them fails: only that one (`one-for-one`, the default), all
+   * (`one-for-all`), or that one and those spawned after it (`rest-for-one`). They are stopped in
+   * the reverse of the order in which they were spawned, and started in that order.
    */
   readonly strategy?: "one-for-one" | "one-for-all" | "rest-for-one";
-  /** Pauses before the second restart and on: 50 ms, doubled up to 10 000. */
+  /**
+   * Delays before the second and later restarts, in milliseconds: doubled each time, from
+   * `initialMs` up to `maxMs`. Default: from 50 to 10 000.
+   */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
-  /** Milliseconds that it may take to end before it is killed: 5000. */
+  /** Time limit in milliseconds for a shutdown, before the actor is killed. Default: 5000. */
   readonly shutdownMs?: number;
-  /** Streams that may be open at a time: 1024. */
+  /** Maximum number of open streams. Default: 1024. */
   readonly streams?: number;
 }
 
-/** A message that nobody handled. */
+/** A message that no actor handled. */
 export interface DeadLetter {
   readonly to: Address;
   readonly type: string;

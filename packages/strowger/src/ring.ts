@@ -1,4 +1,4 @@
-/** A queue in an array that is used in a circle; it grows by doubling. */
+/** A growable FIFO queue in a circular array, whose capacity is a power of two. */
 export class Ring<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -25,7 +25,7 @@ export class Ring<T> {
 
   #grow(): void {
     const old = this.#items;
-    // As a literal it has room for four; built by pushing, for seventeen.
+    // An array literal of four has room for four; an array built by pushing has room for seventeen.
     const items: (T | undefined)[] = [undefined, undefined, undefined, undefined];
     for (let at = 0; at < old.length; at += 1) {
       items[at] = old[(this.#head + at) & (old.length - 1)];

@@ -6,10 +6,10 @@ import { createErrorResponse, createResponse, type Message } from "./message.js"
 import type { AnyProtocol, Call, Exit, SpawnOptions } from "./protocol.js";
 import type { Shared } from "./shared.js";
 
-/** Handles messages of any type in their envelopes; what it returns is the answer. */
+/** Handles messages of any type in their envelopes, and returns the answer. */
 export type MessageHandler = (message: Message, call: Call) => unknown;
 
-/** Brings messages in envelopes to actors, by their address. */
+/** Routes messages in envelopes to actors by address. */
 export class Router {
   readonly #shared: Shared;
 
@@ -19,9 +19,9 @@ export class Router {
   }
 
   /**
-   * Starts an actor that gets whole envelopes; the result ends it.
+   * Starts an actor that receives whole envelopes. Returns a function that stops it.
    *
-   * @throws MessageError `refused` if somebody is there already.
+   * @throws MessageError `refused` if there is already an actor at the address.
    */
   register(at: Address, handler: MessageHandler, options: SpawnOptions = {}): () => Promise<Exit> {
     const make = forgetful<AnyProtocol>(() => ({
@@ -35,7 +35,7 @@ export class Router {
     return () => cell.stop();
   }
 
-  /** Queues a message; resolves when it is queued. */
+  /** Queues a message; resolves once it is queued. */
   async tell(message: Message): Promise<void> {
     const cell = this.#find(message);
     if (cell instanceof Error) {
@@ -46,7 +46,8 @@ export class Router {
   }
 
   /**
-   * Asks, and returns the answer in an envelope; errors are in it as well.
+   * Sends a message and resolves with its answer in an envelope. Errors are returned in the
+   * envelope as well.
    *
    * The message needs a `from`, to which the answer is addressed.
    */
@@ -64,7 +65,7 @@ export class Router {
     }
   }
 
-  /** Asks for items. */
+  /** Sends a message and returns the stream of its items. */
   stream(
     message: Message,
     options: { readonly signal?: AbortSignal; readonly window?: number } = {},

@@ -1,27 +1,30 @@
 import { nextTurn } from "./clock.js";
 import { Ring } from "./ring.js";
 
-/** Whoever has messages to handle. */
+/** Something that handles messages in turns, such as an actor. */
 export interface Runnable {
-  /** Handles up to so many messages and returns how many it handled. */
+  /** Handles at most `budget` messages and returns how many it handled. */
   turn(budget: number): number;
-  /** Whether it can handle more right now; if not, it schedules itself when it can. */
+  /**
+   * Returns `true` if the runnable is idle now, and schedules itself when a message arrives.
+   * Returns `false` if there is more to handle right now.
+   */
   rest(): boolean;
 }
 
-/** Messages of one actor before the next has its turn. */
+/** Maximum number of messages of one actor per turn. */
 const TURN = 64;
-/** Messages of all actors before timers and sockets have theirs. */
+/** Maximum number of messages of all actors before timers and sockets get a turn. */
 const BUDGET = 1024;
 const SOON = Promise.resolve();
 
-/** Gives turns to actors, and now and then one to the event loop. */
+/** Gives turns to actors, and regularly yields to the event loop. */
 export class Scheduler {
   readonly #ready = new Ring<Runnable>();
   #isPosted = false;
   #spent = 0;
 
-  /** Has it run soon; it must not be scheduled already. */
+  /** Makes an idle actor runnable; it must not be scheduled already. */
   schedule(actor: Runnable): void {
     this.#ready.push(actor);
     if (!this.#isPosted) this.#post();
@@ -33,7 +36,7 @@ export class Scheduler {
       void SOON.then(this.#run);
       return;
     }
-    // Microtasks alone would keep the event loop waiting for as long as actors talk.
+    // Microtasks alone would block the event loop for as long as actors send each other messages.
     this.#spent = 0;
     nextTurn(this.#run);
   }

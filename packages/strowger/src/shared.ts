@@ -10,16 +10,16 @@ import { checkPause } from "./span.js";
 import { Topic } from "./topic.js";
 import { Alarm, TimerWheel } from "./wheel.js";
 
-/** Something that an actor threw where nobody could be told. */
+/** An error that an actor threw when no caller could be told. */
 export interface Trouble {
   readonly address: Address;
   readonly error: unknown;
 }
 
-/** One question in so many is timed: two looks at a clock cost as much as a message. */
+/** One in `SAMPLE` asks is timed, because reading the clock twice costs as much as a message. */
 const SAMPLE = 16;
 
-/** What all actors of a system have in common. */
+/** The state shared by all actors of a system. */
 export class Shared {
   readonly cells = new Map<string, Cell>();
   readonly scheduler = new Scheduler();
@@ -60,7 +60,7 @@ export class Shared {
   }
 
   asked(at: number): void {
-    // Nanoseconds, so that the histogram's steps are fine enough.
+    // In nanoseconds, so that the steps of the histogram are fine enough.
     this.latency.record((this.clock.now() - at) * 1e6);
   }
 
@@ -78,7 +78,9 @@ export class Shared {
     if (this.deadLetters.subscribers > 0) this.deadLetters.publish({ to, type, payload, code });
   }
 
-  /** Calls back after so many milliseconds, at once if none; the result takes it back. */
+  /**
+   * Calls back after `ms` milliseconds, or at once for 0. Returns a function that cancels the call.
+   */
   wheelAfter(ms: number, callback: () => void): () => void {
     if (ms <= 0) {
       callback();
@@ -89,7 +91,7 @@ export class Shared {
     return () => this.wheel.remove(alarm);
   }
 
-  /** Waits for a promise, but no longer than that. */
+  /** Waits for a promise, but for at most `ms` milliseconds. */
   async within(ms: number, promise: void | Promise<void>): Promise<void> {
     if (promise === undefined) return;
     let undo = (): void => {};
@@ -104,7 +106,7 @@ export class Shared {
   }
 }
 
-/** Refuses times that would keep an actor from ending, or from beginning anew. */
+/** Rejects times that would keep an actor from ending or restarting. */
 function checkTimes({ shutdownMs, backoff, intensity }: SpawnOptions): void {
   checkPause("shutdownMs", shutdownMs);
   checkPause("backoff.initialMs", backoff?.initialMs);

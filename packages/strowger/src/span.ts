@@ -1,27 +1,29 @@
 import { badRequest, type MessageError } from "./error.js";
 
-/** The longest deadline in milliseconds: what a frame can say, a little less than 50 days. */
+/**
+ * The longest deadline in milliseconds, which is the limit of a frame: a little less than 50 days.
+ */
 const LONGEST = 0xffff_ffff;
-/** The longest time that the timers of runtimes hold; what is longer would be due at once. */
+/** The longest delay that timers of runtimes support; a longer one would fire at once. */
 export const LONGEST_TIMER = 0x7fff_ffff;
 
-/** Why a number of milliseconds is no deadline; nothing if it is one. */
+/** Returns the error if a number of milliseconds is not a valid deadline. */
 export function notDeadline(
   name: string,
   ms: number | undefined,
   most = LONGEST,
 ): MessageError | undefined {
   if (ms === undefined) return undefined;
-  // By its type as well: a text would be compared as the number in it.
+  // Check the type too: a string would be compared as the number in it.
   if (typeof ms === "number" && ms > 0 && ms <= most) return undefined;
   return badRequest(`${name} is ${shown(ms)}: it is a number of milliseconds, more than 0 and`
     + ` at most ${most}`);
 }
 
 /**
- * Checks a deadline where it is configured.
+ * Checks a configured deadline.
  *
- * @throws MessageError `bad-request` if it is none, so if it would never end.
+ * @throws MessageError `bad-request` if it is invalid, for example because it would never expire.
  */
 export function checkDeadline(name: string, ms: number | undefined, most = LONGEST): void {
   const error = notDeadline(name, ms, most);
@@ -29,9 +31,9 @@ export function checkDeadline(name: string, ms: number | undefined, most = LONGE
 }
 
 /**
- * Checks a pause, or a time to end in, which may be none at all.
+ * Checks a delay or a time limit for shutdown, which may be 0.
  *
- * @throws MessageError `bad-request` if it is no time, or would never end.
+ * @throws MessageError `bad-request` if it is not a number of milliseconds, or would never expire.
  */
 export function checkPause(name: string, ms: number | undefined, most = LONGEST): void {
   if (ms === undefined || (typeof ms === "number" && ms >= 0 && ms <= most)) return;

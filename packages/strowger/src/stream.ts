@@ -9,18 +9,18 @@ type Waiting = {
   readonly reject: (error: MessageError) => void;
 };
 
-/** Items of a stream before timers and sockets have their turn. */
+/** Number of items of a stream before timers and sockets get a turn. */
 const TURN = 1024;
 const DONE: IteratorResult<unknown, undefined> = { done: true, value: undefined };
 
-/** The reading end of a stream: items that wait, and the credit that the reader gives for more. */
+/** The reading end of a stream: queued items, and the credit that the reader grants. */
 export abstract class ItemReader extends Timer
   implements AsyncIterableIterator<unknown, undefined> {
-  /** Called once, when no more items will be made. */
+  /** Called once, when the stream has ended. */
   onEnd: (error: MessageError | undefined) => void = () => {};
-  /** Gives back what the end needs no more, such as a listener. */
+  /** Releases resources that are not needed after the end, such as an abort listener. */
   forget: () => void = () => {};
-  /** What the reader grants at first. */
+  /** The credit that the reader grants at first. */
   readonly window: number;
   readonly #wheel: TimerWheel;
   readonly #inlet: Inlet;
@@ -59,7 +59,7 @@ export abstract class ItemReader extends Timer
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }
 
-  /** The reader has enough: the producer is told, and what waits is dropped. */
+  /** Stops reading: notifies the producer and drops the queued items. */
   return(): Promise<IteratorResult<unknown, undefined>> {
     this.end(new MessageError("cancelled", "the reader stopped reading"));
     while (this.#items.length > 0) this.#items.shift();
@@ -67,7 +67,7 @@ export abstract class ItemReader extends Timer
     return Promise.resolve(DONE);
   }
 
-  /** Ends after the items that are there, with an error if there is one. */
+  /** Ends the stream after the queued items, with an error if given. */
   end(error: MessageError | undefined): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -90,7 +90,7 @@ export abstract class ItemReader extends Timer
     this.end(new MessageError("deadline", "the stream did not end within its deadline"));
   }
 
-  /** Gives the reader an item, or has it wait. */
+  /** Passes an item to a waiting reader, or queues it. */
   protected deliver(value: unknown): void {
     const reader = this.#waiting.shift();
     if (reader === undefined) {
@@ -101,10 +101,10 @@ export abstract class ItemReader extends Timer
     this.#taken();
   }
 
-  /** The reader takes so many more items. */
+  /** Grants the producer credit for more items. */
   protected abstract grant(credit: number): void;
 
-  /** The stream has ended: who makes items may stop. */
+  /** Tells the producer that the stream has ended. */
   protected abstract leave(): void;
 
   #taken(): void {
@@ -114,10 +114,10 @@ export abstract class ItemReader extends Timer
 }
 
 /**
- * Items from an actor to one reader.
+ * A stream of items from an actor to one reader.
  *
- * The reader grants credit, the pump makes items while there is some: a reader that stops reading
- * stops the producer, with at most a window of items between them.
+ * The reader grants credit, and the pump makes items while there is credit. A reader that stops
+ * reading stops the producer, with at most a window of items between them.
  */
 export class ActorStream extends ItemReader {
   readonly #outlet = new Outlet();
@@ -130,7 +130,7 @@ export class ActorStream extends ItemReader {
     this.#outlet.grant(this.window);
   }
 
-  /** Takes items from here while there is credit. */
+  /** Starts taking items from a source, as long as there is credit. */
   start(items: AsyncIterable<unknown> | Iterable<unknown>): void {
     this.#source = iteratorOf(items);
     if (this.isEnded) this.leave();
@@ -143,7 +143,8 @@ export class ActorStream extends ItemReader {
   }
 
   protected override leave(): void {
-    // A generator that is at work is told by its signal, and left when it yields.
+    // A generator cannot be closed while it runs: its signal tells it, and it is closed once it
+    // yields.
     if (this.#isPumping) return;
     const source = this.#source;
     this.#source = undefined;
@@ -170,7 +171,7 @@ export class ActorStream extends ItemReader {
       }
       if (!this.isEnded) this.deliver(result.value);
       this.#made += 1;
-      // Making and reading alone would keep the event loop waiting.
+      // Without this, a producer and reader that never wait would block the event loop.
       if (this.#made % TURN === 0) await new Promise<void>((resolve) => nextTurn(resolve));
     }
   }
@@ -183,24 +184,24 @@ export class ActorStream extends ItemReader {
     } else if (this.isEnded) {
       this.leave();
     } else {
-      // Credit that came between the last look and now.
+      // Credit may have arrived since `#produce` last checked.
       this.#pump();
     }
   }
 }
 
-/** Lets go of items of which none was read. */
+/** Closes a source of which no item was read. */
 export function leaveItems(items: AsyncIterable<unknown> | Iterable<unknown>): void {
   try {
     leave(iteratorOf(items));
   } catch {
-    // As below: nobody is there who could be told.
+    // As in `leave`: there is nobody to report the error to.
   }
 }
 
 function leave(source: AsyncIterator<unknown> | Iterator<unknown>): void {
   if (source.return === undefined) return;
-  // The reader has gone: what the producer says on its way out has nobody to go to.
+  // The reader has gone, so an error of the closing producer has no receiver.
   Promise.resolve(source.return()).catch(() => {});
 }
 

@@ -15,26 +15,26 @@ import { Shared, type Trouble } from "./shared.js";
 import { checkDeadline } from "./span.js";
 import { Topic } from "./topic.js";
 
-/** How a system is made. */
+/** Options of a system. */
 export interface SystemOptions {
-  /** Milliseconds that an ask may take which says nothing else: 5000. */
+  /** Deadline in milliseconds of asks that give none. Default: 5000. */
   readonly deadlineMs?: number;
-  /** Where time comes from; `strowger/testing` has one that a test moves. */
+  /** The source of time; `strowger/testing` has a clock that a test advances. */
   readonly clock?: Clock;
 }
 
-/** The figures of a system at one moment. */
+/** The stats of a system at one moment. */
 export interface SystemStats {
   readonly actors: number;
-  /** Messages that wait, in all mailboxes. */
+  /** Number of queued messages in all mailboxes. */
   readonly depth: number;
   readonly deadLetters: number;
-  /** How long questions took that had an answer, in nanoseconds; every 16th is timed. */
+  /** Latency of answered asks in nanoseconds; one in 16 is sampled. */
   readonly askNs: Percentiles;
 }
 
 /**
- * Actors that run in this process.
+ * A system of actors that run in this process.
  *
  * @example
  * const system = new ActorSystem();
@@ -47,14 +47,14 @@ export interface SystemStats {
 export class ActorSystem {
   readonly #shared: Shared;
   readonly #topics = new Map<string, Topic<unknown>>();
-  /** Brings messages in envelopes to actors. */
+  /** Routes messages in envelopes to actors. */
   readonly router: Router;
-  /** Messages that nobody handled. */
+  /** Publishes messages that no actor handled. */
   readonly deadLetters: Topic<DeadLetter>;
-  /** What was thrown while actors ended. */
+  /** Publishes errors thrown while actors ended. */
   readonly troubles: Topic<Trouble>;
 
-  /** @throws MessageError `bad-request` if `deadlineMs` is no deadline. */
+  /** @throws MessageError `bad-request` if `deadlineMs` is not a valid deadline. */
   constructor(options: SystemOptions = {}) {
     checkDeadline("deadlineMs", options.deadlineMs);
     this.#shared = new Shared(options.clock ?? systemClock, options.deadlineMs ?? 5000);
@@ -64,10 +64,10 @@ export class ActorSystem {
   }
 
   /**
-   * Starts an actor at a path. `make` is called at once, and again for each restart.
+   * Starts an actor at a path. Calls `make` at once, and again for each restart.
    *
-   * @throws MessageError `refused` if there is one already, `bad-request` if the path is none or a
-   * time of its options would never end.
+   * @throws MessageError `refused` if there is already an actor at the path or the system is shut
+   * down; `bad-request` if the path or a time in the options is invalid.
    */
   spawn<P extends Protocol<P>>(
     path: string,
@@ -77,13 +77,16 @@ export class ActorSystem {
     return typed<P>(this.#shared.spawn(path, forgetful(make), options, undefined));
   }
 
-  /** The actor at a path, if there is one; its messages are checked by nobody but itself. */
+  /**
+   * Returns the actor at a path, if there is one. Only the actor itself checks the messages it is
+   * sent.
+   */
   find(path: string): LocalRef<AnyProtocol> | undefined {
     const cell = this.#shared.cells.get(path);
     return cell === undefined ? undefined : typed<AnyProtocol>(cell);
   }
 
-  /** The topic of this name; all who use it have to agree on `T`. */
+  /** Returns the topic of this name. All users of the topic have to agree on `T`. */
   topic<T>(name: string): Topic<T> {
     let topic = this.#topics.get(name);
     if (topic === undefined) {
@@ -93,12 +96,12 @@ export class ActorSystem {
     return agreed<T>(topic);
   }
 
-  /** The figures of each actor. */
+  /** Returns the stats of each actor. */
   actors(): ActorInfo[] {
     return Array.from(this.#shared.cells.values(), (cell) => cell.info());
   }
 
-  /** The figures of the system. */
+  /** Returns the stats of the system. */
   stats(): SystemStats {
     let depth = 0;
     for (const cell of this.#shared.cells.values()) depth += cell.info().depth;
@@ -110,7 +113,7 @@ export class ActorSystem {
     };
   }
 
-  /** Stops all actors, children before parents, and ends all topics. */
+  /** Stops all actors, children before parents, and closes all topics. */
   async shutdown(): Promise<void> {
     this.#shared.isClosed = true;
     await Promise.all(Array.from(this.#shared.cells.values(), (cell) => cell.stop()));

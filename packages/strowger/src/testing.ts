@@ -1,7 +1,7 @@
 import { type Clock, nextTurn } from "./clock.js";
 
 /**
- * A clock that stands until a test moves it.
+ * A clock that stands still until a test advances it.
  *
  * @example
  * const clock = new VirtualClock();
@@ -24,7 +24,10 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Moves on, through each alarm on the way; actors come to rest in between. */
+  /**
+   * Advances the clock, and runs each alarm that becomes due. Actors handle their messages in
+   * between.
+   */
   async advance(ms: number): Promise<void> {
     const until = this.#now + ms;
     await this.settle();
@@ -38,7 +41,7 @@ export class VirtualClock implements Clock {
     this.#now = until;
   }
 
-  /** Lets actors handle what is there, without moving on. */
+  /** Lets actors handle their messages, without advancing the clock. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < TURNS; turn += 1) {
       await new Promise<void>((resolve) => nextTurn(resolve));
@@ -51,5 +54,5 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Turns of the event loop: each empties the queue of microtasks. */
+/** Number of turns of the event loop to wait for; each empties the queue of microtasks. */
 const TURNS = 3;

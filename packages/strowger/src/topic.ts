@@ -1,23 +1,26 @@
 import { onAbort } from "./delivery.js";
 import { Ring } from "./ring.js";
 
-/** How a topic is read. */
+/** Options of a subscription. */
 export interface SubscribeOptions {
-  /** Values that may wait for this reader; 64 if not given. Beyond, the oldest is missed. */
+  /**
+   * Maximum number of values that wait for this reader. Beyond it, the oldest is missed. Default:
+   * 64.
+   */
   readonly capacity?: number;
-  /** Ends the reading. */
+  /** Ends the subscription. */
   readonly signal?: AbortSignal;
 }
 
-/** What one reader of a topic gets. Leaving the loop ends it. */
+/** One subscription to a topic. Leaving the loop ends it. */
 export interface TopicReader<T> extends AsyncIterableIterator<T, undefined> {
-  /** How many values were missed, because this reader was slower than its capacity. */
+  /** Number of values missed because this reader was slower than its capacity. */
   readonly missed: number;
 }
 
 /**
- * Values for whoever listens. Publishing never waits: a slow reader misses values, and knows how
- * many.
+ * Publishes values to any number of readers. Publishing never waits: a slow reader misses values,
+ * and knows how many.
  *
  * @example
  * for await (const alarm of system.topic<Alarm>("alarms").subscribe()) show(alarm);
@@ -26,19 +29,19 @@ export class Topic<T> {
   readonly #readers = new Set<Reader<T>>();
   readonly #listeners = new Set<(value: T) => void>();
 
-  /** How many readers and listeners there are. */
+  /** Number of readers and listeners. */
   get subscribers(): number {
     return this.#readers.size + this.#listeners.size;
   }
 
-  /** Gives a value to everybody; returns how many that were. */
+  /** Publishes a value to all readers and listeners, and returns their number. */
   publish(value: T): number {
     for (const reader of this.#readers) reader.offer(value);
     for (const listener of this.#listeners) {
       try {
         listener(value);
       } catch (thrown) {
-        // It is the listener's fault, and nothing that its publisher could mend.
+        // The error is the listener's, and the publisher cannot handle it.
         queueMicrotask(() => {
           throw thrown;
         });
@@ -47,7 +50,7 @@ export class Topic<T> {
     return this.subscribers;
   }
 
-  /** Reads from now on. */
+  /** Reads values published from now on. */
   subscribe(options: SubscribeOptions = {}): TopicReader<T> {
     const reader = new Reader<T>(options.capacity ?? 64, () => this.#readers.delete(reader));
     this.#readers.add(reader);
@@ -56,19 +59,20 @@ export class Topic<T> {
   }
 
   /**
-   * Calls back with each value, such as to tell it to an actor; the result ends that.
+   * Calls back with each value, for example to tell it to an actor. Returns a function that stops
+   * listening.
    *
    * @example
    * topic.listen((alarm) => void operator.tell("alarm", alarm));
    */
   listen(callback: (value: T) => void): () => void {
-    // A function of its own, so that the same callback may listen twice.
+    // A new function, so that the same callback can listen twice.
     const listener = (value: T): void => callback(value);
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Ends everybody's reading. */
+  /** Ends all subscriptions. */
   close(): void {
     for (const reader of this.#readers) reader.close();
     this.#listeners.clear();
@@ -119,7 +123,7 @@ class Reader<T> implements TopicReader<T> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** No more values; those that wait can still be read. */
+  /** Accepts no more values; queued values can still be read. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

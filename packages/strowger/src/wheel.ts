@@ -1,21 +1,21 @@
 import type { Clock } from "./clock.js";
 
-/** Milliseconds of a slot: how late a timer may be, besides what the event loop takes. */
+/** Length of a slot in milliseconds, which limits the precision of timers. */
 export const TICK = 8;
 const SLOTS = 256;
 const GONE = -1;
 
-/** Something that may become due; it is its own place in the wheel. */
+/** A timer, which is also its own node in the lists of the wheel. */
 export abstract class Timer {
   /** @internal */ before: Timer | undefined;
   /** @internal */ behind: Timer | undefined;
-  /** Milliseconds to wait while it is new, then the tick at which it is due. */
+  /** The delay in milliseconds while the timer is new, then the tick at which it is due. */
   /** @internal */ due = 0;
 
   abstract expire(): void;
 }
 
-/** A callback that is due after a while. */
+/** A timer that calls back. */
 export class Alarm extends Timer {
   readonly #callback: () => void;
 
@@ -29,6 +29,7 @@ export class Alarm extends Timer {
   }
 }
 
+/** A circular doubly linked list of timers; the list itself is the sentinel. */
 class List extends Timer {
   override before: Timer = this;
   override behind: Timer = this;
@@ -65,10 +66,10 @@ function unlink(timer: Timer): void {
 }
 
 /**
- * All deadlines of a system, with one timer of the runtime below them.
+ * All deadlines of a system, driven by a single timer of the runtime.
  *
- * Adding reads no clock: what is new gets its place at the next tick, counted from then. So a
- * timer is never early, and late by three ticks at most.
+ * Adding a timer does not read the clock: a new timer gets its slot at the next tick, and its delay
+ * counts from there. So a timer never expires early, and at most three ticks late.
  */
 export class TimerWheel {
   readonly #clock: Clock;
@@ -84,7 +85,7 @@ export class TimerWheel {
     this.#begun = clock.now();
   }
 
-  /** Has a timer expire after so many milliseconds. */
+  /** Schedules a timer to expire after `ms` milliseconds. */
   add(timer: Timer, ms: number): void {
     timer.due = ms;
     const first = this.#fresh.isEmpty();
@@ -92,13 +93,13 @@ export class TimerWheel {
     if (first) this.#wake(this.#done + 1);
   }
 
-  /** Takes a timer out; nothing happens if it is not in. */
+  /** Removes a timer; does nothing if it is not scheduled. */
   remove(timer: Timer): void {
     unlink(timer);
     timer.due = GONE;
   }
 
-  /** Stops everything; nothing expires any more. */
+  /** Stops the wheel; no timer expires afterwards. */
   close(): void {
     this.#takeBack?.();
     this.#takeBack = undefined;
@@ -110,7 +111,7 @@ export class TimerWheel {
     this.#takeBack?.();
     this.#wakeAt = tick;
     const ms = Math.max(1, Math.ceil(this.#begun + tick * TICK - this.#clock.now()));
-    // An idle wheel is behind the clock; its next tick is a whole one from now.
+    // An idle wheel lags behind the clock: wait a whole tick from now.
     this.#takeBack = this.#clock.after(Math.min(ms === 1 ? TICK : ms, 0x7fff_ffff), this.#tick);
   }
 
@@ -119,6 +120,7 @@ export class TimerWheel {
     this.#wakeAt = Number.POSITIVE_INFINITY;
     const now = Math.floor((this.#clock.now() - this.#begun) / TICK);
     const due: Timer[] = [];
+    // After more than a round every slot is swept once: `due` tells which timers have expired.
     const sweep = Math.min(now - this.#done, SLOTS);
     for (let at = now - sweep + 1; at <= now; at += 1) this.#sweep(at, now, due);
     this.#done = now;
@@ -126,11 +128,12 @@ export class TimerWheel {
       timer.due = now + Math.max(1, Math.ceil(timer.due / TICK) + 1);
       this.#slots[timer.due % SLOTS]?.push(timer);
     }
-    // Who expires may take out others that are due as well.
+    // An expiring timer may remove others that are due as well.
     for (const timer of due) if (timer.due !== GONE) timer.expire();
     this.#plan();
   };
 
+  /** Moves the due timers of a slot to `due`. Timers of later rounds stay in the slot. */
   #sweep(slot: number, now: number, due: Timer[]): void {
     const list = this.#slots[slot % SLOTS];
     if (list === undefined) return;
@@ -145,6 +148,7 @@ export class TimerWheel {
     }
   }
 
+  /** Wakes at the next slot that has a timer, or at the next tick if there are new timers. */
   #plan(): void {
     if (!this.#fresh.isEmpty()) {
       this.#wake(this.#done + 1);

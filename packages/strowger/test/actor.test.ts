@@ -6,7 +6,7 @@ import { VirtualClock } from "../src/testing.js";
 
 type Counter = { add: { payload: number; reply: number }; fail: {}; hold: { reply: string } };
 
-/** A counter that can be held at a message. */
+/** A counter that can be blocked in a message. */
 function counter(gate: { open: () => void } = { open: () => {} }) {
   return () => {
     let count = 0;

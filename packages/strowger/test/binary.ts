@@ -5,7 +5,7 @@ import { findBinary } from "../src/adapter/binary.js";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 
-/** How a node is started for a test, on a machine that may have much else to do. */
+/** Options to start a node for a test, on a machine that may be busy. */
 export const patient = {
   readyMs: 60_000,
   shutdownMs: 60_000,
@@ -13,14 +13,14 @@ export const patient = {
   log: () => {},
 } as const;
 
-/** Where nodes of tests keep the engine that runs code, so that it is compiled once. */
+/** Returns the directory in which nodes of tests keep the compiled engine that runs code. */
 export function engine(): string {
   const folder = fileURLToPath(new URL("../engine", import.meta.url));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
-/** The node to test with: STROWGER_BIN, what cargo built here, or what is installed. */
+/** Returns the node to test with: STROWGER_BIN, a local cargo build, or an installed one. */
 export function binary(): string | undefined {
   const named = process.env["STROWGER_BIN"];
   if (named !== undefined && named !== "") return named;
@@ -35,8 +35,8 @@ export function binary(): string | undefined {
 }
 
 /**
- * The node, or why tests that need one are skipped; where nothing may be skipped it has to be
- * there.
+ * Returns the node, or the reason why tests that need one are skipped. Throws if the node is
+ * missing where nothing may be skipped.
  */
 export function nodeOrSkip(): { readonly program: string; readonly skip: false | string } {
   const program = binary();

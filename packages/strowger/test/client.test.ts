@@ -98,7 +98,7 @@ test("names that the node has no room for take the place of those unused for lon
   const bound = peer.line.all("name").map(({ frame, text }) => [frame.target, text.slice(2, 3)]);
   assert.deepEqual(bound.slice(0, 3), [[1, "a"], [2, "b"], [1, "c"]]);
   assert.ok(bound.every(([target]) => target === 1 || target === 2));
-  // Each call went to the name that its number stood for at that moment.
+  // Each call went to the name that its number was bound to at that moment.
   const standing = new Map<number, string>();
   const called: string[] = [];
   for (const frame of peer.line.frames) {

@@ -38,7 +38,7 @@ function there(): StartedNode {
   return node;
 }
 
-/** Whether an error is one of code, with this reason. */
+/** Returns a check that an error is a CodeError with this reason. */
 function because(reason: CodeReason): (error: unknown) => boolean {
   return (error) => {
     assert.ok(error instanceof CodeError, String(error));
@@ -47,7 +47,7 @@ function because(reason: CodeReason): (error: unknown) => boolean {
   };
 }
 
-/** Waits until something is so; the test's own limit is the only one. */
+/** Waits until a condition holds, limited only by the timeout of the test. */
 async function until(is: () => Promise<boolean>): Promise<void> {
   while (!(await is()));
 }
@@ -157,7 +157,7 @@ test("a signal ends an endless loop, and a run that waits for this process", how
   for (const [n, source] of endless.entries()) {
     const cancel = new AbortController();
     const { signal } = cancel;
-    // Its output is heard while it runs, or nothing would end it.
+    // The output arrives while the code runs, or nothing would end it.
     const onOutput = (): void => cancel.abort();
     const run = tool.execute(source, { signal, functions, onOutput });
     await assert.rejects(run, { code: "cancelled" });

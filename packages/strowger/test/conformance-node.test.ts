@@ -14,7 +14,7 @@ const path = "conformance/echo";
 
 function start(socket: string): Promise<StartedNode> {
   const program = binary();
-  // Not skipped: a case that was not run is not passed.
+  // Never skipped: a case that was not run has not passed.
   assert.ok(program !== undefined, "no node: set STROWGER_BIN, or build one with `cargo build`");
   return startNode({ ...patient, binary: program, socket, args: ["--port", "0", "--conformance"] });
 }
@@ -59,7 +59,7 @@ for (const { name, run } of suite) {
     const world = worldOf(client);
     const items = world.actor.stream("numbers", { from: 0, to: null }, { window: 1 });
     assert.equal((await items.next()).value, 0);
-    // It gets no further than its first answer, as there is none.
+    // The case cannot get past its first answer, because the node is stopped.
     process.kill(first.pid, "SIGSTOP");
     const asked = assert.rejects(world.actor.ask("echo", 1), { code: "lost" });
     const failed = assert.rejects(run(world));

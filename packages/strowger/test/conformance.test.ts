@@ -4,7 +4,7 @@ import { type ActorRef, ActorSystem, type AnyProtocol } from "../src/index.js";
 import { assertComplete, suite, type World } from "./conformance.js";
 import { program, type Program } from "./program.js";
 
-// Many crashes on purpose, one soon after another.
+// The cases crash the actors on purpose, in quick succession.
 const rules = {
   intensity: { restarts: 1000, withinMs: 1000 },
   backoff: { initialMs: 0, maxMs: 0 },
@@ -30,7 +30,7 @@ function here(): { readonly world: World; readonly close: () => Promise<unknown>
   return { world, close: () => system.shutdown() };
 }
 
-/** A reference to nobody: in process there is none but to an actor that has ended. */
+/** Returns a reference to a missing actor. In process, only an actor that has ended gives one. */
 function gone(at: string): ActorRef<AnyProtocol> {
   const system = new ActorSystem();
   const ref = system.spawn<AnyProtocol>(at, () => ({ handle: {} }));

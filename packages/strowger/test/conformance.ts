@@ -10,16 +10,16 @@ import {
 import type { Program } from "./program.js";
 import { list, text, vectors } from "./vectors.js";
 
-/** What a case is run against. Its actors may be those of the case before. */
+/** The environment of a case. Its actors may be shared with the previous case. */
 export interface World {
   readonly actor: ActorRef<Program>;
-  /** The same program with room for two messages; what has no room is refused. */
+  /** The same program with room for two messages, which rejects further messages. */
   readonly small: ActorRef<Program>;
-  /** A reader of what `publish` publishes. */
+  /** Subscribes to the values of the message `publish`. */
   subscribe(): TopicReader<unknown>;
-  /** The actor as those see it who know nothing of its types. */
+  /** Returns the actor at a path, as seen by a caller that does not know its types. */
   untyped(path: string): ActorRef<AnyProtocol>;
-  /** Where `actor` is. */
+  /** The path of `actor`. */
   readonly path: string;
 }
 
@@ -30,14 +30,14 @@ export interface Case {
 
 const LONG = 60_000;
 
-/** Asks again and again until it holds; a test that waits in vain ends at its own limit. */
+/** Repeats a check until it holds, limited only by the timeout of the test. */
 async function eventually(holds: () => Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
 /**
- * What is awaited later. A case that ends before, because its node is gone, must not leave a
- * rejection that nobody hears.
+ * Marks a promise that is awaited later. A case that fails first, because its node is gone, must
+ * not leave an unhandled rejection.
  */
 function later<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
@@ -50,7 +50,7 @@ async function all(items: AsyncIterable<number>): Promise<number[]> {
   return got;
 }
 
-/** The code of an error; what has none is thrown again. */
+/** Returns the code of a MessageError; throws any other error again. */
 function codeOf(thrown: unknown): string {
   if (thrown instanceof MessageError) return thrown.code;
   throw thrown;
@@ -165,7 +165,7 @@ const cases: readonly Case[] = [
     name: "an ask without an answer ends at its deadline, and the handler is told",
     async run({ actor }) {
       const before = await actor.ask("abandoned");
-      // One that is too late before its handler begins is not handled: then it is asked again.
+      // An ask that expires before its handler begins is not handled: ask again.
       await eventually(async () => {
         const asked = actor.ask("wait", { ms: LONG }, { deadlineMs: 30 });
         await assert.rejects(asked, { code: "deadline", retryable: true });
@@ -180,7 +180,8 @@ const cases: readonly Case[] = [
       const abort = new AbortController();
       const asked = actor.ask("wait", { ms: LONG }, { signal: abort.signal, deadlineMs: LONG });
       const ended = later(assert.rejects(asked, { code: "cancelled" }));
-      // Its handler may not have begun: then nobody has to be told, so it is asked to the end.
+      // The handler may not have begun, and is then not told: wait for an ask that is queued behind
+      // it.
       const behind = later(actor.ask("echo", "behind", { deadlineMs: LONG }));
       abort.abort();
       await ended;
@@ -332,7 +333,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** What ends the world that it is run against. */
+/** Cases that destroy the environment they run in. */
 const lastCases: readonly Case[] = [
   {
     name: "an actor that has ended is an unknown target",
@@ -351,10 +352,10 @@ const lastCases: readonly Case[] = [
   },
 ];
 
-/** All cases, in their order: after the last one its world is of no use. */
+/** All cases in order. After the last one, the environment is not usable. */
 export const suite: readonly Case[] = [...cases, ...lastCases];
 
-/** Fails unless each case that the suite has, by its name, was run and passed. */
+/** Fails unless each case in the list of conformance cases was run and passed. */
 export function assertComplete(ran: readonly string[], over: string): void {
   const names = list(vectors("conformance"), "cases").map(({ name }) => text(name));
   assert.deepEqual(ran, names);

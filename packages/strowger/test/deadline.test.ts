@@ -10,15 +10,15 @@ type Any = {
   items: { item: number };
 };
 
-/** No times at all, too short ones, and one more than a frame can say. */
+/** Values that are not times or too small, and some that exceed the limit of a frame. */
 const WRONG = [NaN, Infinity, -Infinity, 0, -1, 1e12, 2 ** 32];
-/** The longest time, and one with a fraction. */
+/** The longest deadline, and one with a fraction. */
 const RIGHT = [2 ** 32 - 1, 60_000.5];
 
 function here(): ActorRef<Any> {
   const system = new ActorSystem({ clock: new VirtualClock() });
   return system.spawn<Any>("a", () => ({
-    handle: { echo: (payload) => payload, items: () => [1, 2] },
+    handle: { echo: (payload) => payload, items: () => [1, 2].values() },
   }));
 }
 
@@ -73,7 +73,7 @@ test("deadlines of a system, connection and node are refused where they are give
     await assert.rejects(connect("/nowhere", { helloMs: ms }), wrong);
     await assert.rejects(startNode({ binary: "/nowhere", readyMs: ms }), wrong);
   }
-  // The runtime's own timers hold no more: a longer one would be due at once.
+  // The timers of the runtime support no longer delays: a longer one would fire at once.
   for (const readyMs of [2 ** 31, 2 ** 32 - 1]) {
     const wrong = { code: "bad-request", message: /readyMs is .*2147483647/ };
     await assert.rejects(startNode({ binary: "/nowhere", readyMs }), wrong);
@@ -95,6 +95,61 @@ test("times that would keep an actor from ending or beginning anew are refused a
   }
   const none = { backoff: { initialMs: 0, maxMs: 0 }, shutdownMs: 0 };
   assert.ok(system.spawn("a", make, none).isAlive);
+});
+
+test("a collection is an answer and no stream, whatever its handler is declared as", async () => {
+  type Streams = { list: { item: number }; set: { item: number }; late: { item: number } };
+  const system = new ActorSystem({ clock: new VirtualClock() });
+  const actor = system.spawn<Streams>("streams", () => ({
+    handle: {
+      // @ts-expect-error: an array is an answer; its values() are a stream.
+      list: () => [1, 2],
+      // @ts-expect-error: as above.
+      set: () => new Set([1, 2]),
+      // @ts-expect-error: as above, and a stream is not waited for.
+      late: () => Promise.resolve([1, 2]),
+    },
+  }));
+  for (const type of ["list", "set", "late"] as const) {
+    const wrong = { code: "bad-request", message: /is no stream: .* values\(\)/ };
+    await assert.rejects(actor.stream(type).next(), wrong, type);
+  }
+});
+
+test("what is read as a stream is never asked, however it makes its items", async () => {
+  const items = [1, 2];
+  type Streams = {
+    generator: { item: number };
+    values: { item: number };
+    entries: { item: [number, number] };
+    iterable: { item: number };
+    async: { item: number };
+    late: { item: number };
+  };
+  const system = new ActorSystem({ clock: new VirtualClock() });
+  system.spawn<Streams>("streams", () => ({
+    handle: {
+      *generator() {
+        yield* items;
+      },
+      values: () => new Set(items).values(),
+      entries: () => new Map([[1, 2]]).entries(),
+      iterable: () => ({ [Symbol.iterator]: () => items.values() }),
+      async *async() {
+        yield* items;
+      },
+      // @ts-expect-error: a stream is not waited for.
+      late: () => Promise.resolve(items.values()),
+    },
+  }));
+  const actor = system.find("streams");
+  assert.ok(actor);
+  for (const type of ["generator", "values", "entries", "iterable", "async", "late"]) {
+    const text = `${type} is a stream: it is read with stream("${type}"), not asked`;
+    await assert.rejects(actor.ask(type, undefined), { code: "bad-request", message: text });
+    const { done } = await actor.stream(type, undefined).next();
+    assert.equal(done, false, type);
+  }
 });
 
 test("an ask of a stream does not compile, and is refused where types are not known", async () => {
@@ -132,7 +187,7 @@ test("an ask of a stream does not compile, and is refused where types are not kn
   assert.equal(isLeft, 1);
   const untyped = system.find("streams");
   await assert.rejects(untyped?.ask("sync", undefined) ?? Promise.resolve(), wrong);
-  // What can be gone through is an answer all the same.
+  // A collection is an answer even though it is iterable.
   assert.deepEqual(await actor.ask("list"), [1, 2]);
   assert.deepEqual(await actor.ask("settled", 2), new Map([["n", 2]]));
   assert.deepEqual(await actor.stream("sync").next(), { done: false, value: 1 });

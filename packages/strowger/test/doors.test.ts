@@ -12,6 +12,7 @@ import type { Program } from "./program.js";
 const { program: binary, skip } = nodeOrSkip();
 const how = { timeout: 60_000, skip };
 const token = "correct-horse-battery-staple-0123456789";
+const viewer = "a-viewer-who-only-looks-0123456789";
 
 let node: StartedNode | undefined;
 let folder = "";
@@ -20,12 +21,19 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), "strowger-"));
   const file = join(folder, "token");
   writeFileSync(file, `${token}\n`, { mode: 0o600 });
+  const ofViewer = join(folder, "viewer");
+  writeFileSync(ofViewer, `${viewer}\n`, { mode: 0o600 });
   const config = join(folder, "node.toml");
   writeFileSync(config, `[gateway]
 tcp = "127.0.0.1:0"
 web = "127.0.0.1:0"
 origins = ["https://known.example"]
 token_file = ${JSON.stringify(file)}
+[[doors.token]]
+name = "viewer"
+file = ${JSON.stringify(ofViewer)}
+role = "viewer"
+addresses = ["/**"]
 `);
   const args = ["--config", config, "--port", "0", "--conformance"];
   node = await startNode({ ...patient, binary, args });
@@ -55,6 +63,18 @@ for (const [door, place] of Object.entries(placeOf)) {
     assert.deepEqual(got, Array.from({ length: 500 }, (_, n) => n));
   });
 
+  test(`what a token does not grant is forbidden over ${door}`, how, async () => {
+    await using client = await connect(place(), { ...patient.connect, token: viewer });
+    const actor = client.actor<Program>("conformance/echo");
+    const details = {
+      token: "viewer", role: "viewer", verb: "ask", address: "/conformance/echo", rule: "role",
+    };
+    const forbidden = { code: "forbidden", retryable: false, details };
+    await assert.rejects(actor.ask("echo", 1), forbidden);
+    await assert.rejects(actor.tell("add", 1), { code: "forbidden", message: /role viewer/ });
+    assert.equal(client.state, "open");
+  });
+
   test(`a client without the token is refused over ${door}`, how, async () => {
     await assert.rejects(connect(place()), { code: "refused" });
     await assert.rejects(connect(place(), { token: "guess" }), { code: "refused" });
@@ -70,7 +90,7 @@ for (const [door, place] of Object.entries(placeOf)) {
   });
 }
 
-/** The first line of what the door says to a page of this origin. */
+/** Returns the first line of the endpoint's response to a page of this origin. */
 function shake(origin: string | undefined): Promise<string> {
   const [host = "", port] = String(node?.announcement["web"]).split(":");
   const lines = [

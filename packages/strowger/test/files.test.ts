@@ -11,7 +11,7 @@ import { nodeOrSkip, patient } from "./binary.js";
 const { program: binary, skip } = nodeOrSkip();
 const how = { timeout: 60_000, skip };
 
-/** Runs a test with a node that grants a folder with a note in it. */
+/** Runs a test with a node that grants access to a folder with a note in it. */
 async function granted(
   run: (node: RemoteNode, data: string, outside: string) => Promise<void>,
 ): Promise<void> {
@@ -50,9 +50,9 @@ test("files of a node are read, written, found and refused", how, () =>
     assert.equal(edited.places, 1);
     await tools.make("a/b");
     for (const name of ["1", "2", "3", "4"]) await tools.write(`a/b/${name}`, name);
-    // Over several pages.
+    // The list takes several pages.
     assert.deepEqual((await all(tools.list("a/b"))).map(({ name }) => name), ["1", "2", "3", "4"]);
-    // A tree is one answer, which has at most so many entries and says so.
+    // A tree is a single answer with a limited number of entries, and says if it was cut.
     const below = (await tools.tree("a")).entries?.[0];
     assert.deepEqual([below?.name, below?.entries?.length, below?.cut], ["b", 2, true]);
     const found = await tools.search({ text: "today" });
@@ -64,6 +64,43 @@ test("files of a node are read, written, found and refused", how, () =>
     await assert.rejects(tools.read("../secret"), { code: "refused", message: /rule: outside/ });
     await assert.rejects(tools.read("nothing"), { code: "failed", message: /no such file/ });
     assert.equal((await tools.usage()).verbs["read"]?.refused, 1);
+  }));
+
+test("names that are not UTF-8 are listed, paged over, found and reached", how, () =>
+  granted(async (node, data) => {
+    const tools = files(node);
+    await tools.delete("note.txt");
+    const below = Buffer.from(`${data}/`);
+    const name = (n: number) => Buffer.concat([below, Buffer.from([0xff, 48 + n])]);
+    for (let n = 1; n <= 9; n += 1) writeFileSync(name(n), `needle ${n}\n`);
+    // The list takes three pages, each of which continues after a name that is not UTF-8.
+    const listed = await all(tools.list());
+    assert.equal(new Set(listed.map(({ uri }) => uri)).size, 9);
+    for (const [n, { uri = "" }] of listed.entries()) {
+      assert.match(uri, /^file:\/\/\/.*\/%FF[1-9]$/);
+      assert.equal(await tools.readText(uri), `needle ${n + 1}\n`);
+    }
+    const found = await tools.search({ text: "needle 9" });
+    assert.equal(found.matches[0]?.uri, listed[8]?.uri);
+    writeFileSync(name(1), "no\0text");
+    const { skipped } = await tools.search({ text: "nothing" });
+    assert.equal(skipped?.binary, 1);
+    assert.deepEqual([skipped?.paths[0]?.uri, skipped?.paths[0]?.why], [listed[0]?.uri, "binary"]);
+  }));
+
+test("lines, orders and what is left out go the way to the actor", how, () =>
+  granted(async (node, data) => {
+    const tools = files(node);
+    writeFileSync(join(data, "log"), "1\n2\n3\n4\n");
+    assert.equal(await tools.readLines("log", { tail: 1 }), "4\n");
+    assert.equal(await tools.readLines("log", { from: 2, head: 2 }), "2\n3\n");
+    const sizes = await all(tools.list("", { order: "size" }));
+    assert.deepEqual(sizes.map(({ name }) => name), ["note.txt", "log"]);
+    const tree = await tools.tree("", { exclude: ["*.txt"] });
+    assert.deepEqual(tree.entries?.map(({ name }) => name), ["log"]);
+    const found = await tools.search({ text: "^[1-4]$" }, { most: 1 });
+    assert.deepEqual([found.cut, found.limit], ["matches", 1]);
+    assert.match(found.remedy ?? "", /`most`/);
   }));
 
 test("a large file is read piece by piece, as far as somebody reads", how, () =>

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const repository = join(root, "../../");
 
-/** The programs of a page, and what their comments say that they print. */
+/** Returns the programs of a page, and the output that their comments promise. */
 function programs(page: string): { readonly text: string; readonly prints: readonly string[] }[] {
   const text = readFileSync(join(repository, page), "utf8");
   return Array.from(text.matchAll(/```ts\n(.*?)```/gs), ([, program = ""]) => ({
@@ -20,7 +20,7 @@ function programs(page: string): { readonly text: string; readonly prints: reado
 const guides = ["nact", "effect", "akka-typescript"].map((page) => `docs/guides/${page}.md`);
 for (const page of ["README.md", ...guides]) {
   test(`the programs of ${page} compile, and print what they say`, () => {
-    // Inside of the package, so that it is found by its name, and nact beside it.
+    // Inside the package, so that programs can import it by name, as well as nact.
     const folder = join(root, `dist/page-${basename(page, ".md")}-${process.pid}`);
     mkdirSync(folder, { recursive: true });
     try {

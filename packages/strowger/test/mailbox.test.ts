@@ -6,7 +6,7 @@ import { VirtualClock } from "../src/testing.js";
 
 type Notes = { note: { payload: number }; seen: { reply: number[] } };
 
-/** An actor of capacity 3 that starts when it is let, so that all waits until then. */
+/** Starts an actor of capacity 3 that blocks until `open` is called, so that all messages wait. */
 function setup(overflow: Overflow) {
   const clock = new VirtualClock();
   const system = new ActorSystem({ clock });

@@ -25,11 +25,11 @@ test("killing a node fails what is pending, and nothing hangs", how, async () =>
     actor.ask("wait", { ms: 60_000 }, { deadlineMs: 60_000 }),
     actor.ask("echo", 1, { deadlineMs: 60_000 }),
   ].map((asked) => assert.rejects(asked, { code: "lost" }));
-  // The questions are on their way before it is killed.
+  // An answer to a later ask shows that the earlier ones have been sent.
   await node.actor<Program>("conformance/small").ask("echo", 1);
   process.kill(node.pid, "SIGKILL");
   await Promise.all(pending);
-  // What came before can still be read.
+  // Items that arrived before can still be read.
   await assert.rejects(async () => {
     for await (const _ of items);
   }, { code: "lost" });

@@ -1,4 +1,4 @@
-// Starts the node that is named, kills it, and has nothing more to do.
+// Starts the given node, kills it, and has nothing else to keep the process alive.
 import { startNode } from "../src/index.js";
 import { patient } from "./binary.js";
 

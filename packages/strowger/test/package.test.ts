@@ -11,7 +11,7 @@ import { nodeOrSkip } from "./binary.js";
 const { program: binary, skip } = nodeOrSkip();
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Runs a program to its end and returns what it printed, line by line. */
+/** Runs a program to completion and returns its output, line by line. */
 function run(program: string, args: readonly string[], cwd: string): string[] {
   const out = execFileSync(program, args, { cwd, encoding: "utf8", timeout: 120_000 });
   return out.trim().split("\n");
@@ -76,7 +76,7 @@ test("the package bundles for browsers, and nothing of Node is in it", () => {
   }
 });
 
-/** The files of the tarball that would be published, and its manifest. */
+/** Returns the files of the tarball to publish, and its manifest. */
 function packed(): { readonly files: ReadonlySet<string>; readonly manifest: Manifest } {
   const out = run("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], root).join("\n");
   const said: readonly { readonly files: readonly { readonly path: string }[] }[] = JSON.parse(out);
@@ -129,7 +129,7 @@ test("each program and each type of the tarball leads to its source, which is th
       assert.ok(files.has(path), `${file} comes from ${path}, which is not in the tarball`);
     }
   }
-  // Nothing else is published: no tests, examples or figures.
+  // Nothing else is published: no tests, examples or benchmarks.
   const rest = [...files].filter((file) => !/^(dist\/src|src)\//.test(file)).sort();
   assert.deepEqual(rest, ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "package.json"]);
 });
@@ -171,11 +171,18 @@ test("the least TypeScript that is stated compiles what uses each entry of the p
   });
 });
 
-test("each example of the README compiles, with the least TypeScript and with ours", () => {
+/** Pages whose examples need a node: they are compiled, but not run. */
+const PAGES = ["README.md", "../../docs/components.md"];
+
+test("each example of the pages compiles, with the least TypeScript and with ours", () => {
   inFreshProject((project) => {
-    const readme = readFileSync(join(root, "README.md"), "utf8");
-    const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code ?? "");
-    assert.ok(examples.length >= 4, `${examples.length} examples`);
+    const examples = PAGES.flatMap((page) => {
+      const text = readFileSync(join(root, page), "utf8");
+      const found = [...text.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code ?? "");
+      assert.ok(found.length > 0, `${page} has no example`);
+      return found;
+    });
+    assert.ok(examples.length >= 5, `${examples.length} examples`);
     const files = examples.map((code, n) => {
       writeFileSync(join(project, `example${n}.ts`), code);
       return `example${n}.ts`;
@@ -197,10 +204,10 @@ test("a fresh project installs the package, and the first example compiles and r
   });
 });
 
-/** How the project of a stranger is compiled; `skipLibCheck` is not on. */
+/** Compiler flags of a user's project, without `skipLibCheck`. */
 const FLAGS = ["--strict", "--module", "nodenext", "--target", "es2022"] as const;
 
-/** Makes a project that has the tarball installed, and the first example of the README. */
+/** Creates a project with the tarball installed, and with the first example of the README. */
 function inFreshProject(look: (project: string) => void): void {
   const folder = mkdtempSync(join(tmpdir(), "strowger-"));
   try {

@@ -24,13 +24,13 @@ function octetsOf(sent: Sent): Uint8Array {
   return encodeFrame({ ...header, content: "json", payload });
 }
 
-/** One connection as its other end sees it. */
+/** A connection as seen by the node. */
 export class PeerLine implements Line {
   readonly frames: Frame[] = [];
-  /** How many times octets came. */
+  /** Number of times that bytes arrived. */
   batches = 0;
   isClosed = false;
-  /** Whether it asks the client to hold back. */
+  /** `true` if the line asks the client to hold back. */
   isFull = false;
   readonly #events: LineEvents;
   readonly #decoder = new FrameDecoder({ limit: 1 << 24, protocol: 2 });
@@ -83,7 +83,7 @@ export class PeerLine implements Line {
     this.#events.lost("the cable was cut");
   }
 
-  /** The frames of a kind, with what they carry. */
+  /** Returns the received frames of a kind, with their payloads as text. */
   all(kind: Frame["kind"]): readonly { readonly frame: Frame; readonly text: string }[] {
     const decoder = new TextDecoder();
     return this.frames
@@ -94,7 +94,7 @@ export class PeerLine implements Line {
 
 export type Serve = (frame: Frame, line: PeerLine) => void;
 
-/** Answers calls and tells with what they carry. */
+/** Answers calls with their own payload, and acknowledges tells. */
 export const echo: Serve = (frame, line) => {
   if (frame.kind === "tell") line.say({ kind: "done", id: frame.id });
   if (frame.kind !== "call") return;
@@ -105,12 +105,12 @@ export const echo: Serve = (frame, line) => {
 
 export const silent: Serve = () => {};
 
-/** A node that does what a test says, on a line without a network. */
+/** A scripted node on a line without a network. */
 export class Peer {
   readonly clock = new VirtualClock();
   readonly lines: PeerLine[] = [];
   hello: unknown = { protocol: 2, frame: 1024, in_flight: 8 };
-  /** Whether nobody listens. */
+  /** `true` if connections are refused. */
   isDown = false;
   serve: Serve;
 

@@ -1,6 +1,6 @@
 import { type ActorContext, type ErrorData, parseError, type Topic } from "../src/index.js";
 
-/** What the actors of the conformance suite take; a node has the same ones, in Rust. */
+/** The messages of the actors in the conformance suite. A node has the same actors, in Rust. */
 export type Program = {
   echo: { payload: unknown; reply: unknown };
   add: { payload: number; reply: number };
@@ -15,7 +15,10 @@ export type Program = {
   publish: { payload: unknown };
 };
 
-/** The program in TypeScript; what outlives an incarnation is made out here. */
+/**
+ * The program in TypeScript. State that outlives an incarnation is outside of the returned
+ * function.
+ */
 export function program(topic: Topic<unknown>) {
   let abandoned = 0;
   let active = 0;

@@ -57,7 +57,7 @@ test("what is told to nobody is refused, and a dead letter", async () => {
 
 test("a stream comes by envelope as well", async () => {
   const { router } = new ActorSystem();
-  router.register(there, () => [1, 2, 3]);
+  router.register(there, () => [1, 2, 3].values());
   const message = createMessage({ pattern: "stream", to: there, type: "count" });
   const seen: unknown[] = [];
   for await (const item of router.stream(message)) seen.push(item);

@@ -11,7 +11,7 @@ import { nodeOrSkip, patient } from "./binary.js";
 const { program: binary, skip } = nodeOrSkip();
 const how = { timeout: 60_000, skip };
 
-/** Runs a test with a node that has streams. */
+/** Runs a test with a node that has streams enabled. */
 async function streaming(more: string, run: (node: RemoteNode) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "strowger-"));
   try {
@@ -25,7 +25,7 @@ async function streaming(more: string, run: (node: RemoteNode) => Promise<void>)
   }
 }
 
-/** All pieces, and the error at the end if there was one. */
+/** Returns all pieces, and the error at the end if there was one. */
 async function read(pieces: AsyncIterable<Piece>): Promise<{ got: Piece[]; why: unknown }> {
   const got: Piece[] = [];
   try {
@@ -90,7 +90,7 @@ test("a reader that leaves, or never reads, keeps nobody", how, () =>
   streaming('stall = "200ms"\nwindow = 1\n', async (node) => {
     const tools = streams(node);
     await tools.open("log", { replay: 0 });
-    // What is asked for with the first step is not read on.
+    // The reader takes the first piece and never asks for another.
     const never = tools.follow("log", { window: 1 });
     const first = never.next();
     const leaves = tools.follow("log");
@@ -108,7 +108,7 @@ test("a reader that leaves, or never reads, keeps nobody", how, () =>
     assert.match(String(why), /too slowly/);
   }));
 
-/** Waits until something is so; the test's own limit is the only one. */
+/** Waits until a condition holds, limited only by the timeout of the test. */
 async function until(is: () => Promise<boolean>): Promise<void> {
   while (!(await is()));
 }

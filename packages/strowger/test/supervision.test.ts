@@ -178,7 +178,7 @@ test("what a postStop throws is told, and ends nothing else", async () => {
 
 type Parent = { start: { payload: string } };
 
-/** A parent with the children a, b and c; each that begins or ends is written down. */
+/** Starts a parent whose children record each start and end. */
 async function family(strategy: "one-for-one" | "one-for-all" | "rest-for-one") {
   const { clock, system } = setup();
   const seen: string[] = [];

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 
-/** Reads a file of vectors that both languages test against. */
+/** Reads a file of test vectors that the Rust tests share. */
 export function vectors(name: string): unknown {
   const at = new URL(`../../../../fixtures/messages/${name}.json`, import.meta.url);
   return JSON.parse(readFileSync(at, "utf8"));
 }
 
-/** The list at a key of an object, each of them an object. */
+/** Returns the list at a key of an object, whose items have to be objects. */
 export function list(from: unknown, key: string): Readonly<Record<string, unknown>>[] {
   const items = record(from)[key];
   if (!Array.isArray(items)) throw new Error(`no list ${key}`);

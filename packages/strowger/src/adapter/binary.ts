@@ -6,9 +6,9 @@ import { MessageError } from "../error.js";
 const PROGRAM = process.platform === "win32" ? "strowger.exe" : "strowger";
 
 /**
- * Finds the program of a node.
+ * Finds the executable of a node.
  *
- * @throws MessageError `refused` that names all the places where it is not.
+ * @throws MessageError `refused` if there is none; the message names where it was looked for.
  */
 export function findBinary(env: Readonly<Record<string, string | undefined>>): string {
   const named = env["STROWGER_BIN"];

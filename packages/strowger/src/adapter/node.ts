@@ -6,13 +6,13 @@ import { MessageError } from "../error.js";
 
 export { start } from "./start.js";
 
-/** Octets that may wait in the socket. */
+/** Number of unsent bytes in a socket above which the line is congested. */
 const UNSENT = 1 << 20;
 
-/** Milliseconds of silence before the system asks whether the other host is there. */
+/** Milliseconds of silence before the system probes whether the peer is still alive. */
 const KEEP_ALIVE = 15_000;
 
-/** Makes a line to a place: sockets on Node and Bun. */
+/** Opens a line to a place through the sockets of Node and Bun. */
 export const dial: Dial = (place, events) => {
   if (place.kind === "websocket") return dialWebSocket(place.url, events);
   return new Promise((resolve, reject) => {
@@ -36,11 +36,11 @@ export const dial: Dial = (place, events) => {
     });
     socket.on("connect", () => {
       isOpen = true;
-      // A host that has vanished is found out, though nothing is sent.
+      // Detects a peer that has vanished, even if nothing is sent.
       socket.setKeepAlive(true, KEEP_ALIVE);
       resolve({
         send(octets) {
-          // Its own mark is far lower: one batch would stop the next.
+          // The high water mark of the socket is far lower: each batch would delay the next.
           if (!socket.write(octets)) isCongested = socket.writableLength > UNSENT;
           return !isCongested;
         },

@@ -16,7 +16,7 @@ import { dial } from "./node.js";
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** Lines of its log that an error repeats. */
+/** Number of log lines to repeat in an error. */
 const LAST = 10;
 
 /** Starts a node and connects to it. */
@@ -42,7 +42,8 @@ export async function start(options: StartOptions): Promise<StartedNode> {
     const connection = new Connection(place, options.connect ?? {}, around);
     const node = await over(connection);
     if (options.socket === undefined) {
-      // Nobody else knows the socket: there is nothing to wait for, and no reason to stay alive.
+      // No other process knows the socket, so no node can come back there: nothing to reconnect to,
+      // and no reason to keep this process alive.
       void life.exited.then((how) => {
         connection.close(new MessageError("unreachable", `the node ended with ${how}`));
       });
@@ -83,10 +84,10 @@ function started(
   };
 }
 
-/** The child until its end. */
+/** The child process, from its start to its exit. */
 class Life {
   readonly exited: Promise<number | string>;
-  /** Why it could not be started. */
+  /** The reason why the process could not be started. */
   fault: string | undefined;
   readonly #child: Child;
   readonly #graceMs: number;
@@ -95,7 +96,8 @@ class Life {
   constructor(child: Child, folder: string, graceMs: number) {
     this.#child = child;
     this.#graceMs = graceMs;
-    // Its standard input ends with this process, whatever ends that; this is for the ordered end.
+    // The standard input of the child closes with this process, however that ends; this handler is
+    // for an orderly exit.
     const end = (): void => void child.kill("SIGTERM");
     process.once("exit", end);
     this.exited = new Promise((resolve) => {
@@ -109,10 +111,10 @@ class Life {
         this.fault = error.message;
         if (child.pid === undefined) over(error.message);
       });
-      // Not at its exit: what it said last is read by then.
+      // On `close`, not on `exit`: by then the last output has been read.
       child.once("close", (code, signal) => over(code ?? signal ?? "unknown"));
     });
-    // A write to a child that has ended is no fault of the program.
+    // A write to a child that has exited is not an error of this program.
     child.stdin.on("error", () => {});
   }
 
@@ -128,7 +130,7 @@ class Life {
   }
 }
 
-/** Passes the log on, and keeps its last lines. */
+/** Forwards the log, and keeps its last lines. */
 function follow(child: Child, log: ((line: string) => void) | undefined): string[] {
   const last: string[] = [];
   createInterface({ input: child.stderr }).on("line", (line) => {
@@ -140,7 +142,7 @@ function follow(child: Child, log: ((line: string) => void) | undefined): string
   return last;
 }
 
-/** Waits for the line that says that the node is ready. */
+/** Waits for the line that announces that the node is ready. */
 function ready(
   child: Child,
   life: Life,

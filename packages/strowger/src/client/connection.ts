@@ -7,42 +7,45 @@ import { type Dial, type Place, shownPlace } from "./line.js";
 import type { Outgoing } from "./outgoing.js";
 import { Session } from "./session.js";
 
-/** How a node is connected to; each has a default. */
+/** Options of a connection to a node. */
 export interface ConnectOptions {
-  /** What a door over TCP or WebSocket asks for. */
+  /** The token that an endpoint over TCP or WebSocket requires. */
   readonly token?: string;
-  /** Milliseconds that an ask may take which says nothing else: 5000. */
+  /** Deadline in milliseconds of asks that give none. Default: 5000. */
   readonly deadlineMs?: number;
-  /** Milliseconds that the node may take to say hello: 5000. */
+  /** Time limit in milliseconds for the hello of the node. Default: 5000. */
   readonly helloMs?: number;
   /**
-   * What a call does while there is no connection: `wait` for the next one, within its deadline
-   * (the default), or `fail` at once.
+   * The behaviour of a call while there is no connection: `wait` for the next one within its
+   * deadline (the default), or `fail` at once.
    */
   readonly whileLost?: "wait" | "fail";
-  /** Calls that may wait for a connection or for room in it: 65 536. */
+  /** Maximum number of calls that wait for a connection or for room in it. Default: 65 536. */
   readonly waiting?: number;
-  /** Pauses between attempts to connect again: 50 ms, doubled up to 5000. */
+  /**
+   * Delays between attempts to reconnect, in milliseconds: doubled each time, from `initialMs` up
+   * to `maxMs`. Default: from 50 to 5000.
+   */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
 }
 
 /**
- * `open`: connected. `lost`: it tries to connect again. `idle`: the node let go of a connection
- * that nobody used; the next call connects. `closed`: for good.
+ * The state of a connection. `open`: connected. `lost`: reconnecting. `idle`: closed by the node
+ * because it was unused; the next call reconnects. `closed`: closed for good.
  */
 export type ConnectionState = "open" | "lost" | "idle" | "closed";
 
-/** What a connection needs of the world. */
+/** The environment of a connection, which tests can replace. */
 export interface Surroundings {
   readonly dial: Dial;
   readonly clock: Clock;
-  /** From 0 to 1: spreads the attempts of many clients. */
+  /** Returns a number from 0 to 1, which spreads the reconnections of many clients. */
   readonly random: () => number;
-  /** The first id of the first session. */
+  /** The first call id of the first session. */
   readonly firstId?: number;
 }
 
-/** Sessions with one node, one after another, and the calls that wait for the next. */
+/** Successive sessions with one node, and the calls that wait for the next session. */
 export class Connection {
   readonly wheel: TimerWheel;
   readonly deadlineMs: number;
@@ -58,7 +61,7 @@ export class Connection {
   #firstId: number;
   #alarm: Alarm | undefined;
   #opened = pledge();
-  /** Why there is no connection. */
+  /** The reason why there is no connection. */
   #why = new MessageError("unreachable", "not connected yet");
 
   constructor(place: Place, options: ConnectOptions, around: Surroundings) {
@@ -79,12 +82,12 @@ export class Connection {
     return this.#state;
   }
 
-  /** The version that the node speaks, 0 while that is not known. */
+  /** The protocol version of the node, or 0 while it is unknown. */
   get protocol(): number {
     return this.#session?.protocol ?? 0;
   }
 
-  /** Connects for the first time; rejects if that does not work. */
+  /** Connects for the first time; rejects if the connection fails. */
   async begin(): Promise<void> {
     try {
       await this.#attempt();
@@ -95,13 +98,13 @@ export class Connection {
     }
   }
 
-  /** Resolves when it is connected, at once if it is; rejects when it is closed. */
+  /** Resolves once the connection is open; rejects when it is closed for good. */
   opened(): Promise<void> {
     this.#wake();
     return this.#opened.promise;
   }
 
-  /** Sends a call, now or when there is room. */
+  /** Sends a call, now or as soon as there is room. */
   submit(call: Outgoing): void {
     const session = this.#session;
     if (session !== undefined && this.#waiting.length === 0 && session.hasRoom) {
@@ -122,7 +125,7 @@ export class Connection {
     }
   }
 
-  /** Ends all that is pending or waits, and does not connect again. */
+  /** Fails all pending and waiting calls, and does not reconnect. */
   close(error: MessageError): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
@@ -133,7 +136,7 @@ export class Connection {
     session?.end(error);
     this.#failWaiting(error);
     this.#opened.reject(error);
-    // It may have been kept, and is not open any more.
+    // If the connection was open, its promise has resolved: replace it with a rejected one.
     this.#opened = pledge();
     this.#opened.reject(error);
     this.wheel.close();
@@ -144,7 +147,7 @@ export class Connection {
       const session = this.#session;
       if (session === undefined) return;
       if (session.isSpent && session.isEmpty) {
-        // Not before: what goes over another line could overtake what is pending on this one.
+        // Not before it is empty: a call on a new line could overtake one that is pending here.
         session.end(new MessageError("idle", "there are no more ids on this connection"));
         return;
       }
@@ -156,7 +159,7 @@ export class Connection {
     }
   }
 
-  /** Milliseconds that are left of a call's deadline; 0 if it has none. */
+  /** Returns the milliseconds left of a call's deadline; 0 if it has none. */
   #left(call: Outgoing): number {
     if (call.deadlineMs === 0) return 0;
     const waited = this.#around.clock.now() - (call.waitsSince ?? 0);
@@ -210,7 +213,7 @@ export class Connection {
     this.#failed(error);
   }
 
-  /** Connects at once if it was only let go. */
+  /** Reconnects at once if the node closed the connection because it was idle. */
   #wake(): void {
     if (this.#state === "idle" && !this.#isTrying) this.#try();
   }
@@ -230,7 +233,9 @@ export class Connection {
     );
   }
 
-  /** Tries again after a pause; each is longer than the one before, until the node answers. */
+  /**
+   * Schedules the next attempt. Each delay is longer than the last, until the node answers a call.
+   */
   #failed(error: MessageError): void {
     const text = `no connection to ${shownPlace(this.#place)}: ${error.message}`;
     this.#why = new MessageError("unreachable", text, { cause: error });
@@ -243,7 +248,7 @@ export class Connection {
     this.#pause(new Alarm(() => this.#try()), ms);
   }
 
-  /** Sets the one alarm that a connection has, in place of the one before. */
+  /** Sets the only alarm of the connection, and cancels the previous one. */
   #pause(alarm: Alarm | undefined, ms = 0): void {
     if (this.#alarm !== undefined) this.wheel.remove(this.#alarm);
     this.#alarm = alarm;
@@ -261,7 +266,7 @@ interface Pledge {
   readonly reject: (error: MessageError) => void;
 }
 
-/** A promise that may be rejected though nobody looks at it. */
+/** Creates a promise whose rejection does not have to be handled. */
 function pledge(): Pledge {
   let resolve = (): void => {};
   let reject = (_error: MessageError): void => {};

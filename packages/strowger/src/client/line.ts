@@ -1,36 +1,39 @@
 import { badRequest } from "../error.js";
 
-/** Octets both ways to a node. */
+/** A bidirectional byte stream to a node. */
 export interface Line {
-  /** Sends octets, which must not change any more; false asks for none until `drained`. */
+  /**
+   * Sends bytes, which must not be modified afterwards. Returns `false` if the caller should wait
+   * for `drained` before it sends more.
+   */
   send(octets: Uint8Array): boolean;
-  /** Calls back when what runs now has run, so that all of it is sent at once. */
+  /** Calls back after the current synchronous run, so that all its output is sent at once. */
   soon(callback: () => void): void;
-  /** Ends it; `lost` may be called after it. */
+  /** Closes the line; `lost` may still be called afterwards. */
   close(): void;
 }
 
-/** Who hears of a line. */
+/** Callbacks of a {@link Line}. */
 export interface LineEvents {
   octets(octets: Uint8Array): void;
-  /** What was sent is on its way. */
+  /** Called when the line accepts more bytes after `send` returned `false`. */
   drained(): void;
-  /** Nothing comes any more. */
+  /** Called when the line is closed or broken. */
   lost(why: string): void;
 }
 
-/** Where a node listens. */
+/** The place where a node listens. */
 export type Place =
   | { readonly kind: "unix"; readonly path: string }
   | { readonly kind: "tcp"; readonly host: string; readonly port: number }
   | { readonly kind: "websocket"; readonly url: string };
 
-/** Makes a line to a place; rejects with a MessageError. */
+/** Opens a line to a place; rejects with a MessageError. */
 export type Dial = (place: Place, events: LineEvents) => Promise<Line>;
 
 const FORMS = "a path of a socket, tcp://HOST:PORT, ws://HOST:PORT or wss://HOST:PORT";
 
-/** Reads where a node listens. */
+/** Parses the place where a node listens. */
 export function parsePlace(where: string): Place {
   const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(where) ?? [];
   if (scheme === undefined) {
@@ -40,7 +43,7 @@ export function parsePlace(where: string): Place {
   const wrong = badRequest(`${JSON.stringify(where)} is no place of a node: it is ${FORMS}`);
   if (!URL.canParse(where)) throw wrong;
   const url = new URL(where);
-  // A token in a URL would be in every log.
+  // A token in a URL would end up in logs.
   if (url.username !== "" || url.password !== "") throw wrong;
   switch (scheme.toLowerCase()) {
     case "tcp":
@@ -54,7 +57,7 @@ export function parsePlace(where: string): Place {
   }
 }
 
-/** The place as text, for errors. */
+/** Formats a place for errors. */
 export function shownPlace(place: Place): string {
   switch (place.kind) {
     case "unix":

@@ -2,17 +2,17 @@ import { asMessageError, type MessageError } from "../error.js";
 import { parseType } from "../message.js";
 import type { Session } from "./session.js";
 
-/** What calls are sent to: an actor and a type of message, or a method of the node. */
+/** The target of calls: an actor and a message type, or a method of the node. */
 export class Name {
   readonly text: string;
-  /** The type of message, or the method. */
+  /** The message type, or the method. */
   readonly type: string;
-  /** Why nothing can be sent to it. */
+  /** The reason why the target is invalid, if it is. */
   readonly fault: MessageError | undefined;
-  /** Where it is bound, to which number; a session binds it when it is used. */
+  /** The session in which the name is bound to the number `target`; bound on first use. */
   session: Session | undefined = undefined;
   target = 0;
-  /** Used since somebody looked last for one that is not. */
+  /** `true` if the name was used since the last search for an unused one. */
   isUsed = false;
 
   constructor(at: string | undefined, type: string) {
@@ -22,7 +22,9 @@ export class Name {
   }
 }
 
-/** The names of one session: as many as the node lets it bind, those in use kept. */
+/**
+ * The names bound in one session: at most as many as the node allows, and the recently used ones.
+ */
 export class Names {
   readonly #session: Session;
   readonly #most: number;
@@ -34,7 +36,7 @@ export class Names {
     this.#most = Math.max(1, most);
   }
 
-  /** Finds a number for a name that is not bound. */
+  /** Assigns a number to a name that is not bound. */
   bind(name: Name): void {
     name.session = this.#session;
     name.isUsed = true;
@@ -42,7 +44,7 @@ export class Names {
       name.target = this.#bound.push(name);
       return;
     }
-    // The clock algorithm: whoever was used gets another round.
+    // The clock algorithm: a name that was used since the last pass gets another round.
     for (;;) {
       const old = this.#bound[this.#hand];
       if (old === undefined || !old.isUsed) break;

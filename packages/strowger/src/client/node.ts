@@ -17,39 +17,41 @@ import { Name } from "./name.js";
 import { Call, RemoteStream } from "./outgoing.js";
 import { remoteTopic, type RemoteTopic } from "./topic.js";
 
-/** A running node, and the actors in it. */
+/** A running node and its actors. */
 export interface RemoteNode {
-  /** Whether it is connected. */
+  /** The state of the connection. */
   readonly state: ConnectionState;
-  /** The node's own methods: `ping`, `ps`, `tree`, if the door has them (`gateway.control`). */
+  /**
+   * The methods of the node itself, such as `ping`, `ps` and `tree`, if the endpoint offers them
+   * (`gateway.control`).
+   */
   readonly control: ActorRef<AnyProtocol>;
   /**
-   * The actor at a path or an address; nobody asks whether there is one.
+   * Returns a reference to the actor at a path or an address, without checking that it exists.
    *
-   * @throws MessageError `bad-request` if it is no path.
+   * @throws MessageError `bad-request` if the path is invalid.
    */
   actor<P extends Protocol<P> = AnyProtocol>(at: string): ActorRef<P>;
-  /** The topic of this name in the node; who uses it has to agree with the node on `T`. */
+  /** Returns the topic of this name in the node. The caller and the node have to agree on `T`. */
   topic<T>(name: string): RemoteTopic<T>;
-  /** Resolves when it is connected; rejects when it was closed. */
+  /** Resolves once the connection is open; rejects when it is closed for good. */
   opened(): Promise<void>;
-  /** Ends all that is pending with `cancelled`, and does not connect again. */
+  /** Fails everything that is pending with `cancelled`, and does not reconnect. */
   close(): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * Connects to a running node: a path of its socket, `tcp://HOST:PORT` or `ws://HOST:PORT`.
+ * Connects to a running node: the path of its socket, `tcp://HOST:PORT` or `ws://HOST:PORT`.
  *
- * When the connection is lost, what is pending ends with `lost`, streams as well, or with
- * `unreachable` if it had not left; it connects again, as often as it takes.
+ * When the connection is lost, pending calls and streams fail with `lost`, or with `unreachable` if
+ * they had not been sent. The client reconnects until it succeeds.
  *
  * @example
  * const node = await connect("/run/strowger/gateway.sock");
  * await node.actor<Counter>("counter").ask("add", 2);
  *
- * @throws MessageError if nobody listens there, or somebody else than a node; `bad-request` if a
- * time of the options would never end.
+ * @throws MessageError if no node listens there; `bad-request` if a time in the options is invalid.
  */
 export async function connect(where: string, options: ConnectOptions = {}): Promise<RemoteNode> {
   const place = parsePlace(where);
@@ -58,7 +60,7 @@ export async function connect(where: string, options: ConnectOptions = {}): Prom
   return over(new Connection(place, options, around));
 }
 
-/** The node at the other end of a connection, once it is there. */
+/** Creates a node from a connection, once it is open. */
 export async function over(connection: Connection): Promise<RemoteNode> {
   await connection.begin();
   const close = (): void => {
@@ -86,8 +88,8 @@ export async function over(connection: Connection): Promise<RemoteNode> {
   };
 }
 
-// Where the types of a protocol come back: the name of a message decides them, and what comes over
-// the wire is as its sender says.
+// Restores the types of a protocol: the name of a message determines them, and the values received
+// are trusted to match.
 function typed<P>(actor: RemoteActor): ActorRef<P>;
 function typed(actor: unknown): unknown {
   return actor;
@@ -110,7 +112,7 @@ export class RemoteActor {
 
   tell(type: string, payload?: unknown, options?: TellOptions): Promise<void> {
     const told = this.#call("tell", type, payload, this.#connection.deadlineMs, options?.signal);
-    // As in process: a rejection that nobody looks at is no fault of the program.
+    // As in process: a rejection that is not handled is not an error of the program.
     const queued = told.then(nothing);
     queued.catch(nothing);
     return queued;
@@ -165,7 +167,7 @@ export class RemoteActor {
     let name = this.#names.get(type);
     if (name === undefined) {
       name = new Name(this.#address, type);
-      // Types are few; who makes them up is not to be remembered for ever.
+      // Programs use few types. Clearing the cache bounds it for a program that makes up types.
       if (this.#names.size >= NAMES) this.#names.clear();
       this.#names.set(type, name);
     }

@@ -6,29 +6,29 @@ import { Timer, type TimerWheel } from "../wheel.js";
 import type { Name } from "./name.js";
 import type { Session } from "./session.js";
 
-/** What goes to a node and comes back with an answer. */
+/** A call to a node, from when it is submitted to its answer. */
 export interface Outgoing {
   readonly kind: "call" | "tell";
   readonly name: Name;
   readonly payload: unknown;
-  /** Nobody waits for it any more. */
+  /** `true` if nobody waits for the answer. */
   readonly isOver: boolean;
-  /** Milliseconds that it may take; 0 for no limit. */
+  /** Time limit in milliseconds; 0 for none. */
   readonly deadlineMs: number;
-  /** When it was made, if it had to wait before it was sent. */
+  /** The time of submission, if the call had to wait before it was sent. */
   waitsSince: number | undefined;
-  /** Items that its reader takes at first. */
+  /** Number of items that the reader takes at first. */
   readonly window: number;
-  /** Where it was sent, and as what. */
+  /** The session in which the call was sent, and its id there. */
   sent: { readonly session: Session; readonly id: number } | undefined;
-  /** An item came; false if it was not asked for. */
+  /** Delivers an item. Returns `false` if the reader granted no credit for it. */
   item(value: unknown): boolean;
-  /** It was answered; with `undefined` if there was no payload. */
+  /** Completes the call with its answer, which is `undefined` if there was no payload. */
   done(value: unknown): void;
   fail(error: MessageError): void;
 }
 
-/** A question or a tell: one promise. */
+/** An ask or a tell, which settles one promise. */
 export class Call extends Timer implements Outgoing {
   readonly kind: "call" | "tell";
   readonly name: Name;
@@ -64,7 +64,7 @@ export class Call extends Timer implements Outgoing {
     wheel.add(this, deadlineMs);
   }
 
-  /** Lets a signal cancel it. */
+  /** Cancels the call when the signal is aborted. */
   listen(signal: Required<AskOptions>["signal"]): void {
     this.#forget = onAbort(signal, () => this.#giveUp(cancelled(this.name.type)));
   }
@@ -103,7 +103,7 @@ export class Call extends Timer implements Outgoing {
   }
 }
 
-/** Items of an actor in a node. */
+/** The items of a stream from an actor in a node. */
 export class RemoteStream extends ItemReader implements Outgoing {
   readonly kind = "call";
   readonly name: Name;
@@ -111,7 +111,7 @@ export class RemoteStream extends ItemReader implements Outgoing {
   readonly deadlineMs: number;
   waitsSince: number | undefined = undefined;
   sent: Outgoing["sent"] = undefined;
-  /** Items that the node may still send. */
+  /** Number of items that the node may still send. */
   #expected: number;
   #isAnswered = false;
 

@@ -5,20 +5,20 @@ import { type Name, Names } from "./name.js";
 import type { Outgoing } from "./outgoing.js";
 import { FrameWriter, textOf } from "./writer.js";
 
-/** Who hears of a session. */
+/** Callbacks of a {@link Session}. */
 export interface SessionEvents {
-  /** There is room for calls that wait. */
+  /** Called when there is room for waiting calls. */
   room(): void;
-  /** It is over; what was pending has been told. */
+  /** Called when the session has ended, after all pending calls have failed. */
   over(error: MessageError): void;
 }
 
-/** The longest payload that we take. */
+/** Maximum length in bytes of a payload from the node. */
 const LONGEST = 16 << 20;
 const LAST_ID = 0xffff_ffff;
 const NAMES = 256;
 
-/** What a node said in its hello. */
+/** The contents of a node's hello. */
 interface Hello {
   readonly protocol: number;
   readonly frame: number;
@@ -27,7 +27,7 @@ interface Hello {
   readonly token: boolean;
 }
 
-/** One line from the hello to its end: what is pending on it, and what is bound. */
+/** The use of one line, from the hello to its end: pending calls and bound names. */
 export class Session implements LineEvents {
   readonly #events: SessionEvents;
   readonly #token: string | undefined;
@@ -41,16 +41,16 @@ export class Session implements LineEvents {
   #hello: Hello | undefined;
   #names = new Names(this, NAMES);
   #lastId: number;
-  /** The last id that was given to the line. */
+  /** The last id that was handed to the line. */
   #leftId = 0;
   #isCongested = false;
   #isFlushing = false;
   #hasAnswered = false;
-  /** The call that shows that the door is open. */
+  /** The id of the call whose answer shows that the node accepted the token. */
   #probe: number | undefined;
   #error: MessageError | undefined;
 
-  /** `firstId` is 1, except for those who want to see the last one. */
+  /** `firstId` is 1, except in tests of the last id. */
   constructor(events: SessionEvents, token: string | undefined, firstId = 1) {
     this.#events = events;
     this.#token = token;
@@ -61,9 +61,9 @@ export class Session implements LineEvents {
     });
   }
 
-  /** Resolves once the node has said hello on this line. */
+  /** Resolves once the node has said hello and accepted the token, if it requires one. */
   async begin(dialling: Promise<Line>): Promise<void> {
-    // A line that comes after the end is of no use.
+    // A line that opens after the session has ended is closed.
     dialling.then(
       (line) => {
         if (this.#error === undefined) this.#start(line);
@@ -74,23 +74,23 @@ export class Session implements LineEvents {
     await this.#opened;
   }
 
-  /** Why it is over, if it is. */
+  /** The reason why the session has ended, if it has. */
   get error(): MessageError | undefined {
     return this.#error;
   }
 
-  /** The version of the node. */
+  /** The protocol version of the node, or 0 before its hello. */
   get protocol(): number {
     return this.#hello?.protocol ?? 0;
   }
 
-  /** Whether a call can be sent now. */
+  /** `true` if a call can be sent now. */
   get hasRoom(): boolean {
     const most = this.#hello?.inFlight ?? 0;
     return this.#pending.size < most && !this.#isCongested && !this.isSpent;
   }
 
-  /** Whether it has no more ids to give: another has to take the rest. */
+  /** `true` if there are no ids left, so that another session has to send further calls. */
   get isSpent(): boolean {
     return this.#lastId >= LAST_ID;
   }
@@ -99,12 +99,12 @@ export class Session implements LineEvents {
     return this.#pending.size === 0;
   }
 
-  /** Whether the node has ever answered on it. */
+  /** `true` if the node has answered a call in this session. */
   get hasAnswered(): boolean {
     return this.#hasAnswered;
   }
 
-  /** Sends a call; it must have room. */
+  /** Sends a call; `hasRoom` must be `true`. */
   send(call: Outgoing, deadline: number): void {
     const { name, kind } = call;
     const [content, payload] = encoded(call);
@@ -128,17 +128,17 @@ export class Session implements LineEvents {
     this.#soon();
   }
 
-  /** Lets the node know that nobody waits for a call; it answers all the same. */
+  /** Tells the node that nobody waits for a call, which the node still answers. */
   cancel(id: number): void {
     if (this.#error === undefined && this.#pending.has(id)) this.#control("cancel", id, 0);
   }
 
-  /** Takes so many more items. */
+  /** Grants credit for more items. */
   grant(id: number, credit: number): void {
     if (this.#error === undefined && this.#pending.has(id)) this.#control("credit", id, credit);
   }
 
-  /** Ends it at once. */
+  /** Ends the session at once. */
   end(error: MessageError): void {
     if (this.#error !== undefined) return;
     this.#error = error;
@@ -186,7 +186,8 @@ export class Session implements LineEvents {
       this.end(new MessageError("refused", "the node wants a token, and there is none"));
       return;
     }
-    // A token that is right is not answered; a call that nobody takes is, once the door is open.
+    // The node does not acknowledge a valid token. It does answer a call without a target, with an
+    // error, once it has accepted the token.
     this.#lastId += 1;
     this.#probe = this.#lastId;
     const none = { target: 0, deadline: 0, credit: 0 };
@@ -285,14 +286,14 @@ function encoded(call: Outgoing): Encoded {
 
 const NOTHING = ["none", undefined] as const;
 
-/** What a frame carries; throws `protocol` if it is not what it says. */
+/** Decodes the payload of a frame; throws `protocol` if it does not match its content type. */
 function valueOf(frame: Frame): unknown {
   const { payload } = frame;
   switch (frame.content) {
     case "none":
       return undefined;
     case "octets":
-      // Its own memory: the few octets of one frame would hold all that came with it.
+      // A copy: a view of a few bytes would keep everything that was received with them in memory.
       return new Uint8Array(payload);
     case "json":
     case "text":
@@ -329,14 +330,14 @@ function outOfTurn(what: string): MessageError {
 
 const LOST = "the connection was lost";
 
-/** What becomes of a call whose connection ends. */
+/** Returns the error of a call whose connection has ended. */
 function endOf(error: MessageError, hasLeft: boolean): MessageError {
-  // It ended because this side wanted it to.
+  // This side closed the connection.
   if (error.code === "cancelled") return error;
   const why = error.code === "lost" ? error.message : `${LOST}: ${error.message}`;
   if (!hasLeft) {
     return new MessageError("unreachable", `${why}; this had not left`, { cause: error });
   }
-  // Whoever was asked may have handled it: the code says that there is no telling.
+  // The target may have handled the call: `lost` means that the outcome is unknown.
   return error.code === "lost" ? error : new MessageError("lost", why, { cause: error });
 }

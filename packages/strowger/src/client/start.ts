@@ -1,50 +1,59 @@
 import type { ConnectOptions } from "./connection.js";
 import type { RemoteNode } from "./node.js";
 
-/** How a node is started; each has a default. */
+/** Options of a node to start. */
 export interface StartOptions {
-  /** The program. Otherwise `STROWGER_BIN`, then `strowger` on the PATH. */
+  /** The executable. Default: `STROWGER_BIN`, then `strowger` on the PATH. */
   readonly binary?: string;
-  /** Arguments of `strowger run`, such as `["--config", "node.toml"]`; `["--port", "0"]`. */
+  /**
+   * Arguments of `strowger run`, such as `["--config", "node.toml"]` or `["--port", "0"]`. Default:
+   * none.
+   */
   readonly args?: readonly string[];
-  /** Where others can connect to it: in a folder of its own, which goes with it, if not given. */
+  /**
+   * The path of the socket on which the node accepts other clients. Default: a socket in a
+   * temporary directory, which is removed when the node exits.
+   */
   readonly socket?: string;
-  /** Variables of its environment; those of this process. */
+  /** The environment variables of the node. Default: those of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds until it has to be ready: 10 000. */
+  /** Time limit in milliseconds for the node to become ready. Default: 10 000. */
   readonly readyMs?: number;
-  /** Milliseconds that it may take to end before it is killed: 10 000. */
+  /**
+   * Time limit in milliseconds for an orderly shutdown, before the node is killed. Default: 10 000.
+   */
   readonly shutdownMs?: number;
-  /** Gets each line of its log; they go to our own standard error if not given. */
+  /** Receives each line of the log. Default: the standard error of this process. */
   readonly log?: (line: string) => void;
-  /** How to connect to it. */
+  /** Options of the connection. */
   readonly connect?: ConnectOptions;
 }
 
-/** A node that was started here. */
+/** A node that this process started. */
 export interface StartedNode extends RemoteNode {
-  /** The program that it runs. */
+  /** The executable. */
   readonly binary: string;
   readonly pid: number;
-  /** The socket of its gateway. */
+  /** The path of the gateway socket. */
   readonly socket: string;
-  /** What it said when it was ready, such as the addresses of its other doors. */
+  /** The announcement of the node when it became ready, such as the addresses of its endpoints. */
   readonly announcement: Readonly<Record<string, unknown>>;
-  /** Resolves when it has ended, with its exit code or the signal that ended it. */
+  /** Resolves when the node has exited, with its exit code or the signal that ended it. */
   readonly exited: Promise<number | string>;
-  /** Ends it in order, or kills it when that takes too long. */
+  /** Shuts the node down, and kills it if that takes too long. Resolves as `exited` does. */
   stop(): Promise<number | string>;
 }
 
 /**
- * Starts a node as a child of this process and connects to it. It ends with this process. If it
- * ends before, calls fail, also later ones: `connect` and `socket` are for a node that comes back.
+ * Starts a node as a child of this process and connects to it. The node ends with this process. If
+ * the node ends first, all calls fail, including later ones, unless `socket` is set: then the
+ * client reconnects to a node that is started there again.
  *
  * @example
  * await using node = await startNode();
  * await node.actor<Counter>("tools/counter").ask("add", 2);
  *
- * @throws MessageError if there is no program, or it does not become ready.
+ * @throws MessageError if there is no executable, or the node does not become ready.
  */
 export async function startNode(options: StartOptions = {}): Promise<StartedNode> {
   const { start } = await import("#adapter");

@@ -7,14 +7,14 @@ import type { RemoteStream } from "./outgoing.js";
 /** A topic in a node. */
 export interface RemoteTopic<T> {
   /**
-   * Reads from now on. A reader that is slower than its capacity misses values; one whose
-   * connection is lost ends with `failed`.
+   * Reads values published from now on. A reader that is slower than its capacity misses values; a
+   * reader whose connection is lost fails with `lost`.
    */
   subscribe(options?: SubscribeOptions): TopicReader<T>;
   /**
-   * Calls back with each value, such as to tell it to an actor; the result ends that. It goes on
-   * when the node is connected again; what was published in between is missed. `ended` hears when
-   * the node ends it, and why.
+   * Calls back with each value, for example to tell it to an actor. Returns a function that stops
+   * listening. Listening continues after a reconnection, but values published in between are
+   * missed. `ended` is called when the node ends it, with the error if there is one.
    *
    * @example
    * node.topic<SessionEvent>("n4/sessions").listen((event) => void log.tell("event", event));
@@ -22,7 +22,7 @@ export interface RemoteTopic<T> {
   listen(callback: (value: T) => void, ended?: (error?: MessageError) => void): () => void;
 }
 
-/** A topic at an actor that serves it as a stream. */
+/** Creates a topic from an actor that serves it as a stream. */
 export function remoteTopic<T>(actor: RemoteActor, connection: Connection): RemoteTopic<T> {
   const subscribe = (options: SubscribeOptions = {}): TopicReader<T> => {
     const { signal } = options;
@@ -56,7 +56,7 @@ export function remoteTopic<T>(actor: RemoteActor, connection: Connection): Remo
     listen(callback, ended = () => {}) {
       const abort = new AbortController();
       listen(abort.signal, callback, ended).catch((thrown: unknown) => {
-        // It is the listener's fault, and nothing that its publisher could mend.
+        // The error is the listener's, and the publisher cannot handle it.
         queueMicrotask(() => {
           throw thrown;
         });
@@ -90,7 +90,7 @@ class RemoteReader<T> implements TopicReader<T> {
       return { done: false, value: agreed<T>(item["value"]) };
     } catch (thrown) {
       const error = asMessageError(thrown);
-      // Whoever cancels a reader wants its end, as in process.
+      // Cancelling a reader ends it without an error, as in process.
       if (error.code === "cancelled") return { done: true, value: undefined };
       throw error;
     }
@@ -102,7 +102,7 @@ class RemoteReader<T> implements TopicReader<T> {
   }
 }
 
-// Who uses a topic has agreed on its type with the node: nothing else could check it.
+// The caller and the node agreed on the type of the topic: there is nothing to check it against.
 function agreed<T>(value: unknown): T;
 function agreed(value: unknown): unknown {
   return value;

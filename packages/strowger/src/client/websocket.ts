@@ -1,7 +1,7 @@
 import { MessageError } from "../error.js";
 import type { Line, LineEvents } from "./line.js";
 
-/** As much of the WebSocket of browsers, Node and Bun as a line needs. */
+/** The parts of the WebSocket class of browsers, Node and Bun that a line needs. */
 interface Socket {
   binaryType: string;
   readonly bufferedAmount: number;
@@ -13,15 +13,15 @@ interface Socket {
   close(): void;
 }
 
-/** Octets that may wait in the socket. */
+/** Number of unsent bytes in a socket above which the line is congested. */
 const UNSENT = 1 << 20;
-/** Milliseconds between two looks at a socket that says nothing when it has sent. */
+/** Milliseconds between checks of `bufferedAmount`; a WebSocket has no event for it. */
 const LOOK = 4;
 
 const MISSING = "this runtime has no WebSocket: Node has one from version 22 on, and Node 20 with"
   + " --experimental-websocket; unix sockets and tcp:// need none";
 
-/** Makes a line of a WebSocket. */
+/** Opens a line through a WebSocket. */
 export function dialWebSocket(url: string, events: LineEvents): Promise<Line> {
   const make: unknown = Reflect.get(globalThis, "WebSocket");
   if (!isSocketClass(make)) return Promise.reject(new MessageError("refused", MISSING));
@@ -34,7 +34,7 @@ export function dialWebSocket(url: string, events: LineEvents): Promise<Line> {
       if (isOpen) events.lost(why);
       else reject(new MessageError("unreachable", `no node at ${url}: ${why}`));
     };
-    // The close that follows says what there is to say.
+    // The `close` event that follows has the reason.
     socket.onerror = () => {};
     socket.onmessage = ({ data }) => {
       if (data instanceof ArrayBuffer) events.octets(new Uint8Array(data));

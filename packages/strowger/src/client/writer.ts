@@ -1,12 +1,12 @@
 import { HEADER, KIND_OCTETS, CONTENT_OCTETS, type Frame } from "../frame.js";
 
-/** Octets that are asked of the system at a time. */
+/** Number of bytes to allocate at a time. */
 const SLAB = 64 * 1024;
-/** Text up to here is written faster by hand. */
+/** Maximum length of text that is faster to convert by hand. */
 const SHORT = 48;
 const utf8 = new TextEncoder();
 
-/** What goes before a payload. */
+/** The fields of a frame before its payload. */
 export interface Header {
   readonly kind: Frame["kind"];
   readonly id: number;
@@ -15,7 +15,7 @@ export interface Header {
   readonly credit: number;
 }
 
-/** Frames, one behind the other, until they are taken all at once. */
+/** A buffer of encoded frames, which are taken all at once. */
 export class FrameWriter {
   #slab = new Uint8Array(SLAB);
   #begin = 0;
@@ -25,14 +25,14 @@ export class FrameWriter {
     return this.#begin === this.#end;
   }
 
-  /** Writes a frame; false if its payload is longer than the limit, and then nothing is written. */
+  /** Writes a frame. Returns `false`, and writes nothing, if its payload is longer than `limit`. */
   write(
     header: Header,
     content: Frame["content"],
     payload: string | Uint8Array | undefined,
     limit: number,
   ): boolean {
-    // A character takes at most three octets.
+    // A UTF-16 code unit takes at most three bytes in UTF-8.
     const most = payload === undefined ? 0 : payload.length * 3;
     this.#reserve(HEADER + most);
     const at = this.#end;
@@ -52,7 +52,7 @@ export class FrameWriter {
     return true;
   }
 
-  /** Takes what was written; its memory is not written to again. */
+  /** Takes the written frames, whose memory is not written to again. */
   take(): Uint8Array {
     const taken = this.#slab.subarray(this.#begin, this.#end);
     this.#begin = this.#end;
@@ -97,7 +97,7 @@ function put(slab: Uint8Array, at: number, value: number): void {
 
 const strict = new TextDecoder("utf-8", { fatal: true });
 
-/** Text of octets; throws if they are no UTF-8. */
+/** Decodes UTF-8; throws if it is invalid. */
 export function textOf(octets: Uint8Array): string {
   if (octets.length > SHORT) return strict.decode(octets);
   let text = "";

@@ -1,8 +1,9 @@
 import { isRecord, MessageError, parseError } from "../error.js";
 
 /**
- * Why a run came to nothing: it threw; it passed the limit of that name; its value cannot be given;
- * it waits for a promise that nothing will settle; or the node did not take it, or failed.
+ * The reason why a run failed: the code threw (`thrown`) or exceeded the limit of that name; its
+ * value cannot be returned; it waits for a promise that nothing can settle; or the node rejected
+ * the run, cancelled it or failed.
  */
 export type CodeReason = (typeof REASONS)[number];
 
@@ -25,7 +26,7 @@ const REASONS = [
   "sandbox",
 ] as const;
 
-/** What code threw; line and column count from 1, in the code that ran. */
+/** An exception thrown by the code. Line and column count from 1 and refer to the code that ran. */
 export interface Thrown {
   readonly name: string;
   readonly message: string;
@@ -35,14 +36,14 @@ export interface Thrown {
 }
 
 /**
- * Why a run came to nothing.
+ * The error of a failed run.
  *
  * @example
  * if (error instanceof CodeError && error.reason === "thrown") console.log(error.thrown?.line);
  */
 export class CodeError extends MessageError {
   readonly reason: CodeReason;
-  /** What the code threw, if it did. */
+  /** The exception that the code threw, if it did. */
   readonly thrown: Thrown | undefined;
 
   constructor(from: MessageError, reason: CodeReason, thrown: Thrown | undefined) {
@@ -53,7 +54,7 @@ export class CodeError extends MessageError {
   }
 }
 
-/** An error as it came, made one of code if it is. */
+/** Converts an error to a CodeError if it is the error of a run; returns it unchanged otherwise. */
 export function asCodeError(error: unknown): unknown {
   if (!(error instanceof MessageError) || !isRecord(error.details)) return error;
   const { details } = error;
@@ -61,7 +62,7 @@ export function asCodeError(error: unknown): unknown {
   return reason === undefined ? error : new CodeError(error, reason, thrown(reason, details));
 }
 
-/** Reads an error that came as data. */
+/** Parses an error that arrived as data. */
 export function parseCodeError(data: unknown): unknown {
   return asCodeError(parseError(data));
 }

@@ -4,7 +4,7 @@ import { asCodeError, parseCodeError } from "./error.js";
 
 export { CodeError, type CodeReason, type Thrown } from "./error.js";
 
-/** What code is written in; the types of `ts` are taken away and not checked. */
+/** The language of the code. The types of `ts` are stripped, not checked. */
 export type Language = "js" | "ts";
 
 /** A line that a run wrote to its console. */
@@ -13,15 +13,15 @@ export interface Line {
   readonly text: string;
 }
 
-/** What a run came to; the value is `null` where JSON cannot say it. */
+/** The result of a run. `value` is `null` if JSON cannot represent it. */
 export interface Executed {
   readonly value: unknown;
   readonly output: readonly Line[];
-  /** Whether the realm was new. */
+  /** `true` if the realm was new. */
   readonly fresh: boolean;
 }
 
-/** Limits of one run; what is more than the node grants is what the node grants. */
+/** Limits of one run, each capped by the limit of the node. */
 export interface CodeLimits {
   readonly time_ms?: number;
   readonly deadline_ms?: number;
@@ -32,41 +32,46 @@ export interface CodeLimits {
   readonly result?: number;
 }
 
-/** A message of an actor of the node, as a function; its argument is the payload. */
+/**
+ * A message of an actor in the node, made available as a function whose argument is the payload.
+ */
 export interface ActorFunction {
   readonly to: string;
   readonly type: string;
-  /** Whether the code waits for the answer; else it gets a promise. */
+  /** `true` if the call blocks until the answer arrives; otherwise it returns a promise. */
   readonly waits?: boolean;
 }
 
-/** A function of this process; what it is called with comes from the code, and is to be checked. */
+/** A function of this process. Its arguments come from the code and have to be validated. */
 export type OwnFunction = (...values: unknown[]) => unknown;
 
-/** What code may be given: a function of this process, or a message of an actor of the node. */
+/** A function to provide to code: one of this process, or a message of an actor in the node. */
 export type CodeFunction =
   | OwnFunction
   | { readonly call: OwnFunction; readonly waits?: boolean }
   | ActorFunction;
 
-/** How code is run. */
+/** Options of a run. */
 export interface ExecuteOptions {
-  /** `js` if not given. */
+  /** Default: `js`. */
   readonly language?: Language;
-  /** What the code finds in the global `args`. */
+  /** The value of the global `args`. */
   readonly args?: unknown;
-  /** What the code finds in `fns`. */
+  /** The functions in the global `fns`. */
   readonly functions?: Readonly<Record<string, CodeFunction>>;
-  /** A realm that is kept: what the code leaves in its globals, the next run of this name finds. */
+  /**
+   * The name of a realm to keep: the next run with this name finds the globals that this one
+   * leaves.
+   */
   readonly realm?: string;
   readonly limits?: CodeLimits;
-  /** Ends the run, wherever it is: an endless loop as well. */
+  /** Ends the run at any point, even in an endless loop. */
   readonly signal?: AbortSignal;
-  /** Is called with each line when it is written. */
+  /** Called with each line as soon as it is written. */
   readonly onOutput?: (line: Line) => void;
 }
 
-/** What a node's actor for code has run, and what it keeps. */
+/** Stats of a node's code actor. */
 export interface CodeUsage {
   readonly runs: number;
   readonly failed: number;
@@ -89,7 +94,7 @@ type Wanted = {
 };
 type Answered = { readonly call: string; readonly value?: unknown; readonly error?: string };
 
-/** The messages of an actor that runs code. */
+/** The messages of a code actor. */
 export type CodeProtocol = {
   execute: { payload: Wanted; reply: Executed };
   follow: { payload: Wanted; item: unknown };
@@ -98,30 +103,30 @@ export type CodeProtocol = {
   usage: { reply: CodeUsage };
 };
 
-/** Where the actor is: a connection to a node. */
+/** A connection to the node that has the code actor. */
 export interface CodePlace {
   actor(at: string): ActorRef<CodeProtocol>;
 }
 
-/** Code in the sandbox of a node. */
+/** Runs code in the sandbox of a node. */
 export interface Code {
-  /** The actor itself. */
+  /** The code actor itself. */
   readonly actor: ActorRef<CodeProtocol>;
   /**
-   * Runs code: its value is that of its last expression, awaited if it is a promise. It has nothing
-   * but what it is given.
+   * Runs code. Its value is the value of the last expression, awaited if it is a promise. The code
+   * has access only to what its options provide.
    *
-   * Rejects with a {@link CodeError} that has the reason, and with a MessageError if the node
-   * cannot be reached.
+   * Rejects with a {@link CodeError} if the run fails, and with a MessageError if the node cannot
+   * be reached.
    */
   execute(source: string, options?: ExecuteOptions): Promise<Executed>;
-  /** Ends a kept realm; whether there was one. */
+  /** Ends a kept realm. Resolves with `true` if there was one. */
   forget(realm: string, options?: AskOptions): Promise<boolean>;
   usage(options?: AskOptions): Promise<CodeUsage>;
 }
 
 /**
- * The sandbox of a node, at `@(tools/code)`.
+ * Returns the sandbox of a node, at `@(tools/code)`.
  *
  * @example
  * const { value } = await code(node).execute("args.a + args.b", { args: { a: 1, b: 2 } });
@@ -153,7 +158,7 @@ async function execute(
   };
   const output: Line[] = [];
   try {
-    // A loop that is left, because of a throw as well, ends the run.
+    // Leaving this loop, by an exception too, ends the run.
     const how = signal === undefined ? {} : { signal };
     for await (const told of actor.stream("follow", wanted, how)) {
       if (!isRecord(told)) throw unread();
@@ -163,7 +168,7 @@ async function execute(
         onOutput?.(line);
       } else if (call !== undefined) {
         const done = answer(actor, own.get(call.name), call);
-        // It says to the code what went wrong; more cannot be said to anybody.
+        // `answer` reports failures to the code itself; there is nobody else to tell.
         done.catch(() => {});
       } else if (error !== undefined) {
         throw parseCodeError(error);
@@ -179,7 +184,7 @@ async function execute(
 
 type Called = { readonly call: string; readonly name: string; readonly values: unknown[] };
 
-/** Which of the functions are those of actors, and which are ours. */
+/** Separates messages of actors from functions of this process. */
 function sorted(functions: Readonly<Record<string, CodeFunction>>): {
   readonly fns: Record<string, ActorFunction>;
   readonly calls: Record<string, { readonly waits: boolean }>;
@@ -202,7 +207,7 @@ function sorted(functions: Readonly<Record<string, CodeFunction>>): {
   return { fns: Object.fromEntries(fns), calls: Object.fromEntries(calls), own };
 }
 
-/** Calls a function of ours, and says to the code what came of it. */
+/** Calls a function of this process, and sends its result or error to the code. */
 async function answer(
   actor: ActorRef<CodeProtocol>,
   run: OwnFunction | undefined,
@@ -213,7 +218,7 @@ async function answer(
     const value = (await run(...values)) ?? null;
     await actor.ask("answer", { call, value });
   } catch (error) {
-    // Also a value that is no JSON, or longer than the node takes.
+    // Includes values that JSON cannot represent, or that are too long for the node.
     const why = error instanceof Error ? error.message : String(error);
     await actor.ask("answer", { call, error: why });
   }
@@ -226,7 +231,7 @@ type Parts = {
   readonly error?: unknown;
 };
 
-/** Reads what a run tells: one of the parts is there. */
+/** Parses an item of a run, which has exactly one of these parts. */
 function parts(told: Readonly<Record<string, unknown>>): Parts {
   const ended = { value: null, fresh: false };
   const { line, call, ended: done, error } = told;

@@ -2,51 +2,99 @@ import { holding } from "../base64.js";
 import { MessageError } from "../error.js";
 import type { ActorRef, AskOptions } from "../protocol.js";
 
-/** What an entry of a directory is; `special` is a FIFO, a socket or a device. */
+/** The kind of a directory entry; `special` is a FIFO, a socket or a device. */
 export type EntryKind = "file" | "directory" | "link" | "special";
 
-/** An entry of a directory; the figures are there where they were asked for. */
+/** A directory entry. `size`, `modified_ms` and `links` are present only if requested. */
 export interface FileEntry {
+  /** The name as text, with `\ufffd` for anything that is not UTF-8. */
   readonly name: string;
+  /** The path to use if the name cannot serve as one, for example because it is not UTF-8. */
+  readonly uri?: string;
   readonly kind: EntryKind;
   readonly size?: number;
   readonly modified_ms?: number;
   readonly links?: number;
 }
 
-/** A directory with what is below it; `cut` says that there is more. */
+/**
+ * A directory and everything below it. `cut` is `true` if it contains more entries than the reply,
+ * and `cut_by` is the limit that cut it, or `unreadable`.
+ */
 export interface FileTree {
   readonly name: string;
+  readonly uri?: string;
   readonly kind: EntryKind;
   readonly entries?: readonly FileTree[];
   readonly cut?: boolean;
+  readonly cut_by?: string;
+  /** For the requested directory, the limits at which the tree was cut, with advice. */
+  readonly cuts?: readonly FileTreeCut[];
 }
 
-/** A file that was found, or a line in it. */
+/** A limit at which a tree was cut: `depth`, `page` or `scan`. */
+export interface FileTreeCut {
+  readonly by: string;
+  readonly limit: number;
+  readonly remedy: string;
+}
+
+/** A matching file, or a matching line in a file. */
 export interface FileMatch {
   readonly path: string;
+  readonly uri?: string;
   readonly line?: number;
   readonly text?: string;
 }
 
-/** What a search found; `cut` names the limit that ended it. */
+/**
+ * A file or directory that was not fully searched; `why` is the field of {@link FilesSkipped} that
+ * counts it.
+ */
+export interface SkippedPath {
+  readonly path: string;
+  readonly uri?: string;
+  readonly why: string;
+}
+
+/** Counts of what a search skipped, and the first paths. */
+export interface FilesSkipped {
+  readonly binary: number;
+  readonly long_lines: number;
+  readonly deep: number;
+  readonly unreadable: number;
+  readonly links: number;
+  readonly special: number;
+  readonly paths: readonly SkippedPath[];
+}
+
+/**
+ * The result of a search. If a limit ended it early, `cut` is the name of the limit, `limit` its
+ * value and `remedy` advice.
+ */
 export interface FilesFound {
   readonly matches: readonly FileMatch[];
   readonly files: number;
+  readonly skipped?: FilesSkipped;
   readonly cut?: string;
+  readonly limit?: number;
+  readonly remedy?: string;
 }
 
-/** A change of a text: `old` is there once, unless `all` is set. */
+/** A replacement in a text. `old` must occur exactly once, unless `all` is set. */
 export interface FileChange {
   readonly old: string;
   readonly new: string;
   readonly all?: boolean;
 }
 
-/** How a file is replaced: over itself, by a new one, or by one that is on the disk before. */
+/**
+ * The way to replace a file: overwrite it (`inplace`), replace it with a new file (`atomic`), or
+ * with a new file that is synced to the disk (`durable`).
+ */
 export type WriteMode = "inplace" | "atomic" | "durable";
 
-/** How often a verb was asked, and what of it came to nothing. */
+/** Counters of one verb. */
 export interface VerbUsage {
   readonly calls: number;
   readonly refused: number;
@@ -54,18 +102,44 @@ export interface VerbUsage {
   readonly octets: number;
 }
 
-/** What a files actor did, and how much of its quota is used. */
+/** Stats of a files actor, and the use of its quota. */
 export interface FilesUsage {
   readonly octets: number;
   readonly octets_limit: number;
   readonly entries: number;
   readonly entries_limit: number;
+  /** Number of directory entries that were looked at. */
+  readonly looked: number;
   readonly verbs: Readonly<Record<string, VerbUsage>>;
 }
 
 type Holding = { readonly path: string; readonly text?: string; readonly base64?: string };
 type Listed = { readonly entries: readonly FileEntry[]; readonly more: boolean };
-type Page = { readonly path: string; readonly after?: string; readonly details?: boolean };
+type Page = {
+  readonly path: string;
+  readonly after?: string;
+  readonly most?: number;
+  readonly details?: boolean;
+  readonly order?: ListOrder;
+};
+
+/** A range of lines: from a line on, the first `head` of them, or the last `tail`. */
+export interface LineRange {
+  /** The number of the first line, counted from 1. */
+  readonly from?: number;
+  readonly head?: number;
+  readonly tail?: number;
+}
+
+/** The order of a list. `size` lists the largest files first, on a single page. */
+export type ListOrder = "name" | "size";
+
+/** One of several files: its text, its bytes if they are not text, or the error. */
+export interface FileRead {
+  readonly text?: string;
+  readonly base64?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+}
 
 /** The messages of a files actor. */
 export type FilesProtocol = {
@@ -73,6 +147,8 @@ export type FilesProtocol = {
     payload: { readonly path: string; readonly offset?: number; readonly length?: number };
     reply: Uint8Array;
   };
+  "read-lines": { payload: { readonly path: string } & LineRange; reply: Uint8Array };
+  "read-many": { payload: { readonly paths: readonly string[] }; reply: readonly FileRead[] };
   media: { payload: { readonly path: string }; reply: { mime: string; base64: string } };
   write: { payload: Holding & { readonly mode?: WriteMode } };
   append: { payload: Holding };
@@ -85,7 +161,14 @@ export type FilesProtocol = {
     reply: { places: number; diff: string };
   };
   list: { payload: Page; reply: Listed };
-  tree: { payload: { readonly path: string; readonly depth?: number }; reply: FileTree };
+  tree: {
+    payload: {
+      readonly path: string;
+      readonly depth?: number;
+      readonly exclude?: readonly string[];
+    };
+    reply: FileTree;
+  };
   search: {
     payload: {
       readonly path: string;
@@ -100,64 +183,72 @@ export type FilesProtocol = {
   make: { payload: { readonly path: string } };
   rename: { payload: { readonly from: string; readonly to: string; readonly replace?: boolean } };
   delete: { payload: { readonly path: string; readonly recursive?: boolean } };
-  root: { reply: { path: string; read_only: boolean } };
+  root: { reply: { path: string; uri?: string; read_only: boolean; file: number } };
   usage: { reply: FilesUsage };
 };
 
-/** Where the actor is: a connection to a node, or a system of this process that has a stand-in. */
+/**
+ * A connection to the node that has the files actor, or a system of this process with a stand-in.
+ */
 export type FilesPlace =
   | { actor(at: string): ActorRef<FilesProtocol> }
   | { find(path: string): ActorRef<FilesProtocol> | undefined };
 
-/** How a file is read in pieces. */
+/** Options of reading a file in pieces. */
 export interface ChunkOptions extends AskOptions {
-  /** From which octet on: 0. */
+  /** The offset of the first byte to read. Default: 0. */
   readonly from?: number;
-  /** Octets of a piece: 262 144. */
+  /** Size of a piece in bytes. Default: 262 144. */
   readonly chunk?: number;
 }
 
-/** Files below one directory, as an actor reaches them. */
+/** Access to the files below one directory, through a files actor. */
 export interface Files {
-  /** The actor itself. */
+  /** The files actor itself. */
   readonly actor: ActorRef<FilesProtocol>;
   /** Reads a whole file. */
   read(path: string, options?: ChunkOptions): Promise<Uint8Array>;
-  /** Reads a whole file that is UTF-8; another is a `bad-request`. */
+  /** Reads a whole file as text; rejects with `bad-request` if it is not UTF-8. */
   readText(path: string, options?: ChunkOptions): Promise<string>;
-  /** Reads a file piece by piece, a few ahead of who reads; it may be larger than memory. */
+  /** Reads lines of a file of any size: all, the first, the last, or a range. */
+  readLines(path: string, options?: AskOptions & LineRange): Promise<string>;
+  /** Reads a file piece by piece, a few pieces ahead of the reader. The file may exceed memory. */
   chunks(path: string, options?: ChunkOptions): AsyncIterableIterator<Uint8Array>;
   /**
-   * Writes a whole file: text, octets, or pieces as they come. Pieces go into a file beside it,
-   * which takes its place at the end, so that half of them is never seen.
+   * Writes a whole file from text, bytes or an iterable of pieces. Unless `mode` is `inplace`,
+   * pieces are written to a temporary file beside it, which is renamed at the end, so that a
+   * partial file is never visible.
    */
   write(path: string, data: FileData, options?: WriteOptions): Promise<void>;
-  /** Writes behind the end of a file. */
+  /** Appends to a file. */
   append(path: string, data: string | Uint8Array, options?: AskOptions): Promise<void>;
-  /** Changes text in a file: all of the changes, or none. */
+  /** Replaces text in a file: makes all of the changes, or none. */
   edit(
     path: string,
     changes: readonly FileChange[],
     options?: AskOptions & { readonly dryRun?: boolean },
   ): Promise<{ readonly places: number; readonly diff: string }>;
-  /** Lists a directory by name, however long it is. */
-  list(
+  /** Lists a directory: by name completely, by size one page with the largest files first. */
+  list(path?: string, options?: AskOptions & ListOptions): AsyncIterableIterator<FileEntry>;
+  tree(
     path?: string,
-    options?: AskOptions & { readonly details?: boolean },
-  ): AsyncIterableIterator<FileEntry>;
-  tree(path?: string, options?: AskOptions & { readonly depth?: number }): Promise<FileTree>;
+    options?: AskOptions & { readonly depth?: number; readonly exclude?: readonly string[] },
+  ): Promise<FileTree>;
   search(
     what: {
       readonly path?: string;
       readonly names?: string;
-      /** What is left out, with what is below it: globs, or names at every level. */
+      /**
+       * Files and directories to exclude, with everything below them: globs, or names at every
+       * level.
+       */
       readonly exclude?: readonly string[];
       readonly text?: string;
     },
     options?: AskOptions & { readonly most?: number },
   ): Promise<FilesFound>;
   stat(path: string, options?: AskOptions): Promise<FileEntry>;
-  /** Makes a directory, with those above it. */
+  /** Creates a directory and its missing parents. */
   make(path: string, options?: AskOptions): Promise<void>;
   rename(
     from: string,
@@ -168,20 +259,27 @@ export interface Files {
   usage(options?: AskOptions): Promise<FilesUsage>;
 }
 
-/** What is written. */
+/** Options of listing a directory. */
+export interface ListOptions {
+  /** `true` to include sizes and times. */
+  readonly details?: boolean;
+  readonly order?: ListOrder;
+}
+
+/** The data to write. */
 export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
-/** How a file is written; pieces are `atomic` unless it is said, and never `durable`. */
+/** Options of a write. The mode of pieces is `atomic` by default, and cannot be `durable`. */
 export interface WriteOptions extends AskOptions {
   readonly mode?: WriteMode;
 }
 
 const CHUNK = 256 * 1024;
-/** Pieces that are asked for ahead. */
+/** Number of pieces to request ahead. */
 const AHEAD = 4;
 
 /**
- * The files that an actor of a node reaches, at `@(tools/files)` unless it has another name.
+ * Returns the files that an actor of a node has access to, at `@(tools/NAME)`.
  *
  * @example
  * await using node = await connect("/run/strowger/gateway.sock");
@@ -201,15 +299,23 @@ export function files(place: FilesPlace, name = "files"): Files {
     actor,
     read,
     readText: async (path, options) => text(path, await read(path, options)),
+    readLines: async (path, { from, head, tail, ...options } = {}) => {
+      const lines = {
+        ...(from === undefined ? {} : { from }),
+        ...(head === undefined ? {} : { head }),
+        ...(tail === undefined ? {} : { tail }),
+      };
+      return text(path, await actor.ask("read-lines", { path, ...lines }, options));
+    },
     chunks,
     write: (path, data, options = {}) => write(actor, path, data, options),
     append: (path, data, options) => actor.ask("append", { path, ...holding(data) }, options),
     edit: (path, changes, options = {}) =>
       actor.ask("edit", { path, changes, dry_run: options.dryRun ?? false }, options),
     list: (path = "", options = {}) => entries(actor, path, options),
-    tree: (path = "", options = {}) => {
-      const depth = options.depth === undefined ? {} : { depth: options.depth };
-      return actor.ask("tree", { path, ...depth }, options);
+    tree: (path = "", { depth, exclude = [], ...options } = {}) => {
+      const levels = depth === undefined ? {} : { depth };
+      return actor.ask("tree", { path, exclude, ...levels }, options);
     },
     search: ({ path = "", ...what }, options = {}) => {
       const most = options.most === undefined ? {} : { most: options.most };
@@ -242,12 +348,12 @@ async function* pieces(
   let offset = from;
   const ask = (): Promise<Uint8Array> => {
     const piece = actor.ask("read", { path, offset, length: chunk }, options);
-    // What was asked ahead may be behind the end of a loop that was left.
+    // If the loop is left early, nobody awaits the pieces that were requested ahead.
     piece.catch(() => {});
     offset += chunk;
     return piece;
   };
-  // The first one says whether there are more.
+  // The length of the first piece tells whether there are more.
   const first = await ask();
   yield first;
   if (first.length < chunk) return;
@@ -264,16 +370,17 @@ async function* pieces(
 async function* entries(
   actor: ActorRef<FilesProtocol>,
   path: string,
-  { details = false, ...options }: AskOptions & { readonly details?: boolean },
+  { details = false, order = "name", ...options }: AskOptions & ListOptions,
 ): AsyncGenerator<FileEntry, void, undefined> {
   let after: string | undefined;
   for (;;) {
-    const page = { path, details, ...(after === undefined ? {} : { after }) };
+    const page = { path, details, order, ...(after === undefined ? {} : { after }) };
     const listed = await actor.ask("list", page, options);
     yield* listed.entries;
     const last = listed.entries.at(-1);
-    if (!listed.more || last === undefined) return;
-    after = last.name;
+    // A list by size has a single page.
+    if (!listed.more || last === undefined || order === "size") return;
+    after = last.uri ?? last.name;
   }
 }
 
@@ -298,7 +405,7 @@ async function write(
     }
     if (to !== path) await actor.ask("rename", { from: to, to: path, replace: true }, options);
   } catch (error) {
-    // Also where it was cancelled: what is half there goes.
+    // Also if the write was cancelled: remove the partial file.
     if (to !== path) await actor.ask("delete", { path: to }).catch(() => {});
     throw error;
   }

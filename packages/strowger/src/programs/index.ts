@@ -2,7 +2,7 @@ import { type ActorFunction, type CodeLimits, type Language } from "../code/inde
 import { asCodeError } from "../code/error.js";
 import type { ActorRef, AskOptions, Protocol } from "../protocol.js";
 
-/** A program at one moment; a `passive` one has its state and nothing else until the next call. */
+/** The state of a program. A `passive` program keeps only its state until the next call. */
 export interface ProgramInfo {
   readonly name: string;
   readonly state: "draft" | "resident" | "passive" | "stopped";
@@ -11,18 +11,21 @@ export interface ProgramInfo {
   readonly restarts: number;
 }
 
-/** How a program is published. */
+/** Options of publishing a program. */
 export interface PublishOptions extends AskOptions {
   readonly language?: Language;
-  /** The JSON schema of what it takes. */
+  /** The JSON schema of its input. */
   readonly input?: object;
-  /** The JSON schema of what it gives. */
+  /** The JSON schema of its output. */
   readonly output?: object;
-  /** Whether it is kept and not run. */
+  /** `true` to keep the program without running it. */
   readonly draft?: boolean;
-  /** Messages of actors that it finds in `fns`: it outlives this process, so no others. */
+  /**
+   * Messages of actors to provide in `fns`. Functions of this process are not possible, because the
+   * program outlives it.
+   */
   readonly functions?: Readonly<Record<string, ActorFunction>>;
-  /** Limits of each call; what is more than the node grants is what the node grants. */
+  /** Limits of each call, each capped by the limit of the node. */
   readonly limits?: CodeLimits;
 }
 
@@ -37,7 +40,7 @@ type Published = {
   readonly limits?: CodeLimits;
 };
 
-/** The messages of the desk at which programs are published. */
+/** The messages of the actor that publishes programs. */
 export type ProgramsProtocol = {
   publish: { payload: Published };
   withdraw: { payload: { readonly name: string }; reply: boolean };
@@ -47,37 +50,41 @@ export type ProgramsProtocol = {
 /** The messages of a program. */
 export type ProgramProtocol = { perform: { payload: unknown; reply: unknown } };
 
-/** Where programs are: a connection to a node. */
+/** A connection to the node that has the programs. */
 export interface ProgramsPlace {
   actor<P extends Protocol<P>>(at: string): ActorRef<P>;
 }
 
-/** Programs of a node: code that is published under a name, and kept. */
+/** The programs of a node: code that is published under a name, and kept. */
 export interface Programs {
-  /** The desk itself. */
+  /** The actor that publishes programs. */
   readonly actor: ActorRef<ProgramsProtocol>;
   /**
-   * Publishes code that defines `handle(input)`, which may be async; what it keeps in its global
-   * `state` stays. A program of the same name makes way.
+   * Publishes code that defines `handle(input)`, which may be async. The global `state` persists
+   * between calls. Replaces a program of the same name.
    */
   publish(name: string, source: string, options?: PublishOptions): Promise<void>;
   /**
-   * Calls a program: what `handle` gives. A `signal` ends it, wherever it is.
+   * Calls a program and resolves with the result of `handle`. A `signal` ends the call at any
+   * point.
    *
-   * Rejects with a CodeError of `strowger/code` if its code fails, with a MessageError `refused`,
-   * `bad-request` or `failed` that names the schema if something does not fit it.
+   * Rejects with a CodeError of `strowger/code` if the code fails, and with a MessageError
+   * `refused`, `bad-request` or `failed` that names the schema if the input or output does not
+   * match it.
    */
   call(name: string, input?: unknown, options?: AskOptions): Promise<unknown>;
-  /** Ends a program; whether there was one. */
+  /** Ends a program. Resolves with `true` if there was one. */
   remove(name: string, options?: AskOptions): Promise<boolean>;
   list(options?: AskOptions): Promise<readonly ProgramInfo[]>;
 }
 
-/** How long a program may take: longer than a node lets one compute and wait. */
+/**
+ * Default deadline of a call in milliseconds: longer than a node lets a program compute and wait.
+ */
 const PATIENCE = 60_000;
 
 /**
- * The programs of a node, at `@(tools/programs)`; each is an actor at `@(programs/NAME)`.
+ * Returns the programs of a node, at `@(tools/programs)`; each is an actor at `@(programs/NAME)`.
  *
  * @example
  * await programs(node).publish("double", "function handle(n) { return 2 * n }");

@@ -2,10 +2,10 @@ import { holding } from "../base64.js";
 import { MessageError } from "../error.js";
 import type { ActorRef, AskOptions, StreamOptions } from "../protocol.js";
 
-/** A piece of a stream: a text, or octets of any meaning. */
+/** A piece of a stream: text, or arbitrary bytes. */
 export type Piece = string | Uint8Array;
 
-/** A stream that has not ended. */
+/** Stats of a stream that has not ended. */
 export interface StreamInfo {
   readonly name: string;
   readonly readers: number;
@@ -28,42 +28,44 @@ export type StreamsProtocol = {
   list: { reply: readonly StreamInfo[] };
 };
 
-/** Where the actor is: a connection to a node. */
+/** A connection to the node that has the streams actor. */
 export interface StreamsPlace {
   actor(at: string): ActorRef<StreamsProtocol>;
 }
 
-/** Streams by name: from a producer to many readers. */
+/** Named streams, each from one producer to many readers. */
 export interface Streams {
-  /** The actor itself. */
+  /** The streams actor itself. */
   readonly actor: ActorRef<StreamsProtocol>;
-  /** Begins a stream. */
+  /** Opens a stream. */
   open(stream: string, options?: AskOptions & { readonly replay?: number }): Promise<void>;
-  /** Sends a piece; resolves with the number of readers, once all of them have room. */
+  /** Sends a piece. Resolves with the number of readers once all of them have room. */
   put(stream: string, piece: Piece, options?: AskOptions): Promise<number>;
-  /** Ends it in order. */
+  /** Ends a stream normally. */
   end(stream: string, options?: AskOptions): Promise<void>;
-  /** Ends it with an error, which readers get behind what was sent. */
+  /** Ends a stream with an error, which readers receive after the pieces sent before. */
   fail(stream: string, message: string, options?: AskOptions): Promise<void>;
   /**
-   * Begins a stream, sends what comes as fast as the slowest reader takes it, and ends it: with an
-   * error if what comes does.
+   * Opens a stream, sends all pieces at the pace of the slowest reader, and ends the stream: with
+   * an error if the source of the pieces fails.
    */
   send(
     stream: string,
     pieces: AsyncIterable<Piece> | Iterable<Piece>,
     options?: AskOptions & { readonly replay?: number },
   ): Promise<void>;
-  /** Reads: the last pieces, and all that come. A loop that is left is a reader that has gone. */
+  /**
+   * Reads a stream: the replayed pieces, then all new ones. Leaving the loop removes the reader.
+   */
   follow(stream: string, options?: StreamOptions): AsyncIterableIterator<Piece>;
   list(options?: AskOptions): Promise<readonly StreamInfo[]>;
 }
 
-/** How long a piece may wait for the slowest reader: longer than a node lets one stand still. */
+/** Default deadline of a piece in milliseconds: longer than a node lets a reader stall. */
 const PATIENCE = 60_000;
 
 /**
- * The streams of a node, at `@(tools/streams)`.
+ * Returns the streams of a node, at `@(tools/streams)`.
  *
  * @example
  * for await (const piece of streams(node).follow("build")) console.log(piece);
@@ -92,7 +94,7 @@ export function streams(place: StreamsPlace): Streams {
       try {
         for await (const piece of pieces) await put(stream, piece, options);
       } catch (error) {
-        // Also where it was cancelled: readers are not left waiting.
+        // Also if it was cancelled: readers must not be left waiting.
         const why = error instanceof Error ? error.message : String(error);
         await fail(stream, why).catch(() => {});
         throw error;
