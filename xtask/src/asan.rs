@@ -1,22 +1,22 @@
 //! `cargo xtask asan`: AddressSanitizer over the tests of the runtime.
 //!
-//! Miri sees more, but is too slow for real threads and for a storm of any length.
+//! Miri finds more, but is too slow for real threads and for a storm of any length.
 
 use crate::Outcome;
 use crate::miri;
 use crate::project::Project;
 use crate::step::{self, Step};
 
-/// The platform is named so that the flags do not reach build scripts.
+/// Named explicitly, so that the flags do not reach build scripts.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
-/// The test programs besides the unit tests.
+/// The test binaries besides the unit tests.
 const TESTS: [&str; 3] = ["behaviour", "parallel", "storm"];
 
 /// Seeds of the storm.
 const SEEDS: &str = "0..100";
 
-/// Builds and runs them, in a target folder of their own.
+/// Builds and runs the tests, in a target folder of their own.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     if let Some(other) = args.first() {
         return Err(format!("asan knows no option, and not `{other}`"));
@@ -32,7 +32,7 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
         let mut cargo = miri::nightly(project, "asan");
         cargo
             .env("RUSTFLAGS", "-Zsanitizer=address")
-            // Leaks are looked for by Miri and valgrind: this search needs to trace the process.
+            // Miri and valgrind look for leaks: LeakSanitizer would need to trace the process.
             .env("ASAN_OPTIONS", "detect_leaks=0")
             .env("STROWGER_STORM_SEEDS", SEEDS);
         cargo.args(["test", "--locked", "-p", "strowger", "--all-features"]);

@@ -1,4 +1,5 @@
-//! `cargo xtask bench PART`: ours beside its peers, and the pages that say so.
+//! `cargo xtask bench PART`: measures our code beside its peers, and writes the pages with the
+//! results.
 
 mod spread;
 
@@ -8,12 +9,12 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
 
-use spread::Pass;
+use spread::BenchProcess;
 
 use crate::project::Project;
 use crate::{Outcome, observe, plots, report, step, term, typescript};
 
-/// The parts that can be measured, each with the program of the bench workspace that does it.
+/// The parts that can be measured, each with the program of the bench workspace that measures it.
 const PARTS: &[(&str, &str)] = &[
     ("runtime", "runtime"),
     ("scale", "runtime"),
@@ -25,46 +26,47 @@ const PARTS: &[(&str, &str)] = &[
     ("stress", "tools"),
 ];
 
-/// The parts whose rows depend on where threads run: several processes measure them. The second
-/// says that half of the processes leave that to the system.
+/// The parts whose rows depend on where threads run, measured by several processes. `true` adds as
+/// many processes in which the system places the threads.
 const SEVERAL: &[(&str, bool)] = &[("runtime", true), ("scale", false)];
 
-/// The part is measured by programs of the TypeScript package, and one of the bench workspace.
+/// The program of the part that is measured by the TypeScript package, together with a program of
+/// the bench workspace.
 const TYPESCRIPT: &str = "typescript";
 
-/// A program that is a package of its own, because of what it brings along.
+/// Programs in packages of their own, because of their dependencies.
 const APART: &[(&str, &str)] = &[
     ("wasm", "strowger-bench-wasm"),
     ("tools", "strowger-bench-tools"),
 ];
 
-/// The packages whose versions a page names.
+/// The packages whose versions a page shows.
 const PEERS: &[&str] = &[
     "tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp", "wasmtime", "cap-std", "rquickjs",
 ];
 
-/// Measures a part, and keeps the rows when it was measured whole and at length.
+/// Measures a part, and keeps the rows if the part was measured completely and at full length.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     if let Some((part, rest)) = args.split_first()
         && part == "observe"
     {
         return observe::run(project, rest);
     }
-    let wish = Wish::parse(args)?;
-    let part = wish.part.0;
-    let rows = if wish.is_whole() {
-        let mut unfinished = Unfinished::open(project, part, wish.resume)?;
-        measure(project, &wish, &mut unfinished)?;
-        let rows = wish.combined(&unfinished.rows);
+    let options = BenchOptions::parse(args)?;
+    let part = options.part.0;
+    let rows = if options.is_whole() {
+        let mut unfinished = KeptRows::open(project, part, options.resume)?;
+        measure(project, &options, &mut unfinished)?;
+        let rows = options.combined(&unfinished.rows);
         keep(project, part, &rows)?;
         unfinished.remove();
         rows
     } else {
-        let mut unfinished = Unfinished::default();
-        measure(project, &wish, &mut unfinished)?;
-        wish.combined(&unfinished.rows)
+        let mut unfinished = KeptRows::default();
+        measure(project, &options, &mut unfinished)?;
+        options.combined(&unfinished.rows)
     };
-    if wish.json {
+    if options.json {
         for row in &rows {
             term::line(&row.to_string());
         }
@@ -75,10 +77,10 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
 }
 
 /// Runs the programs of a part, each as often as its rows need.
-fn measure(project: &Project, wish: &Wish, rows: &mut Unfinished) -> Outcome {
-    let (part, program) = wish.part;
-    let passes = wish.passes();
-    let passes: Vec<Option<Pass>> = if passes.is_empty() {
+fn measure(project: &Project, options: &BenchOptions, rows: &mut KeptRows) -> Outcome {
+    let (part, program) = options.part;
+    let passes = options.passes();
+    let passes: Vec<Option<BenchProcess>> = if passes.is_empty() {
         vec![None]
     } else {
         passes.into_iter().map(Some).collect()
@@ -86,10 +88,10 @@ fn measure(project: &Project, wish: &Wish, rows: &mut Unfinished) -> Outcome {
     for pass in passes {
         let done = rows.ids(pass);
         for mut measure in programs(project, part, program)? {
-            if wish.quick {
+            if options.quick {
                 measure.arg("--quick");
             }
-            if let Some(only) = &wish.only {
+            if let Some(only) = &options.only {
                 measure.args(["--only", only]);
             }
             if let Some(done) = &done {
@@ -107,7 +109,7 @@ fn measure(project: &Project, wish: &Wish, rows: &mut Unfinished) -> Outcome {
     Ok(())
 }
 
-/// The programs that measure a part, built, one after the other.
+/// Builds the programs that measure a part, one after the other.
 fn programs(project: &Project, part: &str, program: &str) -> Result<Vec<Command>, String> {
     if program == TYPESCRIPT {
         return typescript::benches(project);
@@ -124,7 +126,7 @@ fn programs(project: &Project, part: &str, program: &str) -> Result<Vec<Command>
     Ok(vec![measure])
 }
 
-struct Wish {
+struct BenchOptions {
     part: (&'static str, &'static str),
     quick: bool,
     json: bool,
@@ -132,9 +134,9 @@ struct Wish {
     only: Option<String>,
 }
 
-impl Wish {
+impl BenchOptions {
     fn parse(args: &[String]) -> Result<Self, String> {
-        let mut wish = Self {
+        let mut options = Self {
             part: ("", ""),
             quick: false,
             json: false,
@@ -144,43 +146,43 @@ impl Wish {
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
-                "--quick" => wish.quick = true,
-                "--json" => wish.json = true,
-                "--resume" => wish.resume = true,
+                "--quick" => options.quick = true,
+                "--json" => options.json = true,
+                "--resume" => options.resume = true,
                 "--only" => {
                     let rows = args.next().ok_or("--only needs the ids of rows")?;
-                    wish.only = Some(rows.clone());
+                    options.only = Some(rows.clone());
                 }
-                name if wish.part.0.is_empty() => {
+                name if options.part.0.is_empty() => {
                     let part = PARTS.iter().find(|(part, _)| *part == name);
-                    wish.part = *part.ok_or_else(|| format!("no part `{name}`: {}", parts()))?;
+                    options.part = *part.ok_or_else(|| format!("no part `{name}`: {}", parts()))?;
                 }
                 other => return Err(format!("`{other}` is not an option of `bench`")),
             }
         }
-        if wish.part.0.is_empty() {
+        if options.part.0.is_empty() {
             return Err(format!("which part? {}", parts()));
         }
-        if wish.resume && !wish.is_whole() {
+        if options.resume && !options.is_whole() {
             return Err("--resume goes on with a whole run: without --quick and --only".to_owned());
         }
-        Ok(wish)
+        Ok(options)
     }
 
-    /// Whether every row is measured at length, so that the rows are worth keeping.
+    /// Returns `true` if every row is measured at full length, so that the rows are worth keeping.
     fn is_whole(&self) -> bool {
         !self.quick && self.only.is_none()
     }
 
-    /// The processes that measure the part; none when one process does.
-    fn passes(&self) -> Vec<Pass> {
+    /// Returns the processes that measure the part, or an empty list if one process does.
+    fn passes(&self) -> Vec<BenchProcess> {
         let several = SEVERAL.iter().find(|(part, _)| *part == self.part.0);
         several.map_or_else(Vec::new, |&(_, unpinned)| {
-            Pass::all(unpinned && !self.quick)
+            BenchProcess::all(unpinned && !self.quick)
         })
     }
 
-    /// The rows as they are shown and kept.
+    /// Returns the rows as they are shown and kept.
     fn combined(&self, rows: &[Value]) -> Vec<Value> {
         if self.passes().is_empty() {
             return rows.to_vec();
@@ -194,14 +196,15 @@ fn parts() -> String {
     names.join(", ")
 }
 
-/// The rows of a run so far. Those of a whole run are in a file: one that was cut off can go on.
+/// The rows of a run so far. Those of a complete run are in a file, so that an interrupted run can
+/// resume.
 #[derive(Debug, Default)]
-struct Unfinished {
+struct KeptRows {
     file: Option<PathBuf>,
     rows: Vec<Value>,
 }
 
-impl Unfinished {
+impl KeptRows {
     fn open(project: &Project, part: &str, resume: bool) -> Result<Self, String> {
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| project.root().join("target"), PathBuf::from);
@@ -222,8 +225,8 @@ impl Unfinished {
         })
     }
 
-    /// The ids that need not be measured again, by this process if there are several.
-    fn ids(&self, pass: Option<Pass>) -> Option<String> {
+    /// Returns the ids that need not be measured again, by this process if there are several.
+    fn ids(&self, pass: Option<BenchProcess>) -> Option<String> {
         let rows = match pass {
             Some(pass) => pass.rows(&self.rows),
             None => self.rows.iter().collect(),
@@ -244,13 +247,13 @@ impl Unfinished {
 
     fn remove(&self) {
         if let Some(file) = &self.file {
-            // What stays is written over by the next run.
+            // The next run overwrites a file that remains.
             let _ = std::fs::remove_file(file);
         }
     }
 }
 
-/// Runs a program and hands each row on as soon as it is written.
+/// Runs a program and passes on each row as soon as it is written.
 fn follow(command: &mut Command, mut each: impl FnMut(Value) -> Outcome) -> Outcome {
     let shown = step::shown(command);
     let mut child = command
@@ -286,7 +289,7 @@ fn parse(text: &str) -> Result<Vec<Value>, String> {
         .collect()
 }
 
-/// Replaces the part in `docs/performance.json` and writes the page anew.
+/// Replaces the part in `docs/performance.json` and regenerates the page.
 pub(crate) fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
     let file = project.root().join("docs/performance.json");
     let mut all: Map<String, Value> = std::fs::read_to_string(&file)
@@ -308,7 +311,7 @@ fn write(file: &std::path::Path, text: &str) -> Outcome {
     std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// One row a line, so that a change of one figure is a change of one line.
+/// Formats one row a line, so that a change of one figure is a change of one line.
 fn lines_of(all: &Map<String, Value>) -> String {
     let parts: Vec<String> = all
         .iter()
@@ -325,7 +328,7 @@ fn lines_of(all: &Map<String, Value>) -> String {
     format!("{{\n{}\n}}\n", parts.join(",\n"))
 }
 
-/// The machine, the date and the versions that the rows are worth anything with.
+/// Collects the machine, the date and the versions, without which the rows mean nothing.
 fn surroundings(project: &Project, part: &str) -> Value {
     let said = |program: &str, args: &[&str]| {
         let output = Command::new(program)
@@ -363,8 +366,9 @@ fn surroundings(project: &Project, part: &str) -> Value {
     })
 }
 
-/// How an idle processor of a guest waits, where the system says so. Whether it looks out for work
-/// before it goes to the host decides what it costs to wake another thread: 10 or 100 microseconds.
+/// Returns how an idle processor of a virtual machine waits, if the system reports it. Whether the
+/// processor polls for work before it yields to the hypervisor decides the cost of waking another
+/// thread: 10 or 100 microseconds.
 fn idle() -> Option<String> {
     let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_governor");
     let poll = std::fs::read_to_string("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
@@ -374,7 +378,7 @@ fn idle() -> Option<String> {
     }
 }
 
-/// The versions of the peers, from the lock file of the bench workspace.
+/// Returns the versions of the peers, from the lock file of the bench workspace.
 fn versions(lock: &str) -> Value {
     let mut versions = Map::new();
     let mut name = "";
@@ -415,15 +419,15 @@ mod tests {
 
     #[test]
     fn unknown_part_is_refused() {
-        assert!(Wish::parse(&["tunring".to_owned()]).is_err());
-        assert!(Wish::parse(&[]).is_err());
+        assert!(BenchOptions::parse(&["tunring".to_owned()]).is_err());
+        assert!(BenchOptions::parse(&[]).is_err());
     }
 
     #[test]
     fn part_of_a_run_cannot_be_resumed() {
         let parse = |line: &str| {
             let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            Wish::parse(&args).map(|wish| wish.is_whole())
+            BenchOptions::parse(&args).map(|options| options.is_whole())
         };
         assert_eq!(parse("runtime --resume"), Ok(true));
         assert_eq!(parse("runtime --only tell"), Ok(false));

@@ -1,7 +1,7 @@
-//! `cargo bench` as a user runs it: listed, and with a filter.
+//! `cargo bench` as a user runs it: listing the benchmarks, and with a filter.
 //!
-//! A filter leaves out most of the closures of every target. One that checks what a left-out
-//! closure should have done fails for everybody who asks for something else.
+//! A filter skips most of the closures of every target. A target that checks what a skipped closure
+//! should have done would fail for everyone who asks for something else.
 
 use std::process::Command;
 
@@ -21,7 +21,10 @@ const LISTED: &[&str] = &[
     "supervisor_tree_small",
 ];
 
-/// One that is short and in one target; the others have nothing to do.
+/// The page on which users find the ids.
+const PAGE: &str = "docs/benchmarking.md";
+
+/// A short benchmark of one target; the other targets have nothing to run.
 const FILTER: &str = "supervisor_tree_small_as_documented";
 
 /// Lists all benchmarks, then runs one.
@@ -38,6 +41,14 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>, String> {
             "`cargo bench -- --list` names no {}: update the benchmarks, or `LISTED` in \
              xtask/src/benches.rs and the table in docs/benchmarking.md",
             missing.join(", ")
+        ));
+    }
+    let page = read(project, PAGE)?;
+    let unknown = unknown(&page, &ids);
+    if !unknown.is_empty() {
+        return Err(format!(
+            "the table of {PAGE} names what `cargo bench -- --list` does not: {}",
+            unknown.join(", ")
         ));
     }
     let said = step::output(&mut bench(project, &[FILTER, "--quick"]))?;
@@ -57,7 +68,8 @@ fn bench(project: &Project, args: &[&str]) -> Command {
         "bench",
         "--quiet",
         "--locked",
-        // Whether they list and run is asked here, not how fast: without the optimised build.
+        // This checks that benchmarks list and run, not their speed, so no optimized build is
+        // needed.
         "--profile",
         "dev",
         "--package",
@@ -68,12 +80,46 @@ fn bench(project: &Project, args: &[&str]) -> Command {
     cargo
 }
 
-/// The ids in the output of criterion's `--list`.
+/// Parses the ids from the output of criterion's `--list`.
 fn ids(listed: &str) -> Vec<&str> {
     let ids = listed
         .lines()
         .filter_map(|line| line.strip_suffix(": benchmark"));
     ids.collect()
+}
+
+fn read(project: &Project, path: &str) -> Result<String, String> {
+    std::fs::read_to_string(project.root().join(path)).map_err(|error| format!("{path}: {error}"))
+}
+
+/// Returns the ids in the page's table that do not exist. `...` stands for anything, `N` for a
+/// number, and a name that begins with `/` or `...` for the end of an id.
+fn unknown<'a>(page: &'a str, ids: &[&str]) -> Vec<&'a str> {
+    let rows = page.lines();
+    let rows = rows.skip_while(|line| !line.starts_with("| name in the documents | id here |"));
+    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+    let names = rows.flat_map(|row| {
+        let (theirs, ours) = row.trim_matches('|').split_once('|').unwrap_or((row, ""));
+        let the_same = ours.trim_start().starts_with("the same");
+        // Targets follow the ids.
+        let ours = ours.split(", in `").next().unwrap_or_default();
+        let theirs = if the_same { theirs } else { "" };
+        [theirs, ours].map(|cell| cell.split('`').skip(1).step_by(2))
+    });
+    let is_known = |name: &&str| {
+        let name = name
+            .strip_suffix("/N")
+            .map_or_else(|| (*name).to_owned(), |name| format!("{name}/..."));
+        let name = match name.strip_prefix('/') {
+            Some(end) => format!(".../{end}"),
+            None => name,
+        };
+        let (start, end) = name.split_once("...").unwrap_or((&name, ""));
+        let is_whole = !name.contains("...");
+        ids.iter()
+            .any(|id| id.starts_with(start) && id.ends_with(end) && (!is_whole || *id == name))
+    };
+    names.flatten().filter(|name| !is_known(name)).collect()
 }
 
 #[cfg(test)]
@@ -84,5 +130,24 @@ mod tests {
     fn list_is_read() {
         let listed = "actor_spawn_single: benchmark\nie/pdi/marshal: benchmark\n\n0 tests\n";
         assert_eq!(ids(listed), ["actor_spawn_single", "ie/pdi/marshal"]);
+    }
+
+    #[test]
+    fn ids_that_the_page_makes_up_are_found() {
+        let ids = [
+            "message_send",
+            "spawn/10",
+            "spawn/100",
+            "one_panic",
+            "marshal/a",
+        ];
+        let page = "| name in the documents | id here |\n|---|---|\n\
+                    | `message_send` | the same: there and back |\n\
+                    | `other` | `spawn/N`, `/100`, `..._panic` |\n\
+                    | `marshal/...` | the same, in `message_operations` |\n";
+        assert_eq!(unknown(page, &ids), [""; 0]);
+        let page = "| name in the documents | id here |\n|---|---|\n\
+                    | `message` | the same |\n| `a` | `view/...`, `/7`, `spawn/10` |\n\n`b`\n";
+        assert_eq!(unknown(page, &ids), ["message", "view/...", "/7"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Test binaries: built once, run as often as a verb likes.
+//! Test binaries: built once, and run as often as a verb likes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::project::Project;
 use crate::step;
 
-/// A built test target of a package.
+/// The binary of a test target.
 #[derive(Debug, Clone)]
 pub(crate) struct Binary {
-    /// The target: `storm`, or the library's own name for its unit tests.
+    /// The target: `storm`, or the name of the library for its unit tests.
     pub(crate) name: String,
     path: PathBuf,
-    /// Where cargo would run it: the folder of its package.
+    /// The folder in which cargo would run it: that of its package.
     folder: PathBuf,
 }
 
-/// Builds what a `cargo test` command would run.
+/// Builds the binaries that a `cargo test` command would run.
 pub(crate) fn build(cargo: &mut Command) -> Result<Vec<Binary>, String> {
     let text = step::output(cargo.args(["--no-run", "--message-format=json"]))?;
     let binaries = text
@@ -38,7 +38,7 @@ pub(crate) fn build(cargo: &mut Command) -> Result<Vec<Binary>, String> {
     Ok(binaries.collect())
 }
 
-/// Builds the storm as the workspace's tests have it, so that nothing is built twice.
+/// Builds the storm with the features of the workspace's tests, so that nothing is built twice.
 pub(crate) fn storm(project: &Project) -> Result<Binary, String> {
     let mut cargo = project.cargo();
     cargo.args(["test", "--workspace", "--locked", "--test", "storm"]);
@@ -48,7 +48,7 @@ pub(crate) fn storm(project: &Project) -> Result<Binary, String> {
 }
 
 impl Binary {
-    /// One that is nowhere.
+    /// Returns a binary that does not exist.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
         Self {
@@ -58,21 +58,21 @@ impl Binary {
         }
     }
 
-    /// A command that runs it where cargo would.
+    /// Returns a command that runs the binary where cargo would.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.current_dir(&self.folder);
         command
     }
 
-    /// A command that lets another program run it.
+    /// Returns a command that lets another program run the binary.
     pub(crate) fn under(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(args).arg(&self.path).current_dir(&self.folder);
         command
     }
 
-    /// What changes whenever it is built anew.
+    /// Returns a string that changes whenever the binary is rebuilt.
     pub(crate) fn stamp(&self) -> String {
         let built = std::fs::metadata(&self.path).and_then(|data| data.modified());
         let since = built
@@ -82,7 +82,7 @@ impl Binary {
     }
 }
 
-/// Runs a command to its end and returns what it wrote, or nothing when it takes too long.
+/// Runs a command to its end and returns its output, or `None` if it takes too long.
 pub(crate) fn output_within(
     command: &mut Command,
     limit: Duration,
@@ -106,12 +106,12 @@ pub(crate) fn output_within(
     }))
 }
 
-/// Reads a pipe beside the wait, so that a full one does not hold the child.
+/// Reads a pipe on a thread, so that a full pipe does not block the child.
 fn drain(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut octets = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error is still worth showing.
+            // Output read before an error is still worth showing.
             let _ended = pipe.read_to_end(&mut octets);
         }
         octets

@@ -1,19 +1,19 @@
-//! `cargo xtask chaos`: a node that is killed with -9 again and again, and what is there after it.
+//! `cargo xtask chaos`: kills a node with -9 again and again, and audits what it has afterwards.
 //!
 //! ```text
 //!   load ── asks ──▶ node ── kill -9 at a random point, also while it recovers or compacts
-//!    │ ledger                │
+//!    │ journal               │
 //!    └──▶ file ──▶ audit ◀── rules of all sessions, after each start
 //! ```
 //!
-//! The load is a process of its own and goes on over the kills. It is held while the next life of
-//! the node is audited, so that what is compared is what was recovered and nothing else.
+//! The load is a separate process that continues across the kills. It is stopped while the
+//! restarted node is audited, so that the audit compares only what was recovered.
 //!
-//! In some rounds the store is damaged between two lives as well. Then the node may miss something,
-//! if it says so: what is missing without a word counts as lost.
+//! In some rounds the store is damaged between two runs as well. Then the node may lose data if it
+//! reports that: data lost without a report counts as lost.
 
 mod damage;
-mod life;
+mod process;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,42 +22,42 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::damage::Damage;
-use self::life::{Load, Node, Place};
+use self::process::{ChaosSetup, LoadProcess, NodeProcess};
 use crate::project::Project;
 use crate::step::{self, Step};
 use crate::{Outcome, term};
 
-/// Kills of one load and its ledger.
-const ROUND: u64 = 25;
+/// Kills for one load and its journal.
+const KILLS_PER_ROUND: u64 = 25;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Plan {
+struct ChaosPlan {
     kills: u64,
     seed: u64,
     json: bool,
     background: bool,
-    /// A binary that is built already.
+    /// A binary that is already built.
     binary: Option<PathBuf>,
 }
 
-/// What was counted, also over runs that were broken off.
+/// The counters, including those of interrupted runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Tally {
+struct ChaosTally {
     kills: u64,
-    /// Kills before the node had said that it was there.
+    /// Kills before the node had announced itself.
     in_recovery: u64,
     acknowledged: u64,
     audits: u64,
-    /// Stores that were damaged, and nodes that said that something is missing since.
+    /// Stores that were damaged, and nodes that reported a loss after that.
     damaged: u64,
     told: u64,
     lost: u64,
     wrong: u64,
 }
 
-/// Kills as often as one likes.
+/// Kills a node as often as requested.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let plan = Plan::parse(args)?;
+    let plan = ChaosPlan::parse(args)?;
     if plan.background {
         return detach(project, &plan);
     }
@@ -66,19 +66,19 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     tally.verdict()
 }
 
-/// The step of `cargo xtask ci`.
+/// Returns the step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
     Step::new("kills", "cargo xtask chaos --kills 50", || {
-        let plan = Plan {
+        let plan = ChaosPlan {
             kills: 50,
-            ..Plan::default()
+            ..ChaosPlan::default()
         };
         let tally = all(project, &plan)?;
         tally.verdict().map(|()| Some(tally.text()))
     })
 }
 
-impl Default for Plan {
+impl Default for ChaosPlan {
     fn default() -> Self {
         Self {
             kills: 50,
@@ -90,7 +90,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl ChaosPlan {
     fn parse(args: &[String]) -> Result<Self, String> {
         let mut plan = Self::default();
         let mut args = args.iter();
@@ -116,7 +116,7 @@ impl Plan {
     }
 }
 
-impl Tally {
+impl ChaosTally {
     fn to_json(self) -> Value {
         json!({
             "kills": self.kills,
@@ -171,10 +171,10 @@ impl Tally {
     }
 }
 
-fn report(plan: &Plan, tally: Tally) {
+fn report(plan: &ChaosPlan, tally: ChaosTally) {
     term::note(&tally.text());
     if plan.json {
-        let Tally {
+        let ChaosTally {
             kills,
             acknowledged,
             lost,
@@ -191,9 +191,9 @@ fn report(plan: &Plan, tally: Tally) {
     }
 }
 
-/// Kills in rounds. A run that was broken off goes on after its last round, as long as the binary
-/// is the same.
-fn all(project: &Project, plan: &Plan) -> Result<Tally, String> {
+/// Kills in rounds. An interrupted run resumes after its last round, as long as the binary is the
+/// same.
+fn all(project: &Project, plan: &ChaosPlan) -> Result<ChaosTally, String> {
     let binary = plan.binary.clone().map_or_else(|| build(project), Ok)?;
     let folder = folder(project)?;
     let note = folder.join("progress");
@@ -205,10 +205,10 @@ fn all(project: &Project, plan: &Plan) -> Result<Tally, String> {
         term::note(&format!("goes on after {} kills", tally.kills));
     }
     while tally.kills < plan.kills {
-        let kills = ROUND.min(plan.kills - tally.kills);
+        let kills = KILLS_PER_ROUND.min(plan.kills - tally.kills);
         let mut random = Random(plan.seed ^ tally.kills.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         round(
-            &Place::new(&folder, &binary)?,
+            &ChaosSetup::new(&folder, &binary)?,
             kills,
             &mut random,
             &mut tally,
@@ -225,128 +225,134 @@ fn all(project: &Project, plan: &Plan) -> Result<Tally, String> {
     Ok(tally)
 }
 
-fn resumed(kept: &str, mark: &str) -> Tally {
+fn resumed(kept: &str, mark: &str) -> ChaosTally {
     match kept.split_once('\n') {
-        Some((of, tally)) if of == mark => Tally::read(tally).unwrap_or_default(),
-        _ => Tally::default(),
+        Some((of, tally)) if of == mark => ChaosTally::read(tally).unwrap_or_default(),
+        _ => ChaosTally::default(),
     }
 }
 
-/// What is done in a round.
+/// The kind of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trial {
+enum RoundKind {
     Process,
     Disk,
     /// As `Disk`, and the files are damaged.
     Damage,
 }
 
-/// The trials of the rounds, over and over.
-const TRIALS: [Trial; 4] = [Trial::Process, Trial::Damage, Trial::Process, Trial::Disk];
+/// The kinds of the rounds, repeated.
+const ROUND_KINDS: [RoundKind; 4] = [
+    RoundKind::Process,
+    RoundKind::Damage,
+    RoundKind::Process,
+    RoundKind::Disk,
+];
 
-/// So many kills of one trial; with another store after each that missed something and said so.
-fn round(place: &Place, kills: u64, random: &mut Random, tally: &mut Tally) -> Outcome {
-    let round = usize::try_from(tally.kills / ROUND).unwrap_or_default();
-    let trial = TRIALS[round % TRIALS.len()];
+/// Performs this many kills of one kind. After each loss that the node reported, a new store is
+/// used.
+fn round(setup: &ChaosSetup, kills: u64, random: &mut Random, tally: &mut ChaosTally) -> Outcome {
+    let round = usize::try_from(tally.kills / KILLS_PER_ROUND).unwrap_or_default();
+    let kind = ROUND_KINDS[round % ROUND_KINDS.len()];
     let end = tally.kills + kills;
     while tally.kills < end && tally.lost + tally.wrong == 0 {
-        stretch(place, trial, end, random, tally)?;
+        run_store(setup, kind, end, random, tally)?;
     }
     Ok(())
 }
 
-/// One store, one load, one ledger.
-fn stretch(
-    place: &Place,
-    trial: Trial,
+/// Runs one load with one store and one journal.
+fn run_store(
+    setup: &ChaosSetup,
+    kind: RoundKind,
     end: u64,
     random: &mut Random,
-    tally: &mut Tally,
+    tally: &mut ChaosTally,
 ) -> Outcome {
-    place.clean(match trial {
-        Trial::Process => "process",
-        Trial::Disk | Trial::Damage => "disk",
+    setup.clean(match kind {
+        RoundKind::Process => "process",
+        RoundKind::Disk | RoundKind::Damage => "disk",
     })?;
-    let mut node = Node::start(place)?;
+    let mut node = NodeProcess::start(setup)?;
     node.wait()?;
-    let load = Load::start(place)?;
+    let load = LoadProcess::start(setup)?;
     let mut acknowledged = 0;
     while tally.kills < end {
         std::thread::sleep(Duration::from_millis(20 + random.below(230)));
         node.kill()?;
         tally.kills += 1;
         load.hold()?;
-        let said = place.log()?.len();
-        let damage = match trial {
-            Trial::Damage => Some(Damage::inflict(&place.store(), random)?),
-            Trial::Process | Trial::Disk => None,
+        let said = setup.log()?.len();
+        let damage = match kind {
+            RoundKind::Damage => Some(Damage::inflict(&setup.store(), random)?),
+            RoundKind::Process | RoundKind::Disk => None,
         };
         tally.damaged += u64::from(damage.is_some());
-        node = start_again(place, end, random, tally)?;
-        let told = damage.is_some() && place.log()?[said..].contains(MOVES);
+        node = start_again(setup, end, random, tally)?;
+        let told = damage.is_some() && setup.log()?[said..].contains(LOSS_REPORT);
         if told && damage != Some(Damage::Torn) {
             tally.told += 1;
             tally.acknowledged += acknowledged;
             return node.end();
         }
-        let audit = place.audit()?;
+        let audit = setup.audit()?;
         let number = |key: &str| audit[key].as_u64().unwrap_or(u64::MAX);
         acknowledged = number("acknowledged");
         tally.audits += 1;
         tally.lost += number("lost");
-        // Who was never answered misses nothing.
+        // A torn group was never acknowledged: a node that reports a loss for it is wrong.
         tally.wrong += number("wrong") + u64::from(told);
         if tally.lost + tally.wrong > 0 {
             term::note(&format!("{audit}"));
             term::note(&format!(
                 "{damage:?}; the store is in {}",
-                place.folder().display()
+                setup.folder().display()
             ));
             tally.acknowledged += acknowledged;
             return Ok(());
         }
         load.go_on()?;
     }
-    // In the end all is deleted, which the node must still know.
+    // The load deletes everything at its end, which the node must still know.
     let ended = load.end()?;
     tally.lost += ended["lost"].as_u64().unwrap_or(1);
-    let left = place.audit()?;
+    let left = setup.audit()?;
     tally.wrong += left["wrong"].as_u64().unwrap_or(1);
     tally.acknowledged += acknowledged.max(left["acknowledged"].as_u64().unwrap_or_default());
     node.end()?;
-    let said = place.log()?;
-    // A database that meets damage may panic, and is caught.
-    let panicked = said.contains("panicked") && trial != Trial::Damage;
-    if said.contains(MOVES) || panicked {
+    let said = setup.log()?;
+    // A database that reads damaged files may panic; the panic is caught.
+    let panicked = said.contains("panicked") && kind != RoundKind::Damage;
+    if said.contains(LOSS_REPORT) || panicked {
         tally.wrong += 1;
         term::note(&format!("the node said:\n{said}"));
     }
     Ok(())
 }
 
-/// Starts the node until it is there: a start is killed as well, now and then more than once.
+/// Starts the node and waits until it runs. Some starts are killed as well, sometimes repeatedly.
 fn start_again(
-    place: &Place,
+    setup: &ChaosSetup,
     end: u64,
     random: &mut Random,
-    tally: &mut Tally,
-) -> Result<Node, String> {
-    let mut node = Node::start(place)?;
+    tally: &mut ChaosTally,
+) -> Result<NodeProcess, String> {
+    let mut node = NodeProcess::start(setup)?;
     while tally.kills < end && random.below(3) == 0 {
         std::thread::sleep(Duration::from_millis(random.below(60)));
         node.kill()?;
         tally.kills += 1;
         tally.in_recovery += 1;
-        node = Node::start(place)?;
+        node = NodeProcess::start(setup)?;
     }
     node.wait()?;
     Ok(node)
 }
 
-/// What a node writes to its log when its store misses something.
-const MOVES: &str = "Recovery Time Stamp moves";
+/// The text that a node logs when its store has lost data.
+const LOSS_REPORT: &str = "Recovery Time Stamp moves";
 
-/// A stream of numbers from a seed.
+/// A generator of pseudorandom numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -359,7 +365,7 @@ impl Random {
     }
 }
 
-/// Builds the binary as the workspace's tests have it, so that nothing is built twice.
+/// Builds the binary with the features of the workspace's tests, so that nothing is built twice.
 pub(crate) fn build(project: &Project) -> Result<PathBuf, String> {
     let mut cargo = project.cargo();
     cargo.args(["build", "--workspace", "--locked", "--bin", "strowger"]);
@@ -378,8 +384,8 @@ fn folder(project: &Project) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Starts the verb again, apart from this terminal.
-fn detach(project: &Project, plan: &Plan) -> Outcome {
+/// Starts the verb again, detached from this terminal.
+fn detach(project: &Project, plan: &ChaosPlan) -> Outcome {
     let (kills, seed) = (plan.kills.to_string(), plan.seed.to_string());
     let mut verb: Vec<OsString> = ["chaos", "--json", "--kills", &kills, "--seed", &seed]
         .map(OsString::from)
@@ -398,7 +404,7 @@ mod tests {
     fn what_is_no_number_is_refused() {
         let parse = |text: &str| {
             let args: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-            Plan::parse(&args)
+            ChaosPlan::parse(&args)
         };
         assert!(parse("--kills many").is_err());
         assert!(parse("--kill 3").is_err());
@@ -408,13 +414,13 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_only_where_the_binary_is_the_same() {
-        let tally = Tally {
+        let tally = ChaosTally {
             kills: 25,
             acknowledged: 7,
-            ..Tally::default()
+            ..ChaosTally::default()
         };
         let kept = format!("a\n{}", tally.to_json());
         assert_eq!(resumed(&kept, "a"), tally);
-        assert_eq!(resumed(&kept, "b"), Tally::default());
+        assert_eq!(resumed(&kept, "b"), ChaosTally::default());
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that must be green before review.
+//! `cargo xtask ci`: all checks that must pass before review.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -39,7 +39,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     step::run_all(chosen, keep_going)
 }
 
-/// The steps: first what fails soon, last what runs the finished binary.
+/// Returns the steps, the ones that fail soon first, and those that run the finished binary last.
 fn steps(project: &Project) -> Vec<Step<'_>> {
     let lints = ["--all-targets", "--", "-D", "warnings"];
     let mut steps = vec![
@@ -95,7 +95,7 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
     steps
 }
 
-/// What runs the finished binary.
+/// Returns the steps that run the finished binary.
 fn finished(project: &Project) -> [Step<'_>; 6] {
     [
         Step::new(
@@ -124,8 +124,8 @@ fn finished(project: &Project) -> [Step<'_>; 6] {
     ]
 }
 
-/// What the tests of the runtime and of the N4 node prove, and that they would notice if it did
-/// not hold.
+/// Returns the steps that prove properties of the runtime and of the N4 node, and that check
+/// whether the proofs would notice a violation.
 fn proofs(project: &Project) -> [Step<'_>; 5] {
     [
         simulate::step(project),
@@ -140,7 +140,7 @@ fn proofs(project: &Project) -> [Step<'_>; 5] {
     ]
 }
 
-/// Compares the codec with a peer that the product must not resolve.
+/// Compares the codec with a peer that the product must not depend on.
 const INTEROP: &[&str] = &[
     "test",
     "--locked",
@@ -163,7 +163,7 @@ const MANIFESTS: [&str; 4] = [
     "interop/rs/Cargo.toml",
 ];
 
-/// Four workspaces, one format.
+/// Checks the format of all four workspaces.
 fn format(project: &Project) -> Result<Option<String>, String> {
     for manifest in MANIFESTS {
         let check = ["fmt", "--all", "--check", "--manifest-path", manifest];

@@ -1,9 +1,9 @@
-//! `cargo xtask components`: builds the guests anew, and says whether the fixtures are what comes
-//! out.
+//! `cargo xtask components`: rebuilds the guests, and checks whether the fixtures are identical to
+//! the result.
 //!
-//! A guest in Rust is built by `strowger component build`; any other has a script `build.sh` that
-//! writes a core module, which is wrapped. The octets are those of a compiler, so the one that made
-//! the fixtures is written down beside them.
+//! A guest in Rust is built by `strowger component build`. Any other guest has a script `build.sh`
+//! that writes a core module, which is wrapped. The bytes depend on the compiler, so the compiler
+//! of the fixtures is recorded beside them.
 
 mod compiler;
 
@@ -20,10 +20,10 @@ const GUESTS: &str = "components";
 const FIXTURES: &str = "fixtures/components";
 /// The hashes, as `sha256sum` writes them.
 const SUMS: &str = "SHA256SUMS";
-/// Who compiled the fixtures.
+/// The compilers of the fixtures.
 const COMPILERS: &str = "COMPILERS";
 
-/// Builds all guests, or those that are named.
+/// Builds all guests, or the named ones.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let save = args.iter().any(|arg| arg == "--save");
     let named: Vec<&String> = args.iter().filter(|arg| *arg != "--save").collect();
@@ -37,11 +37,11 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let strowger = chaos::build(project)?;
     let out = project.target().join(GUESTS);
     made(fs::create_dir_all(&out), &out)?;
-    let mut compilers = Compilers::read(project);
-    let mut with = With::default();
+    let mut records = CompilerRecords::read(project);
+    let mut compilers = Compilers::default();
     let mut differ = Vec::new();
     for name in chosen {
-        let (built, compiler) = with.build(project, &strowger, &name, &out)?;
+        let (built, compiler) = compilers.build(project, &strowger, &name, &out)?;
         let fixture = project.root().join(FIXTURES).join(wasm(&name));
         let (new, old) = (read(&built)?, fs::read(&fixture).ok());
         let octets = new.len();
@@ -57,9 +57,9 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         term::line(&format!("{name:<12} {octets:>9} octets  {found}"));
         if save {
             made(fs::write(&fixture, &new), &fixture)?;
-            compilers.set(&name, &compiler);
+            records.set(&name, &compiler);
         } else if old.is_none_or(|old| old != new) {
-            differ.push(match compilers.of(&name) {
+            differ.push(match records.of(&name) {
                 Some(by) if by != compiler => {
                     format!("{name} (compiled here by {compiler}, the fixture by {by})")
                 }
@@ -68,7 +68,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         }
     }
     if save {
-        compilers.write(project)?;
+        records.write(project)?;
         return sums(project);
     }
     if differ.is_empty() {
@@ -78,7 +78,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     Err(format!("not the fixtures: {differ}; they are in {built}"))
 }
 
-/// The folders that have a manifest of their name, or a fixture.
+/// Returns the folders that have a manifest of their name, or a fixture.
 fn guests(project: &Project) -> Result<Vec<String>, String> {
     let folder = project.root().join(GUESTS);
     let mut names = Vec::new();
@@ -97,15 +97,15 @@ fn guests(project: &Project) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The compilers that were looked for so far: who wants one guest needs one.
+/// The compilers found so far: building one guest needs only one of them.
 #[derive(Default)]
-struct With {
+struct Compilers {
     rust: Option<Rust>,
     c: Option<C>,
 }
 
-impl With {
-    /// Builds one guest; where it is, and who compiled it.
+impl Compilers {
+    /// Builds a guest, and returns its path and the version of the compiler.
     fn build(
         &mut self,
         project: &Project,
@@ -142,10 +142,10 @@ impl With {
     }
 }
 
-/// Who compiled each fixture: `name: compiler` in lines.
-struct Compilers(Vec<(String, String)>);
+/// The compiler of each fixture, in lines of `name: compiler`.
+struct CompilerRecords(Vec<(String, String)>);
 
-impl Compilers {
+impl CompilerRecords {
     fn read(project: &Project) -> Self {
         let text = fs::read_to_string(project.root().join(FIXTURES).join(COMPILERS));
         Self::parse(&text.unwrap_or_default())
@@ -169,7 +169,7 @@ impl Compilers {
 
     fn text(&self) -> String {
         self.0.iter().fold(String::new(), |mut text, (name, by)| {
-            // Text grows.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{name}: {by}");
             text
         })
@@ -181,7 +181,7 @@ impl Compilers {
     }
 }
 
-/// Writes the hashes of all fixtures down.
+/// Writes the hashes of all fixtures to a file.
 fn sums(project: &Project) -> Outcome {
     let folder = project.root().join(FIXTURES);
     let files = fs::read_dir(&folder).map_err(|error| failed(&folder, &error))?;
@@ -217,11 +217,11 @@ mod tests {
     #[test]
     fn compilers_are_written_as_they_are_read() {
         let text = "echo: rustc 1\nupper: clang 2: 3\n";
-        let mut compilers = Compilers::parse(text);
-        assert_eq!(compilers.of("upper"), Some("clang 2: 3"));
-        assert_eq!(compilers.of("other"), None);
-        assert_eq!(compilers.text(), text);
-        compilers.set("echo", "rustc 2");
-        assert_eq!(compilers.text(), "echo: rustc 2\nupper: clang 2: 3\n");
+        let mut records = CompilerRecords::parse(text);
+        assert_eq!(records.of("upper"), Some("clang 2: 3"));
+        assert_eq!(records.of("other"), None);
+        assert_eq!(records.text(), text);
+        records.set("echo", "rustc 2");
+        assert_eq!(records.text(), "echo: rustc 2\nupper: clang 2: 3\n");
     }
 }

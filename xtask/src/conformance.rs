@@ -1,7 +1,7 @@
 //! `cargo xtask conformance`: composes `docs/pfcp-conformance.md` from what tests compared.
 //!
-//! Each proving test writes down which elements and messages it found right, in a folder that
-//! `STROWGER_CONFORMANCE` names. The page says no more than that.
+//! Each proving test records the elements and messages that it found right, in the folder that
+//! `STROWGER_CONFORMANCE` names. The page states only those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::project::Project;
 use crate::{Outcome, step, term};
 
-/// The kinds of proof: file, what was compared.
+/// The kinds of proof: the name of the file, and what was compared.
 const PROOFS: [(&str, &str); 6] = [
     (
         "vector",
@@ -39,7 +39,7 @@ const PROOFS: [(&str, &str); 6] = [
     ),
 ];
 
-/// The proof that no other stack takes part in.
+/// The proof in which no other stack takes part.
 const OURS: &str = "property";
 
 /// The tests that prove something.
@@ -51,7 +51,7 @@ const TESTS: [&[&str]; 3] = [
 
 const PAGE: &str = "docs/pfcp-conformance.md";
 
-/// Runs the proving tests and writes the page; with `--check` only says whether it is current.
+/// Runs the proving tests and writes the page; with `--check`, only checks whether it is current.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let check = match args {
         [] => false,
@@ -59,7 +59,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         _ => return Err("conformance takes --check or nothing".to_owned()),
     };
     let folder = prove(project)?;
-    let page = compose(&Found::read(&folder)?);
+    let page = compose(&ConformanceRows::read(&folder)?);
     let path = project.root().join(PAGE);
     if !check {
         fs::write(&path, page).map_err(|error| format!("cannot write {PAGE}: {error}"))?;
@@ -74,7 +74,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     ))
 }
 
-/// Runs the tests; one that fails ends the verb.
+/// Runs the tests. Ends with the first failure.
 fn prove(project: &Project) -> Result<PathBuf, String> {
     let folder = project.target().join("conformance");
     if folder.exists() {
@@ -85,25 +85,25 @@ fn prove(project: &Project) -> Result<PathBuf, String> {
         let mut test = project.cargo();
         test.args(["test", "--quiet", "--locked", "--all-features"]);
         test.args(args);
-        // What is missing must not look like what is not proved.
+        // With `CI=true`, missing tools and fixtures fail instead of looking like missing proofs.
         test.env("CI", "true").env("STROWGER_CONFORMANCE", &folder);
         step::run(&mut test)?;
     }
     Ok(folder)
 }
 
-/// A row of the page: what the codec has, or what a test noted.
-type Key = (String, u16);
+/// The key of a row: an element or a message, and its number.
+type RowKey = (String, u16);
 
-/// What the tests wrote down.
-struct Found {
+/// The records of the tests.
+struct ConformanceRows {
     /// Name and clause of everything that the codec has a row for.
-    rows: BTreeMap<Key, (String, String)>,
-    /// What each proof found right.
-    proved: BTreeMap<&'static str, BTreeSet<Key>>,
+    rows: BTreeMap<RowKey, (String, String)>,
+    /// The rows that each proof found right.
+    proved: BTreeMap<&'static str, BTreeSet<RowKey>>,
 }
 
-impl Found {
+impl ConformanceRows {
     fn read(folder: &Path) -> Result<Self, String> {
         let mut rows = BTreeMap::new();
         for line in lines(folder, "rows")? {
@@ -129,19 +129,19 @@ impl Found {
         Ok(Self { rows, proved })
     }
 
-    fn proofs(&self, key: &Key) -> impl Iterator<Item = &'static str> {
+    fn proofs(&self, key: &RowKey) -> impl Iterator<Item = &'static str> {
         PROOFS
             .into_iter()
             .map(|(proof, _)| proof)
             .filter(move |proof| self.proved[proof].contains(key))
     }
 
-    fn of<'a>(&'a self, what: &'a str) -> impl Iterator<Item = (&'a Key, &'a (String, String))> {
+    fn of<'a>(&'a self, what: &'a str) -> impl Iterator<Item = (&'a RowKey, &'a (String, String))> {
         self.rows.iter().filter(move |(key, _)| key.0 == what)
     }
 }
 
-/// Reads the lines of a file; no file is no proof.
+/// Reads the lines of a file; a missing file is an empty proof.
 fn lines(folder: &Path, proof: &str) -> Result<Vec<String>, String> {
     let path = folder.join(proof).with_extension("tsv");
     match fs::read_to_string(&path) {
@@ -151,14 +151,14 @@ fn lines(folder: &Path, proof: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn key(what: &str, number: &str) -> Result<Key, String> {
+fn key(what: &str, number: &str) -> Result<RowKey, String> {
     match number.parse() {
         Ok(number) => Ok((what.to_owned(), number)),
         Err(_) => Err(format!("`{number}` is no number of a row")),
     }
 }
 
-fn compose(found: &Found) -> String {
+fn compose(found: &ConformanceRows) -> String {
     let mut page = String::from(
         "# PFCP: what is proved of each message and element\n\n\
          Computed by `cargo xtask conformance` from what tests compared and found right; the \
@@ -177,7 +177,7 @@ fn compose(found: &Found) -> String {
         let _ = writeln!(page, "| {proof} | {holds} | {messages} | {elements} |");
     }
     let by_others = |what: &str| {
-        let proved = |key: &Key| found.proofs(key).any(|proof| proof != OURS);
+        let proved = |key: &RowKey| found.proofs(key).any(|proof| proof != OURS);
         found.of(what).filter(|(key, _)| proved(key)).count()
     };
     let _ = writeln!(
@@ -197,10 +197,10 @@ fn compose(found: &Found) -> String {
     page
 }
 
-/// Says what no other stack has confirmed, and what nothing has.
-fn unproved(found: &Found, page: &mut String) {
+/// Lists what no other stack has confirmed, and what nothing has.
+fn unproved(found: &ConformanceRows, page: &mut String) {
     let named = |wanted: fn(usize, usize) -> bool| {
-        let fits = |key: &Key| {
+        let fits = |key: &RowKey| {
             let proofs: Vec<&str> = found.proofs(key).collect();
             let others = proofs.iter().filter(|proof| **proof != OURS).count();
             wanted(proofs.len(), others)
@@ -226,7 +226,7 @@ fn unproved(found: &Found, page: &mut String) {
     );
 }
 
-fn table(found: &Found, title: &str, what: &str, page: &mut String) {
+fn table(found: &ConformanceRows, title: &str, what: &str, page: &mut String) {
     let heads: String = PROOFS
         .iter()
         .map(|(proof, _)| format!(" {proof} |"))
@@ -255,7 +255,7 @@ fn table(found: &Found, title: &str, what: &str, page: &mut String) {
 mod tests {
     use super::*;
 
-    fn found() -> Found {
+    fn found() -> ConformanceRows {
         let row = |what: &str, number, name: &str| {
             (
                 (what.to_owned(), number),
@@ -273,7 +273,7 @@ mod tests {
                 .or_default()
                 .insert(("ie".to_owned(), number));
         }
-        Found {
+        ConformanceRows {
             rows: BTreeMap::from([
                 row("message", 1, "Heartbeat Request"),
                 row("ie", 19, "Cause"),

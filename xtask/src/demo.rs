@@ -1,4 +1,4 @@
-//! The main job, as a newcomer runs it: the demo, and captures by others decoded.
+//! The main job, as a newcomer runs it: the demo, and decoding captures of other stacks.
 
 use std::process::{Command, Stdio};
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::project::{self, Project};
 use crate::step;
 
-/// Sessions that the demo holds by itself.
+/// Number of sessions that the demo holds by default.
 const HELD: u64 = 1000;
-/// Panics that ten seconds of chaos inject at least.
+/// Minimum number of panics that ten seconds of chaos inject.
 const PANICS: u64 = 100;
 
-/// The binary in the profile that the README names.
+/// Returns a command that runs the binary in the profile that the README names.
 pub(crate) fn strowger(project: &Project, args: &[&str]) -> Command {
     let mut cargo = project.cargo();
     cargo
@@ -29,7 +29,7 @@ pub(crate) fn strowger(project: &Project, args: &[&str]) -> Command {
     cargo
 }
 
-/// Runs the demo for ten seconds and checks its closing figures.
+/// Runs the demo for ten seconds and checks its final stats.
 pub(crate) fn demo(project: &Project, chaos: bool) -> Result<Option<String>, String> {
     build(project)?;
     let lines = json_lines(&mut demo_command(project, chaos))?;
@@ -63,20 +63,20 @@ pub(crate) fn demo(project: &Project, chaos: bool) -> Result<Option<String>, Str
     Err(format!("{}: {end}", wrong.join(", ")))
 }
 
-/// Builds the binary where one can watch it.
+/// Builds the binary with visible progress.
 fn build(project: &Project) -> Result<(), String> {
     let what = ["build", "--release", "--locked", "--bin", "strowger"];
     step::run(project.cargo().args(what))
 }
 
-/// The demo as it is typed.
+/// Returns the demo command as it is typed.
 pub(crate) fn demo_command(project: &Project, chaos: bool) -> Command {
     let plain = ["demo", "--for", "10s", "--json", "--port", "0"];
     let chaotic = [&plain[..], &["--chaos"]].concat();
     strowger(project, if chaos { &chaotic } else { &plain })
 }
 
-/// Decodes every capture: no error, nothing opaque, and the same octets again.
+/// Decodes every capture: no error, nothing opaque, and the same bytes when encoded again.
 pub(crate) fn captures(project: &Project) -> Result<Option<String>, String> {
     let folder = project.shared().join("pfcp/captures");
     let Ok(entries) = std::fs::read_dir(&folder) else {

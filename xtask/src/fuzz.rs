@@ -1,10 +1,10 @@
-//! `cargo xtask fuzz`: libFuzzer over everything that reads octets of others: from a network, or a
+//! `cargo xtask fuzz`: libFuzzer over all code that reads bytes of others, from a network or from a
 //! component.
 //!
-//! `cargo-fuzz` is not needed: the compiler's own flags and the `libfuzzer-sys` crate do it, on a
-//! nightly toolchain. What was found so far is kept under the target folder, so that a later run
-//! goes on where this one ended; small seeds are part of the repository, and `--keep` adds those
-//! of the new ones that reach more.
+//! This does not need `cargo-fuzz`, only compiler flags and the `libfuzzer-sys` crate on a nightly
+//! toolchain. New inputs are kept in the target folder, so that a later run continues where this
+//! one ended. Small seeds are part of the repository, and `--keep` adds those of the new inputs
+//! that reach more code.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{Outcome, term};
 
-/// The platform is named so that the flags below do not reach build scripts.
+/// Named explicitly, so that the flags below do not reach build scripts.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// Coverage for libFuzzer, and AddressSanitizer.
@@ -24,29 +24,29 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Zsanitizer=address -Ccodegen-units=1";
 
-/// Seconds between two notes of how far a target has come.
+/// Seconds between two progress notes of a target.
 const SLICE: u64 = 60;
 
-/// The longest input that is kept in the repository.
+/// Maximum size of an input that is kept in the repository.
 const KEPT: usize = 512;
 
-/// The target whose seeds are the guests of the repository; it runs when it is named, for it takes
-/// minutes to build. And the longest of these guests that it takes.
+/// The target whose seeds are the guests of the repository, and the maximum size of a guest that it
+/// takes. It runs only when it is named, because it takes minutes to build.
 const COMPONENT: &str = "component";
 const LONGEST_COMPONENT: usize = 64 << 10;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Plan {
+struct FuzzPlan {
     seconds: u64,
     wanted: Vec<String>,
     list: bool,
     background: bool,
-    /// Whether time that was spent before counts.
+    /// Counts the time that earlier runs spent.
     resume: bool,
     keep: bool,
 }
 
-impl Plan {
+impl FuzzPlan {
     fn parse(args: &[String]) -> Result<Self, String> {
         let mut plan = Self {
             seconds: 15,
@@ -73,9 +73,9 @@ impl Plan {
     }
 }
 
-/// Fuzzes the targets that are named, or each of those that are soon built.
+/// Fuzzes the named targets, or all that build quickly.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let plan = Plan::parse(args)?;
+    let plan = FuzzPlan::parse(args)?;
     let targets = targets(project)?;
     if plan.list {
         targets.iter().for_each(|target| term::line(target));
@@ -106,7 +106,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         .map(|target| {
             let rerun = format!("cargo xtask fuzz {target} --for {}s", plan.seconds);
             Step::new("fuzz", rerun, move || {
-                let target = Target::new(project, &target)?;
+                let target = FuzzTarget::new(project, &target)?;
                 target.fuzz(plan.seconds, plan.resume).and_then(|said| {
                     if plan.keep {
                         target.keep()?;
@@ -119,14 +119,14 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     step::run_all(steps, true)
 }
 
-/// Starts the verb again, apart from this terminal.
+/// Starts the verb again, detached from this terminal.
 fn detach(project: &Project, args: &[String]) -> Outcome {
     let args = args.iter().filter(|arg| *arg != "--background");
     let verb = std::iter::once("fuzz").chain(args.map(String::as_str));
     step::background(project.root(), &project.root().join("fuzz/target"), verb)
 }
 
-/// Why this machine cannot fuzz.
+/// Returns the reason why this machine cannot fuzz, if there is one.
 pub(crate) fn impossible() -> Option<String> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Some(format!("the flags are those of {PLATFORM}"));
@@ -137,20 +137,20 @@ pub(crate) fn impossible() -> Option<String> {
     (!nightly).then(|| "no nightly toolchain (rustup toolchain install nightly)".to_owned())
 }
 
-/// A target that was built, and its folders.
-struct Target {
+/// A built target, and its folders.
+struct FuzzTarget {
     name: String,
     program: PathBuf,
-    /// Inputs that runs on this machine found.
+    /// Inputs found by runs on this machine.
     found: PathBuf,
     crashes: PathBuf,
     /// Inputs of the repository.
     seeds: PathBuf,
-    /// Seconds and runs so far.
+    /// The file with the seconds and runs so far.
     progress: PathBuf,
 }
 
-impl Target {
+impl FuzzTarget {
     fn new(project: &Project, name: &str) -> Result<Self, String> {
         let fuzz = project.root().join("fuzz");
         let out = std::env::var_os("CARGO_TARGET_DIR")
@@ -182,7 +182,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Makes seeds of the guests: a manifest, a zero, and a component that is not too long.
+    /// Makes seeds from the guests: a manifest, a zero byte, and a component of limited size.
     fn seed(&self, project: &Project) -> Outcome {
         let fixtures = project.root().join("fixtures/components");
         let guests = project.root().join("components");
@@ -211,7 +211,7 @@ impl Target {
         Ok(())
     }
 
-    /// Runs for so long; what an earlier run has done counts if it is to be resumed.
+    /// Runs for this many seconds, including those of an earlier run if `resume` is set.
     fn fuzz(&self, seconds: u64, resume: bool) -> Result<String, String> {
         let kept = std::fs::read_to_string(&self.progress).unwrap_or_default();
         let (mut spent, mut runs) = if resume { progress(&kept) } else { (0, 0) };
@@ -248,7 +248,7 @@ impl Target {
         Err(format!("{name} found something; the input is in {crashes}"))
     }
 
-    /// Adds the small ones of the new inputs that reach what the seeds do not.
+    /// Adds the small new inputs that reach code that the seeds do not.
     fn keep(&self) -> Outcome {
         let before = count(&self.seeds);
         let mut command = Command::new(&self.program);
@@ -267,20 +267,20 @@ fn count(folder: &Path) -> usize {
     folder.read_dir().map_or(0, Iterator::count)
 }
 
-/// Reads seconds and runs of an earlier run.
+/// Parses the seconds and runs of an earlier run.
 fn progress(kept: &str) -> (u64, u64) {
     let mut numbers = kept.split_whitespace().map_while(|text| text.parse().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// How many inputs libFuzzer ran, from what it said at its end.
+/// Parses the number of inputs that libFuzzer ran from its closing lines.
 fn executed(said: &str) -> u64 {
     let done = said.lines().find_map(|line| line.strip_prefix("Done "));
     done.and_then(|done| done.split(' ').next()?.parse().ok())
         .unwrap_or(0)
 }
 
-/// How much it covered.
+/// Parses the coverage.
 fn edges(said: &str) -> String {
     let covered = said
         .lines()
@@ -292,7 +292,7 @@ fn edges(said: &str) -> String {
         .to_owned()
 }
 
-/// The binaries of the fuzz workspace.
+/// Returns the binaries of the fuzz workspace.
 fn targets(project: &Project) -> Result<Vec<String>, String> {
     let read = |folder: &str| {
         let path = project.root().join(folder).join("Cargo.toml");
@@ -366,7 +366,7 @@ mod tests {
     fn an_unknown_option_is_no_target() {
         let parse = |text: &str| {
             let args: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-            Plan::parse(&args)
+            FuzzPlan::parse(&args)
         };
         assert!(parse("--fast").is_err());
         let plan = parse("view --for 2m --resume --keep").expect("complete");

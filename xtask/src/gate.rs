@@ -1,12 +1,12 @@
-//! `cargo xtask gate`: has a change made the runtime slower or heavier?
+//! `cargo xtask gate`: checks whether a change made the runtime slower or heavier.
 //!
 //! Times on a shared machine differ by more than a regression; instructions under callgrind repeat.
-//! Each work runs twice, with one count and with two: the difference is what one operation costs.
-//! The counts of the last accepted state stand in `bench/gate.json`.
+//! Each workload runs with two numbers of operations: the difference is the cost of the operations
+//! between them. `bench/gate.json` has the counts of the last accepted state.
 //!
-//! A count may lie beside the accepted one by its limit, in both directions. One that is further
-//! below makes the accepted count stale, and that is refused as well: a later regression would be
-//! measured from where the code no longer is, and a large one would pass.
+//! A count may differ from the accepted one by its limit, in both directions. A count below that
+//! range makes the accepted count stale, which is refused as well: a later regression would be
+//! measured from a state that the code has left, and even a large one would pass.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,10 +14,10 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use crate::project::Project;
-use crate::term::{self, Ink};
+use crate::term::{self, TextStyle};
 use crate::{Outcome, step, tools};
 
-/// What is counted: the id, the operations of the short run, and by how much it may differ.
+/// The rows: id, operations of the short run, and the permitted difference.
 const ROWS: &[(&str, u64, f64)] = &[
     ("tell", 20_000, 0.05),
     ("ask", 10_000, 0.05),
@@ -26,10 +26,10 @@ const ROWS: &[(&str, u64, f64)] = &[
     ("restart_err", 1000, 0.15),
 ];
 
-/// By how much the weight of an idle actor may differ.
+/// The permitted difference of the memory of an idle actor.
 const HEAP: (&str, f64) = ("heap_per_idle_actor", 0.10);
 
-/// Counts, and compares with what was accepted; `--save` accepts what is counted now.
+/// Counts, and compares with the accepted counts; `--save` accepts the current counts.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let save = match args {
         [] => false,
@@ -71,10 +71,11 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         term::line(line);
     }
     if accepted["rustc"] != now["rustc"] || accepted["processor"] != now["processor"] {
-        // Another compiler makes other instructions: the table says what changed, not who did it.
+        // Another compiler or processor gives other counts: the table shows the differences, but
+        // they are not necessarily those of the code.
         term::note(&format!(
             "{}: accepted with {}, counted with {}; nothing is refused",
-            term::paint(Ink::Yellow, "not comparable"),
+            term::paint(TextStyle::Yellow, "not comparable"),
             accepted["rustc"],
             now["rustc"]
         ));
@@ -100,7 +101,7 @@ fn rustc() -> Result<String, String> {
         .to_owned())
 }
 
-/// Instructions of a whole run.
+/// Returns the instructions of a whole run.
 fn instructions(program: &Path, work: &str, operations: u64) -> Result<u64, String> {
     let mut command = Command::new("valgrind");
     command
@@ -118,16 +119,16 @@ fn instructions(program: &Path, work: &str, operations: u64) -> Result<u64, Stri
     collected(&said).ok_or_else(|| format!("`{shown}` told no count:\n{said}"))
 }
 
-/// The number in callgrind's line `==1== Collected : 1234`.
+/// Parses the number in callgrind's line `==1== Collected : 1234`.
 fn collected(said: &str) -> Option<u64> {
     let line = said.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok()
 }
 
-/// The counts beside the accepted ones.
+/// The counts compared with the accepted ones.
 #[derive(Debug, Default, PartialEq)]
-struct Compared {
-    /// A table.
+struct Comparison {
+    /// The lines of a table.
     lines: Vec<String>,
     /// The rows that grew beyond their limit, or have no accepted count.
     worse: Vec<String>,
@@ -135,8 +136,8 @@ struct Compared {
     stale: Vec<String>,
 }
 
-impl Compared {
-    /// Refuses growth, and accepted counts that the code has left behind.
+impl Comparison {
+    /// Refuses growth and stale accepted counts.
     fn verdict(&self) -> Outcome {
         if !self.worse.is_empty() {
             return Err(format!(
@@ -156,9 +157,9 @@ impl Compared {
     }
 }
 
-fn compare(accepted: &Value, now: &Value) -> Compared {
+fn compare(accepted: &Value, now: &Value) -> Comparison {
     let limits = ROWS.iter().map(|(id, _, limit)| (*id, *limit));
-    let mut compared = Compared::default();
+    let mut compared = Comparison::default();
     compared.lines.push(format!(
         "{:<22}{:>12}{:>12}{:>10}{:>10}",
         "", "accepted", "now", "change", "limit"
@@ -199,6 +200,23 @@ mod tests {
         counts.insert(HEAP.0.to_owned(), json!(500));
         counts.insert("tell".to_owned(), json!(tell));
         json!({ "counts": counts })
+    }
+
+    #[test]
+    fn the_page_has_the_thresholds() {
+        let page = include_str!("../../docs/benchmarking.md");
+        let limit = |id: &str| ROWS.iter().find(|row| row.0 == id).expect("a row").2;
+        for (what, limit) in [
+            ("spawning", limit("spawn_and_stop")),
+            ("a message", limit("tell")),
+            ("a message", limit("ask")),
+            ("a message", limit("hop")),
+            ("supervision", limit("restart_err")),
+            ("memory", HEAP.1),
+        ] {
+            let row = format!("| {what} | {:.0} % |", 100.0 * limit);
+            assert!(page.contains(&row), "docs/benchmarking.md has no {row}");
+        }
     }
 
     #[test]

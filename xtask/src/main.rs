@@ -1,7 +1,7 @@
 //! The project's own verbs: `cargo xtask <verb>`.
 //!
-//! Each verb is a module with one `run`. All of them start programs through [`step`], so that every
-//! failure says which step it was, how long it took and how to run it alone.
+//! Each verb is a module with a function `run`. All verbs start programs through [`step`], so that
+//! every failure names its step, the time it took and the command to run it alone.
 
 mod asan;
 mod bench;
@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use crate::project::Project;
 
-/// What a verb ends with: a message for the person at the terminal, or nothing to add.
+/// The result of a verb: nothing, or an error message for the terminal.
 type Outcome = Result<(), String>;
 
 const HELP: &str = "\
@@ -51,8 +51,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            --keep-going runs on after a failure)
   bench PART               ours beside its peers, in one binary; PART is runtime, scale (many
                            actors and growing load, for the plots), pfcp, n4 (the node under
-                           load), wasm (components), messages (the actor model in TypeScript) or
-                           tools
+                           load), wasm (components), messages (the actor model in TypeScript),
+                           tools or stress (all of the tools at once)
                            (--quick: short; --only ROWS: separated by commas, with a * at the end
                            for all that begin so; --json: rows only; a whole run goes to
                            docs/performance.json and docs/performance.md is written anew;

@@ -1,25 +1,25 @@
-//! `cargo xtask miri`: undefined behaviour, leaks and races in what the runtime does itself.
+//! `cargo xtask miri`: undefined behaviour, leaks and races in the runtime.
 //!
-//! Miri where the toolchain has it: it sees what the language forbids. Where it is missing,
-//! AddressSanitizer and valgrind, which see less: what the processor did wrong. The long form
-//! runs all of them.
+//! Runs Miri if the toolchain has it, which finds violations of the language rules. Without Miri,
+//! AddressSanitizer and valgrind run, which find less: wrong accesses of the processor. The long
+//! form runs all of them.
 
 use std::process::{Command, Stdio};
 
 use crate::binaries::{self, Binary};
 use crate::project::{self, Project};
 use crate::step::{self, Step};
-use crate::tools::{self, Tool};
+use crate::tools::{self, ExternalTool};
 use crate::{Outcome, asan, term};
 
-const VALGRIND: Tool = Tool {
+const VALGRIND: ExternalTool = ExternalTool {
     program: "valgrind",
     version_flag: "--version",
     package: "valgrind",
     proves: "no octet is read before it was written, and none is leaked",
 };
 
-/// The parts of the library that own memory and wake others; the rest is made of them.
+/// The parts of the library that own memory and wake others; the rest is built on them.
 const UNITS: [&str; 4] = [
     "mailbox::",
     "reply::",
@@ -27,16 +27,17 @@ const UNITS: [&str; 4] = [
     "schedule::seeded::tests::a_",
 ];
 
-/// Starts, restarts, kills and ends of whole actors, on virtual time: few, for an interpreter.
+/// Starts, restarts, kills and exits of whole actors in virtual time: only few, because an
+/// interpreter is slow.
 const LIVES: [&str; 2] = [
     "hanging::a_handler_that_hangs",
     "hanging::one_child_that_hangs",
 ];
 
-/// What of the behaviour is worth an interpreter's time.
+/// The behaviour tests that are worth an interpreter's time.
 const BEHAVIOUR: [&str; 2] = ["lifecycle::", "hanging::"];
 
-/// Runs what this machine can; `--short` leaves out what another tool has seen.
+/// Runs the tools that this machine has; `--short` omits what another tool has checked.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let short = match args {
         [] => false,
@@ -46,7 +47,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     check(project, short).map(|ran| term::note(&ran))
 }
 
-/// Runs the tools and says which they were.
+/// Runs the tools and returns their names.
 pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
     let mut ran = Vec::new();
     let mut left_out = Vec::new();
@@ -57,7 +58,7 @@ pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
     } else {
         left_out.push("Miri (rustup component add miri rust-src --toolchain nightly)");
     }
-    // What Miri runs, it sees better; but it is too slow for real threads.
+    // Miri finds more in what it runs, but is too slow for real threads.
     if !short || ran.is_empty() {
         if has_nightly() {
             steps.push(asan::step(project));
@@ -90,12 +91,12 @@ fn answers(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Whether a nightly toolchain is here.
+/// Returns `true` if a nightly toolchain is installed.
 pub(crate) fn has_nightly() -> bool {
     answers(Command::new("rustc").args(["+nightly", "--version"]))
 }
 
-/// Whether Miri is here, or can be had.
+/// Returns `true` if Miri is installed or can be installed.
 fn has_miri() -> bool {
     let works = || answers(Command::new("cargo").args(["+nightly", "miri", "--version"]));
     if works() {
@@ -112,7 +113,7 @@ fn has_miri() -> bool {
     has_nightly() && answers(Command::new("rustup").args(add)) && works()
 }
 
-/// A cargo of the nightly toolchain, with a target folder of this name.
+/// Returns a cargo command of the nightly toolchain, with a target folder of this name.
 pub(crate) fn nightly(project: &Project, folder: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo

@@ -1,19 +1,19 @@
-//! `cargo xtask mutants`: changes in the logic of the runtime, in what judges PFCP messages, or in
-//! the limits of components, that no test may miss.
+//! `cargo xtask mutants`: changes in the logic of the runtime, in the validation of PFCP messages,
+//! or in the limits of components, each of which a test must notice.
 //!
-//! `cargo-mutants` names the changes. All of them are built into one copy of the crate, each
-//! behind a switch ([`schema`]), so that a change costs no build, and only those tests that come by
-//! it ([`suite`]). The few changes that cannot be switched, such as those in what the compiler
-//! computes, are built one at a time.
+//! `cargo-mutants` lists the changes. All of them are built into one copy of the crate, each behind
+//! a switch ([`schema`]), so that a change costs no build but only the tests that reach it
+//! ([`suite`]). The few changes that cannot be switched, such as those in code that runs at compile
+//! time, are built one at a time.
 //!
-//! A later run leaves out what an earlier one saw caught while the function is the same, so one
-//! that was broken off goes on where it was.
+//! A later run skips changes that an earlier one saw caught, as long as the function is the same.
+//! An interrupted run therefore resumes where it was.
 
 mod equivalent;
-mod hunt;
+mod run;
 mod schema;
-mod subject;
 mod suite;
+mod target;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,23 +21,22 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::mutants::equivalent::{EQUIVALENT, Equivalent};
-use crate::mutants::hunt::Hunt;
+use crate::mutants::run::MutationRun;
 use crate::mutants::schema::Change;
-use crate::mutants::subject::{PFCP, RUNTIME, Subject, WASM};
+use crate::mutants::target::{MutatedCrate, PFCP, RUNTIME, WASM};
 use crate::project::Project;
 use crate::{Outcome, step, term};
 
 const VERSION: &str = "27.1.0";
 
-/// What a change may be left out for: an opaque future has no other value, and what only prints
-/// decides nothing.
+/// Changes that are excluded: an opaque future has no other value, and formatting decides nothing.
 const LEFT_OUT: [&str; 2] = ["impl fmt::", "impl std::fmt::"];
 
-/// What became of a change.
-enum End {
+/// The result of a change.
+enum MutantResult {
     Caught(String),
     Missed,
-    /// It does not compile, which is caught by the compiler.
+    /// The change does not compile, which counts as caught by the compiler.
     Unviable,
 }
 
@@ -74,7 +73,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let count = changes.len();
     let changes = without_equivalent(project, changes)?;
     let equivalent = count - changes.len();
-    let said = Hunt::new(project, subject, changes, afresh)?.run()?;
+    let said = MutationRun::new(project, subject, changes, afresh)?.run()?;
     let left_out = match equivalent {
         0 => String::new(),
         count => format!(", {count} left out as they change nothing"),
@@ -83,7 +82,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Leaves out what changes nothing, and says why. What is listed there has to be among the changes.
+/// Removes equivalent changes and prints the reasons. Each listed one must be among the changes.
 fn without_equivalent(project: &Project, changes: Vec<Change>) -> Result<Vec<Change>, String> {
     let mut left = Vec::new();
     let of_changes = |one: &&Equivalent| changes.iter().any(|change| one.is_in(change));
@@ -109,8 +108,12 @@ fn without_equivalent(project: &Project, changes: Vec<Change>) -> Result<Vec<Cha
     }
 }
 
-/// All changes of these files, as cargo-mutants lists them.
-fn changes(project: &Project, subject: &Subject, files: &[&str]) -> Result<Vec<Change>, String> {
+/// Returns all changes of these files, as cargo-mutants lists them.
+fn changes(
+    project: &Project,
+    subject: &MutatedCrate,
+    files: &[&str],
+) -> Result<Vec<Change>, String> {
     let mut command = Command::new(installed(project)?);
     command.current_dir(project.root());
     command.args(["mutants", "--package", subject.package, "--list", "--json"]);
@@ -136,7 +139,7 @@ fn folder(project: &Project) -> PathBuf {
     project.target().join("mutants")
 }
 
-/// The tool, built if it is not there.
+/// Returns the path of the tool, built if it is missing.
 fn installed(project: &Project) -> Result<PathBuf, String> {
     let root = project.target().join("tools");
     let tool = root.join("bin/cargo-mutants");
@@ -146,7 +149,7 @@ fn installed(project: &Project) -> Result<PathBuf, String> {
     term::note(&format!("builds cargo-mutants {VERSION}, once"));
     let mut install = project.cargo();
     install.args(["install", "cargo-mutants", "--version", VERSION, "--locked"]);
-    // It only lists here: what it takes to optimise it would never come back.
+    // The tool only lists here: optimizing it would cost more time than it saves.
     install
         .args(["--debug", "--force"])
         .arg("--root")

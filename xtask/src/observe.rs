@@ -1,8 +1,8 @@
-//! `cargo xtask bench observe`: what it costs to watch actors, in instructions.
+//! `cargo xtask bench observe`: the cost of watching actors, in instructions.
 //!
 //! Time is too noisy for a difference of a percent; instructions under callgrind are the same on
 //! every run of a thread that does not wait. The program runs twice with different numbers of
-//! messages, and the difference is what the messages cost.
+//! messages, and the difference is the cost of the messages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,11 +10,11 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::project::Project;
-use crate::tools::{Tool, obtain};
+use crate::tools::{ExternalTool, obtain};
 use crate::{bench, report, step, term};
 
 /// Counts instructions.
-const VALGRIND: Tool = Tool {
+const VALGRIND: ExternalTool = ExternalTool {
     program: "valgrind",
     version_flag: "--version",
     package: "valgrind",
@@ -23,18 +23,18 @@ const VALGRIND: Tool = Tool {
 
 const PACKAGE: &str = "strowger-bench-observe";
 
-/// Who watches, besides the figures that are always kept.
+/// The observers, besides the stats that are always kept.
 const WAYS: [&str; 6] = ["alone", "recorder", "subscriber", "events", "top", "trace"];
 
 const WORKS: [&str; 2] = ["tell", "ask"];
 
-/// Runs every way and makes the rows.
+/// Runs with every observer and makes the rows.
 pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
-    let mut wish = Wish::default();
+    let mut options = ObserveOptions::default();
     for arg in args {
         match arg.as_str() {
-            "--quick" => wish.quick = true,
-            "--json" => wish.json = true,
+            "--quick" => options.quick = true,
+            "--json" => options.json = true,
             other => return Err(format!("`{other}` is not an option of `bench observe`")),
         }
     }
@@ -45,11 +45,11 @@ pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
     let uncounted = build(project, false)?;
     let mut rows = Vec::new();
     for work in WORKS {
-        let bare = a_message(&uncounted, "alone", work, wish.quick)?;
+        let bare = a_message(&uncounted, "alone", work, options.quick)?;
         rows.push(figure(&format!("without_figures/{work}"), bare));
         let mut alone = 0.0;
         for way in WAYS {
-            let cost = a_message(&counted, way, work, wish.quick)?;
+            let cost = a_message(&counted, way, work, options.quick)?;
             let (name, before) = match way {
                 "alone" => ("figures", bare),
                 way => (way, alone),
@@ -61,25 +61,25 @@ pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
             rows.push(share(&format!("cost_of_{name}/{work}"), cost, before));
         }
     }
-    for row in rows.iter().filter(|_| wish.json) {
+    for row in rows.iter().filter(|_| options.json) {
         term::line(&row.to_string());
     }
-    if !wish.json {
+    if !options.json {
         term::line(&report::plain_table(&rows));
     }
-    if wish.quick {
+    if options.quick {
         return Ok(());
     }
     bench::keep(project, "observe", &rows)
 }
 
 #[derive(Default)]
-struct Wish {
+struct ObserveOptions {
     quick: bool,
     json: bool,
 }
 
-/// Builds the program with the figures of actors, or without them in a folder of its own.
+/// Builds the program with the stats of actors, or without them in a folder of its own.
 fn build(project: &Project, counted: bool) -> Result<PathBuf, String> {
     let bench = project.root().join("bench");
     let target = match counted {
@@ -97,9 +97,9 @@ fn build(project: &Project, counted: bool) -> Result<PathBuf, String> {
     Ok(target.join("release").join(PACKAGE))
 }
 
-/// The instructions of one message.
+/// Returns the instructions of one message.
 fn a_message(program: &Path, way: &str, work: &str, quick: bool) -> Result<f64, String> {
-    // Both are whole numbers of readings by `top`.
+    // Both contain a whole number of readings by `top`.
     let (few, many) = match quick {
         true => (100_000_u32, 200_000),
         false => (100_000, 600_000),
@@ -126,7 +126,7 @@ fn instructions(program: &Path, way: &str, work: &str, messages: u32) -> Result<
     collected(&said).ok_or_else(|| format!("`{shown}` counted nothing: {said}"))
 }
 
-/// The number behind `Collected :`.
+/// Parses the number after `Collected :`.
 fn collected(said: &str) -> Option<f64> {
     let line = said.lines().find(|line| line.contains("Collected"))?;
     line.rsplit(':').next()?.trim().parse().ok()
@@ -141,7 +141,7 @@ fn share(id: &str, cost: f64, before: f64) -> Value {
 }
 
 fn row(id: &str, value: f64, unit: &str) -> Value {
-    // Zero is added so that none is below it.
+    // Adding zero turns -0.0 into 0.0.
     let value = (value * 100.0).round() / 100.0 + 0.0;
     json!({ "part": "observe", "id": id, "subject": "strowger", "value": value, "unit": unit })
 }

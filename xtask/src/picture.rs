@@ -1,4 +1,4 @@
-//! `cargo xtask picture`: runs the demo and draws what it printed as `docs/demo.svg`.
+//! `cargo xtask picture`: runs the demo and draws its output as `docs/demo.svg`.
 
 use std::fmt::Write;
 use std::process::Stdio;
@@ -25,12 +25,12 @@ pub(crate) fn run(project: &Project) -> Outcome {
     Ok(())
 }
 
-/// Draws a terminal with a command and what it printed.
+/// Draws a terminal with a command and its output.
 fn svg(command: &str, printed: &str) -> String {
     let mut lines = vec![format!("$ {command}")];
     lines.extend(shown(printed));
     if lines.len() > ROWS {
-        // The beginning says where it listens, the end what came of it.
+        // The beginning has the addresses, the end the results.
         let cut = lines.len() - ROWS + 1;
         lines.splice(ROWS / 2..ROWS / 2 + cut, [String::from("...")]);
     }
@@ -56,8 +56,8 @@ fn svg(command: &str, printed: &str) -> String {
     svg
 }
 
-/// What stays to be seen of a terminal: a carriage return writes over its line, colours are left
-/// out, and lines end at the edge.
+/// Returns what a terminal would show: a carriage return overwrites its line, colours are left out,
+/// and lines end at the edge.
 fn shown(printed: &str) -> Vec<String> {
     let plain = without_escapes(printed);
     plain

@@ -1,8 +1,7 @@
 //! `cargo xtask plots`: draws `docs/*.svg` and writes `docs/performance.md` from the rows of
 //! `docs/performance.json`.
 //!
-//! Nothing is drawn by hand, and nothing is drawn that is not in the file: a plot whose rows were
-//! never measured is left out.
+//! Everything drawn comes from that file: a plot whose rows were never measured is left out.
 
 mod chart;
 
@@ -12,7 +11,7 @@ use crate::project::Project;
 use crate::{Outcome, report, term};
 use chart::{Bars, Chart, Series};
 
-/// Reads the results, writes the page and draws.
+/// Reads the results, writes the page and draws the plots.
 pub(crate) fn run(project: &Project) -> Outcome {
     let file = project.root().join("docs/performance.json");
     let text = std::fs::read_to_string(&file)
@@ -25,7 +24,7 @@ pub(crate) fn run(project: &Project) -> Outcome {
     draw(project, &all)
 }
 
-/// Draws every plot whose rows are there.
+/// Draws every plot that has rows.
 pub(crate) fn draw(project: &Project, all: &Map<String, Value>) -> Outcome {
     for (name, svg) in drawings(all) {
         let file = project.root().join("docs").join(name);
@@ -108,7 +107,7 @@ fn rows(part: &Value) -> impl Iterator<Item = &Value> {
     part["rows"].as_array().into_iter().flatten()
 }
 
-/// A line for each subject, from rows whose ids end in the place on the x axis.
+/// Returns a series for each subject, from rows whose ids end in their x value.
 fn series(part: &Value, prefix: &str, scale: impl Fn(f64) -> f64) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     for row in rows(part) {
@@ -131,7 +130,7 @@ fn series(part: &Value, prefix: &str, scale: impl Fn(f64) -> f64) -> Vec<Series>
     all
 }
 
-/// Where the figures are from.
+/// Describes the origin of the figures.
 fn note(part: &Value) -> String {
     let get = |key: &str| part["run"][key].as_str().unwrap_or("unknown");
     format!(

@@ -1,4 +1,4 @@
-//! The repository as the verbs see it: where it is, its files, its packages.
+//! The repository as the verbs see it: its root, its files, its packages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ pub(crate) struct Project {
     root: PathBuf,
 }
 
-/// A package of the workspace, or one of those it is built from.
+/// A package of the workspace, or one of its dependencies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) licence: Option<String>,
     pub(crate) description: Option<String>,
-    /// The registry or repository it comes from; nothing for our own.
+    /// The registry or repository of the package; `None` for our own.
     pub(crate) source: Option<String>,
-    /// Names of what it asks for directly, whatever the kind.
+    /// Names of the direct dependencies, of any kind.
     pub(crate) asks_for: Vec<String>,
     pub(crate) publishes: bool,
-    /// The manifest, relative to the root where it is ours.
+    /// The manifest; relative to the root for our own packages.
     pub(crate) manifest: String,
 }
 
 impl Project {
-    /// Finds the root: the folder above this package, as cargo says when it runs us.
+    /// Finds the root: the folder above this package, as cargo reports it at run time.
     pub(crate) fn locate() -> Result<Self, String> {
         let here = std::env::var("CARGO_MANIFEST_DIR")
             .unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
@@ -52,18 +52,18 @@ impl Project {
         &self.root
     }
 
-    /// The folder that cargo builds into.
+    /// Returns the folder that cargo builds into.
     pub(crate) fn target(&self) -> PathBuf {
         let given = std::env::var_os("CARGO_TARGET_DIR");
         given.map_or_else(|| self.root.join("target"), |path| self.root.join(path))
     }
 
-    /// The folder of captures, vectors and facts beside the repository.
+    /// Returns the folder of captures, vectors and facts beside the repository.
     pub(crate) fn shared(&self) -> PathBuf {
         self.root.parent().unwrap_or(&self.root).join("shared")
     }
 
-    /// A `cargo` command that runs at the root.
+    /// Returns a `cargo` command that runs at the root.
     pub(crate) fn cargo(&self) -> Command {
         // The toolchain that runs us may be pinned by variables that would bind nightly runs too.
         let mut command = Command::new("cargo");
@@ -71,7 +71,7 @@ impl Project {
         command
     }
 
-    /// Every file that is tracked, or new and not ignored, relative to the root and sorted.
+    /// Returns every file that is tracked, or new and not ignored, relative to the root and sorted.
     pub(crate) fn files(&self) -> Result<Vec<String>, String> {
         let mut git = Command::new("git");
         git.current_dir(&self.root);
@@ -86,8 +86,9 @@ impl Project {
         Ok(files)
     }
 
-    /// A copy of the workspace's sources, below the target folder. What `keeps` names stays as it
-    /// is there; what is the same stays as old, so that cargo does not build it again.
+    /// Copies the workspace's sources into a folder below the target folder. Files that `keeps`
+    /// selects stay as they are in the copy, and unchanged files keep their time, so that cargo
+    /// does not rebuild them.
     pub(crate) fn copied(
         &self,
         name: &str,
@@ -125,7 +126,7 @@ impl Project {
         Ok(copy)
     }
 
-    /// The members of the workspace, then everything that they are built from.
+    /// Returns the members of the workspace, and all of their dependencies.
     pub(crate) fn packages(&self) -> Result<(Vec<Package>, Vec<Package>), String> {
         let text = step::output(self.cargo().args(["metadata", "--format-version", "1"]))?;
         let all: Value = serde_json::from_str(&text)
@@ -167,7 +168,7 @@ impl Project {
     }
 }
 
-/// Whether a missing tool or fixture is a failure.
+/// Returns `true` if a missing tool or fixture is a failure.
 pub(crate) fn strict() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }

@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 use words::{COMPONENTS, IDS, MESSAGES, PARTS, PREFACE};
 
 const OURS: &str = "strowger";
-/// Who says what the rows of a document say.
+/// The subject of rows whose figures are stated in a document.
 const DOCUMENT: &str = "document";
 
-/// Rows as columns of subjects, for a terminal, with ours beside the first peer at the end.
+/// Formats rows as columns of subjects for a terminal, with the ratio of ours to the first peer at
+/// the end.
 pub(crate) fn plain_table(rows: &[Value]) -> String {
     let rows = &with_document(rows);
     let subjects = subjects(rows);
@@ -45,7 +46,7 @@ pub(crate) fn plain_table(rows: &[Value]) -> String {
     }
 }
 
-/// What the rows depend on, for a terminal; nothing if they do not say it.
+/// Formats the circumstances of the rows for a terminal; empty if the rows do not have any.
 fn plain_circumstances(rows: &[Value], subjects: &[&str]) -> String {
     let mut text = String::new();
     for id in ids(rows) {
@@ -65,7 +66,7 @@ fn plain_circumstances(rows: &[Value], subjects: &[&str]) -> String {
     format!("\n\nsleeps of threads in an operation / processors in use{text}")
 }
 
-/// The page that shows all parts.
+/// Returns the page that shows all parts.
 pub(crate) fn page(all: &Map<String, Value>) -> String {
     let preface = wrapped(PREFACE);
     let mut text = format!("# Performance\n\n{preface}\n");
@@ -129,7 +130,7 @@ fn run(run: &Value) -> String {
     ))
 }
 
-/// What the rows say of the machine that they depend on.
+/// Describes the machine, from what the rows say about it.
 fn machine(rows: &[Value]) -> String {
     let of = |key: &str| rows.iter().find_map(|row| row[key].as_f64());
     let (Some(crossing), Some(waking)) = (of("crossing"), of("waking")) else {
@@ -142,77 +143,77 @@ fn machine(rows: &[Value]) -> String {
     )
 }
 
-/// How the tables of a unit are introduced.
-struct Says {
+/// The introductions of the tables of a unit.
+struct Introduction {
     ratios: &'static str,
     figures: &'static str,
 }
 
-const UNITS: &[(&str, Says)] = &[
+const UNITS: &[(&str, Introduction)] = &[
     (
         "ns",
-        Says {
+        Introduction {
             ratios: "How many times faster `strowger` is",
             figures: "Nanoseconds for one operation",
         },
     ),
     (
         "us",
-        Says {
+        Introduction {
             ratios: "How many times less late `strowger` is",
             figures: "Microseconds late",
         },
     ),
     (
         "1/s",
-        Says {
+        Introduction {
             ratios: "How many times more `strowger` does",
             figures: "A second",
         },
     ),
     (
         "messages/s",
-        Says {
+        Introduction {
             ratios: "What part of the messages of `strowger` others handle",
             figures: "Messages a second",
         },
     ),
     (
         "bytes",
-        Says {
+        Introduction {
             ratios: "How many times less `strowger` takes",
             figures: "Bytes",
         },
     ),
     (
         "allocations",
-        Says {
+        Introduction {
             ratios: "How many times fewer allocations `strowger` makes",
             figures: "Allocations of one operation",
         },
     ),
     (
         "instructions",
-        Says {
+        Introduction {
             ratios: "How many times fewer instructions `strowger` takes",
             figures: "Instructions of one operation",
         },
     ),
     (
         "percent",
-        Says {
+        Introduction {
             ratios: "How many times less `strowger` costs",
             figures: "Percent of the instructions of one operation",
         },
     ),
 ];
 
-/// Where the workers of a figure ran.
+/// The placement of the workers of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Placement {
-    /// Each on a processor of its own.
+    /// Each worker on a processor of its own.
     Pinned,
-    /// Where the system put them.
+    /// Workers placed by the system.
     Unpinned,
 }
 
@@ -224,7 +225,7 @@ impl Placement {
         }
     }
 
-    /// The part of a row that is about it.
+    /// Returns the part of a row for this placement.
     fn of(self, row: &Value) -> &Value {
         match self {
             Self::Pinned => row,
@@ -233,7 +234,7 @@ impl Placement {
     }
 }
 
-/// Ours as a ratio to each peer; nothing when there is no ratio.
+/// Returns a table with the ratios of the peers to ours; empty if there are none.
 fn ratio_table(rows: &[Value], placement: Placement) -> String {
     let mut peers = subjects(rows);
     peers.retain(|name| *name != OURS);
@@ -242,8 +243,8 @@ fn ratio_table(rows: &[Value], placement: Placement) -> String {
     })
 }
 
-/// How many times the figure of a peer is ours: the median of several processes with the least and
-/// the most, or what one process found.
+/// Returns the figure of a peer as a multiple of ours: the median of several processes with minimum
+/// and maximum, or the ratio of one process.
 fn ratio_cell(rows: &[Value], id: &str, peer: &str, placement: Placement) -> Option<String> {
     let row = placement.of(row_of(rows, id, peer)?);
     let Some(middle) = row["ratio"].as_f64() else {
@@ -260,8 +261,8 @@ fn ratio_cell(rows: &[Value], id: &str, peer: &str, placement: Placement) -> Opt
     ))
 }
 
-/// How often a thread goes to sleep in an operation, and how many processors the process has in
-/// use meanwhile.
+/// Describes how often a thread goes to sleep in an operation, and the number of processors that
+/// the process uses.
 fn circumstances(rows: &[Value], id: &str, subject: &str, placement: Placement) -> Option<String> {
     let row = placement.of(row_of(rows, id, subject)?);
     let (sleeps, processors) = (row["sleeps"].as_f64()?, row["processors"].as_f64()?);
@@ -298,7 +299,7 @@ fn figure_table(rows: &[Value]) -> String {
     })
 }
 
-/// The rows, and at the end those of a document that says what they take.
+/// Returns the rows, followed by those for figures that a document states.
 fn with_document(rows: &[Value]) -> Vec<Value> {
     let said = rows.iter().filter(|row| row["document"].is_number());
     let said = said.map(|row| {
@@ -308,7 +309,7 @@ fn with_document(rows: &[Value]) -> Vec<Value> {
     rows.iter().cloned().chain(said).collect()
 }
 
-/// A table with a row for each id that has a cell.
+/// Returns a table with a row for each id that has a cell.
 fn table(
     rows: &[Value],
     columns: &[&str],
@@ -344,13 +345,13 @@ fn table(
     )
 }
 
-/// How many times the figure of a peer is ours.
+/// Returns the figure of a peer as a multiple of ours.
 fn times(rows: &[Value], id: &str, peer: &str) -> Option<f64> {
     let ours = value(rows, id, OURS).filter(|ours| *ours > 0.0)?;
     Some(value(rows, id, peer)? / ours)
 }
 
-/// Why a subject has no figure, each reason once.
+/// Lists the reasons why subjects have no figure, each once.
 fn reasons(rows: &[Value]) -> String {
     let mut said: Vec<(String, Vec<String>)> = Vec::new();
     for row in rows {
@@ -376,7 +377,7 @@ fn reasons(rows: &[Value]) -> String {
     text
 }
 
-/// How many times faster (or slower) ours is.
+/// Formats how many times faster (or slower) ours is.
 fn ratio(times: f64) -> String {
     if times >= 10.0 {
         format!("{times:.0}x")
@@ -406,7 +407,7 @@ fn legend(part: &str, rows: &[Value]) -> String {
     text
 }
 
-/// An id without its size and its bound.
+/// Returns an id without its size and its bound.
 fn family(id: &str) -> &str {
     let id = id.strip_suffix("_bounded").unwrap_or(id);
     let id = id.strip_suffix("_bun").unwrap_or(id);
@@ -436,7 +437,7 @@ fn ids(rows: &[Value]) -> Vec<&str> {
     ids
 }
 
-/// Everybody who has a row: ours first, then peers in the order of the rows.
+/// Returns all subjects of the rows: ours first, then peers in the order of the rows.
 fn subjects(rows: &[Value]) -> Vec<&str> {
     let mut subjects = Vec::new();
     for subject in rows.iter().filter_map(|row| row["subject"].as_str()) {
@@ -465,7 +466,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// Breaks a paragraph into lines of at most 100 columns.
+/// Wraps a paragraph to lines of at most 100 columns.
 fn wrapped(paragraph: &str) -> String {
     let mut lines = vec![String::new()];
     for word in paragraph.split_whitespace() {

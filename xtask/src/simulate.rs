@@ -1,4 +1,4 @@
-//! `cargo xtask simulate`: the storm of the runtime's tests, for as many seeds as one likes.
+//! `cargo xtask simulate`: the storm of the runtime's tests, for any number of seeds.
 
 pub(crate) mod n4;
 
@@ -10,7 +10,7 @@ use crate::project::Project;
 use crate::step::{self, Step};
 use crate::{Outcome, term};
 
-/// Seeds between two notes of how far a run has come.
+/// Seeds between two progress notes.
 const CHUNK: u64 = 1000;
 
 const STORM: &str =
@@ -18,7 +18,7 @@ const STORM: &str =
 const TWICE: &str = "one_seed_gives_the_same_storm_twice";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Plan {
+struct SimulatePlan {
     seeds: u64,
     seed: Option<u64>,
     trace: bool,
@@ -26,9 +26,9 @@ struct Plan {
     n4: bool,
 }
 
-/// Runs the storm for seeds, or for one, and prints its trace if asked to.
+/// Runs the storm for many seeds or for one, and prints its trace on request.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let plan = Plan::parse(args)?;
+    let plan = SimulatePlan::parse(args)?;
     if plan.background {
         return detach(project, args);
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     }
 }
 
-/// The short form: seeds that the tests do not run, and one trace printed twice.
+/// Runs the short form: seeds that the tests do not run, and the same trace twice.
 pub(crate) fn short(project: &Project) -> Result<Option<String>, String> {
     let storm = binaries::storm(project)?;
     let mut command = only(&storm, STORM);
@@ -67,7 +67,7 @@ pub(crate) fn short(project: &Project) -> Result<Option<String>, String> {
     )))
 }
 
-impl Plan {
+impl SimulatePlan {
     fn parse(args: &[String]) -> Result<Self, String> {
         let mut plan = Self {
             seeds: CHUNK,
@@ -108,8 +108,8 @@ fn only(storm: &Binary, test: &str) -> Command {
     command
 }
 
-/// Runs all seeds below a number. A run that was broken off goes on where it was, as long as the
-/// storm is the same.
+/// Runs all seeds below a number. An interrupted run resumes where it was, as long as the storm is
+/// the same.
 fn all(project: &Project, storm: &Binary, seeds: u64) -> Outcome {
     let note = folder(project)?.join("progress");
     let mark = format!("{} {seeds}", storm.stamp());
@@ -128,11 +128,11 @@ fn all(project: &Project, storm: &Binary, seeds: u64) -> Outcome {
             .map_err(|error| format!("cannot write {}: {error}", note.display()))?;
         term::note(&format!("{next} of {seeds} seeds hold"));
     }
-    // The next run starts from the first again.
+    // The next run starts from the first seed again.
     std::fs::remove_file(&note).map_err(|error| format!("{}: {error}", note.display()))
 }
 
-/// Where a run with this mark goes on.
+/// Returns the seed at which a run with this mark resumes.
 fn resumed(kept: &str, mark: &str) -> u64 {
     match kept.split_once('\n') {
         Some((of, next)) if of == mark => next.trim().parse().unwrap_or(0),
@@ -146,7 +146,7 @@ fn trace(project: &Project, storm: &Binary, seed: u64) -> Outcome {
     Ok(())
 }
 
-/// Runs a seed twice and returns its trace; an error when the two differ, or the seed fails.
+/// Runs a seed twice and returns its trace. Returns an error if the two differ, or the seed fails.
 fn read_trace(project: &Project, storm: &Binary, seed: u64) -> Result<String, String> {
     let file = folder(project)?.join(format!("trace-{seed}"));
     let mut command = only(storm, TWICE);
@@ -163,7 +163,7 @@ fn read_trace(project: &Project, storm: &Binary, seed: u64) -> Result<String, St
     }
 }
 
-/// Starts the verb again, apart from this terminal.
+/// Starts the verb again, detached from this terminal.
 fn detach(project: &Project, args: &[String]) -> Outcome {
     let mut verb = vec!["simulate"];
     verb.extend(
@@ -181,7 +181,7 @@ fn folder(project: &Project) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// The step of `cargo xtask ci`.
+/// Returns the step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
     Step::new("simulate", "cargo xtask simulate --seeds 2000", || {
         short(project)
@@ -192,9 +192,9 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Plan, String> {
+    fn parse(text: &str) -> Result<SimulatePlan, String> {
         let args: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        Plan::parse(&args)
+        SimulatePlan::parse(&args)
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! `cargo xtask soak`: a node under load, faults and upgrades for a long time, and what it takes of
-//! the machine meanwhile.
+//! `cargo xtask soak`: a node under load, faults and upgrades for a long time, and the resources
+//! that it takes.
 //!
-//! The node is the demo with `--chaos`: sessions come and go, some panic, and the component that is
-//! asked about each of them traps. Beside it components are deployed, asked, upgraded, rolled back
-//! and removed, one after another. Memory, mappings and file descriptors have to stay as they were
-//! in the second quarter of the time, by when everything that fills up is full.
+//! The node is the demo with `--chaos`: sessions come and go, some panic, and the component that
+//! decides about each of them traps. At the same time, components are deployed, asked, upgraded,
+//! rolled back and removed, one after another. Memory, mappings and file descriptors must stay as
+//! they were in the second quarter of the time, by when all caches are full.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -19,7 +19,7 @@ use crate::project::Project;
 use crate::step;
 use crate::{Outcome, chaos, fuzz, term};
 
-/// Runs a soak and says what it found.
+/// Runs a soak and reports the result.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let (mut seconds, mut binary, mut json, mut background) = (1200, None, false, false);
     let mut rest = args.iter();
@@ -55,7 +55,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     verdict(&report)
 }
 
-/// Caches of the node fill up in half of this.
+/// Minimum duration in seconds. The caches of the node fill up in half of this.
 const SHORTEST: u64 = 20;
 
 fn folder(project: &Project) -> Result<PathBuf, String> {
@@ -65,9 +65,9 @@ fn folder(project: &Project) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// What a process takes at one moment.
+/// The resources of a process at one moment.
 #[derive(Clone, Copy)]
-struct Taken {
+struct ProcessResources {
     kib: u64,
     maps: u64,
     files: u64,
@@ -77,20 +77,20 @@ fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Va
     let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
     let folder = folder(project)?;
     let manifest = manifest(project, &folder)?;
-    let mut node = Node::start(&binary, &folder)?;
+    let mut node = DemoProcess::start(&binary, &folder)?;
     let start = Instant::now();
     let (mut samples, mut rounds) = (Vec::new(), 0_u64);
     while start.elapsed() < time {
         round(&node, &manifest)?;
         rounds += 1;
-        samples.push(node.taken()?);
+        samples.push(node.resources()?);
         node.alive()?;
-        // So that the node is measured, and not the starting of programs.
+        // Pause, so that the node is measured instead of the starting of programs.
         thread::sleep(Duration::from_millis(200));
     }
     let quarter = samples.len() / 4;
     let (before, after) = (&samples[quarter..2 * quarter], &samples[3 * quarter..]);
-    let middle = |samples: &[Taken], read: fn(&Taken) -> u64| {
+    let middle = |samples: &[ProcessResources], read: fn(&ProcessResources) -> u64| {
         let mut values: Vec<u64> = samples.iter().map(read).collect();
         values.sort_unstable();
         values.get(values.len() / 2).copied().unwrap_or_default()
@@ -100,14 +100,14 @@ fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Va
     Ok(json!({
         "seconds": start.elapsed().as_secs(),
         "rounds": rounds,
-        "kib": pair(|taken| taken.kib),
-        "maps": pair(|taken| taken.maps),
-        "files": pair(|taken| taken.files),
+        "kib": pair(|resources| resources.kib),
+        "maps": pair(|resources| resources.maps),
+        "files": pair(|resources| resources.files),
         "demo": summary,
     }))
 }
 
-/// A component that the node is given again and again.
+/// Writes the manifest of a component that is deployed again and again.
 fn manifest(project: &Project, folder: &Path) -> Result<PathBuf, String> {
     let fixture = project.root().join("fixtures/components/counter.wasm");
     let text = format!(
@@ -119,8 +119,8 @@ fn manifest(project: &Project, folder: &Path) -> Result<PathBuf, String> {
     Ok(manifest)
 }
 
-/// The life of a component, from its deployment to its removal.
-fn round(node: &Node, manifest: &Path) -> Outcome {
+/// Takes a component from its deployment to its removal.
+fn round(node: &DemoProcess, manifest: &Path) -> Outcome {
     let manifest = manifest.to_str().ok_or("the folder is no text")?;
     let expected = |answer: &str, what: &str| match answer.trim() {
         found if found == what => Ok(()),
@@ -152,7 +152,7 @@ fn text(report: &Value) -> String {
     )
 }
 
-/// Whether everything is as it was, but for what an allocator moves by.
+/// Checks that all resources are as before, except for the fluctuations of an allocator.
 fn verdict(report: &Value) -> Outcome {
     let demo = &report["demo"];
     if demo["lost"] != 0 || demo["rejected"] != 0 {
@@ -168,15 +168,15 @@ fn verdict(report: &Value) -> Outcome {
     Ok(())
 }
 
-/// A demo with chaos; killed if it is dropped.
-struct Node {
+/// A demo with chaos; killed on drop.
+struct DemoProcess {
     child: Child,
     out: BufReader<ChildStdout>,
     binary: PathBuf,
     control: String,
 }
 
-impl Node {
+impl DemoProcess {
     fn start(binary: &Path, folder: &Path) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
         let log = folder.join("node.log");
@@ -210,13 +210,13 @@ impl Node {
         serde_json::from_str(&line).map_err(|error| format!("the demo wrote `{line}`: {error}"))
     }
 
-    /// Runs a command that asks the node; what it printed.
+    /// Runs a command against the node, and returns its output.
     fn ask(&self, args: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.binary);
         step::output(command.args(args).args(["--control", &self.control]))
     }
 
-    fn taken(&self) -> Result<Taken, String> {
+    fn resources(&self) -> Result<ProcessResources, String> {
         let place = format!("/proc/{}", self.child.id());
         let read = |name: &str| {
             let path = format!("{place}/{name}");
@@ -229,7 +229,7 @@ impl Node {
         let files = files
             .map_err(|error| format!("{place}/fd: {error}"))?
             .count();
-        Ok(Taken {
+        Ok(ProcessResources {
             kib: kib.ok_or_else(|| format!("{place}/status does not say its memory"))?,
             maps: read("maps")?.lines().count() as u64,
             files: files as u64,
@@ -243,7 +243,7 @@ impl Node {
         }
     }
 
-    /// Ends it as ctrl-c does; its summary.
+    /// Ends the node as ctrl-c does, and returns its summary.
     fn end(&mut self) -> Result<Value, String> {
         let id = self.child.id().to_string();
         step::output(Command::new("kill").args(["-INT", &id]))?;
@@ -259,9 +259,9 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for DemoProcess {
     fn drop(&mut self) {
-        // It has ended already, or nobody needs it.
+        // The node has ended already, or is not needed.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }

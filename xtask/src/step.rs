@@ -1,19 +1,19 @@
-//! Steps: named pieces of work, run one after the other, timed, and summed up at the end.
+//! Steps: named tasks, run one after the other, timed, and summarized at the end.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
-use crate::term::{self, Ink};
+use crate::term::{self, TextStyle};
 
-/// One piece of work that can pass, fail or have a reason not to run.
+/// A task that can pass, fail or have a reason not to run.
 pub(crate) struct Step<'a> {
     /// The name by which it can be run alone.
     pub(crate) name: &'static str,
-    /// What to type to run only this.
+    /// The command that runs only this step.
     pub(crate) rerun: String,
-    /// The work. `Ok(Some(..))` says in a phrase what was found, or left out.
+    /// The work. `Ok(Some(..))` is a phrase about the result, or about what was left out.
     pub(crate) work: Box<dyn FnMut() -> Result<Option<String>, String> + 'a>,
 }
 
@@ -30,15 +30,14 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// A step that is one command, with its output passed through.
+    /// Creates a step of one command, with its output passed through.
     pub(crate) fn command(name: &'static str, make: impl Fn() -> Command + 'a) -> Self {
         let rerun = shown(&make());
         Self::new(name, rerun, move || run(&mut make()).map(|()| None))
     }
 }
 
-/// Starts a verb of this program apart from this terminal; what it prints goes to `log` in
-/// `folder`.
+/// Starts a verb of this program detached from this terminal; its output goes to `log` in `folder`.
 pub(crate) fn background<S: AsRef<std::ffi::OsStr>>(
     root: &Path,
     folder: &Path,
@@ -66,7 +65,7 @@ pub(crate) fn background<S: AsRef<std::ffi::OsStr>>(
     Ok(())
 }
 
-struct Done {
+struct StepResult {
     name: &'static str,
     took: Duration,
     result: Result<Option<String>, String>,
@@ -79,7 +78,7 @@ struct Done {
 pub(crate) fn run_all(steps: Vec<Step<'_>>, keep_going: bool) -> Outcome {
     let total = steps.len();
     let begun = Instant::now();
-    let mut done: Vec<Done> = Vec::new();
+    let mut done: Vec<StepResult> = Vec::new();
     for (at, mut step) in steps.into_iter().enumerate() {
         let place = format!("[{}/{total}]", at + 1);
         let title = paint_title(&place, step.name);
@@ -90,7 +89,7 @@ pub(crate) fn run_all(steps: Vec<Step<'_>>, keep_going: bool) -> Outcome {
         let word = verdict(&result);
         term::note(&format!("{title}  {word} in {}", term::human(took)));
         let failed = result.is_err();
-        done.push(Done {
+        done.push(StepResult {
             name: step.name,
             took,
             result,
@@ -104,17 +103,17 @@ pub(crate) fn run_all(steps: Vec<Step<'_>>, keep_going: bool) -> Outcome {
 }
 
 fn paint_title(place: &str, name: &str) -> String {
-    term::paint(Ink::Bold, &format!("{place} {name}"))
+    term::paint(TextStyle::Bold, &format!("{place} {name}"))
 }
 
 fn verdict(result: &Result<Option<String>, String>) -> String {
     match result {
-        Ok(_) => term::paint(Ink::Green, "ok"),
-        Err(_) => term::paint(Ink::Red, "FAILED"),
+        Ok(_) => term::paint(TextStyle::Green, "ok"),
+        Err(_) => term::paint(TextStyle::Red, "FAILED"),
     }
 }
 
-fn summary(done: &[Done], total: usize, took: Duration) -> Outcome {
+fn summary(done: &[StepResult], total: usize, took: Duration) -> Outcome {
     term::note("");
     let mut failures = Vec::new();
     for step in done {
@@ -157,7 +156,7 @@ fn summary(done: &[Done], total: usize, took: Duration) -> Outcome {
     ))
 }
 
-/// Runs a command with its output passed through; a failure names it.
+/// Runs a command with its output passed through. An error names the command.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let shown = shown(command);
     let status = command
@@ -170,7 +169,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// Runs a command and returns what it wrote to standard output.
+/// Runs a command and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let shown = shown(command);
     let output = command
@@ -183,7 +182,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|_| format!("`{shown}` wrote no UTF-8"))
 }
 
-/// Writes a command as one would type it, with the environment it was given.
+/// Formats a command as one would type it, with the environment it was given.
 pub(crate) fn shown(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()

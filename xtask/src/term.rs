@@ -1,37 +1,37 @@
-//! What the verbs print: plain lines, colours only where a terminal shows them.
+//! Output of the verbs: plain lines, with colours only if a terminal shows them.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-/// Prints a line for the reader of the verb's result.
+/// Prints a line of the verb's result.
 pub(crate) fn line(text: &str) {
     let mut out = std::io::stdout().lock();
     // A closed pipe (`cargo xtask test | head`) is the reader's choice, not an error.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints a line about progress, apart from what a verb returns.
+/// Prints a line about progress, separate from the result of a verb.
 pub(crate) fn note(text: &str) {
-    // Not through a lock: what `eprintln` writes, a test's harness keeps to itself.
+    // Not through a lock: a test harness captures only what `eprintln` writes.
     eprintln!("{text}");
 }
 
-/// Prints why the verb failed.
+/// Prints the reason why the verb failed.
 pub(crate) fn error(text: &str) {
-    note(&format!("{} {text}", paint(Ink::Red, "error:")));
+    note(&format!("{} {text}", paint(TextStyle::Red, "error:")));
 }
 
 /// The colours in use, each with one meaning.
 #[derive(Clone, Copy)]
-pub(crate) enum Ink {
+pub(crate) enum TextStyle {
     Red,
     Green,
     Yellow,
     Bold,
 }
 
-/// Colours the text, if standard error is a terminal or colour was asked for.
-pub(crate) fn paint(ink: Ink, text: &str) -> String {
+/// Colours the text, if standard error is a terminal or colour was requested.
+pub(crate) fn paint(style: TextStyle, text: &str) -> String {
     let asked = std::env::var("CARGO_TERM_COLOR").ok();
     let coloured = match asked.as_deref() {
         Some("always") => true,
@@ -41,16 +41,16 @@ pub(crate) fn paint(ink: Ink, text: &str) -> String {
     if !coloured {
         return text.to_owned();
     }
-    let code = match ink {
-        Ink::Red => "1;31",
-        Ink::Green => "32",
-        Ink::Yellow => "33",
-        Ink::Bold => "1",
+    let code = match style {
+        TextStyle::Red => "1;31",
+        TextStyle::Green => "32",
+        TextStyle::Yellow => "33",
+        TextStyle::Bold => "1",
     };
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Writes a duration as a person says it: `0.4 s`, `12 s`, `3 min 05 s`.
+/// Formats a duration for people: `0.4 s`, `12 s`, `3 min 05 s`.
 pub(crate) fn human(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {

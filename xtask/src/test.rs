@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test that needs only cargo, then what the proof tools add.
+//! `cargo xtask test`: every test that needs only cargo, then those that need proof tools.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -12,13 +12,14 @@ use crate::typescript;
 const FIXTURES_PROVE: &str = "captures by others decode, agree with tshark and encode to the same \
                               octets; the facts of the specification agree with ours";
 
-/// Runs the tests and says how many passed; `args` go to `cargo test` (`-p strowger`).
+/// Runs the tests and returns how many passed; `args` go to `cargo test` (`-p strowger`).
 pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> {
     let mut surroundings = Vec::new();
-    let mut tally = Tally::default();
-    let mut doc_tally = Tally::default();
+    let mut tally = TestCounts::default();
+    let mut doc_tally = TestCounts::default();
     let mut in_typescript = 0;
-    // All targets leave doctests out; without that flag cargo runs them where there is a library.
+    // `--all-targets` excludes doctests; without that flag, cargo runs them for packages with a
+    // library.
     let suites: &[&str] = if args.is_empty() {
         &["--workspace", "--all-targets"]
     } else {
@@ -54,7 +55,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
     result.map(|()| said)
 }
 
-/// Tools and fixtures: what is here, and what stays unproven without the rest.
+/// Lists the tools and fixtures that are present, and what stays unproven without the others.
 fn look_around(project: &Project) -> Result<Vec<String>, String> {
     let mut lines = tools::ensure()?;
     if project.shared().join("pfcp/captures").is_dir() {
@@ -88,9 +89,9 @@ fn command<'a>(
     }
 }
 
-/// What the harnesses said, added up.
+/// The results of the test harnesses, added up.
 #[derive(Default)]
-struct Tally {
+struct TestCounts {
     binaries: usize,
     passed: u64,
     failed: u64,
@@ -98,7 +99,7 @@ struct Tally {
     failures: Vec<String>,
 }
 
-impl Tally {
+impl TestCounts {
     /// Runs the tests, passes their output on, and counts.
     fn run(&mut self, mut command: Command) -> Result<Option<String>, String> {
         let shown = step::shown(&command);
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn counts_are_read_from_the_harness() {
-        let mut tally = Tally::default();
+        let mut tally = TestCounts::default();
         tally.hear("running 3 tests");
         tally.hear("test late_answer_is_dropped ... ok");
         tally.hear("test capacity_is_exact ... FAILED");

@@ -1,12 +1,14 @@
-//! `cargo xtask tidy`: what the style guide asks and neither rustc nor clippy checks.
+//! `cargo xtask tidy`: the rules of the style guide that neither rustc nor clippy checks.
 //!
-//! [`layout`] looks at where files are, [`source`] reads Rust and TypeScript line by line,
-//! [`words`] reads every text, [`quotes`] compares pages with the code that they show,
-//! [`packages`] reads `cargo metadata`. A rule is a function from text to findings, so each is
-//! tested on a bad sample.
+//! [`layout`] checks the places of files, [`source`] reads Rust and TypeScript line by line,
+//! [`words`] reads every text, [`quotes`] compares pages with the code that they show, [`commands`]
+//! compares them with the existing verbs, [`packages`] reads `cargo metadata`. A rule is a function
+//! from text to findings, so each is tested on a bad sample.
 
+mod commands;
 mod layout;
 mod packages;
+mod prose;
 mod quotes;
 mod source;
 mod words;
@@ -15,9 +17,9 @@ use std::fmt;
 
 use crate::Outcome;
 use crate::project::Project;
-use crate::term::{self, Ink};
+use crate::term::{self, TextStyle};
 
-/// One thing to mend.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,
@@ -65,8 +67,12 @@ pub(crate) fn run(project: &Project) -> Outcome {
         if quotes::is_page(path) {
             findings.extend(quotes::check(path, &text, &shown));
         }
+        if path.ends_with(".md") {
+            findings.extend(commands::check(path, &text, crate::HELP));
+        }
         if path.ends_with(".rs") {
             findings.extend(source::check(path, &text));
+            findings.extend(prose::check(path, &text));
         }
         if path.ends_with(".ts") {
             findings.extend(source::check_typescript(path, &text));
@@ -93,7 +99,10 @@ pub(crate) fn run(project: &Project) -> Outcome {
         ours.len() + theirs.len()
     );
     if findings.is_empty() {
-        term::note(&format!("{}: {seen}", term::paint(Ink::Green, "tidy")));
+        term::note(&format!(
+            "{}: {seen}",
+            term::paint(TextStyle::Green, "tidy")
+        ));
         return Ok(());
     }
     Err(format!(

@@ -3,28 +3,28 @@
 use std::process::{Command, Stdio};
 
 use crate::project;
-use crate::term::{self, Ink};
+use crate::term::{self, TextStyle};
 
 /// A program that proves something which our own code cannot prove about itself.
-pub(crate) struct Tool {
-    /// The program and how to ask its version.
+pub(crate) struct ExternalTool {
+    /// The program, and the option that prints its version.
     pub(crate) program: &'static str,
     pub(crate) version_flag: &'static str,
     /// The Debian package.
     pub(crate) package: &'static str,
-    /// What stays unproven without it.
+    /// The property that stays unproven without the tool.
     pub(crate) proves: &'static str,
 }
 
 /// Every proof tool that a test looks for.
-pub(crate) const TOOLS: &[Tool] = &[
-    Tool {
+pub(crate) const TOOLS: &[ExternalTool] = &[
+    ExternalTool {
         program: "tshark",
         version_flag: "--version",
         package: "tshark",
         proves: "names, integers, flags and addresses of every element agree with Wireshark",
     },
-    Tool {
+    ExternalTool {
         program: "go",
         version_flag: "version",
         package: "golang-go",
@@ -33,17 +33,17 @@ pub(crate) const TOOLS: &[Tool] = &[
 ];
 
 /// Counts instructions, which repeat where times do not.
-pub(crate) const VALGRIND: Tool = Tool {
+pub(crate) const VALGRIND: ExternalTool = ExternalTool {
     program: "valgrind",
     version_flag: "--version",
     package: "valgrind",
     proves: "no change made the runtime slower",
 };
 
-/// Installs what is missing where that is possible, and returns a line for each tool.
+/// Installs missing tools if possible, and returns a line for each tool.
 ///
 /// # Errors
-/// With `CI=true`, when a tool is missing and cannot be installed.
+/// With `CI=true`, returns an error if a tool is missing and cannot be installed.
 pub(crate) fn ensure() -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     let mut missing = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn ensure() -> Result<Vec<String>, String> {
         match version(tool) {
             Some(version) => lines.push(format!("{}: {version}", tool.program)),
             None => {
-                let word = term::paint(Ink::Yellow, "missing");
+                let word = term::paint(TextStyle::Yellow, "missing");
                 lines.push(format!(
                     "{}: {word}; not proven: {}",
                     tool.program, tool.proves
@@ -69,8 +69,8 @@ pub(crate) fn ensure() -> Result<Vec<String>, String> {
     Ok(lines)
 }
 
-/// Whether a tool is here, after an attempt to install it.
-pub(crate) fn obtain(tool: &Tool) -> bool {
+/// Returns `true` if a tool is present, after an attempt to install it.
+pub(crate) fn obtain(tool: &ExternalTool) -> bool {
     if version(tool).is_none() {
         install(tool.package);
     }
@@ -85,8 +85,8 @@ pub(crate) fn obtain(tool: &Tool) -> bool {
     here
 }
 
-/// What the tool says of its version, if it is here.
-pub(crate) fn version(tool: &Tool) -> Option<String> {
+/// Returns the version that the tool prints, if it is present.
+pub(crate) fn version(tool: &ExternalTool) -> Option<String> {
     let output = Command::new(tool.program)
         .arg(tool.version_flag)
         .output()

@@ -1,4 +1,5 @@
-//! `cargo xtask torture`: a node of ours under bad input, with a thousand sessions, and its memory.
+//! `cargo xtask torture`: robustness tests against a node of ours with a thousand sessions, and its
+//! memory.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,16 +12,16 @@ use crate::project::Project;
 use crate::step::Step;
 use crate::{Outcome, chaos, term};
 
-/// Sessions that are there the whole time.
+/// Number of sessions that exist the whole time.
 const SESSIONS: &str = "1000";
-/// The most rounds of all cases in which memory may come to rest: allocators and caches fill what
-/// they keep in the first few, and a leak never ends.
+/// Maximum number of rounds of all cases until memory must be stable: allocators and caches fill in
+/// the first few, whereas a leak never ends.
 const ROUNDS: usize = 10;
-/// What two rounds in a row may take together once memory is at rest, in KiB: less than a hundred
-/// octets a case.
+/// Maximum growth of memory in two successive rounds once it is stable, in KiB: less than a hundred
+/// bytes a case.
 const REST: u64 = 512;
 
-/// Tortures a node and prints the table.
+/// Runs the robustness tests against a node and prints the table.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let (mut binary, mut json) = (None, false);
     let mut args = args.iter();
@@ -40,7 +41,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     verdict(&report)
 }
 
-/// The step of `cargo xtask ci`.
+/// Returns the step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
     Step::new("torture", "cargo xtask torture", || {
         let report = all(project, None)?;
@@ -51,16 +52,18 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
     })
 }
 
-/// The report of the last round, with the memory at the start and at the end of the last two.
+/// Returns the report of the last round, with the memory at the start and at the end of the last
+/// two.
 fn all(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
     let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
     let folder = project.target().join("torture");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    // Kept answers fill their room in the first round, and take no more after it.
+    // Limit the cache of responses, so that it fills in the first round and takes no more after
+    // that.
     let config = folder.join("node.toml");
     fs::write(&config, "[n4.limits]\nresponse_cache = 1024\n")
         .map_err(|error| format!("{}: {error}", config.display()))?;
-    let mut node = Node::start(&binary, &folder)?;
+    let mut node = RobustnessNode::start(&binary, &folder)?;
     let cases = project.shared().join("pfcp/bad-inputs.json");
     let mut memory = Vec::new();
     let mut last = Value::Null;
@@ -110,7 +113,7 @@ fn text(report: &Value) -> String {
     )
 }
 
-/// Whether the last two rounds took no memory to speak of.
+/// Returns `true` if the last two rounds took no significant memory.
 fn flat(report: &Value) -> bool {
     number(report, "kib_after") <= number(report, "kib_before") + REST
 }
@@ -153,13 +156,13 @@ fn table(report: &Value) {
     term::line(&text(report));
 }
 
-/// A node on a port that the system chooses; killed if it is dropped.
-struct Node {
+/// A node on a port that the system chooses; killed on drop.
+struct RobustnessNode {
     child: Child,
     address: String,
 }
 
-impl Node {
+impl RobustnessNode {
     fn start(binary: &PathBuf, folder: &std::path::Path) -> Result<Self, String> {
         let log = folder.join("node.log");
         let err = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
@@ -175,7 +178,7 @@ impl Node {
         let mut child = spawned.map_err(|error| format!("{}: {error}", binary.display()))?;
         let out = child.stdout.take().ok_or("the node has no output")?;
         let mut line = String::new();
-        // An error is an empty line, which is no object.
+        // An error leaves the line empty, which is not a JSON object.
         let _read = BufReader::new(out).read_line(&mut line);
         let said: Value = serde_json::from_str(&line).unwrap_or_default();
         let mut node = Self {
@@ -189,7 +192,7 @@ impl Node {
         Ok(node)
     }
 
-    /// What it takes of the memory, in KiB.
+    /// Returns the resident memory of the node, in KiB.
     fn resident(&self) -> Result<u64, String> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -207,9 +210,9 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for RobustnessNode {
     fn drop(&mut self) {
-        // It has ended already, or nobody needs it.
+        // The node has ended already, or is not needed.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }

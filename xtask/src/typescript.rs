@@ -12,10 +12,12 @@ use crate::{Outcome, step, term};
 const LEFT_OUT: &str = "no npm, so nothing is proven about packages/strowger: install Node 20 or \
                         later";
 
-/// Tests the package; returns how many tests passed on both together, or none if left out.
+/// Tests the package. Returns the number of tests that passed on both together, or zero if left
+/// out.
 ///
 /// # Errors
-/// When a test fails, when the two ran different tests, or when npm is missing and `CI=true`.
+/// Returns an error if a test fails, if the two ran different tests, or if npm is missing and
+/// `CI=true`.
 pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     let folder = project.root().join("packages/strowger");
     let npm = Command::new("npm")
@@ -40,7 +42,7 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
         ));
     }
     let mut node = Command::new("node");
-    // Node 20 has WebSocket behind a flag; later ones take the flag and need none.
+    // Node 20 has WebSocket behind a flag; later versions accept the flag and need none.
     node.args(["--experimental-websocket", "--test", "--test-reporter=tap"])
         .args(test_files(&folder)?)
         .env("STROWGER_BIN", &program)
@@ -70,19 +72,21 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     Ok((on_node + on_bun + agents, said))
 }
 
-/// What the official client of the Model Context Protocol sees of a node; how many tests passed.
+/// Tests a node with the official client of the Model Context Protocol, and returns the number of
+/// passed tests.
 fn agents(project: &Project, program: &Path) -> Result<u64, String> {
     let folder = project.root().join("interop/mcp");
     step::run(Command::new("npm").arg("ci").current_dir(&folder))?;
     let mut node = Command::new("node");
-    node.args(["--test", "--test-reporter=tap"])
+    // A failed test leaves its program running, whose end node would await for ever.
+    node.args(["--test", "--test-force-exit", "--test-reporter=tap"])
         .env("STROWGER_BIN", program)
         .current_dir(&folder);
     let (passed, _) = passed(&mut node, |line| line.strip_prefix("# pass "))?;
     Ok(passed)
 }
 
-/// Installs what the lock file names, and compiles.
+/// Installs the packages of the lock file, and compiles.
 fn prepare(folder: &Path) -> Outcome {
     step::run(Command::new("npm").arg("ci").current_dir(folder))?;
     let mut tsc = Command::new("node");
@@ -92,10 +96,10 @@ fn prepare(folder: &Path) -> Outcome {
     )
 }
 
-/// The programs that print the rows of the part `messages`, on Node and on Bun.
+/// Returns the programs that print the rows of the part `messages`, on Node and on Bun.
 ///
 /// # Errors
-/// When the package or the node that it connects to cannot be built.
+/// Returns an error if the package or the node that it connects to cannot be built.
 pub(crate) fn benches(project: &Project) -> Result<Vec<Command>, String> {
     let folder = project.root().join("packages/strowger");
     prepare(&folder)?;
@@ -134,7 +138,7 @@ pub(crate) fn benches(project: &Project) -> Result<Vec<Command>, String> {
     Ok(benches)
 }
 
-/// The versions that the figures are worth anything with.
+/// Returns the versions, without which the figures mean nothing.
 pub(crate) fn versions(project: &Project) -> Value {
     let folder = project.root().join("packages/strowger");
     let mut versions = Map::new();
@@ -168,8 +172,8 @@ fn test_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Runs tests; how many passed, and how many cases of the conformance suite in which way. What they
-/// said is shown if one failed.
+/// Runs tests. Returns how many passed, and the lines with the cases of the conformance suite. If a
+/// test fails, prints the output.
 fn passed(
     command: &mut Command,
     count: impl Fn(&str) -> Option<&str>,
@@ -178,7 +182,7 @@ fn passed(
     let output = command
         .output()
         .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
-    // Bun reports on the one stream, Node on the other.
+    // Bun reports on one stream, Node on the other.
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     let said = said.join("\n");
@@ -197,7 +201,7 @@ fn passed(
         .filter_map(|line| Some(line.split_once("conformance: ")?.1.trim().to_owned()))
         .filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))
         .collect();
-    // Files are run beside each other, in any order.
+    // Files run in parallel, in any order.
     suites.sort();
     Ok((passed, suites))
 }

@@ -1,28 +1,29 @@
-//! The rows of several processes as one: medians, and how far the processes lie apart.
+//! The rows of several processes combined into one: medians, and the spread between processes.
 //!
-//! A row about messages between threads depends on where the threads run and on who sleeps when a
-//! message comes. Much of that is settled when a process starts, so that rounds within a process
-//! agree with each other and not with the next process. Ratios are taken within a process, between
-//! subjects that took turns.
+//! A row about messages between threads depends on where the threads run and on which of them
+//! sleeps when a message arrives. Much of that is settled when a process starts, so that rounds
+//! within a process agree with each other but not with the next process. Ratios are taken within a
+//! process, between subjects that took turns.
 
 use serde_json::{Map, Value, json};
 
-/// The processes that measure a part.
+/// Number of processes that measure a part.
 pub(super) const PROCESSES: usize = 5;
 
 const OURS: &str = "strowger";
 
-/// One process of those that measure a part.
+/// One of the processes that measure a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pass {
-    /// Its number among those with the same placement.
+pub(super) struct BenchProcess {
+    /// The number among the processes with the same placement.
     pub(super) number: usize,
-    /// Says that each worker stays on a processor of its own.
+    /// `true` if each worker stays on a processor of its own.
     pub(super) pinned: bool,
 }
 
-impl Pass {
-    /// All of them, in turns, so that a slow minute of the machine falls on both placements.
+impl BenchProcess {
+    /// Returns all processes, alternating placements, so that a slow minute of the machine affects
+    /// both.
     pub(super) fn all(unpinned: bool) -> Vec<Self> {
         let placements = if unpinned {
             &[true, false][..]
@@ -37,7 +38,7 @@ impl Pass {
         (0..PROCESSES).flat_map(of).collect()
     }
 
-    /// What its program is told.
+    /// Returns the arguments for the program.
     pub(super) fn args(self) -> Vec<String> {
         let mut args = vec!["--process".to_owned(), self.number.to_string()];
         if !self.pinned {
@@ -46,21 +47,21 @@ impl Pass {
         args
     }
 
-    /// Says in a row which process it is from.
+    /// Marks a row with the process that measured it.
     pub(super) fn mark(self, row: &mut Value) {
         row["process"] = json!(self.number);
         row["pinned"] = json!(self.pinned);
     }
 
-    /// The rows that are from this process.
+    /// Returns the rows of this process.
     pub(super) fn rows(self, rows: &[Value]) -> Vec<&Value> {
         let own = |row: &&Value| row["process"] == self.number && row["pinned"] == self.pinned;
         rows.iter().filter(own).collect()
     }
 }
 
-/// One row for each id and subject. Its figures are those of pinned workers; those of workers that
-/// the system places stand under `unpinned`.
+/// Combines the rows to one for each id and subject. Its figures are those of pinned workers; those
+/// of workers placed by the system are under `unpinned`.
 pub(super) fn combine(rows: &[Value]) -> Vec<Value> {
     let mut combined: Vec<Value> = Vec::new();
     for row in rows {
@@ -107,7 +108,7 @@ fn one(rows: &[Value], like: &Value) -> Value {
     row
 }
 
-/// What the processes of one placement found of one subject.
+/// Combines the figures of one subject from the processes of one placement.
 fn figures(rows: &[Value], of: &[&Value]) -> Map<String, Value> {
     let mut figures = Map::new();
     let lacking = of.iter().filter(|row| row["value"].is_null()).count();
@@ -143,7 +144,7 @@ fn figures(rows: &[Value], of: &[&Value]) -> Map<String, Value> {
     figures
 }
 
-/// How many times the figure of ours in the same process a figure is.
+/// Returns a figure as a multiple of ours in the same process.
 fn ratio(rows: &[Value], row: &Value) -> Option<f64> {
     if row["subject"] == OURS {
         return None;
@@ -159,7 +160,7 @@ fn ratio(rows: &[Value], row: &Value) -> Option<f64> {
     Some(row["value"].as_f64()? / ours)
 }
 
-/// The least, the middle and the most.
+/// Returns the minimum, the median and the maximum.
 fn spread(mut values: Vec<f64>) -> Option<[f64; 3]> {
     values.sort_by(f64::total_cmp);
     let (first, last) = (values.first()?, values.last()?);
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_process() {
-        // A machine that is slow for one process is slow for everybody in it.
+        // A machine that is slow for one process is slow for all subjects in it.
         let mut rows = Vec::new();
         for (process, speed) in [(0, 1.0), (1, 10.0), (2, 1.0)] {
             rows.push(row("strowger", process, true, 20.0 * speed));
@@ -224,10 +225,10 @@ mod tests {
 
     #[test]
     fn passes_take_turns_and_know_their_rows() {
-        let passes = Pass::all(true);
+        let passes = BenchProcess::all(true);
         assert_eq!(passes.len(), 2 * PROCESSES);
         assert_ne!(passes[0].pinned, passes[1].pinned);
-        assert_eq!(Pass::all(false).len(), PROCESSES);
+        assert_eq!(BenchProcess::all(false).len(), PROCESSES);
         let rows = [row("tokio", 0, true, 1.0), row("tokio", 0, false, 2.0)];
         assert_eq!(passes[1].rows(&rows), [&rows[1]]);
         assert_eq!(passes[1].args(), ["--process", "0", "--unpinned"]);

@@ -1,4 +1,4 @@
-//! What happens to the files of a store between two lives of its node.
+//! Damage to the files of a store between two runs of its node.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use super::Random;
 
-/// What was done to a store.
+/// A kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damage {
-    /// The journal ends in a part of a group, as when the power fails while it is written. Nobody
-    /// was answered for that one.
+    /// The journal ends in part of a group, as after a power failure during a write. No peer was
+    /// acknowledged for that group.
     Torn,
     /// The end of the journal is missing.
     Cut,
-    /// One bit of one file is another.
+    /// One bit of one file is flipped.
     Flipped,
 }
 
 impl Damage {
-    /// Damages a store, and says how.
+    /// Damages a store and returns the kind of damage.
     pub(super) fn inflict(store: &Path, random: &mut Random) -> Result<Self, String> {
         let files = files(store)?;
         let newest = files
@@ -39,15 +39,15 @@ impl Damage {
     }
 }
 
-/// A file of a store that has octets.
-struct Octets {
+/// A non-empty file of a store.
+struct StoreFile {
     path: PathBuf,
     changed: std::time::SystemTime,
-    /// Without the empty end that journals have.
+    /// The contents, without the empty end that journals have.
     octets: Vec<u8>,
 }
 
-impl Octets {
+impl StoreFile {
     fn is_journal(&self) -> bool {
         self.path.extension().is_some_and(|it| it == "jnl")
     }
@@ -61,7 +61,7 @@ impl Octets {
         format!("cannot damage {}: {error}", self.path.display())
     }
 
-    /// A number of octets, at least one and at most as many as there are.
+    /// Returns a number of bytes, from one up to the smaller of `MOST` and the size.
     fn some(&self, random: &mut Random) -> usize {
         let most = (self.octets.len() as u64).min(MOST);
         usize::try_from(1 + random.below(most)).unwrap_or(1)
@@ -90,11 +90,11 @@ impl Octets {
     }
 }
 
-/// The most octets of a journal that are cut off or doubled.
+/// Maximum number of bytes of a journal that are cut off or repeated.
 const MOST: u64 = 600;
 
-/// The files of a store that it reads at a start.
-fn files(store: &Path) -> Result<Vec<Octets>, String> {
+/// Returns the files that a store reads at its start.
+fn files(store: &Path) -> Result<Vec<StoreFile>, String> {
     let mut found = Vec::new();
     let mut folders = vec![store.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -120,7 +120,7 @@ fn files(store: &Path) -> Result<Vec<Octets>, String> {
                 .and_then(|data| data.modified())
                 .map_err(failed)?;
             if !octets.is_empty() {
-                found.push(Octets {
+                found.push(StoreFile {
                     path,
                     changed,
                     octets,
@@ -132,5 +132,5 @@ fn files(store: &Path) -> Result<Vec<Octets>, String> {
     Ok(found)
 }
 
-/// What a store has beside what it reads: a lock, room, what it was before it was damaged.
+/// Files that a store does not read: a lock, reserved space, the copy made before the damage.
 const UNREAD: [&str; 3] = ["lock", "reserve", "damaged"];

@@ -1,4 +1,4 @@
-//! The compilers of guests: what is here, else what a distribution has.
+//! The compilers of guests: those installed, else those of a distribution.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,11 +7,11 @@ use crate::tools;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Who builds guests in Rust: the one that runs this, if it has the target; else Debian's, which
-/// is the same everywhere; else a nightly one, as `strowger component build` takes it.
+/// The compiler for guests in Rust: the active one, if it has the target; else Debian's, which is
+/// the same everywhere; else a nightly one, as in `strowger component build`.
 pub(super) struct Rust {
     pub(super) version: String,
-    /// The compiler, where it is not the one that cargo takes by itself.
+    /// The compiler, if it is not the one that cargo uses by default.
     pub(super) rustc: Option<&'static str>,
 }
 
@@ -20,7 +20,7 @@ impl Rust {
         let plain = || Command::new("rustc");
         let nightly = || {
             let mut rustc = Command::new("rustc");
-            // The toolchain that runs us may be pinned by a variable that goes first.
+            // `RUSTUP_TOOLCHAIN` may pin the toolchain that runs us, and takes precedence.
             rustc.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
             rustc
         };
@@ -51,9 +51,9 @@ impl Rust {
     }
 }
 
-/// Said of a compiler that builds its library as well.
+/// Suffix of the version of a compiler that builds the standard library as well.
 const LIBRARY: &str = " with its library";
-/// A Rust of a distribution, and where it is.
+/// The Rust packages of Debian, and the path of their compiler.
 const DEBIAN: [&str; 2] = ["rustc-web", "rust-web-src"];
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
@@ -63,27 +63,26 @@ fn has_sources(root: &str) -> bool {
         .is_dir()
 }
 
-/// What a command prints, if it is there and does.
+/// Runs a command and returns its output if it succeeds.
 fn said(mut command: Command, args: &[&str]) -> Option<String> {
     let output = command.args(args).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Who builds guests in C: clang and its linker, new enough for QuickJS, with the builtins for
-/// WebAssembly.
+/// The compiler for guests in C: clang and its linker, recent enough for QuickJS, with the builtins
+/// for WebAssembly.
 pub(super) struct C {
     pub(super) version: String,
-    /// What a distribution puts behind the names of its programs.
+    /// The suffix that a distribution adds to the names of its programs.
     suffix: &'static str,
 }
 
-/// The names by which distributions have them: by itself, or one of many versions. The first that
-/// will do is taken.
+/// The suffixes in distributions: none, or one of many versions. The first suitable one is used.
 const SUFFIXES: [&str; 5] = ["", "-16", "-17", "-18", "-19"];
-/// The first version that links what QuickJS is built with.
+/// The oldest version that links what QuickJS is built with.
 const OLDEST: u32 = 16;
-/// Packages of Debian: those of one version, or those of the latest, where that is older.
+/// Debian packages, tried in order: those of version 16, then those of the default version.
 const C_PACKAGES: [[&str; 3]; 2] = [
     ["clang-16", "lld-16", "libclang-rt-16-dev-wasm32"],
     ["clang", "lld", "libclang-rt-dev-wasm32"],
@@ -123,14 +122,14 @@ impl C {
         })
     }
 
-    /// Tells a script which ones to take.
+    /// Passes the names of the programs to a script.
     pub(super) fn tell(&self, script: &mut Command) {
         script.env("CLANG", format!("clang{}", self.suffix));
         script.env("WASM_LD", format!("wasm-ld{}", self.suffix));
     }
 }
 
-/// The number before the first dot of a version, behind the word.
+/// Parses the major version after the word `version`.
 fn major(line: &str) -> Option<u32> {
     let (_, version) = line.split_once("version ")?;
     version.split('.').next()?.parse().ok()

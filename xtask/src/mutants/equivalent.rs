@@ -1,27 +1,27 @@
-//! Changes that change nothing anybody can see, each with the reason.
+//! Changes without a visible effect, each with the reason.
 
 use std::fmt;
 
 use super::schema::Change;
 
-/// A change that no test can find.
+/// A change that no test can notice.
 pub(super) struct Equivalent {
     /// The end of the file's path.
     file: &'static str,
-    /// What cargo-mutants says of it, without the place.
+    /// The description by cargo-mutants, without the place.
     what: &'static str,
-    /// A part of the line that is changed, where the same is said of others.
+    /// A part of the changed line, if the description fits others too.
     line: &'static str,
     pub(super) reason: &'static str,
 }
 
 impl Equivalent {
-    /// Whether it is this change, on this line.
+    /// Returns `true` if this is the given change, on this line.
     pub(super) fn is(&self, change: &Change, line: &str) -> bool {
         self.is_in(change) && change.what == self.what && line.contains(self.line)
     }
 
-    /// Whether it is one of the file that is changed.
+    /// Returns `true` if this concerns the file of the given change.
     pub(super) fn is_in(&self, change: &Change) -> bool {
         change.file.ends_with(self.file)
     }
@@ -47,13 +47,13 @@ const SHALLOW: &str = "no table goes as deep as a walk may";
 
 const LOOKED: &str = "the closer look finds that all is met where the quick one does";
 
-/// All of them; printed with each run.
+/// All equivalent changes; printed with each run.
 pub(super) const EQUIVALENT: &[Equivalent] = &[
     Equivalent {
-        file: "schedule/strand/lane.rs",
-        what: "replace && with || in <impl Drop for Lane<T>>::drop",
+        file: "schedule/strand/message_queue.rs",
+        what: "replace && with || in <impl Drop for MessageQueue<T>>::drop",
         line: "",
-        reason: "an empty lane drops nothing, and what needs no drop is not missed",
+        reason: "an empty queue drops nothing, and what needs no drop is not missed",
     },
     Equivalent {
         file: "supervision/dynamic.rs",
@@ -87,43 +87,43 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
     },
     Equivalent {
         file: "mailbox/receiver.rs",
-        what: "replace && with || in Receiver<M>::look_aside",
-        line: "let aside = lanes.aside && !self.batch.is_empty();",
+        what: "replace && with || in Receiver<M>::look_closer",
+        line: "let other_work = lanes.other_work && !self.batch.is_empty();",
         reason: SLOWER,
     },
     Equivalent {
         file: "mailbox.rs",
-        what: "replace Lanes<M>::has_work -> bool with true",
+        what: "replace MailboxState<M>::has_work -> bool with true",
         line: "",
         reason: "asked where something was put in or called for: at worst a turn for nothing",
     },
     Equivalent {
         file: "mailbox.rs",
-        what: "replace Lanes<M>::needs_attention -> bool with true",
+        what: "replace MailboxState<M>::needs_lock -> bool with true",
         line: "",
         reason: SLOWER,
     },
     Equivalent {
         file: "mailbox.rs",
-        what: "replace Lanes<M>::take_stop -> bool with false",
+        what: "replace MailboxState<M>::take_stop -> bool with false",
         line: "",
         reason: "the order to stop is then found among the news",
     },
     Equivalent {
-        file: "mailbox/figures.rs",
+        file: "mailbox/stats.rs",
         what: "replace > with < in Mailbox<M>::has_more",
-        line: "let batched = ",
+        line: "let has_batch = ",
         reason: "the count of all that waits says it too",
     },
     Equivalent {
         file: "mailbox/life.rs",
-        what: "replace > with >= in Mailbox<M>::shut",
+        what: "replace > with >= in Mailbox<M>::close_locked",
         line: "",
         reason: "of nothing, nothing is dropped",
     },
     Equivalent {
         file: "mailbox/rare.rs",
-        what: "replace > with >= in Lanes<M>::note_gone",
+        what: "replace > with >= in MailboxState<M>::note_gone",
         line: "",
         reason: "a count is made sooner than it is needed",
     },
@@ -141,20 +141,20 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         reason: "one alone is then a batch of one",
     },
     Equivalent {
-        file: "mailbox/term.rs",
-        what: "replace Lanes<M>::free -> u64 with 0",
+        file: "mailbox/expiry.rs",
+        what: "replace MailboxState<M>::free -> u64 with 0",
         line: "",
         reason: SLOWER,
     },
     Equivalent {
         file: "supervision/dynamic.rs",
-        what: "replace <impl Overseer for Table<A>>::succeeds -> bool with false",
+        what: "replace <impl Overseer for DynamicTable<A>>::restarts_in_place -> bool with false",
         line: "",
         reason: ANEW,
     },
     Equivalent {
         file: "supervision/dynamic.rs",
-        what: "replace <impl Overseer for Table<A>>::succeeds -> bool with true",
+        what: "replace <impl Overseer for DynamicTable<A>>::restarts_in_place -> bool with true",
         line: "",
         reason: ANEW,
     },
@@ -165,26 +165,26 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         reason: "a timer of no time fires at once",
     },
     Equivalent {
-        file: "supervision/roster.rs",
+        file: "supervision/child_table.rs",
         what: "replace taken -> bool with false",
         line: "",
         reason: ANEW,
     },
     Equivalent {
-        file: "supervision/roster.rs",
-        what: "replace Policy::succeeds -> bool with false",
+        file: "supervision/child_table.rs",
+        what: "replace Policy::restarts_in_place -> bool with false",
         line: "",
         reason: ANEW,
     },
     Equivalent {
-        file: "supervision/roster.rs",
-        what: "replace <impl Overseer for Roster>::succeeds -> bool with false",
+        file: "supervision/child_table.rs",
+        what: "replace <impl Overseer for ChildTable>::restarts_in_place -> bool with false",
         line: "",
         reason: ANEW,
     },
     Equivalent {
-        file: "supervision/roster.rs",
-        what: "replace <impl Overseer for Roster>::succeeds -> bool with true",
+        file: "supervision/child_table.rs",
+        what: "replace <impl Overseer for ChildTable>::restarts_in_place -> bool with true",
         line: "",
         reason: ANEW,
     },
@@ -202,7 +202,7 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
     },
     Equivalent {
         file: "wire/index.rs",
-        what: "replace | with ^ in Node::hold",
+        what: "replace | with ^ in Node::with_members",
         line: "",
         reason: DISJOINT,
     },
@@ -226,13 +226,13 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
     },
     Equivalent {
         file: "wire/walk.rs",
-        what: "replace & with | in Walk<'_>::close",
+        what: "replace & with | in IndexWalk<'_>::close",
         line: "group.wanted & !seen.slots",
         reason: NONE_LACKS,
     },
     Equivalent {
         file: "wire/walk.rs",
-        what: "replace & with ^ in Walk<'_>::close",
+        what: "replace & with ^ in IndexWalk<'_>::close",
         line: "group.wanted & !seen.slots",
         reason: NONE_LACKS,
     },
@@ -256,25 +256,25 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
     },
     Equivalent {
         file: "wire/walk.rs",
-        what: "replace > with >= in Walk<'_>::stranger",
+        what: "replace > with >= in IndexWalk<'_>::examine_top_level",
         line: "",
         reason: "what is out of order is kept as odd, and read as if it were not kept",
     },
     Equivalent {
         file: "wire/walk.rs",
-        what: "replace > with == in Walk<'_>::inner",
+        what: "replace > with == in IndexWalk<'_>::walk_below",
         line: "",
         reason: SHALLOW,
     },
     Equivalent {
         file: "wire/walk.rs",
-        what: "replace > with >= in Walk<'_>::inner",
+        what: "replace > with >= in IndexWalk<'_>::walk_below",
         line: "",
         reason: SHALLOW,
     },
     Equivalent {
         file: "wire/walk.rs",
-        what: "replace + with * in Walk<'_>::inner",
+        what: "replace + with * in IndexWalk<'_>::walk_below",
         line: "pending.depth + 1",
         reason: SHALLOW,
     },
@@ -297,7 +297,7 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         reason: DISJOINT,
     },
     Equivalent {
-        file: "guest/watch.rs",
+        file: "guest/stopwatch.rs",
         what: "replace waited -> Duration with Default::default()",
         line: "Duration::ZERO",
         reason: "so it is where the system does not tell",

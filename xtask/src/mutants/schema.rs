@@ -1,9 +1,9 @@
-//! Changes as branches: one program that holds all of them, each behind a switch.
+//! Changes as branches: one program that contains all of them, each behind a switch.
 //!
-//! A change `a + b` to `a - b` becomes `if mutant(7) { a - b } else { a + b }`, and one that
-//! replaces what a function returns becomes an early return. A `const fn` with changes is a plain
-//! one, where nothing needs it to be more. So the crate is built once for hundreds of changes.
-//! Only one is switched on at a time, so what stands in a branch is the text as it was.
+//! A change of `a + b` to `a - b` becomes `if mutant(7) { a - b } else { a + b }`, and a change of
+//! the return value of a function becomes an early return. A `const fn` with changes becomes a
+//! plain function, unless the compiler must evaluate it. The crate is thus built once for hundreds
+//! of changes. Only one change is switched on at a time, so a branch contains the original text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,11 +15,11 @@ use syn::visit::{self, Visit};
 /// A change that `cargo mutants --list --json` names.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
-    /// Relative to the root of the workspace.
+    /// The path relative to the root of the workspace.
     pub(super) file: String,
-    /// What people call it, with file, line and column.
+    /// The name for people, with file, line and column.
     pub(super) name: String,
-    /// The same without the place in the file.
+    /// The name without the place in the file.
     pub(super) what: String,
     genre: String,
     replacement: String,
@@ -46,7 +46,7 @@ impl Change {
         })
     }
 
-    /// What stays the same as long as the function does, wherever it stands.
+    /// Returns a hash that stays the same as long as the text of the function does, wherever it is.
     pub(super) fn stamp(&self, text: &str) -> String {
         use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -59,7 +59,7 @@ impl Change {
         format!("{:016x} {} {}", hasher.finish(), self.file, self.what)
     }
 
-    /// The text with this change alone.
+    /// Returns the text with only this change.
     pub(super) fn alone(&self, text: &str) -> Option<String> {
         let range = offset(text, self.start)?..offset(text, self.end)?;
         Some(format!(
@@ -79,7 +79,7 @@ fn place(value: &Value) -> Option<(usize, usize)> {
     Some((number(&value["line"])?, number(&value["column"])?))
 }
 
-/// Where a line and a column, both counted from one, are in a text.
+/// Returns the byte offset of a line and a column, both counted from one.
 fn offset(text: &str, (line, column): (usize, usize)) -> Option<usize> {
     let mut start = 0;
     let mut lines = text.split_inclusive('\n');
@@ -91,11 +91,11 @@ fn offset(text: &str, (line, column): (usize, usize)) -> Option<usize> {
     Some(start + place.unwrap_or(line.len()))
 }
 
-/// Where one or more changes apply.
+/// A place to which one or more changes apply.
 struct Site {
     range: Range<usize>,
     shape: Shape,
-    /// The numbers of the changes, and what each puts here.
+    /// The numbers of the changes, and the replacement of each.
     changes: Vec<(usize, String)>,
 }
 
@@ -110,22 +110,22 @@ enum Shape {
         operand: Range<usize>,
     },
     Guard,
-    /// The end of an arm's pattern: an arm that is deleted is one that never matches.
+    /// The end of a match arm's pattern: an arm is deleted by a guard that never matches.
     Arm,
 }
 
 /// A file with its changes as branches.
 pub(super) struct Branched {
     pub(super) text: String,
-    /// Which part of the text belongs to which change.
+    /// The ranges of the text, each with the number of its change.
     pub(super) parts: Vec<(Range<usize>, usize)>,
-    /// Changes that cannot be branches: in what is computed by the compiler, or in a pattern.
+    /// Changes that cannot be branches: in code that runs at compile time, or in a pattern.
     pub(super) alone: Vec<usize>,
-    /// Changes that no compiler takes: there is no `||` between `let`s.
+    /// Changes that no compiler accepts, such as `||` between `let`s.
     pub(super) dead: Vec<usize>,
 }
 
-/// Puts the changes of a file into it, each with its number. What is in `constant` stays a
+/// Inserts the changes, each with its number, into a file. Functions named in `constant` stay
 /// `const fn`.
 pub(super) fn branch(
     text: &str,
@@ -152,7 +152,7 @@ pub(super) fn branch(
         let mut put = (*number, change.replacement.clone());
         match sites.iter_mut().find(|site| site.range == range) {
             Some(site) => {
-                // A guard that is an operation: the whole of it is put there.
+                // The guard is itself an operation: replace the whole of it.
                 if let (Shape::Guard, Shape::Binary { left, right }) = (&site.shape, shape) {
                     put.1 = format!("{} {} {}", &text[left], put.1, &text[right]);
                 }
@@ -165,7 +165,7 @@ pub(super) fn branch(
             }),
         }
     }
-    // What holds others comes before them.
+    // Enclosing sites come before those inside them.
     sites.sort_by_key(|site| (site.range.start, std::cmp::Reverse(site.range.end)));
     let text = finder.freed(text, &sites);
     let mut writer = Writer {
@@ -191,7 +191,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes a part of the text with the sites in it.
+    /// Writes a range of the text with the sites in it.
     fn write(&mut self, range: Range<usize>, sites: Range<usize>) {
         let mut at = range.start;
         let mut next = sites.start;
@@ -257,35 +257,36 @@ impl Writer<'_> {
 }
 
 #[derive(Clone)]
-struct Binary {
+struct BinaryOperator {
     whole: Range<usize>,
     left: Range<usize>,
     right: Range<usize>,
 }
 
 #[derive(Clone)]
-struct Unary {
+struct UnaryOperator {
     whole: Range<usize>,
     operand: Range<usize>,
 }
 
-/// Where operators, guards and bodies are, by the place that a change names.
+/// Operators, guards and bodies, by the place that a change names.
 #[derive(Default)]
 struct Finder {
-    /// By where the operator starts.
-    binaries: BTreeMap<usize, Binary>,
-    unaries: BTreeMap<usize, Unary>,
-    /// Where `&&` stands between `let`s.
+    /// Binary operations, by the start of the operator.
+    binaries: BTreeMap<usize, BinaryOperator>,
+    unaries: BTreeMap<usize, UnaryOperator>,
+    /// Places of `&&` between `let`s.
     chained: BTreeSet<usize>,
     guards: Vec<Range<usize>>,
-    /// Where the patterns of arms without a guard end, by where the arm starts.
+    /// End of the pattern of each arm without a guard, by the start of the arm.
     arms: BTreeMap<usize, usize>,
-    /// Functions whose body runs where a switch can be read, and which return a type of theirs.
+    /// Bodies of functions that do not run at compile time and do not return `impl Trait`.
     bodies: Vec<Range<usize>>,
     in_const: usize,
-    /// The names of functions that the compiler runs.
+    /// Names of functions that the compiler evaluates.
     constant: BTreeSet<String>,
-    /// Functions that it need not run: their bodies, and where they say `const`.
+    /// Functions that the compiler need not evaluate: their bodies, and the places of their
+    /// `const`.
     free: Vec<(Range<usize>, Range<usize>)>,
 }
 
@@ -299,11 +300,11 @@ impl Finder {
                 Some((start..start, Shape::Return))
             }
             "BinaryOperator" => {
-                let Binary { whole, left, right } = self.binaries.get(&start)?.clone();
+                let BinaryOperator { whole, left, right } = self.binaries.get(&start)?.clone();
                 Some((whole, Shape::Binary { left, right }))
             }
             "UnaryOperator" => {
-                let Unary { whole, operand } = self.unaries.get(&start)?.clone();
+                let UnaryOperator { whole, operand } = self.unaries.get(&start)?.clone();
                 Some((whole, Shape::Unary { operand }))
             }
             "MatchArmGuard" => {
@@ -323,7 +324,7 @@ impl Finder {
         change.replacement == "||" && start.is_some_and(|start| self.chained.contains(&start))
     }
 
-    /// Notes a function; whether it has to stay a `const fn`.
+    /// Records a function. Returns `true` if it must stay a `const fn`.
     fn body(&mut self, signature: &syn::Signature, block: &syn::Block) -> bool {
         let is_const = signature.constness.is_some();
         let stays = is_const && self.constant.contains(&signature.ident.to_string());
@@ -342,7 +343,7 @@ impl Finder {
         stays
     }
 
-    /// The text, of the same length, in which functions with changes are plain ones.
+    /// Returns the text, with the same length, in which functions with changes are not `const`.
     fn freed(&self, text: &str, sites: &[Site]) -> String {
         let mut text = text.to_owned();
         for (body, word) in &self.free {
@@ -405,7 +406,7 @@ impl<'ast> Visit<'ast> for Finder {
         if holds_let(&both.left) || holds_let(&both.right) {
             self.chained.insert(start);
         } else if self.in_const == 0 {
-            let binary = Binary {
+            let binary = BinaryOperator {
                 whole: both.span().byte_range(),
                 left: both.left.span().byte_range(),
                 right: both.right.span().byte_range(),
@@ -417,7 +418,7 @@ impl<'ast> Visit<'ast> for Finder {
 
     fn visit_expr_unary(&mut self, one: &'ast syn::ExprUnary) {
         if self.in_const == 0 {
-            let unary = Unary {
+            let unary = UnaryOperator {
                 whole: one.span().byte_range(),
                 operand: one.expr.span().byte_range(),
             };

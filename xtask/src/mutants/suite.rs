@@ -1,8 +1,8 @@
-//! The tests that have to notice a change, each with the changes that it comes by.
+//! The tests that must notice a change, each with the changes that it reaches.
 //!
-//! Every test first runs alone and without a change, and notes which switches it reads. A change
-//! then costs only the tests that come by it: a few at first, those that take the least time, and
-//! more of them as long as none fails.
+//! Every test first runs alone and without a change, and records which switches it reads. A change
+//! then costs only the tests that reach it: first a few, the fastest, and then more of them as long
+//! as none fails.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -12,54 +12,53 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::End;
+use super::MutantResult;
 use crate::binaries::{self, Binary};
 use crate::{step, term};
 
 /// Seeds of the storm that run on each change.
 const SEEDS: &str = "0..40";
 
-/// The least time that tests get on a change, however fast they are without.
+/// Minimum time limit of tests on a change, however fast they are without it.
 const LEAST: Duration = Duration::from_secs(5);
-/// How long all tests of a program may take that was built without optimisation, on a machine that
-/// does other things as well.
+/// Time limit for all tests of a binary built without optimization, on a machine with other load.
 const WHOLE: Duration = Duration::from_secs(120);
 
-/// What the data of a test may grow to, in KiB: some changes lead to endless queues, and there is
-/// a test for each processor. Not its addresses: components reserve more of these than there is
-/// memory.
+/// Maximum size of the data of a test, in KiB: some changes cause endless queues, and one test runs
+/// for each processor. The address space is not limited, because components reserve more of it than
+/// there is memory.
 const MEMORY: &str = "4000000";
 
-/// How many tests of a program run at first; each further time it is this many times more.
+/// Number of tests of a binary that run first, and the factor for each further batch.
 const GROWTH: usize = 4;
 
 pub(super) struct Suite {
     binaries: Vec<Binary>,
     only: &'static [&'static str],
-    /// Nothing is known of the tests where they were not asked.
+    /// `None` if the tests were not run alone before.
     tests: Option<Vec<Test>>,
 }
 
 struct Test {
-    /// The program, by its number.
+    /// The index of the binary.
     binary: usize,
     name: String,
     took: Duration,
-    meets: BTreeSet<usize>,
+    reaches: BTreeSet<usize>,
 }
 
-/// Tests of one program that run together.
+/// Tests of one binary that run together.
 struct Batch<'a> {
     binary: &'a Binary,
-    /// All of them, if there are none.
+    /// The names of the tests, or none for all of them.
     names: Vec<&'a str>,
-    /// How long they take without a change.
+    /// Time that they take without a change.
     took: Duration,
 }
 
 impl Suite {
-    /// Runs each test without a change, and notes what it meets; what an earlier run noted of the
-    /// same programs still holds.
+    /// Runs each test without a change, and records the switches that it reads. The records of an
+    /// earlier run are used if the binaries are the same.
     pub(super) fn new(
         binaries: Vec<Binary>,
         only: &'static [&'static str],
@@ -112,7 +111,7 @@ impl Suite {
         })
     }
 
-    /// Tests of which nothing is known.
+    /// Returns a suite that knows nothing about its tests.
     pub(super) const fn all(binaries: Vec<Binary>, only: &'static [&'static str]) -> Self {
         Self {
             binaries,
@@ -121,12 +120,12 @@ impl Suite {
         }
     }
 
-    /// Runs the tests that come by a change until one fails.
-    pub(super) fn run(&self, number: Option<usize>) -> Result<End, String> {
+    /// Runs the tests that reach a change until one fails.
+    pub(super) fn run(&self, number: Option<usize>) -> Result<MutantResult, String> {
         for batch in self.batches(number) {
             let name = &batch.binary.name;
             let Some(output) = batch.run(number, self.only)? else {
-                return Ok(End::Caught(format!("{name}, which does not end")));
+                return Ok(MutantResult::Caught(format!("{name}, which does not end")));
             };
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stdout);
@@ -134,24 +133,24 @@ impl Suite {
                     .lines()
                     .find_map(|line| line.strip_prefix("---- ")?.strip_suffix(" stdout ----"));
                 let failed = failed.unwrap_or("it breaks off");
-                return Ok(End::Caught(format!("{name}: {failed}")));
+                return Ok(MutantResult::Caught(format!("{name}: {failed}")));
             }
         }
-        Ok(End::Missed)
+        Ok(MutantResult::Missed)
     }
 
-    /// Runs the tests on each of these changes, as many at a time as there are processors, and
-    /// hands over what came of it, in the order in which they end.
+    /// Runs the tests on each of these changes, one for each processor at a time, and passes on the
+    /// results in the order in which they arrive.
     pub(super) fn run_each(
         &self,
         numbers: Vec<usize>,
-        mut each: impl FnMut(usize, End) -> Result<(), String>,
+        mut each: impl FnMut(usize, MutantResult) -> Result<(), String>,
     ) -> Result<(), String> {
         let run = |number| (number, self.run(Some(number)));
         for_each(numbers, run, |(number, end)| each(number, end?))
     }
 
-    /// What runs on a change, in this order.
+    /// Returns the batches to run on a change, in order.
     fn batches(&self, number: Option<usize>) -> Vec<Batch<'_>> {
         let mut batches = Vec::new();
         let (Some(tests), Some(number)) = (&self.tests, number) else {
@@ -163,9 +162,9 @@ impl Suite {
             return self.binaries.iter().map(whole).collect();
         };
         for (at, binary) in self.binaries.iter().enumerate() {
-            let meets = |test: &&Test| test.binary == at && test.meets.contains(&number);
-            let meeting: Vec<&Test> = tests.iter().filter(meets).collect();
-            let (mut left, mut size) = (meeting.as_slice(), GROWTH);
+            let reaches = |test: &&Test| test.binary == at && test.reaches.contains(&number);
+            let reaching: Vec<&Test> = tests.iter().filter(reaches).collect();
+            let (mut left, mut size) = (reaching.as_slice(), GROWTH);
             while !left.is_empty() {
                 let (now, later) = left.split_at(size.min(left.len()));
                 batches.push(Batch {
@@ -183,7 +182,7 @@ impl Suite {
 
 impl Test {
     fn alone(binary: usize, of: &Binary, name: &str, met: &Path) -> Result<Self, String> {
-        // Absent unless a run that was broken off left it.
+        // The file exists only if an interrupted run left it.
         let _gone = std::fs::remove_file(met);
         let begun = Instant::now();
         let mut command = limited(of, &["--exact", name]);
@@ -199,14 +198,14 @@ impl Test {
         if !output.status.success() {
             return Err(format!("{}: {name} fails without any change", of.name));
         }
-        // Absent if the test meets nothing.
+        // The file does not exist if the test reads no switch.
         let text = std::fs::read_to_string(met).unwrap_or_default();
         let _gone = std::fs::remove_file(met);
         Ok(Self {
             binary,
             name: name.to_owned(),
             took: begun.elapsed(),
-            meets: text.lines().filter_map(|line| line.parse().ok()).collect(),
+            reaches: text.lines().filter_map(|line| line.parse().ok()).collect(),
         })
     }
 
@@ -215,11 +214,11 @@ impl Test {
             binary,
             name,
             took,
-            meets,
+            reaches,
         } = self;
-        let meets: Vec<_> = meets.iter().map(ToString::to_string).collect();
-        let (took, meets) = (took.as_micros(), meets.join(" "));
-        format!("{binary}\t{name}\t{took}\t{meets}")
+        let reaches: Vec<_> = reaches.iter().map(ToString::to_string).collect();
+        let (took, reaches) = (took.as_micros(), reaches.join(" "));
+        format!("{binary}\t{name}\t{took}\t{reaches}")
     }
 
     fn read(line: &str) -> Option<Self> {
@@ -228,7 +227,7 @@ impl Test {
             binary: parts.next()?.parse().ok()?,
             name: parts.next()?.to_owned(),
             took: Duration::from_micros(parts.next()?.parse().ok()?),
-            meets: parts
+            reaches: parts
                 .next()?
                 .split_whitespace()
                 .map_while(|number| number.parse().ok())
@@ -237,7 +236,7 @@ impl Test {
     }
 }
 
-/// The tests that were noted under this mark.
+/// Returns the tests recorded under this mark.
 fn noted(note: &Path, mark: &str) -> Option<Vec<Test>> {
     let text = std::fs::read_to_string(note).ok()?;
     let mut lines = text.lines();
@@ -246,7 +245,7 @@ fn noted(note: &Path, mark: &str) -> Option<Vec<Test>> {
 }
 
 impl Batch<'_> {
-    /// Runs it with a change; nothing when it does not end.
+    /// Runs the batch with a change. Returns `None` if it does not end.
     fn run(&self, number: Option<usize>, only: &[&str]) -> Result<Option<Output>, String> {
         let args = match self.names.as_slice() {
             [] => only.to_vec(),
@@ -262,7 +261,7 @@ impl Batch<'_> {
             if output.is_some() || number.is_none() {
                 return Ok(output);
             }
-            // It may be the machine that has become slow, not the change.
+            // The machine may have become slow, not the change: measure again without it.
             let begun = Instant::now();
             binaries::output_within(&mut limited(self.binary, &args), limit * 4)?;
             let needed = begun.elapsed() * 5;
@@ -274,8 +273,8 @@ impl Batch<'_> {
     }
 }
 
-/// Does work on each of these numbers, as many at a time as there are processors, and hands over
-/// what came of it, in the order in which it ends.
+/// Does work on each of these numbers, one for each processor at a time, and passes on the results
+/// in the order in which they arrive.
 fn for_each<R: Send>(
     numbers: Vec<usize>,
     work: impl Fn(usize) -> R + Sync,
@@ -290,7 +289,7 @@ fn for_each<R: Send>(
             let next = || numbers.lock().ok()?.next();
             scope.spawn(move || {
                 while let Some(number) = next() {
-                    // Nobody listens any more after an error.
+                    // After an error, nobody receives results.
                     if sender.send(work(number)).is_err() {
                         return;
                     }
@@ -302,7 +301,7 @@ fn for_each<R: Send>(
     })
 }
 
-/// A command for tests that may run wild.
+/// Returns a command for tests whose memory is limited.
 fn limited(binary: &Binary, args: &[&str]) -> Command {
     let limit = format!("ulimit -d {MEMORY}; exec \"$0\" --quiet \"$@\"");
     let mut command = binary.under("sh", &["-c", &limit]);
@@ -326,7 +325,7 @@ mod tests {
                 binary,
                 name: number.to_string(),
                 took: Duration::from_millis(took),
-                meets: BTreeSet::from([7]),
+                reaches: BTreeSet::from([7]),
             });
         Suite {
             binaries,
@@ -357,7 +356,7 @@ mod tests {
         let test = Test::read("1\tstorm::a\t12345\t3 17").expect("a note");
         assert_eq!((test.binary, test.name.as_str()), (1, "storm::a"));
         assert_eq!(test.took, Duration::from_micros(12345));
-        assert_eq!(test.meets, BTreeSet::from([3, 17]));
+        assert_eq!(test.reaches, BTreeSet::from([3, 17]));
         assert_eq!(test.line(), "1\tstorm::a\t12345\t3 17");
     }
 

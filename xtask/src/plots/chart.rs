@@ -1,26 +1,26 @@
-//! Lines and bars as SVG that reads on light and on dark pages.
+//! Line and bar charts as SVG, readable on light and on dark pages.
 
 use std::fmt::Write;
 
-/// A line.
+/// A line of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// Lines over a logarithmic x axis.
+/// A line chart with a logarithmic x axis.
 pub(super) struct Chart {
     pub(super) title: &'static str,
     pub(super) x: &'static str,
     pub(super) y: &'static str,
-    /// Whether the y axis is logarithmic too.
+    /// `true` if the y axis is logarithmic too.
     pub(super) logarithmic: bool,
     pub(super) series: Vec<Series>,
     pub(super) note: String,
 }
 
-/// One bar for each name.
+/// A bar chart.
 pub(super) struct Bars {
     pub(super) title: &'static str,
     pub(super) unit: &'static str,
@@ -30,10 +30,10 @@ pub(super) struct Bars {
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;
-/// The drawn area: left, top, right, bottom.
+/// The plotting area: left, top, right, bottom.
 const AREA: (f64, f64, f64, f64) = (76.0, 52.0, 650.0, 344.0);
 
-/// Colours that differ in lightness too, for those who do not tell them apart by hue.
+/// Colours that differ in lightness too, for people who cannot tell them apart by hue.
 const STYLE: &str = "\
 <style>
   text { font: 13px system-ui, sans-serif; fill: #24292f; }
@@ -57,7 +57,7 @@ const STYLE: &str = "\
 ";
 
 impl Chart {
-    /// Draws it.
+    /// Draws the chart.
     pub(super) fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let xs = Scale::logarithmic(points().map(|point| point.0), (AREA.0, AREA.2));
@@ -128,7 +128,7 @@ impl Chart {
 }
 
 impl Bars {
-    /// Draws it.
+    /// Draws the chart.
     pub(super) fn svg(&self) -> String {
         let scale = Scale::linear(self.bars.iter().map(|bar| bar.1), (AREA.0 + 20.0, AREA.2));
         let mut svg = head(self.title);
@@ -155,7 +155,7 @@ impl Bars {
     }
 }
 
-/// From values to places.
+/// A mapping from values to positions.
 struct Scale {
     values: (f64, f64),
     places: (f64, f64),
@@ -163,7 +163,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Whole powers of ten around the values.
+    /// Returns a scale of whole powers of ten around the values.
     fn logarithmic(values: impl Iterator<Item = f64>, places: (f64, f64)) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|value| *value > 0.0) {
@@ -180,7 +180,7 @@ impl Scale {
         }
     }
 
-    /// From zero to a round number above the values.
+    /// Returns a scale from zero to a round number above the values.
     fn linear(values: impl Iterator<Item = f64>, places: (f64, f64)) -> Self {
         let most = values.fold(0.0_f64, f64::max).max(1e-9);
         let step = round_step(most);
@@ -227,7 +227,7 @@ impl Scale {
     }
 }
 
-/// A step of 1, 2 or 5 times a power of ten, of which there are four to ten up to the most.
+/// Returns a step of 1, 2 or 5 times a power of ten, with four to ten steps up to `most`.
 fn round_step(most: f64) -> f64 {
     let power = 10_f64.powf((most / 5.0).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
@@ -237,7 +237,7 @@ fn round_step(most: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// Labels at the ends of lines, moved so that none covers another.
+/// Moves the labels at the ends of lines so that none covers another.
 fn apart(mut labels: Vec<(usize, f64)>) -> Vec<(usize, f64)> {
     labels.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut free = f64::NEG_INFINITY;
@@ -284,7 +284,7 @@ fn foot(note: &str) -> String {
     )
 }
 
-/// 1000 as 1k, 1000000 as 1M.
+/// Formats 1000 as 1k and 1000000 as 1M.
 fn short(value: f64) -> String {
     let (value, unit) = match value {
         millions if millions >= 999_999.5 => (millions / 1e6, "M"),

@@ -1,4 +1,4 @@
-//! What the parts and their rows time, in words.
+//! Descriptions of the parts and of their rows.
 
 pub(super) const PREFACE: &str = "Written by `cargo xtask bench` from `performance.json`; figures \
                                   are never typed by hand. Read ratios rather than times: all \
@@ -6,7 +6,7 @@ pub(super) const PREFACE: &str = "Written by `cargo xtask bench` from `performan
                                   slowed the machine slowed all of them. How to run, read and \
                                   compare: [benchmarking](benchmarking.md).";
 
-/// What each part is: its name, its title, what its figures are.
+/// The parts: name, title, and description of the figures.
 pub(super) const PARTS: &[(&str, &str, &str)] = &[
     (
         "runtime",
@@ -90,10 +90,11 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
         "tools",
         "Tools",
         "Files, code, programs and streams through their actors; files and code on one thread, \
-         `program_rate` and streams on two. `std` opens by path, \
+         `program_rate`, streams and `mcp_http_64` on two. `std` opens by path, \
          without cutting off what is there, and checks nothing; `cap-std` resolves below the same \
          kind of handle as the actor does. `rquickjs` is the engine of the sandbox as a library, \
-         without WebAssembly, limits or isolation. Each call is about another file or says \
+         without WebAssembly, limits or isolation; `rmcp` the kit of the protocol of agents over \
+         plain hyper, without a token, limits or actors. Each call is about another file or says \
          something else than the one before, and what came or was written is compared. Each \
          figure is the median of rounds in which the subjects take turns.",
     ),
@@ -108,7 +109,7 @@ pub(super) const PARTS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What each row times.
+/// Descriptions of the rows.
 pub(super) const IDS: &[(&str, &str)] = &[
     (
         "tell",
@@ -186,6 +187,20 @@ pub(super) const IDS: &[(&str, &str)] = &[
         "ten files of 10 000 octets are asked for at once; all of them",
     ),
     (
+        "file_first_write_200k",
+        "a root of 200 000 files that have 4 GB together: from before its actor is started until \
+         its first write is answered",
+    ),
+    (
+        "file_search_1g",
+        "1 GiB of text in a thousand files is searched for lines that match; `grep -rn` does the \
+         same on the same files in the same run",
+    ),
+    (
+        "file_search_1g_memory",
+        "the most memory that a process holds which does that search and nothing else",
+    ),
+    (
         "code_warm",
         "a short expression, another one each time, in a realm or context that is kept",
     ),
@@ -209,6 +224,23 @@ pub(super) const IDS: &[(&str, &str)] = &[
     (
         "program_rate",
         "64 resident programs are asked at once, each for the next answer as soon as it has one",
+    ),
+    (
+        "mcp_http_1",
+        "a call of a tool over HTTP on a connection that is kept, one at a time, client included",
+    ),
+    (
+        "mcp_http_64",
+        "64 calls of a tool are under way over HTTP, each on a connection that is kept; the time \
+         of one of them, client included",
+    ),
+    (
+        "mcp_http_64_p50",
+        "half of those 64 wait less than this for an answer",
+    ),
+    (
+        "mcp_http_64_p99",
+        "all but one of a hundred of them wait less than this",
     ),
     (
         "stress_rate",
@@ -378,7 +410,7 @@ pub(super) const IDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the rows of the part `wasm` time.
+/// Descriptions of the rows of the part `wasm`.
 pub(super) const COMPONENTS: &[(&str, &str)] = &[
     (
         "routed_and_handled",
@@ -437,7 +469,7 @@ pub(super) const COMPONENTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the rows of the part `messages` time.
+/// Descriptions of the rows of the part `messages`.
 pub(super) const MESSAGES: &[(&str, &str)] = &[
     ("create_tell", "an envelope of a tell is made"),
     (
@@ -544,6 +576,11 @@ pub(super) const MESSAGES: &[(&str, &str)] = &[
     (
         "client_resident",
         "by how much a node has grown for each of a thousand clients that asked once and stay",
+    ),
+    (
+        "owner_ask_1000_strangers",
+        "connecting to the owner's socket and asking, at the 99th percentile, while a thousand \
+         clients without a token hold the door over TCP and come again when they are turned out",
     ),
     (
         "idle_actor",

@@ -11,17 +11,17 @@ use crate::project::Project;
 use crate::step::{self, Step};
 use crate::{Outcome, term};
 
-/// Seeds of the short form.
-const SHORT: u64 = 10_000;
-/// How often each fault must strike in so many.
-const OFTEN: u64 = 500;
-/// Seeds that one process runs.
+/// Number of seeds of the short form.
+const SHORT: u64 = 4000;
+/// Minimum number of times that each fault must be injected in the short form.
+const OFTEN: u64 = 200;
+/// Number of seeds that one process runs.
 const CHUNK: u64 = 250;
 
 const AGREE: &str = "simulation::both_roles_agree_whatever_is_lost_and_whoever_crashes";
 const TWICE: &str = "simulation::a_seed_gives_the_same_run_twice";
 
-/// How often each fault struck, in the order in which they are declared.
+/// Number of injections of each fault, in the order of declaration.
 #[derive(Debug, Default)]
 struct Faults {
     order: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) fn all(project: &Project, seeds: u64) -> Outcome {
     faults.are_enough(seeds)
 }
 
-/// Runs one seed, twice; prints its trace if asked to.
+/// Runs one seed twice, and prints its trace on request.
 pub(super) fn one(project: &Project, seed: u64, trace: bool) -> Outcome {
     let binary = simulation(project)?;
     let (text, ran) = read_trace(project, &binary, seed)?;
@@ -48,9 +48,9 @@ pub(super) fn one(project: &Project, seed: u64, trace: bool) -> Outcome {
     ran
 }
 
-/// The step of `cargo xtask ci`.
+/// Returns the step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
-    Step::new("n4", "cargo xtask simulate --n4 --seeds 10000", || {
+    Step::new("n4", "cargo xtask simulate --n4 --seeds 4000", || {
         let binary = simulation(project)?;
         let faults = storm(&binary, 0..SHORT)?;
         faults.are_enough(SHORT)?;
@@ -66,7 +66,7 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
     })
 }
 
-/// The unit tests of the node, built as the workspace's tests have them.
+/// Builds the unit tests of the node with the features of the workspace's tests.
 fn simulation(project: &Project) -> Result<Binary, String> {
     let mut cargo = project.cargo();
     cargo.args(["test", "--workspace", "--locked", "--lib"]);
@@ -131,7 +131,7 @@ fn run(binary: &Binary, seeds: &Range<u64>) -> Result<String, String> {
     ))
 }
 
-/// Runs a seed twice; its trace, and whether both runs were the same and all is right.
+/// Runs a seed twice. Returns its trace, and an error if the runs differed or failed.
 fn read_trace(project: &Project, binary: &Binary, seed: u64) -> Result<(String, Outcome), String> {
     let file = folder(project)?.join(format!("n4-trace-{seed}"));
     let mut command = only(binary, TWICE);
@@ -152,7 +152,7 @@ fn only(binary: &Binary, test: &str) -> Command {
 }
 
 impl Faults {
-    /// Adds what a run printed: a name and a count in each line.
+    /// Adds the counts that a run printed: a name and a count in each line.
     fn read(&mut self, said: &str) {
         for line in said.lines().filter(|line| line.starts_with("  ")) {
             let mut words = line.split_whitespace();
@@ -178,7 +178,8 @@ impl Faults {
         }
     }
 
-    /// Many seeds prove nothing about a fault that did not strike.
+    /// Checks that each fault was injected often enough: otherwise the seeds prove nothing about
+    /// it.
     fn are_enough(&self, seeds: u64) -> Outcome {
         let wanted = OFTEN * seeds / SHORT;
         let rare: Vec<_> = self

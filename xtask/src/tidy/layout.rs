@@ -1,10 +1,10 @@
-//! Where files may be and what they may be called.
+//! Places and names of files.
 
 use std::collections::BTreeSet;
 
 use super::Finding;
 
-/// Everything that may stand in the root: what a newcomer reads or a tool needs.
+/// Everything that may be in the root: files that a newcomer reads or a tool needs.
 const ROOT: &[&str] = &[
     ".cargo",
     ".ci",
@@ -36,7 +36,7 @@ const ROOT: &[&str] = &[
     "xtask",
 ];
 
-/// Names that say nothing about what is inside.
+/// Names that say nothing about the contents.
 const EMPTY_NAMES: &[&str] = &[
     "core", "common", "utils", "util", "helpers", "types", "traits", "manager", "impl",
 ];

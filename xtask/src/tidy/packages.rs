@@ -1,11 +1,11 @@
-//! Packages: who may import whom, what is published about them, what may be brought in.
+//! Packages: permitted imports, published metadata, and permitted dependencies.
 
 use toml::{Table, Value};
 
 use super::Finding;
 use crate::project::Package;
 
-/// Our packages with those of ours that each may import. Nobody imports the binary.
+/// Our packages, each with those of our packages that it may import. No package imports the binary.
 const FLOORS: &[(&str, &[&str])] = &[
     ("strowger-macros", &[]),
     ("strowger", &["strowger-macros"]),
@@ -43,8 +43,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Packages without I/O, clock, async and command line, with all that they may bring in, for their
-/// tests too.
+/// Packages without I/O, clock, async and command line, with all permitted dependencies, including
+/// those of their tests.
 const SMALL: &[(&str, &[&str])] = &[(
     "strowger-pfcp",
     &[
@@ -59,7 +59,7 @@ const SMALL: &[(&str, &[&str])] = &[(
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// A package that is to be small brings in what its list has, and nothing else.
+/// Checks that packages that must stay small have no dependencies besides those of their list.
 pub(super) fn check_small(ours: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, may) in SMALL {
@@ -77,7 +77,8 @@ pub(super) fn check_small(ours: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// Imports point down. A package's tests may ask for the package itself, with its features.
+/// Checks that imports point down. A package's tests may depend on the package itself, with its
+/// features.
 pub(super) fn check_floors(ours: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in ours {
@@ -95,7 +96,7 @@ pub(super) fn check_floors(ours: &[Package]) -> Vec<Finding> {
             .asks_for
             .iter()
             .filter(|name| ours.iter().any(|one| one.name == **name));
-        // Tests of a package may ask for the package itself, with its test kit.
+        // Tests of a package may depend on the package itself, with its test kit.
         let others = ours_asked.filter(|name| **name != package.name);
         for name in others.filter(|name| !may.contains(&name.as_str())) {
             found(format!("`{}` may not import `{name}`", package.name));
@@ -104,7 +105,7 @@ pub(super) fn check_floors(ours: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// What a registry shows of a package.
+/// Checks the metadata that a registry shows for a package.
 pub(super) fn check_metadata(ours: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let empty = |text: &Option<String>| text.as_ref().is_none_or(|text| text.trim().is_empty());
@@ -127,7 +128,7 @@ pub(super) fn check_metadata(ours: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// Locked packages come from the public registry.
+/// Checks that locked packages come from the public registry.
 pub(super) fn check_lock(path: &str, text: &str) -> Vec<Finding> {
     let sources = text.lines().enumerate().filter_map(|(at, line)| {
         line.strip_prefix("source = \"")
@@ -139,7 +140,7 @@ pub(super) fn check_lock(path: &str, text: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Licences, bans and sources of `deny.toml`, checked without a network.
+/// Checks licences, bans and sources of `deny.toml` without a network.
 pub(super) fn check_policy(theirs: &[Package], policy: &str) -> Result<Vec<Finding>, String> {
     let policy: Table = policy
         .parse()
@@ -171,8 +172,8 @@ pub(super) fn check_policy(theirs: &[Package], policy: &str) -> Result<Vec<Findi
     Ok(findings)
 }
 
-/// What is banned: not what one of its `wrappers` brings in, where the wrapper is there.
-/// `cargo deny` also sees whether somebody else asks for it.
+/// Returns the banned packages, except those that one of their `wrappers` brings in if the wrapper
+/// is present. `cargo deny` also checks whether another package depends on them.
 fn banned(policy: &Table, theirs: &[Package]) -> Vec<String> {
     let list = policy.get("bans").and_then(|bans| bans.get("deny"));
     let list = list
@@ -201,10 +202,10 @@ fn names(policy: &Table, section: &str, key: &str) -> Vec<String> {
     })
 }
 
-/// Whether an SPDX expression can be met with the allowed licences.
+/// Returns `true` if an SPDX expression can be satisfied with the allowed licences.
 ///
-/// `AND` binds tighter than `OR`; `/` is the old way to write `OR`; an exception (`WITH`) is part
-/// of its licence.
+/// `AND` binds tighter than `OR`; `/` is the old form of `OR`; an exception (`WITH`) is part of its
+/// licence.
 fn satisfies(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression
         .replace('(', " ( ")

@@ -1,20 +1,21 @@
-//! Rust in pages: what no compiler reads there must be quoted from what one reads elsewhere.
+//! Rust in pages: code that is not compiled there must be quoted from code that is compiled
+//! elsewhere.
 
 use super::Finding;
 
-/// Whether a file is compiled and may be quoted.
+/// Returns `true` if a file is compiled and may be quoted.
 pub(super) fn is_source(path: &str) -> bool {
     let folder = path.starts_with("bench/compare/") || path.starts_with("examples/");
     folder && path.ends_with(".rs")
 }
 
-/// Whether a file is a page whose Rust must be quoted.
+/// Returns `true` if a file is a page whose Rust must be quoted.
 pub(super) fn is_page(path: &str) -> bool {
     path.starts_with("docs/") && path.ends_with(".md")
 }
 
-/// Each Rust block of a page must stand, line by line, in one of the sources. How far a line is
-/// indented does not count.
+/// Checks that each Rust block of a page is, line by line, in one of the sources. Indentation does
+/// not count.
 pub(super) fn check(path: &str, page: &str, sources: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut lines = page.lines().enumerate();

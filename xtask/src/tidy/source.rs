@@ -1,39 +1,46 @@
-//! Rust, line by line: lengths, banners, fences, sleeping and silenced lints; of TypeScript the
-//! lengths and banners, and types that say nothing.
+//! Rust, line by line: lengths, banners, fences, sleeping and silenced lints. For TypeScript,
+//! lengths, banners, and types that say nothing.
+
+use std::mem;
 
 use super::Finding;
 
-/// Lines of a file without its tests.
+/// Maximum number of lines of a file without its tests.
 const FILE_LIMIT: usize = 600;
-/// Lines of a file that is only a table of facts.
+/// Maximum number of lines of a file that is only a table of facts.
 const TABLE_LIMIT: usize = 1500;
 /// Files that are only a table of facts.
 const TABLES: &[&str] = &[];
-/// Columns of a line.
+/// Maximum number of columns of a line.
 const LINE_LIMIT: usize = 100;
 
-/// Sources that loom checks, so their atomics come from the one module that can exchange them.
-const CHECKED_BY_LOOM: &str = "crates/runtime/src/";
-/// The module that exchanges them, and what must not: statics outlive models.
+/// Sources that loom checks, whose atomics must come from the module that can replace them.
+const CHECKED_BY_LOOM: &[&str] = &[
+    "crates/runtime/src/",
+    "crates/wasm/src/engine/calls.rs",
+    "crates/wasm/src/guest_threads/turns.rs",
+];
+/// The module that replaces them, and files that must not use it: statics outlive models.
 const PLAIN_ATOMICS: &[&str] = &[
     "crates/runtime/src/sync.rs",
-    "crates/runtime/src/schedule/pool/watch.rs",
-    "crates/runtime/src/schedule/pulse.rs",
+    "crates/runtime/src/schedule/beat.rs",
 ];
 
-/// Tests of promises about time, which virtual time would keep whatever the code does.
+/// Tests of promises about time, which would always hold in virtual time.
 const REAL_TIME: &[&str] = &[
     "crates/runtime/tests/promises/",
-    "crates/cli/tests/strowger/hogs.rs",
-    "crates/wasm/src/guest/watch.rs",
+    "crates/cli/tests/strowger/ends.rs",
+    "crates/cli/tests/neighbours/",
+    "crates/cli/tests/strowger/idle.rs",
+    "crates/wasm/src/guest/stopwatch.rs",
     "crates/wasm/tests/fairness/",
 ];
 
-/// Words of a test that runs on a clock which it moves itself.
+/// Words of a test that advances its clock itself.
 const VIRTUAL_TIME: &[&str] = &["start_paused", "TestSystem", "time::pause("];
 
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
-    // The samples of these very rules are text to them as well.
+    // The samples of these rules would violate the rules.
     if path.starts_with("xtask/src/tidy") {
         return check_lengths(path, text);
     }
@@ -43,6 +50,8 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let real = REAL_TIME.iter().any(|folder| path.starts_with(folder));
     let paused = VIRTUAL_TIME.iter().any(|word| text.contains(word));
     let mut fenced = false;
+    // A file that two test programs share: each of them uses a part.
+    let mut shared = false;
     for (at, line) in text.lines().enumerate() {
         let number = at + 1;
         let trimmed = line.trim_start();
@@ -62,17 +71,19 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         if trimmed.starts_with("#[ignore") {
             found("ignored-test", "run it or remove it");
         }
-        if ["allow(dead_code", "expect(dead_code", "allow(unused"]
+        let silenced = ["allow(dead_code", "expect(dead_code", "allow(unused"]
             .iter()
-            .any(|a| line.contains(a))
-        {
+            .any(|a| line.contains(a));
+        let was_shared = mem::replace(&mut shared, trimmed.starts_with("#[path ="));
+        if silenced && !(test_file && was_shared) {
             found("dead-code", "delete what nobody uses");
         }
         if trimmed.starts_with("pub use ") && trimmed.contains("::*") {
             found("glob", "re-export each item by name");
         }
         let in_test = test_file || number >= tests_begin;
-        let checked = path.starts_with(CHECKED_BY_LOOM) && !PLAIN_ATOMICS.contains(&path);
+        let checked = CHECKED_BY_LOOM.iter().any(|place| path.starts_with(place))
+            && !PLAIN_ATOMICS.contains(&path);
         if checked && !in_test && names_plain_atomics(line) {
             found(
                 "atomics",
@@ -90,7 +101,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// What holds for TypeScript.
+/// Checks TypeScript.
 pub(super) fn check_typescript(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = check_lengths(path, text);
     for (at, line) in text.lines().enumerate() {
@@ -140,7 +151,7 @@ fn check_lengths(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// The line at which the tests at the end of a file begin.
+/// Returns the line at which the tests at the end of a file begin.
 fn tests_begin(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     lines
@@ -156,7 +167,7 @@ fn tests_begin(text: &str) -> usize {
         .map_or(usize::MAX, |at| at + 1)
 }
 
-/// Whether a line reaches for the atomics of the standard library.
+/// Returns `true` if a line uses the atomics of the standard library.
 fn names_plain_atomics(line: &str) -> bool {
     let library = ["std::", "core::"].iter().any(|name| line.contains(name));
     let other = line.contains("loom::");
@@ -167,7 +178,7 @@ fn is_test_file(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with(".test.ts")
 }
 
-/// The text of a line that is only a comment.
+/// Returns the text of a line that is only a comment.
 fn comment(trimmed: &str) -> Option<&str> {
     let text = trimmed.strip_prefix("//")?;
     Some(text.trim_start_matches(['/', '!']).trim())
@@ -261,9 +272,10 @@ mod tests {
         let tests = format!("#[cfg(test)]\nmod tests {{\n    {plain}}}\n");
         assert_eq!(rules(cell, &tests), [""; 0]);
         assert_eq!(rules("crates/runtime/src/sync.rs", plain), [""; 0]);
+        assert_eq!(rules("crates/runtime/src/schedule/beat.rs", plain), [""; 0]);
         assert_eq!(
-            rules("crates/runtime/src/schedule/pool/watch.rs", plain),
-            [""; 0]
+            rules("crates/wasm/src/guest_threads/turns.rs", plain),
+            ["atomics"]
         );
         assert_eq!(rules("crates/gateway/src/frame.rs", plain), [""; 0]);
     }
@@ -275,6 +287,9 @@ mod tests {
             ["dead-code"]
         );
         assert_eq!(rules(LIB, "#![allow(unused_imports)]\n"), ["dead-code"]);
+        let shared = "#[path = \"../a.rs\"]\n#[expect(dead_code)]\nmod a;\n";
+        assert_eq!(rules(LIB, shared), ["dead-code"]);
+        assert!(rules(BEHAVIOUR, shared).is_empty());
     }
 
     #[test]

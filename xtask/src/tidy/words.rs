@@ -1,4 +1,4 @@
-//! Words that do not belong in the repository, in whatever kind of file.
+//! Words that do not belong in the repository, in any kind of file.
 
 use super::Finding;
 
@@ -43,7 +43,7 @@ const TEXTS: &[&str] = &["rs", "ts", "toml", "md", "yml", "yaml", "sh", "run"];
 
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let ending = path.rsplit(['.', '/']).next().unwrap_or_default();
-    // The rules and their bad samples name every banned word.
+    // The rules and their bad samples contain every banned word.
     if !TEXTS.contains(&ending) || path.starts_with("xtask/src/tidy") {
         return Vec::new();
     }
@@ -55,7 +55,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
                 found(banned.rule, format!("`{}`: {}", banned.word, banned.why));
             }
         }
-        // A state may be called a phase; a numbered one is a plan.
+        // A state may be called a phase; a numbered phase is a plan.
         if numbered(line, "Phase ") {
             found("planning", "plans are not part of the code".to_owned());
         }
@@ -104,7 +104,7 @@ fn numbered(line: &str, word: &str) -> bool {
         .any(|(at, _)| digit(&line[at + word.len()..]))
 }
 
-/// `#123` in a comment or in prose, and "issue 123" anywhere.
+/// Returns `true` for `#123` in a comment or in prose, and for "issue 123" anywhere.
 fn names_issue(path: &str, line: &str) -> bool {
     let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     let lower = line.to_lowercase();

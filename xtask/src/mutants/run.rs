@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::End;
+use super::MutantResult;
 use super::schema::{self, Change};
-use super::subject::Subject;
 use super::suite::Suite;
+use super::target::MutatedCrate;
 use crate::binaries::{self, Binary};
 use crate::project::Project;
 use crate::{step, term};
 
-/// What the compiler says where it has to run what it cannot.
+/// The compiler's error for a call in a constant that cannot be evaluated.
 const NOT_CONST: &str = "E0015";
 
-/// How often the compiler may name changes that do not build before the hunt gives up.
+/// Maximum number of times that the compiler may name changes that do not build.
 const ROUNDS: usize = 20;
 
-/// What the copy of the crate gets: whether a change is switched on. With `STROWGER_MUTANTS_MET`
-/// it writes down which switches were read.
+/// The function added to the copy of the crate, which returns `true` if a change is switched on.
+/// With `STROWGER_MUTANTS_MET` it records which switches were read.
 const SWITCH: &str = r#"
 #[doc(hidden)]
 pub(crate) fn mutant(number: u32) -> bool {
@@ -50,19 +50,19 @@ pub(crate) fn mutant(number: u32) -> bool {
 }
 "#;
 
-pub(super) struct Hunt<'a> {
+pub(super) struct MutationRun<'a> {
     project: &'a Project,
-    subject: &'a Subject,
+    subject: &'a MutatedCrate,
     changes: Vec<Change>,
     copy: PathBuf,
-    /// The files that are changed, as they are.
+    /// The files to change, in their original form.
     texts: BTreeMap<String, String>,
-    outcomes: Outcomes,
+    outcomes: RecordedResults,
 }
 
-/// How the copy of the crate is used.
+/// The use of the copy of the crate, which decides how it is built.
 #[derive(Clone, Copy)]
-enum Use {
+enum BuildUse {
     /// Built once or twice; its tests run hundreds of times.
     Often,
     /// Built or checked with each change; its tests run once.
@@ -70,27 +70,27 @@ enum Use {
 }
 
 /// The numbers of changes, by how they can be built.
-struct Sorted {
-    /// As branches.
+struct BuildGroups {
+    /// Changes built as branches.
     switched: Vec<usize>,
-    /// One at a time.
+    /// Changes built one at a time.
     alone: Vec<usize>,
-    /// Not at all.
+    /// Changes that do not build.
     dead: Vec<usize>,
 }
 
 #[derive(Default)]
-struct Tally {
+struct MutantCounts {
     caught: usize,
     unviable: usize,
     before: usize,
     missed: Vec<String>,
 }
 
-impl<'a> Hunt<'a> {
+impl<'a> MutationRun<'a> {
     pub(super) fn new(
         project: &'a Project,
-        subject: &'a Subject,
+        subject: &'a MutatedCrate,
         changes: Vec<Change>,
         afresh: bool,
     ) -> Result<Self, String> {
@@ -101,11 +101,11 @@ impl<'a> Hunt<'a> {
                 texts.insert(change.file.clone(), text);
             }
         }
-        // What an earlier run switched is most likely what this one would.
+        // Keep the files that an earlier run changed: this run most likely writes the same text.
         let switched = |file: &str| file == subject.library || texts.contains_key(file);
         let copy = project.copied("mutants/copy", switched)?;
         beside(project, &super::folder(project))?;
-        let outcomes = Outcomes::open(super::folder(project).join("outcomes"), afresh)?;
+        let outcomes = RecordedResults::open(super::folder(project).join("outcomes"), afresh)?;
         Ok(Self {
             project,
             subject,
@@ -116,30 +116,29 @@ impl<'a> Hunt<'a> {
         })
     }
 
-    /// Runs all changes; a phrase that says what came of it, or the list of those that were
-    /// missed.
+    /// Runs all changes. Returns a phrase with the result, or an error with the missed changes.
     pub(super) fn run(self) -> Result<String, String> {
         let begun = Instant::now();
-        let mut tally = Tally::default();
+        let mut tally = MutantCounts::default();
         let open = |number: &usize| self.outcomes.of(&self.stamp(*number)).is_none();
         tally.before = self.changes.len() - (0..self.changes.len()).filter(open).count();
         if tally.before > 0 {
             let before = tally.before;
             term::note(&format!("  {before} were caught before, in this very code"));
         }
-        let Sorted {
+        let BuildGroups {
             mut switched,
             mut alone,
             dead,
         } = self.switch_all()?;
         for number in dead {
-            self.enter(number, End::Unviable, &mut tally)?;
+            self.enter(number, MutantResult::Unviable, &mut tally)?;
         }
         switched.retain(open);
         alone.retain(open);
         if !switched.is_empty() {
             let suite = Suite::new(
-                self.build(Use::Often, self.subject.tests)?,
+                self.build(BuildUse::Often, self.subject.tests)?,
                 self.subject.only,
                 &super::folder(self.project),
             )?;
@@ -158,20 +157,25 @@ impl<'a> Hunt<'a> {
         change.stamp(&self.texts[&change.file])
     }
 
-    fn enter(&self, number: usize, end: End, tally: &mut Tally) -> Result<(), String> {
+    fn enter(
+        &self,
+        number: usize,
+        end: MutantResult,
+        tally: &mut MutantCounts,
+    ) -> Result<(), String> {
         let name = &self.changes[number].name;
         match end {
-            End::Caught(by) => {
+            MutantResult::Caught(by) => {
                 term::note(&format!("  caught by {by}: {name}"));
                 tally.caught += 1;
                 self.outcomes.add(&self.stamp(number), &by)?;
             }
-            End::Unviable => {
+            MutantResult::Unviable => {
                 tally.unviable += 1;
                 self.outcomes.add(&self.stamp(number), COMPILER)?;
             }
-            End::Missed => {
-                let word = term::paint(term::Ink::Red, "MISSED");
+            MutantResult::Missed => {
+                let word = term::paint(term::TextStyle::Red, "MISSED");
                 term::note(&format!("  {word}: {name}"));
                 tally.missed.push(name.clone());
             }
@@ -179,10 +183,10 @@ impl<'a> Hunt<'a> {
         Ok(())
     }
 
-    /// Writes all changes that build as branches, also those that were caught before: what is
-    /// written the same again is not built again. Returns them, those that must be built alone, and
-    /// those that turn out not to build.
-    fn switch_all(&self) -> Result<Sorted, String> {
+    /// Writes all changes that build as branches, including those that were caught before: cargo
+    /// does not rebuild files that are written with the same text. Returns them, those that must be
+    /// built alone, and those that turn out not to build.
+    fn switch_all(&self) -> Result<BuildGroups, String> {
         let library = self.subject.library;
         let text = read(&self.project.root().join(library))?;
         write(&self.copy.join(library), &format!("{text}{SWITCH}"))?;
@@ -207,7 +211,7 @@ impl<'a> Hunt<'a> {
             }
             let mut errors = self.errors()?;
             if errors.is_empty() {
-                return Ok(Sorted {
+                return Ok(BuildGroups {
                     switched: left.into_iter().collect(),
                     alone,
                     dead,
@@ -227,7 +231,7 @@ impl<'a> Hunt<'a> {
                     within.find(|(range, _)| range.start <= *at && *at <= range.end)
                 });
                 match named {
-                    // A switch that cannot be read where it is.
+                    // A switch in code that runs at compile time, where it cannot be read.
                     Some((_, number)) if code == NOT_CONST && left.remove(number) => {
                         alone.push(*number);
                     }
@@ -243,9 +247,10 @@ impl<'a> Hunt<'a> {
         Err("the copy still does not build".to_owned())
     }
 
-    /// What the compiler says of the library, and of the tests: they have constants too.
+    /// Returns the errors of the compiler in the library and in the tests, which have constants
+    /// too.
     fn errors(&self) -> Result<Vec<Diagnostic>, String> {
-        let mut cargo = self.cargo(Use::Once);
+        let mut cargo = self.cargo(BuildUse::Once);
         cargo.args([
             "check",
             "-p",
@@ -267,15 +272,16 @@ impl<'a> Hunt<'a> {
         Ok(errors)
     }
 
-    fn cargo(&self, usage: Use) -> Command {
+    fn cargo(&self, usage: BuildUse) -> Command {
         let (optimised, incremental) = match usage {
-            Use::Often => ("1", "0"),
-            Use::Once => ("0", "1"),
+            BuildUse::Often => ("1", "0"),
+            BuildUse::Once => ("0", "1"),
         };
         let mut cargo = Command::new("cargo");
         cargo
             .current_dir(&self.copy)
-            // Not the folder of the workspace: cargo would take the copy for the original.
+            // A separate folder: in that of the workspace, cargo would confuse the copy with the
+            // original.
             .env(
                 "CARGO_TARGET_DIR",
                 super::folder(self.project).join("target"),
@@ -286,8 +292,8 @@ impl<'a> Hunt<'a> {
         cargo
     }
 
-    /// Builds the unit tests, and these.
-    fn build(&self, usage: Use, tests: &[&str]) -> Result<Vec<Binary>, String> {
+    /// Builds the unit tests, and the given test binaries.
+    fn build(&self, usage: BuildUse, tests: &[&str]) -> Result<Vec<Binary>, String> {
         let mut cargo = self.cargo(usage);
         cargo.args([
             "test",
@@ -310,7 +316,7 @@ impl<'a> Hunt<'a> {
     }
 
     /// Builds a change that has no switch, and runs the tests.
-    fn run_alone(&self, number: usize) -> Result<End, String> {
+    fn run_alone(&self, number: usize) -> Result<MutantResult, String> {
         for file in self.texts.keys() {
             self.restore(file)?;
         }
@@ -318,16 +324,16 @@ impl<'a> Hunt<'a> {
         let text = change.alone(&self.texts[&change.file]);
         let text = text.ok_or_else(|| format!("{} is nowhere", change.name))?;
         write(&self.copy.join(&change.file), &text)?;
-        // The unit tests, which are soon built, see most of what no branch can be made of.
+        // The unit tests, which build quickly, notice most of the changes that cannot be branches.
         let only = self.subject.only;
-        let unit = match self.build(Use::Once, &[]) {
+        let unit = match self.build(BuildUse::Once, &[]) {
             Ok(unit) => unit,
-            Err(_) if !self.errors()?.is_empty() => return Ok(End::Unviable),
+            Err(_) if !self.errors()?.is_empty() => return Ok(MutantResult::Unviable),
             Err(error) => return Err(error),
         };
         match Suite::all(unit, only).run(None)? {
-            End::Missed => {
-                let all = self.build(Use::Once, self.subject.tests)?;
+            MutantResult::Missed => {
+                let all = self.build(BuildUse::Once, self.subject.tests)?;
                 Suite::all(all, only).run(None)
             }
             end => Ok(end),
@@ -335,7 +341,7 @@ impl<'a> Hunt<'a> {
     }
 }
 
-impl Tally {
+impl MutantCounts {
     fn told(self, all: usize, took: Duration) -> Result<String, String> {
         let Self {
             caught,
@@ -358,7 +364,7 @@ impl Tally {
     }
 }
 
-/// An error of the compiler: where, and how it is shown.
+/// An error of the compiler: its places, and its rendered text.
 struct Diagnostic {
     code: String,
     places: Vec<(String, usize)>,
@@ -390,7 +396,7 @@ impl Diagnostic {
         .filter(|this| !this.places.is_empty())
     }
 
-    /// The name of the function that the compiler has to run, and cannot.
+    /// Returns the name of the function that the compiler must evaluate and cannot.
     fn needs_const(&self) -> Option<String> {
         let mut quoted = self.text.split('`');
         let path = quoted.nth(1).filter(|_| self.code == NOT_CONST)?;
@@ -399,19 +405,19 @@ impl Diagnostic {
     }
 }
 
-/// What catches a change that does not build.
+/// The finder of changes that do not build.
 const COMPILER: &str = "the compiler";
 
-/// What stands before the name of a function that has to stay a `const fn`.
+/// Prefix of the names of functions that must stay `const fn`.
 const CONSTANT: &str = "const fn ";
 
-/// By what each change was caught, by stamp, on disk.
-struct Outcomes {
+/// The finder of each caught change, by stamp, on disk.
+struct RecordedResults {
     path: PathBuf,
     caught: BTreeMap<String, String>,
 }
 
-impl Outcomes {
+impl RecordedResults {
     fn open(path: PathBuf, afresh: bool) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         if afresh && path.exists() {
@@ -451,7 +457,7 @@ impl Outcomes {
     }
 }
 
-/// Puts what lies beside the repository beside the copy: tests read it.
+/// Links the folder beside the repository to the same place beside the copy, because tests read it.
 fn beside(project: &Project, folder: &Path) -> Result<(), String> {
     let (shared, link) = (project.shared(), folder.join("shared"));
     if !shared.is_dir() || link.exists() {
@@ -465,7 +471,7 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Writes what is not there already: cargo builds what is newer.
+/// Writes a file unless its contents are the same: cargo rebuilds newer files.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     if std::fs::read_to_string(path).is_ok_and(|there| there == text) {
         return Ok(());

@@ -1,35 +1,35 @@
-//! What is changed, and the tests that have to notice.
+//! The crates to change, and the tests that must notice.
 
 /// A crate whose logic is changed.
-pub(super) struct Subject {
+pub(super) struct MutatedCrate {
     pub(super) package: &'static str,
-    /// The root of its library, which gets the switches.
+    /// The root of the library, to which the switches are added.
     pub(super) library: &'static str,
-    /// What is changed unless files are named.
+    /// The files that are changed by default.
     pub(super) files: &'static [&'static str],
-    /// What decides without doing: changed in the short form.
+    /// The files changed in the short form: decisions without side effects.
     pub(super) short: &'static [&'static str],
-    /// The test programs besides the unit tests.
+    /// The test binaries besides the unit tests.
     pub(super) tests: &'static [&'static str],
-    /// Parts of the names of the tests that run; all if there are none.
+    /// Parts of the names of the tests to run; all tests if empty.
     pub(super) only: &'static [&'static str],
 }
 
 /// Mailboxes and supervision.
-pub(super) const RUNTIME: Subject = Subject {
+pub(super) const RUNTIME: MutatedCrate = MutatedCrate {
     package: "strowger",
     library: "crates/runtime/src/lib.rs",
     files: &[
         "crates/runtime/src/mailbox.rs",
         "crates/runtime/src/mailbox/batch.rs",
         "crates/runtime/src/mailbox/drain.rs",
-        "crates/runtime/src/mailbox/figures.rs",
+        "crates/runtime/src/mailbox/stats.rs",
         "crates/runtime/src/mailbox/life.rs",
         "crates/runtime/src/mailbox/rare.rs",
         "crates/runtime/src/mailbox/receiver.rs",
         "crates/runtime/src/mailbox/spec.rs",
-        "crates/runtime/src/mailbox/term.rs",
-        "crates/runtime/src/schedule/strand/lane.rs",
+        "crates/runtime/src/mailbox/expiry.rs",
+        "crates/runtime/src/schedule/strand/message_queue.rs",
         "crates/runtime/src/sending.rs",
         "crates/runtime/src/supervision/*.rs",
     ],
@@ -41,8 +41,8 @@ pub(super) const RUNTIME: Subject = Subject {
     only: &[],
 };
 
-/// What decides whether a PFCP message is as it should be.
-pub(super) const PFCP: Subject = Subject {
+/// The validation of PFCP messages.
+pub(super) const PFCP: MutatedCrate = MutatedCrate {
     package: "strowger-pfcp",
     library: "crates/pfcp/src/lib.rs",
     files: &[
@@ -55,7 +55,7 @@ pub(super) const PFCP: Subject = Subject {
     ],
     short: &["crates/pfcp/src/ie/condition.rs"],
     tests: &["bad_inputs", "codec", "peers"],
-    // The others do not judge, or take long.
+    // The other tests do not validate, or take long.
     only: &[
         "alike",
         "always",
@@ -72,26 +72,26 @@ pub(super) const PFCP: Subject = Subject {
     ],
 };
 
-/// The limits of components: what counts, refuses and cuts off.
-pub(super) const WASM: Subject = Subject {
+/// The limits of components: counting, refusing and cutting off.
+pub(super) const WASM: MutatedCrate = MutatedCrate {
     package: "strowger-wasm",
     library: "crates/wasm/src/lib.rs",
     files: &[
         "crates/wasm/src/cache.rs",
         "crates/wasm/src/fault.rs",
-        "crates/wasm/src/guest/bucket.rs",
+        "crates/wasm/src/bucket.rs",
         "crates/wasm/src/guest/handles.rs",
         "crates/wasm/src/guest/memory.rs",
-        "crates/wasm/src/guest/watch.rs",
+        "crates/wasm/src/guest/stopwatch.rs",
         "crates/wasm/src/host.rs",
         "crates/wasm/src/kv.rs",
         "crates/wasm/src/manifest/*.rs",
     ],
     short: &[
-        "crates/wasm/src/guest/bucket.rs",
+        "crates/wasm/src/bucket.rs",
         "crates/wasm/src/guest/handles.rs",
         "crates/wasm/src/guest/memory.rs",
-        "crates/wasm/src/guest/watch.rs",
+        "crates/wasm/src/guest/stopwatch.rs",
     ],
     tests: &["components"],
     only: &[],

@@ -1,4 +1,4 @@
-//! The processes of a round: lives of the node, a load, an audit.
+//! The processes of a round: runs of the node, a load, an audit.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, ErrorKind};
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use crate::Outcome;
 
-/// Where a round has its files, and on which port its node listens.
+/// The folder of a round, the binary, and the port of the node.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ChaosSetup {
     folder: PathBuf,
     binary: PathBuf,
     port: u16,
 }
 
-impl Place {
+impl ChaosSetup {
     pub(super) fn new(folder: &Path, binary: &Path) -> Result<Self, String> {
         let socket = UdpSocket::bind("127.0.0.1:0");
         let address = socket.and_then(|socket| socket.local_addr());
@@ -35,8 +35,8 @@ impl Place {
         &self.folder
     }
 
-    /// Makes an empty store, and a configuration that makes it write tables all the time. Answers
-    /// are kept for as long as the load repeats its requests.
+    /// Creates an empty store, and a configuration with which the store writes tables all the time.
+    /// Answers are kept for as long as the load repeats its requests.
     pub(super) fn clean(&self, durability: &str) -> Outcome {
         let store = self.store();
         if store.exists() {
@@ -52,9 +52,9 @@ impl Place {
         fs::write(&config, text).map_err(|error| failed(&config, &error))?;
         let log = self.folder.join("node.log");
         File::create(&log).map_err(|error| failed(&log, &error))?;
-        let ledger = self.ledger();
-        match fs::remove_file(&ledger) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&ledger, &error)),
+        let journal = self.journal();
+        match fs::remove_file(&journal) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&journal, &error)),
             _ => Ok(()),
         }
     }
@@ -71,21 +71,21 @@ impl Place {
         self.folder.join("control.sock")
     }
 
-    fn ledger(&self) -> PathBuf {
+    fn journal(&self) -> PathBuf {
         self.folder.join("ledger")
     }
 
-    /// What the lives of the node wrote to standard error.
+    /// Returns what all runs of the node wrote to standard error.
     pub(super) fn log(&self) -> Result<String, String> {
         let log = self.folder.join("node.log");
         fs::read_to_string(&log).map_err(|error| failed(&log, &error))
     }
 
-    /// Compares the ledger with the node.
+    /// Compares the journal with the node.
     pub(super) fn audit(&self) -> Result<Value, String> {
         let mut command = Command::new(&self.binary);
         command.args(["pfcp", "audit", "--json", "--control"]);
-        command.args([self.socket(), self.ledger()]);
+        command.args([self.socket(), self.journal()]);
         let ran = command.output();
         let ran = ran.map_err(|error| failed(&self.binary, &error))?;
         let text = String::from_utf8_lossy(&ran.stdout);
@@ -96,39 +96,39 @@ impl Place {
     }
 }
 
-/// One life of the node.
+/// A running node.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct NodeProcess {
     child: Child,
     out: BufReader<ChildStdout>,
     log: PathBuf,
 }
 
-impl Node {
-    /// Starts it, and does not wait.
-    pub(super) fn start(place: &Place) -> Result<Self, String> {
-        let log = place.folder.join("node.log");
+impl NodeProcess {
+    /// Starts the node without waiting.
+    pub(super) fn start(setup: &ChaosSetup) -> Result<Self, String> {
+        let log = setup.folder.join("node.log");
         let mut options = File::options();
         let err = options.append(true).create(true).open(&log);
         let err = err.map_err(|error| failed(&log, &error))?;
-        let mut command = Command::new(&place.binary);
+        let mut command = Command::new(&setup.binary);
         command.args(["run", "--json", "--config"]);
         command
-            .arg(place.config())
+            .arg(setup.config())
             .arg("--control")
-            .arg(place.socket());
+            .arg(setup.socket());
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(err);
         let spawned = command.spawn();
-        let mut child = spawned.map_err(|error| failed(&place.binary, &error))?;
+        let mut child = spawned.map_err(|error| failed(&setup.binary, &error))?;
         let out = child.stdout.take().ok_or("the node has no output")?;
         let out = BufReader::new(out);
         Ok(Self { child, out, log })
     }
 
-    /// Waits until it says that it is there.
+    /// Waits until the node announces itself.
     pub(super) fn wait(&mut self) -> Outcome {
         let mut line = String::new();
         let read = self.out.read_line(&mut line);
@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Ends it with -9.
+    /// Kills the node with -9.
     pub(super) fn kill(mut self) -> Outcome {
         let killed = self.child.kill().and_then(|()| self.child.wait());
         killed
@@ -151,7 +151,7 @@ impl Node {
             .map_err(|error| format!("cannot kill the node: {error}"))
     }
 
-    /// Ends it in order.
+    /// Shuts the node down in order.
     pub(super) fn end(mut self) -> Outcome {
         signal("TERM", &self.child)?;
         let ended = self.child.wait();
@@ -161,37 +161,37 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
-        // It has ended already, or nobody needs it.
+        // The node has ended already, or is not needed.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }
 }
 
-/// A load that goes on over the lives of the node.
+/// A load that continues across restarts of the node.
 #[derive(Debug)]
-pub(super) struct Load(Option<Child>);
+pub(super) struct LoadProcess(Option<Child>);
 
-impl Load {
-    /// Starts it, and waits until it has asked for something.
-    pub(super) fn start(place: &Place) -> Result<Self, String> {
-        let to = format!("127.0.0.1:{}", place.port);
-        // It asks again for as long as a life may take to come.
+impl LoadProcess {
+    /// Starts the load, and waits until it has sent a request.
+    pub(super) fn start(setup: &ChaosSetup) -> Result<Self, String> {
+        let to = format!("127.0.0.1:{}", setup.port);
+        // It retries for as long as the node may take to restart.
         let patience = ["--wait", "100ms", "--tries", "6000"];
         let much = ["--in-flight", "16", "--sessions", "300", "--modify", "0.7"];
-        let mut command = Command::new(&place.binary);
+        let mut command = Command::new(&setup.binary);
         command.args(["pfcp", "load", "--json", "--to", &to]);
         command.args(patience).args(much);
-        command.arg("--ledger").arg(place.ledger());
+        command.arg("--ledger").arg(setup.journal());
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let spawned = command.spawn();
-        let mut child = spawned.map_err(|error| failed(&place.binary, &error))?;
-        let ledger = place.ledger();
-        while fs::metadata(&ledger).map_or(0, |data| data.len()) < A_REQUEST {
+        let mut child = spawned.map_err(|error| failed(&setup.binary, &error))?;
+        let journal = setup.journal();
+        while fs::metadata(&journal).map_or(0, |data| data.len()) < A_REQUEST {
             if let Ok(Some(status)) = child.try_wait() {
                 return Err(format!("the load ended with {status}"));
             }
@@ -206,8 +206,8 @@ impl Load {
             .ok_or_else(|| "the load has ended".to_owned())
     }
 
-    /// Stops it, and waits until it has: its threads go on until each is told, which takes a while
-    /// where many others want to run.
+    /// Stops the process, and waits until it has stopped: its threads continue until each receives
+    /// the signal, which takes a while on a busy machine.
     pub(super) fn hold(&self) -> Outcome {
         let child = self.child()?;
         signal("STOP", child)?;
@@ -221,7 +221,7 @@ impl Load {
         signal("CONT", self.child()?)
     }
 
-    /// Ends it: it deletes its sessions, and says how it went.
+    /// Ends the load, which deletes its sessions, and returns its report.
     pub(super) fn end(mut self) -> Result<Value, String> {
         let child = self.0.take().ok_or("the load has ended")?;
         signal("INT", &child)?;
@@ -235,7 +235,7 @@ impl Load {
     }
 }
 
-impl Drop for Load {
+impl Drop for LoadProcess {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
             let _ended = child.kill();
@@ -244,7 +244,7 @@ impl Drop for Load {
     }
 }
 
-/// A ledger of more octets than this has a request in it.
+/// A journal with more bytes than this contains a request.
 const A_REQUEST: u64 = 64;
 
 /// Sends a signal, such as `STOP`.
@@ -260,7 +260,7 @@ fn signal(name: &str, to: &Child) -> Outcome {
     }
 }
 
-/// Whether all threads of a process have stopped.
+/// Returns `true` if all threads of a process have stopped.
 fn is_stopped(process: u32) -> Result<bool, String> {
     let tasks = PathBuf::from(format!("/proc/{process}/task"));
     let entries = fs::read_dir(&tasks).map_err(|error| failed(&tasks, &error))?;
@@ -269,7 +269,7 @@ fn is_stopped(process: u32) -> Result<bool, String> {
             .map_err(|error| failed(&tasks, &error))?
             .path()
             .join("stat");
-        // A thread that has gone since does nothing any more.
+        // A thread that has ended meanwhile counts as stopped.
         let text = fs::read_to_string(stat).unwrap_or_default();
         let state = text.rsplit_once(") ").map(|(_, rest)| rest);
         if state.is_some_and(|state| !state.starts_with(['T', 't', 'Z', 'X'])) {
