@@ -1,4 +1,4 @@
-//! Actors: what it costs to start one, and what one handles.
+//! Actors: the cost of starting one, and the rate at which one handles messages.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use strowger_benches::{Bench, Latch, Msg, Nursery, Watch, ask, criterion, stop, tell};
 
-/// Actors are started and have answered; ending them is not timed.
+/// Actors are started and have answered; stopping them is not timed.
 async fn spawn(nursery: Nursery, size: usize, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let mut watch = Watch::default();
@@ -35,7 +35,7 @@ async fn spawn_and_stop(nursery: Nursery, iterations: u64) -> Duration {
     start.elapsed()
 }
 
-/// A hundred messages to a running actor, until it handled the last one.
+/// A hundred messages to a running actor, until it has handled the last one.
 async fn throughput(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let actors = nursery.counters(1, &latch).await;
@@ -54,8 +54,8 @@ async fn throughput(nursery: Nursery, iterations: u64) -> Duration {
     time
 }
 
-/// The struct, the address and the table of subscribers that the origin built and dropped; no task,
-/// no mailbox.
+/// The struct, the address and the table of subscribers that the original benchmark built and
+/// dropped: no task, no mailbox.
 fn build_as_documented() -> (u64, Arc<str>, HashMap<String, Vec<u64>>) {
     (black_box(0), Arc::from("counter"), HashMap::new())
 }
@@ -90,7 +90,7 @@ fn actors(c: &mut Criterion) {
         b.iter(|| (0..10).map(|_| build_as_documented()).collect::<Vec<_>>());
     });
     c.bench_function("actor_message_throughput_as_documented", |b| {
-        // A handler called in a loop: no queue, no other task.
+        // A handler called in a loop: no queue, and no other task.
         b.iter(|| (0..100_u64).fold(0, |sum, value| black_box(sum + value)));
     });
 }

@@ -1,4 +1,4 @@
-//! A whole life, and the state in the middle of it.
+//! The whole lifecycle of an actor, and access to its state.
 
 use std::hint::black_box;
 use std::sync::{Arc, RwLock};
@@ -20,7 +20,7 @@ async fn complete(nursery: Nursery, iterations: u64) -> Duration {
     start.elapsed()
 }
 
-/// The state of a running actor is read by asking it.
+/// Reads the state of a running actor by asking it.
 async fn read(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let actors = nursery.counters(1, &latch).await;
@@ -34,7 +34,7 @@ async fn read(nursery: Nursery, iterations: u64) -> Duration {
     time
 }
 
-/// The state of a running actor is written by telling it, until the last write was made.
+/// Writes the state of a running actor by telling it, until the last write is done.
 async fn write(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let actors = nursery.counters(1, &latch).await;
@@ -62,7 +62,7 @@ fn lifecycle(c: &mut Criterion) {
     c.bench_function("actor_state_write_access", |b| {
         b.iter_custom(|n| bench.run(write(nursery(), n)));
     });
-    // A lock that nobody else wants: no actor.
+    // An uncontended lock instead of an actor.
     let state = RwLock::new(7_u64);
     c.bench_function("actor_state_read_access_as_documented", |b| {
         b.iter(|| state.read().map(|value| black_box(*value)).ok());

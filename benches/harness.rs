@@ -1,6 +1,6 @@
-//! What the benchmarks share: a system on two workers, an actor that counts, and a latch.
+//! Shared code of the benchmarks: a system on two workers, an actor that counts, and a latch.
 //!
-//! Work runs as a task of the runtime, as in a program, and says itself which part of it is timed:
+//! Work runs as a task of the runtime, as in a program, and decides which part of it is timed:
 //! setup and teardown are not. Its result is asserted.
 
 #[path = "../bench/src/allocation.rs"]
@@ -21,8 +21,8 @@ use tokio::sync::Notify;
 
 pub use allocation::{Counting, LiveBytes, allocations};
 
-/// Criterion as the documents ask for: thirty samples, and short enough that all targets together
-/// take less than five minutes.
+/// Returns Criterion configured as the documents ask: thirty samples, and short enough that all
+/// targets together take less than five minutes.
 #[macro_export]
 macro_rules! criterion {
     () => {
@@ -37,17 +37,17 @@ macro_rules! criterion {
 #[derive(Debug)]
 pub struct Bench {
     runtime: Runtime,
-    /// The system; each actor needs a key of its own.
+    /// The system; each actor needs its own key.
     pub system: ActorSystem,
     keys: Arc<AtomicU64>,
 }
 
 impl Bench {
-    /// Starts both. Panics that a benchmark plants are not printed: printing costs more than the
-    /// restart that is measured.
+    /// Starts the runtime and the system. The seeded panics of the benchmarks are not printed:
+    /// printing costs more than the restart that is measured.
     ///
     /// # Panics
-    /// When the runtime does not start.
+    /// If the runtime does not start.
     #[must_use]
     pub fn start() -> Self {
         let default = std::panic::take_hook();
@@ -74,13 +74,13 @@ impl Bench {
     /// Runs work as a task of the runtime.
     ///
     /// # Panics
-    /// When the work does.
+    /// If the work panics.
     pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let task = self.runtime.spawn(work);
         self.runtime.block_on(task).expect("no assertion fails")
     }
 
-    /// What starts actors inside of work.
+    /// Returns a handle that starts actors from within work.
     #[must_use]
     pub fn nursery(&self) -> Nursery {
         Nursery {
@@ -99,7 +99,7 @@ pub struct Nursery {
 }
 
 impl Nursery {
-    /// A key that nobody has.
+    /// Returns a key that is not in use.
     #[must_use]
     pub fn key(&self) -> String {
         self.keys.fetch_add(1, Ordering::Relaxed).to_string()
@@ -108,17 +108,17 @@ impl Nursery {
     /// Starts a counter that hits the latch with every number.
     ///
     /// # Panics
-    /// When the system is shutting down.
+    /// If the system is shutting down.
     #[must_use]
     pub fn counter(&self, latch: &Arc<Latch>) -> ActorRef<Msg> {
         let started = self.system.spawn::<Counter>(self.key(), Arc::clone(latch));
         started.expect("the key is free")
     }
 
-    /// A topic of its own to which these actors are subscribed.
+    /// Creates a topic and subscribes these actors to it.
     ///
     /// # Panics
-    /// When one of them has ended.
+    /// If one of the actors has ended.
     #[must_use]
     pub fn topic(&self, subscribers: &[ActorRef<Msg>]) -> Topic<u64> {
         let topic = self.system.topic::<u64>(&self.key());
@@ -130,7 +130,7 @@ impl Nursery {
         topic
     }
 
-    /// Starts counters that have answered.
+    /// Starts counters, and returns once each has answered.
     pub async fn counters(&self, count: usize, latch: &Arc<Latch>) -> Vec<ActorRef<Msg>> {
         let actors: Vec<_> = (0..count).map(|_| self.counter(latch)).collect();
         for actor in &actors {
@@ -140,7 +140,7 @@ impl Nursery {
     }
 }
 
-/// What is waited for until it happened so often.
+/// A latch that opens after a number of hits.
 #[derive(Debug, Default)]
 pub struct Latch {
     left: AtomicU64,
@@ -148,43 +148,43 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// Says how many hits open it.
+    /// Sets the number of hits that open the latch.
     pub fn expect(&self, hits: u64) {
         self.left.store(hits, Ordering::Release);
     }
 
-    /// Hits it.
+    /// Hits the latch.
     pub fn hit(&self) {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.open.notify_one();
         }
     }
 
-    /// Waits until it is open.
+    /// Waits until the latch is open.
     pub async fn opened(&self) {
         self.open.notified().await;
     }
 }
 
-/// The actor that most benchmarks run, with a mailbox as it comes: 1024, then tellers wait.
+/// The actor that most benchmarks run, with the default mailbox: 1024 messages, then tellers wait.
 #[derive(Debug)]
 pub struct Counter {
     sum: u64,
     latch: Arc<Latch>,
 }
 
-/// What a counter understands.
+/// The messages of a counter.
 #[derive(Debug)]
 pub enum Msg {
     /// Adds a number and hits the latch.
     Add(u64),
-    /// Adds what was published.
+    /// Adds a published number.
     Published(Arc<u64>),
     /// Adds a number and answers with the sum.
     Get(u64, Reply<u64>),
-    /// Sends a ball back until so many flights are over, then hits the latch.
+    /// Sends a ball back until no flights are left, then hits the latch.
     Ball(u64, ActorRef<Self>),
-    /// Waits until the latch of the gate is opened.
+    /// Waits until the gate is opened.
     Gate(Arc<Notify>),
     /// Returns an error.
     Fail,
@@ -212,7 +212,7 @@ impl Accepts<Arc<u64>> for Msg {
     }
 }
 
-/// The error that a counter returns when it is told to.
+/// The error that a counter returns on request.
 #[derive(Debug, Clone, Copy)]
 pub struct Planted;
 
@@ -266,10 +266,10 @@ impl Actor for Counter {
     }
 }
 
-/// Tells, and expects that the actor runs.
+/// Tells an actor that is expected to run.
 ///
 /// # Panics
-/// When it does not.
+/// If the actor is not running.
 pub async fn tell(to: &ActorRef<Msg>, msg: Msg) {
     assert!(to.tell(msg).await.is_ok(), "the actor is running");
 }
@@ -277,12 +277,12 @@ pub async fn tell(to: &ActorRef<Msg>, msg: Msg) {
 /// Adds a number and returns the sum.
 ///
 /// # Panics
-/// When the actor does not answer.
+/// If the actor does not answer.
 pub async fn ask(to: &ActorRef<Msg>, value: u64) -> u64 {
     to.ask(Get(value)).await.expect("the actor answers")
 }
 
-/// Stops actors and waits for their ends.
+/// Stops actors and waits for their exits.
 pub async fn stop(actors: Vec<ActorRef<Msg>>) {
     for actor in actors {
         actor.stop();
@@ -290,12 +290,12 @@ pub async fn stop(actors: Vec<ActorRef<Msg>>) {
     }
 }
 
-/// A child that is a counter.
+/// Returns the specification of a child that is a counter.
 pub fn child(key: &str, latch: &Arc<Latch>) -> ChildSpec {
     ChildSpec::new::<Counter>(key, Arc::clone(latch))
 }
 
-/// Adds up the time of some of the work.
+/// A stopwatch that adds up the time of parts of the work.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Watch(Duration);
 
@@ -308,7 +308,7 @@ impl Watch {
         result
     }
 
-    /// All parts together.
+    /// Returns the total time of all parts.
     #[must_use]
     pub const fn total(self) -> Duration {
         self.0

@@ -1,4 +1,4 @@
-//! PFCP elements: simple, composite and grouped ones, each both ways.
+//! PFCP elements, simple, composite and grouped, encoded and decoded.
 
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -14,7 +14,7 @@ use strowger_pfcp::message::SessionEstablishmentRequest;
 use strowger_pfcp::{Ie, Message, Seid, Sequence};
 
 const NODE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-/// Type and length of an element.
+/// Length of the header of an element: type and length.
 const HEAD: usize = 4;
 
 fn pdi() -> Pdi {
@@ -25,7 +25,7 @@ fn create_pdr(id: u16) -> CreatePdr {
     CreatePdr::new(id, pdi()).precedence(100).far_id(1)
 }
 
-/// Both ways of an element.
+/// Encodes and decodes an element.
 fn both<T: Ie + Debug + PartialEq>(c: &mut Criterion, name: &str, element: &T) {
     let mut octets = Vec::new();
     element.encode_into(&mut octets).expect("it is short");
@@ -38,7 +38,7 @@ fn both<T: Ie + Debug + PartialEq>(c: &mut Criterion, name: &str, element: &T) {
             buffer.clear();
             black_box(element).encode_into(&mut buffer)
         });
-        // In here: a filter may leave this one out.
+        // Asserted in the closure, because a filter may skip this benchmark.
         assert_eq!(buffer, octets, "the last bytes are the element");
     });
     group.bench_function("unmarshal", |b| {
@@ -47,7 +47,7 @@ fn both<T: Ie + Debug + PartialEq>(c: &mut Criterion, name: &str, element: &T) {
     group.finish();
 }
 
-/// Builders: a PDI and a FAR made from their parts, as a control plane makes them.
+/// Builders: a PDI and a FAR made from their parts, as a control plane does it.
 fn builders(c: &mut Criterion) {
     let far = forwarding_far(black_box(2));
     let mut bytes = Vec::new();
@@ -60,7 +60,7 @@ fn builders(c: &mut Criterion) {
     group.finish();
 }
 
-/// The PDI of uplink packets: their tunnel, network and UE.
+/// Returns the PDI of uplink packets, with their tunnel, network and UE.
 fn uplink_pdi(teid: u32) -> Pdi {
     let ue = Ipv4Addr::new(10, 60, 0, 1).into();
     Pdi::new(SourceInterface::ACCESS)
@@ -69,7 +69,7 @@ fn uplink_pdi(teid: u32) -> Pdi {
         .ue_ip_addresses([UeIpAddress::source(ue)])
 }
 
-/// The FAR of downlink packets: into a tunnel to the access network.
+/// Returns the FAR of downlink packets, into a tunnel to the access network.
 fn forwarding_far(id: u32) -> CreateFar {
     let tunnel = OuterHeaderCreation::from((7, NODE));
     let parameters = ForwardingParameters::new(DestinationInterface::ACCESS)

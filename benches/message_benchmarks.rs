@@ -10,7 +10,7 @@ use strowger::SendError;
 use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
 use tokio::sync::Notify;
 
-/// A ball there and back between two actors.
+/// A ball goes back and forth between two actors.
 async fn send_receive(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let actors = nursery.counters(2, &latch).await;
@@ -25,7 +25,7 @@ async fn send_receive(nursery: Nursery, iterations: u64) -> Duration {
     time
 }
 
-/// So many publications on a standing topic, until the last subscriber handled the last one.
+/// Publications on an existing topic, until the last subscriber has handled the last one.
 async fn publish(
     nursery: Nursery,
     subscribers: usize,
@@ -52,13 +52,14 @@ async fn publish(
     time
 }
 
-/// A hundred numbers into a mailbox and out again.
+/// A hundred numbers go into a mailbox and out again.
 async fn mailbox(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let actors = nursery.counters(1, &latch).await;
     let mut time = Duration::ZERO;
     for _ in 0..iterations {
-        // The actor is held until all hundred wait: this is the queue, not the hand-over.
+        // The actor is held until all hundred wait, so this measures the queue and not the
+        // hand-over.
         let gate = Arc::new(Notify::new());
         tell(&actors[0], Msg::Gate(Arc::clone(&gate))).await;
         latch.expect(100);
@@ -75,14 +76,14 @@ async fn mailbox(nursery: Nursery, iterations: u64) -> Duration {
     time
 }
 
-/// A send to a full mailbox fails and hands the message back.
+/// A send to a full mailbox fails and returns the message.
 async fn full(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let actors = nursery.counters(1, &latch).await;
     let gate = Arc::new(Notify::new());
     tell(&actors[0], Msg::Gate(Arc::clone(&gate))).await;
     while actors[0].try_tell(Msg::Add(0)).is_ok() {
-        // The gate is taken out first, which leaves room for one more.
+        // The actor takes the gate out first, which leaves room for one more message.
         tokio::task::yield_now().await;
     }
     latch.expect(u64::MAX);
@@ -101,7 +102,7 @@ async fn full(nursery: Nursery, iterations: u64) -> Duration {
 }
 
 /// A new table of subscribers, publications into their queues, and the queues drained, all on one
-/// task: what the origin timed.
+/// task: the code that the original benchmark timed.
 fn broker_as_documented(subscribers: usize, publications: u64) -> u64 {
     let mut broker: HashMap<&str, Vec<VecDeque<u64>>> = HashMap::new();
     broker.insert("topic", vec![VecDeque::new(); subscribers]);
@@ -149,7 +150,7 @@ fn messages(c: &mut Criterion) {
         });
     }
     c.bench_function("message_mailbox_operations_as_documented", |b| {
-        // A hundred sends into a new queue from which nobody receives.
+        // A hundred sends into a new queue that has no receiver.
         b.iter(|| (0..100_u64).map(black_box).collect::<VecDeque<_>>());
     });
 }

@@ -1,4 +1,4 @@
-//! PFCP messages: octets from values, values from octets, and both.
+//! PFCP messages: bytes from values, values from bytes, and both.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,7 +20,7 @@ fn heartbeat_from_an_address() -> Message {
     Message::node(Sequence::new(1), body)
 }
 
-/// As many Create PDR as Create FAR.
+/// Returns a request with the same number of Create PDR and Create FAR.
 fn establishment(size: u16) -> Message {
     let pdr = |id: u16| {
         let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::new(id.into(), NODE));
@@ -35,7 +35,7 @@ fn establishment(size: u16) -> Message {
     Message::session(Seid(0), Sequence::new(1), body)
 }
 
-/// Marshal, unmarshal and round trip of a message; what is timed is asserted before.
+/// Marshal, unmarshal and round trip of a message; the timed operations are asserted first.
 fn operations(c: &mut Criterion, name: &str, message: &Message) {
     let octets = message.encode().expect("it is short");
     let again = Message::decode(&octets).expect("it is well-formed");
@@ -53,7 +53,7 @@ fn operations(c: &mut Criterion, name: &str, message: &Message) {
             buffer.clear();
             black_box(message).encode_into(&mut buffer)
         });
-        // In here: a filter may leave this one out.
+        // Asserted in the closure, because a filter may skip this benchmark.
         assert_eq!(buffer, octets, "the last bytes are the message");
     });
     group.finish();
@@ -74,7 +74,7 @@ fn operations(c: &mut Criterion, name: &str, message: &Message) {
     let mut group = c.benchmark_group("view");
     group.throughput(Throughput::Bytes(octets.len() as u64));
     group.bench_function(name, |b| {
-        // What a node does with a request before it looks at it: found, checked, judged.
+        // The steps of a node before it looks at a request: find its end, index it and validate it.
         let mut index = Index::new();
         b.iter(|| {
             let view = MessageView::decode(black_box(&octets), &mut index)?;
@@ -101,7 +101,7 @@ fn messages(c: &mut Criterion) {
     let octets = establishment(1).encode().expect("it is short");
     let mut group = c.benchmark_group("parse");
     group.bench_function("generic", |b| {
-        // One walk over whatever message it is: every element is found and its length checked.
+        // One walk over a message of any type: finds every element and checks its length.
         let mut index = Index::new();
         let found =
             MessageView::decode(&octets, &mut index).map(|view| view.root().parts().count());

@@ -1,4 +1,4 @@
-//! Routing: from a topic to its subscribers, and from a question to its answer.
+//! Routing: from a topic to its subscribers, and from an ask to its answer.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use strowger_benches::{Bench, Latch, Nursery, ask, criterion, stop};
 
-/// Publications on a standing topic; `window` of them are under way at a time.
+/// Publications on an existing topic; `window` of them are in flight at a time.
 async fn publish(nursery: Nursery, subscribers: usize, window: u64, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let actors = nursery.counters(subscribers, &latch).await;
@@ -32,7 +32,7 @@ async fn publish(nursery: Nursery, subscribers: usize, window: u64, iterations: 
     time
 }
 
-/// A question and its answer, one at a time.
+/// An ask and its answer, one at a time.
 async fn questions(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let actors = nursery.counters(1, &latch).await;
@@ -69,12 +69,12 @@ fn messaging(c: &mut Criterion) {
     });
     group.finish();
     c.bench_function("message_routing_overhead_as_documented", |b| {
-        // A publication on a topic to which nobody subscribed.
+        // A publication on a topic without subscribers.
         let topic = nursery().topic(&[]);
         b.iter(|| topic.publish(black_box(1)));
     });
     c.bench_function("message_correlation_tracking_overhead_as_documented", |b| {
-        // A number noted and taken out again: nothing is sent.
+        // A number is inserted and removed again: nothing is sent.
         let mut waiting = HashMap::new();
         b.iter(|| {
             waiting.insert(black_box(7_u64), 1_u64);

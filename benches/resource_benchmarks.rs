@@ -1,4 +1,4 @@
-//! Bytes of the heap, not times: what live actors hold, and what waits in their mailboxes.
+//! Heap bytes instead of times: the memory of live actors, and of messages in their mailboxes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::sync::{Notify, mpsc};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes as criterion takes them; they are given by the benchmark, never measured around it. They
-/// are counted inside `iter_custom`, whose time is what ends criterion's warming up.
+/// A Criterion measurement in bytes. The benchmark returns the values; nothing is measured around
+/// it. The bytes are counted inside `iter_custom`, whose time ends Criterion's warm-up.
 struct Bytes;
 
 impl Measurement for Bytes {
@@ -70,8 +70,8 @@ impl ValueFormatter for Bytes {
     }
 }
 
-/// Bytes in use once nothing is on its way to be freed: an actor that ended is let go of by its
-/// worker a moment later.
+/// Returns the bytes in use once they are stable: a worker releases an actor a moment after its
+/// exit.
 async fn settled(bytes: &LiveBytes) -> i64 {
     loop {
         let before = bytes.now();
@@ -82,7 +82,7 @@ async fn settled(bytes: &LiveBytes) -> i64 {
     }
 }
 
-/// Bytes of so many actors that answered and now wait.
+/// Returns the bytes of this number of actors that have answered and are idle.
 async fn idle(nursery: Nursery, bytes: Arc<LiveBytes>, count: usize) -> f64 {
     let latch = Arc::new(Latch::default());
     let mut actors = Vec::with_capacity(count);
@@ -94,7 +94,7 @@ async fn idle(nursery: Nursery, bytes: Arc<LiveBytes>, count: usize) -> f64 {
     held as f64
 }
 
-/// An actor that says when it has a message, and then is held until it is let go.
+/// An actor that reports that it has a message, and then is held until it is released.
 struct Held<const ROOM: usize>(Args);
 
 type Args = (mpsc::UnboundedSender<()>, Arc<Notify>);
@@ -116,7 +116,7 @@ impl<const ROOM: usize> Actor for Held<ROOM> {
 
     async fn handle(&mut self, number: u64, _: &mut Context<Self>) -> Result<(), Self::Error> {
         if number == 0 {
-            // Whoever waits for it may have gone.
+            // The receiver may be gone.
             let _ = self.0.0.send(());
             self.0.1.notified().await;
         }
@@ -124,7 +124,8 @@ impl<const ROOM: usize> Actor for Held<ROOM> {
     }
 }
 
-/// Bytes of ten actors that are held at a message, while so many more wait for each.
+/// Returns the bytes of ten actors that are held at a message, with `waiting` more messages in each
+/// mailbox.
 async fn mailbox<const ROOM: usize>(nursery: Nursery, bytes: Arc<LiveBytes>, waiting: u64) -> f64 {
     let (sender, mut holds) = mpsc::unbounded_channel();
     let gate = Arc::new(Notify::new());
@@ -151,7 +152,8 @@ async fn mailbox<const ROOM: usize>(nursery: Nursery, bytes: Arc<LiveBytes>, wai
 
 fn resources(c: &mut Criterion<Bytes>) {
     let bench = Bench::start();
-    // Tables of the system grow by doubling: they are to be large enough before anybody looks.
+    // The tables of the system grow by doubling; this makes them large enough before anything is
+    // measured.
     let bytes = Arc::new(LiveBytes::watch());
     let watch = || Arc::clone(&bytes);
     bench.run(idle(bench.nursery(), watch(), 100_000));
@@ -185,7 +187,7 @@ fn resources(c: &mut Criterion<Bytes>) {
 
 criterion_group! {
     name = group;
-    // The counts repeat exactly: there is no spread to draw.
+    // The counts repeat exactly, so there is no spread to plot.
     config = criterion!().with_measurement(Bytes).without_plots();
     targets = resources
 }

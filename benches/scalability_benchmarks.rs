@@ -1,4 +1,4 @@
-//! Whether it stays so with many: names in the registry, actors with work.
+//! Cost at larger numbers: names in the registry, and actors with work.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use strowger::ActorRef;
 use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
 
-/// One actor under so many names.
+/// Registers one actor under this number of names.
 async fn registered(nursery: Nursery, names: usize) -> ActorRef<Msg> {
     let latch = Arc::new(Latch::default());
     let actor = nursery.counter(&latch);
@@ -20,7 +20,7 @@ async fn registered(nursery: Nursery, names: usize) -> ActorRef<Msg> {
     actor
 }
 
-/// Names are looked up in an order that no cache guesses.
+/// Looks names up in an order that defeats the processor's caches.
 async fn lookup(nursery: Nursery, names: usize, iterations: u64) -> Duration {
     let actor = registered(nursery.clone(), names).await;
     let keys: Vec<String> = (0..names).map(|name| name.to_string()).collect();
@@ -37,7 +37,7 @@ async fn lookup(nursery: Nursery, names: usize, iterations: u64) -> Duration {
     time
 }
 
-/// Two tasks look names up while a third takes names and frees them.
+/// Two tasks look names up while a third registers and unregisters names.
 async fn concurrent_lookup(nursery: Nursery, iterations: u64) -> Duration {
     let actor = registered(nursery.clone(), 1000).await;
     let system = nursery.system.clone();
@@ -75,7 +75,7 @@ async fn concurrent_lookup(nursery: Nursery, iterations: u64) -> Duration {
     time
 }
 
-/// A name is taken and freed in a registry of a thousand.
+/// Registers and unregisters a name in a registry of a thousand.
 async fn registration(nursery: Nursery, iterations: u64) -> Duration {
     let actor = registered(nursery.clone(), 1000).await;
     let start = Instant::now();
@@ -89,7 +89,7 @@ async fn registration(nursery: Nursery, iterations: u64) -> Duration {
     time
 }
 
-/// Ten thousand messages, spread over so many actors, until all are handled.
+/// Ten thousand messages, spread over `size` actors, until all are handled.
 async fn spread(nursery: Nursery, size: usize, iterations: u64) -> Duration {
     const MESSAGES: usize = 10_000;
     let latch = Arc::new(Latch::default());

@@ -1,4 +1,4 @@
-//! Supervision: starting children, and bringing failed ones back.
+//! Supervision: starting children, and restarting failed ones.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use strowger::{ActorRef, Strategy, Supervisor};
 use strowger_benches::{Bench, Latch, Msg, Nursery, Watch, ask, child, criterion, tell};
 
-/// Every failure of a benchmark is forgiven.
+/// Returns a supervisor that tolerates every failure of a benchmark.
 fn forgiving(strategy: Strategy) -> Supervisor {
     Supervisor::new(strategy).intensity(u32::MAX, Duration::from_millis(1))
 }
 
-/// A child is started by a supervisor and answers; ending it is not timed.
+/// A supervisor starts a child, which answers; stopping it is not timed.
 async fn child_spawn(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let spec = forgiving(Strategy::OneForOne);
@@ -41,7 +41,8 @@ async fn child_spawn(nursery: Nursery, iterations: u64) -> Duration {
     watch.total()
 }
 
-/// The middle one of the children fails; all that the strategy restarts have answered afresh.
+/// The middle child fails; the clock stops when all children that the strategy restarts have
+/// answered with fresh state.
 async fn strategy(
     nursery: Nursery,
     strategy: Strategy,
@@ -69,7 +70,7 @@ async fn strategy(
     let start = Instant::now();
     for _ in 0..iterations {
         tell(&children[failing], failure()).await;
-        // The one that failed answers first: what others are asked then, their successors answer.
+        // The failed child answers first: later asks to its siblings reach their new incarnations.
         let first = ask(&children[failing], 7).await;
         assert_eq!(first, 7, "the successor begins anew");
         for at in fresh.clone().filter(|at| *at != failing) {
@@ -86,7 +87,7 @@ async fn strategy(
     time
 }
 
-/// A supervisor and three children are started and have answered; ending them is not timed.
+/// A supervisor and three children are started and have answered; stopping them is not timed.
 async fn tree_small(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let mut watch = Watch::default();
@@ -113,8 +114,8 @@ async fn tree_small(nursery: Nursery, iterations: u64) -> Duration {
     watch.total()
 }
 
-/// A leaf fails, its supervisor gives up, and the one above starts that branch again, until the
-/// new leaf answered.
+/// A leaf fails, its supervisor escalates, and the supervisor above restarts that subtree, until
+/// the new leaf has answered.
 async fn escalation(nursery: Nursery, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let inner = Supervisor::new(Strategy::OneForOne)
@@ -145,8 +146,8 @@ async fn escalation(nursery: Nursery, iterations: u64) -> Duration {
     time
 }
 
-/// A node with children that do nothing is built; nothing is started, nothing is restarted: what
-/// the origin timed under all of these names.
+/// Builds a node with idle children; nothing is started or restarted: the code that the original
+/// benchmark timed under all of these names.
 fn node_as_documented(children: usize) -> Vec<(Box<u64>, Arc<str>)> {
     (0..children)
         .map(|at| (Box::new(black_box(at as u64)), Arc::from("child")))

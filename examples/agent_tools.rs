@@ -1,7 +1,7 @@
-//! Tools for an agent: files that cannot be escaped from, and a search that is given up.
+//! Tools for an agent: files that cannot be escaped from, and a search that is cancelled.
 //!
-//! A tool is an actor. Whoever calls it has a deadline, may give up, and reads which rule forbids
-//! what was refused.
+//! A tool is an actor. Every call has a deadline and can be cancelled, and a refusal names the rule
+//! that forbids the call.
 //!
 //! `cargo run -p strowger-examples --bin agent_tools`
 
@@ -41,7 +41,7 @@ async fn main() -> Result<(), BoxError> {
     let large = Write::new("large", vec![0; 2_000_000]);
     println!("{}", files.ask(large).await?.expect_err("it is too much"));
 
-    // An agent that has lost its patience: the search ends with it, and the actor goes on.
+    // The agent loses its patience: the search is cancelled, and the actor carries on.
     let search = Search {
         text: Some("back".to_owned()),
         ..Search::default()

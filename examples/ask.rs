@@ -1,7 +1,7 @@
-//! Asking: every question has a deadline, and every way to stay without an answer has a name.
+//! Asking: every ask has a deadline, and every reason for a missing answer has a name.
 //!
-//! The glue between handlers and messages is written by `#[handlers]`; `counter.rs` shows what it
-//! stands for.
+//! `#[handlers]` generates the code between handlers and messages; `counter.rs` shows the same code
+//! written by hand.
 //!
 //! `cargo run -p strowger-examples --bin ask`
 
@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use strowger::{Actor, ActorSystem, Ask, BoxError, Context, Reply, Request, handlers};
 
-/// Who has this number?
+/// Asks for the number of this name.
 struct Lookup(&'static str);
 impl Request for Lookup {
     type Reply = Option<u32>;
 }
 
-/// Is anybody there? Answered when somebody enters the number.
+/// Waits for the number of this name; answered once it is entered.
 struct WaitFor(&'static str);
 impl Request for WaitFor {
     type Reply = u32;
@@ -44,12 +44,12 @@ impl Actor for Directory {
         Ok(Self::default())
     }
 
-    /// What a handler returns is the answer.
+    /// The return value of a handler is the answer.
     async fn lookup(&mut self, Lookup(name): Lookup) -> Option<u32> {
         self.numbers.get(name).copied()
     }
 
-    /// A reply is a value: it can be kept, and sent when there is something to say.
+    /// A `Reply` is a value: an actor can keep it, and send the answer later.
     async fn wait_for(&mut self, ask: Ask<WaitFor>) {
         match self.numbers.get(ask.request.0) {
             Some(number) => ask.reply.send(*number),
@@ -77,14 +77,15 @@ async fn main() -> Result<(), BoxError> {
     println!("Almon: {:?}", directory.ask(Lookup("Almon")).await?);
     println!("Emma: {:?}", directory.ask(Lookup("Emma")).await?);
 
-    // The question is asked first, and answered once somebody enters the number.
+    // The ask is sent first, and answered once the number is entered.
     let waiting = directory.ask(WaitFor("Emma"));
     let entering = directory.tell(Enter("Emma", 2));
     let (answer, entered) = tokio::join!(waiting, entering);
     entered?;
     println!("Emma, after a wait: {}", answer?);
 
-    // Nobody enters this one. `ask` waits five seconds unless the system is told otherwise.
+    // Nobody enters this number. Without a limit, `ask` waits five seconds, or as the system is
+    // set.
     let within = Duration::from_millis(10);
     let answer = directory.ask_within(WaitFor("Nobody"), within).await;
     println!(
@@ -92,7 +93,7 @@ async fn main() -> Result<(), BoxError> {
         answer.map_or_else(|e| e.to_string(), |n| n.to_string())
     );
 
-    // The end of the directory drops the reply: the asker need not wait for the deadline.
+    // The directory drops the reply when it stops, so the caller does not wait for the deadline.
     let waiting = directory.ask(WaitFor("Nobody"));
     let stopping = async { directory.stop() };
     let (answer, ()) = tokio::join!(waiting, stopping);

@@ -1,13 +1,14 @@
-//! Work that blocks a thread, in the two ways that hold up nobody else.
+//! Work that blocks a thread, in the two ways that do not hold up anything else.
 //!
-//! A handler that computes for long, or waits for a disk without `.await`, would hold its worker
-//! and all actors behind it. Such work belongs on a thread that may block:
+//! A handler that computes for long, or waits for a disk without `.await`, would hold up its worker
+//! and all actors that the worker runs. Such work belongs on a thread that may block:
 //!
-//! - of tokio's pool, for a piece of work now and then: a pipe brings what it comes to back as a
-//!   message, gives it up with the incarnation, and the actor goes on meanwhile;
-//! - of the actor's own, where blocking is all it does, or where what blocks must stay on one
-//!   thread: `BLOCKING`. Its messages wait for each other as always, and a thread for each such
-//!   actor is what it costs.
+//! - A thread of tokio's pool, for an occasional piece of work. A pipe returns the result as a
+//!   message, and drops it if the incarnation ends first; the actor keeps handling messages
+//!   meanwhile.
+//! - The actor's own thread (`BLOCKING`), if blocking is all it does, or if the blocking work must
+//!   stay on one thread. Its messages are handled one by one as always; the cost is a thread for
+//!   each such actor.
 //!
 //! `cargo run -p strowger-examples --bin blocking`
 
@@ -20,19 +21,19 @@ use std::sync::mpsc;
 use strowger::{Actor, ActorSystem, Ask, BoxError, Context, Reply, Request, handlers};
 use tokio::task::{JoinError, spawn_blocking};
 
-/// Asks for the sum of what somebody writes, line by line, until the writer ends.
+/// Asks for the sum of the numbers that a writer sends, until the writer is dropped.
 struct AddUp(mpsc::Receiver<u64>);
 impl Request for AddUp {
     type Reply = u64;
 }
 
-/// Asks how many sums are being made.
+/// Asks for the number of sums in progress.
 struct Busy;
 impl Request for Busy {
     type Reply = usize;
 }
 
-/// A sum is made, or its thread panicked. The reply goes along, so that nothing is looked up.
+/// The result of a sum, or the panic of its thread, together with the reply to send it to.
 struct Done {
     sum: Result<u64, JoinError>,
     reply: Reply<u64>,
@@ -51,7 +52,7 @@ impl Actor for Clerk {
 
     async fn add_up(&mut self, ask: Ask<AddUp>, cx: &mut Context<Self>) -> Result<(), BoxError> {
         let Ask { request, reply } = ask;
-        // Receives without `.await`: the thread waits, whoever else is on it.
+        // Receives without `.await`, which blocks a thread of the pool and not the worker.
         let work = spawn_blocking(move || request.0.iter().sum());
         cx.pipe(work, |sum| Done { sum, reply })?;
         Ok(())
@@ -67,13 +68,13 @@ impl Actor for Clerk {
     }
 }
 
-/// Writes down what it is told, one line after the other.
+/// Writes each line to a file, one after the other.
 struct Ledger(File);
 
-/// Something to be written down.
+/// A line to write.
 struct Line(String);
 
-/// Asks how long the ledger is, in octets.
+/// Asks for the length of the ledger in bytes.
 struct Length;
 impl Request for Length {
     type Reply = u64;
@@ -112,7 +113,7 @@ async fn main() -> Result<(), BoxError> {
         let clerk = clerk.clone();
         async move { clerk.ask(AddUp(lines)).await }
     });
-    // The thread waits for lines; the clerk does not.
+    // The thread of the pool waits for numbers; the clerk does not.
     while clerk.ask(Busy).await? == 0 {
         tokio::task::yield_now().await;
     }

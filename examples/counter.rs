@@ -1,4 +1,4 @@
-//! An actor that counts: telling, asking, and what a failed send gives back.
+//! An actor that counts: telling, asking, and getting the message back when a send fails.
 //!
 //! `cargo run -p strowger-examples --bin counter`
 
@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use strowger::{Accepts, Actor, ActorSystem, Ask, BoxError, Context, Request, SendError};
 
-/// What others may say to the counter: one type for each message.
+/// The messages that can be sent to the counter: one type each.
 struct Add(u64);
 struct Get;
 
@@ -14,7 +14,7 @@ impl Request for Get {
     type Reply = u64;
 }
 
-/// What arrives at the counter: one enum, so that `handle` can match all of it.
+/// The counter's mailbox type: one enum, so that `handle` can match every message.
 enum Message {
     Add(Add),
     Get(Ask<Get>),
@@ -69,7 +69,7 @@ async fn main() -> Result<(), BoxError> {
     counter.stop();
     println!("it ended: {}", counter.stopped().await);
 
-    // A send to an actor that has ended fails, and the message comes back.
+    // A send to an actor that has ended fails and returns the message.
     if let Err(SendError::Closed(Add(more))) = counter.tell(Add(7)).await {
         println!("nobody took Add({more})");
     }

@@ -1,7 +1,7 @@
-//! A state machine: a telephone, whose states carry what is known in them.
+//! A state machine: a telephone whose states carry their own data.
 //!
-//! The transition is a pure function of state and event, which a test can call without an actor;
-//! the actor around it gives it time, messages and an end.
+//! The transition is a pure function of state and event, which a test can call without an actor.
+//! The actor around it adds timers, messages and a lifecycle.
 //!
 //! `cargo run -p strowger-examples --bin machine`
 
@@ -35,12 +35,12 @@ enum Event {
     Dial(char),
     Answered,
     HangUp,
-    /// A state lasted too long.
+    /// The time limit of a state has passed.
     TimedOut,
 }
 
 impl State {
-    /// What comes after this state; itself, where the event means nothing.
+    /// Returns the next state; the same state if the event does not apply.
     fn after(self, event: Event) -> Self {
         match (self, event) {
             (_, Event::HangUp) => Self::OnHook,
@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// Whether the state may last only so long.
+    /// Returns `true` if the state has a time limit.
     const fn is_limited(&self) -> bool {
         matches!(self, Self::Dialling { .. } | Self::Ringing { .. })
     }
@@ -113,7 +113,7 @@ impl Actor for Telephone {
         if after == before {
             return;
         }
-        // The timer of a state ends with the state.
+        // The timer of a state is cancelled with the state.
         if let Some(timer) = self.timer.take() {
             cx.cancel(timer);
         }
@@ -142,7 +142,7 @@ async fn main() -> Result<(), BoxError> {
     let call = [
         Event::LiftReceiver,
         Event::Dial('1'),
-        Event::Answered, // Nobody rings yet: it means nothing.
+        Event::Answered, // No telephone rings yet: ignored.
         Event::Dial('8'),
         Event::Dial('9'),
         Event::Answered,
@@ -152,10 +152,10 @@ async fn main() -> Result<(), BoxError> {
         telephone.tell(event).await?;
     }
 
-    // In line behind all events: the call is over when this is answered.
+    // Queued behind all events: the call is over when this is answered.
     telephone.ask(Changed(State::Busy)).await?;
 
-    // At another telephone the receiver is lifted, and nobody dials.
+    // At another telephone, somebody lifts the receiver and does not dial.
     let telephone = system.spawn::<Telephone>("hasty", Duration::from_millis(5))?;
     telephone.tell(Event::LiftReceiver).await?;
     let digits = String::new();

@@ -1,5 +1,5 @@
-//! An SMF and a UPF agree to work together, change what they agreed on, and part; a request that
-//! lacks something is refused with what it lacks.
+//! An SMF and a UPF set up an association, update it, and release it; a request that lacks a
+//! mandatory element is rejected with the name of the element.
 //!
 //! `cargo run -p strowger-examples --bin pfcp_association`
 
@@ -32,8 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .up_function_features(UpFunctionFeatures::FTUP | UpFunctionFeatures::BUCP);
     println!("{}", Message::node(setup.header.sequence, answer));
 
-    // What a peer sends need not be what the constructors allow. Validation says for which
-    // interfaces a message may be, or why for none.
+    // A peer can send messages that the constructors would not allow. Validation returns the
+    // interfaces on which a message is acceptable, or the reason why there are none.
     let octets = [0x20, 5, 0, 12, 0, 0, 2, 0, 0, 96, 0, 4, 0xee, 0, 0, 0];
     let mut index = Index::new();
     let view = MessageView::decode(&octets, &mut index)?;

@@ -1,5 +1,5 @@
-//! Two nodes ask whether the other is there, and one reports that a third is not: heartbeat, node
-//! report.
+//! Two nodes check each other's liveness, and one reports that a third node does not respond:
+//! heartbeat, node report.
 //!
 //! `cargo run -p strowger-examples --bin pfcp_node`
 
@@ -18,14 +18,14 @@ use strowger_pfcp::{Index, Message, MessageView, Sequence};
 const STARTED: u32 = 0xee00_0000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A constructor takes what a message must have: a heartbeat without a time stamp cannot be
-    // written down.
+    // A constructor requires the mandatory elements: a heartbeat without a time stamp does not
+    // compile.
     let request = Message::node(Sequence::new(7), HeartbeatRequest::new(STARTED));
     let octets = request.encode()?;
     println!("{} octets out: {request}", octets.len());
 
-    // The other side looks at the octets where they are. An index is a buffer: it is used again
-    // for the next message, and nothing is allocated.
+    // The receiver reads the bytes in place. An index is a buffer that is reused for the next
+    // message, without an allocation.
     let mut index = Index::new();
     let view = MessageView::decode(&octets, &mut index)?;
     if let BodyView::HeartbeatRequest(heartbeat) = view.body() {
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let response = Message::node(sequence, HeartbeatResponse::new(STARTED + 60));
     println!("{response}");
 
-    // A UP function reports a peer of its user plane that does not answer any more.
+    // A UP function reports a peer of its user plane that no longer answers.
     let [upf, gnb]: [IpAddr; 2] = [[192, 0, 2, 7].into(), [192, 0, 2, 99].into()];
     let gone = RemoteGtpuPeer::from(gnb);
     let report = NodeReportRequest::new(upf, NodeReportType::UPFR).user_plane_path_failure_report(

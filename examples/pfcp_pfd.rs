@@ -1,5 +1,5 @@
-//! A CP function tells a UP function what the packets of an application look like, and hears which
-//! application it could not take: PFD management.
+//! A CP function describes the packets of applications to a UP function, and learns which
+//! application it could not accept: PFD management.
 //!
 //! `cargo run -p strowger-examples --bin pfcp_pfd`
 
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     request.encode_for(Interfaces::N4, &mut octets)?;
     println!("{request}");
 
-    // An empty set of descriptions is no set: that is found before an octet leaves.
+    // An empty set of descriptions is invalid, which is detected before anything is sent.
     let empty = ApplicationIdsPfds::new("video").pfd_contexts([PfdContext::new()]);
     let wrong = PfdManagementRequest::new().application_id_s_pfds([empty]);
     let wrong = Message::node(Sequence::new(5), wrong);
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Err(error) => println!("it stays here: {error}"),
     }
 
-    // The UP function knows what to do with a flow, and nothing about URLs.
+    // This UP function can handle flows, but not URLs.
     let mut index = Index::new();
     let view = MessageView::decode(&octets, &mut index)?;
     let mut response = PfdManagementResponse::new(Cause::REQUEST_PARTIALLY_ACCEPTED);

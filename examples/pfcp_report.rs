@@ -1,4 +1,5 @@
-//! A UPF counts what a session uses and reports it: usage rule, usage report, the SMF's answer.
+//! A UPF measures the usage of a session and reports it: usage reporting rule, usage report, and
+//! the SMF's response.
 //!
 //! `cargo run -p strowger-examples --bin pfcp_report`
 
@@ -26,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .volume_threshold(threshold);
     println!("{rule}");
 
-    // The UPF has counted as much, and packets for the UE wait.
+    // The UPF has reached the threshold, and packets for the UE are waiting.
     let measured = VolumeMeasurement {
         total_volume: Some((1 << 20) + 512),
         uplink_volume: Some(512),
@@ -42,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .downlink_data_report(DownlinkDataReport::new().pdr_ids([PdrId(2)]));
     let octets = Message::session(Seid(1), Sequence::new(5), report).encode()?;
 
-    // The SMF adds up, and allocates nothing for it.
+    // The SMF adds up the volumes without allocating.
     let mut index = Index::new();
     let view = MessageView::decode(&octets, &mut index)?;
     println!("{view}");

@@ -1,4 +1,5 @@
-//! A session is set up, changed and ended; what two requests say differently is told in words.
+//! A session is established, modified and deleted; the differences of two requests are shown as
+//! text.
 //!
 //! `cargo run -p strowger-examples --bin pfcp_session`
 
@@ -24,8 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gnb: IpAddr = [192, 0, 2, 99].into();
     let ue: IpAddr = [10, 45, 0, 9].into();
 
-    // Uplink: packets in a tunnel that the UPF chooses go to the data network. Downlink: packets
-    // to the UE wait until the gNB's tunnel is known.
+    // Uplink: packets in a tunnel that the UPF chooses go to the data network. Downlink: packets to
+    // the UE are buffered until the gNB's tunnel is known.
     let from_access = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::choose_ipv4());
     let from_core = Pdi::new(SourceInterface::CORE).ue_ip_addresses([UeIpAddress::destination(ue)]);
     let to_core =
@@ -46,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     request.encode_for(Interfaces::N4, &mut buffer)?;
     println!("{} octets\n{request}", buffer.len());
 
-    // The UPF reads what it needs from the octets.
+    // The UPF reads the fields it needs directly from the bytes.
     let mut index = Index::new();
     let view = MessageView::decode(&buffer, &mut index)?;
     if let BodyView::SessionEstablishmentRequest(asked) = view.body() {
@@ -64,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Message::session(Seid(1), view.header().sequence, answer)
     );
 
-    // The gNB's tunnel is known: what waited goes there.
+    // The gNB's tunnel is known now: buffered packets go there.
     let tunnel = UpdateForwardingParameters::new()
         .destination_interface(DestinationInterface::ACCESS)
         .outer_header_creation(OuterHeaderCreation::from((0x2002, gnb)));
@@ -77,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let answer = SessionModificationResponse::new(Cause::REQUEST_ACCEPTED);
     println!("{}", Message::session(Seid(1), Sequence::new(2), answer));
 
-    // Another UE gets the same session: only what has to be another is.
+    // The same session for another UE: only the elements that have to differ do.
     let mut other = request.clone();
     other.header.sequence = Sequence::new(3);
     if let strowger_pfcp::message::Body::SessionEstablishmentRequest(body) = &mut other.body {

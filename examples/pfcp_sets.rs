@@ -1,5 +1,5 @@
-//! Many sessions at once: those of a set that failed are deleted, and those of an SMF that leaves
-//! are moved to another one.
+//! Operations on many sessions at once: the sessions of a set that failed are deleted, and those of
+//! an SMF that leaves are moved to another SMF.
 //!
 //! `cargo run -p strowger-examples --bin pfcp_sets`
 
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let other_smf: IpAddr = [192, 0, 2, 2].into();
     let upf: IpAddr = [192, 0, 2, 7].into();
 
-    // Sessions are of sets: the name of a node, and a number that it gave.
+    // Sessions belong to sets: the address of a node, and numbers that the node assigned.
     let failed = FqCsid::of(smf, &[3, 4]);
     let request = SessionSetDeletionRequest::new(smf).fq_csids([failed]);
     let request = Message::node(Sequence::new(1), request);
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let answer = SessionSetDeletionResponse::new(upf, Cause::REQUEST_ACCEPTED);
     println!("{}", Message::node(request.header.sequence, answer));
 
-    // All sessions of one SMF are from now on those of another.
+    // All sessions of one SMF now belong to another.
     let moved = PfcpSessionChangeInfo::new(AlternativeSmfIpAddress::from(other_smf))
         .cp_ip_address([CpIpAddress::from(smf)]);
     let request = SessionSetModificationRequest::new(smf).pfcp_session_change_infos([moved]);

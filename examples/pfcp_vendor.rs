@@ -1,5 +1,5 @@
-//! A vendor has elements of its own: rows give them names and fields, in text and comparison, and
-//! what has no row is kept as it came.
+//! Vendor-specific elements: rows give them names and fields, in text and in comparisons, and an
+//! element without a row is kept as received.
 //!
 //! `cargo run -p strowger-examples --bin pfcp_vendor`
 
@@ -14,11 +14,11 @@ use strowger_pfcp::message::AssociationSetupRequest;
 use strowger_pfcp::vendor::{Dictionary, Field, Row};
 use strowger_pfcp::{IeType, Ignore, Index, Message, MessageView, Sequence};
 
-/// The number that IANA gave the enterprise.
+/// The enterprise number that IANA assigned.
 const ACME: u16 = 35_818;
 
-// An element is fields one after another. `strowger pfcp decode --dictionary` reads the same from
-// a file.
+// An element can be a sequence of fields. `strowger pfcp decode --dictionary` reads the same
+// definitions from a file.
 static PROBE: Row = Row::fields(ACME, IeType(0x8001), "Acme Probe", &PROBE_FIELDS);
 static PROBE_FIELDS: [Field; 3] = [
     Field::ipv4("collector"),
@@ -26,7 +26,7 @@ static PROBE_FIELDS: [Field; 3] = [
     Field::text("label", Span::Rest),
 ];
 
-// Or it is elements: of the vendor, of another one, or of the specification.
+// Or it is a group of elements: of this vendor, of another one, or of the specification.
 static PROBES: Row = Row::group(ACME, IeType(0x8002), "Acme Probes");
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -50,13 +50,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{difference}");
     }
 
-    // The owned value keeps all of it, known or not.
+    // The owned value keeps every element, known or not.
     let again = often.to_message()?;
     println!("kept: {}", again.encode()? == setup(10)?.encode()?);
     Ok(())
 }
 
-/// A setup with a probe of the vendor, and one that nobody has described.
+/// Returns a setup request with a probe of the vendor, and with an element that has no row.
 fn setup(interval: u64) -> Result<Message, Box<dyn Error>> {
     let node = Ipv4Addr::new(192, 0, 2, 1);
     let mut body = AssociationSetupRequest::new(node, 0);

@@ -1,7 +1,7 @@
 //! A pipeline with back-pressure: three stages, each as fast as the slowest.
 //!
-//! A mailbox has a bound, and `tell` waits for room. So a stage that is behind holds the stage
-//! before it, and that one the source: no queue grows, and nothing is dropped.
+//! A mailbox is bounded, and `tell` waits for room. So a slow stage holds back the stage before it,
+//! and that one holds back the source: no queue grows, and nothing is dropped.
 //!
 //! `cargo run -p strowger-examples --bin pipeline`
 
@@ -13,19 +13,19 @@ use strowger::{
     Actor, ActorRef, ActorSystem, Ask, BoxError, Context, MailboxSpec, Request, handlers,
 };
 
-/// Between the stages there is room for four.
+/// The mailbox of each stage has room for four messages.
 const ROOM: MailboxSpec = MailboxSpec::bounded(4);
 
 /// A record of a call, as the exchange writes it: `from>to,seconds`.
 struct Line(String);
 
-/// The same, understood.
+/// A parsed record of a call.
 struct Call {
     from: String,
     seconds: u32,
 }
 
-/// First stage: reads lines.
+/// The first stage: parses lines.
 struct Parser {
     bills: ActorRef<BillsMessage>,
 }
@@ -44,24 +44,25 @@ impl Actor for Parser {
         let (from, rest) = line.split_once('>').ok_or("a line without a caller")?;
         let (_, seconds) = rest.split_once(',').ok_or("a line without a duration")?;
         let (from, seconds) = (from.to_owned(), seconds.parse()?);
-        // Waits while the next stage is full; meanwhile this mailbox fills, and holds the source.
+        // Waits while the next stage is full; meanwhile this mailbox fills up and holds back the
+        // source.
         self.bills.tell(Call { from, seconds }).await?;
         Ok(())
     }
 
-    /// Passes the question on with its reply: no task waits here for the answer.
+    /// Forwards the ask with its reply: no task waits here for the answer.
     async fn total(&mut self, ask: Ask<Total>) -> Result<(), BoxError> {
         Ok(self.bills.tell(ask).await?)
     }
 }
 
-/// Second stage: adds up, slowly.
+/// The second stage: adds up the seconds, slowly.
 #[derive(Default)]
 struct Bills {
     seconds: BTreeMap<String, u32>,
 }
 
-/// Asks for the bills; in line behind all calls.
+/// Asks for the bills; queued behind all calls.
 struct Total;
 impl Request for Total {
     type Reply = Vec<(String, u32)>;
@@ -78,7 +79,7 @@ impl Actor for Bills {
     }
 
     async fn call(&mut self, call: Call) {
-        // Slower than the parser: everybody else gets a turn first.
+        // Makes this stage slower than the parser: yields before each call.
         tokio::task::yield_now().await;
         *self.seconds.entry(call.from).or_default() += call.seconds;
     }
@@ -100,9 +101,9 @@ async fn main() -> Result<(), BoxError> {
     for number in 0..10_000_u32 {
         let caller = ["Almon", "Emma", "Joseph"][number as usize % 3];
         let line = format!("{caller}>{number},{}", number % 60);
-        parser.tell(Line(line)).await?; // The source waits too.
+        parser.tell(Line(line)).await?; // The source waits for room, too.
     }
-    // In line behind all that was sent, through both stages; the last one answers.
+    // Queued behind everything that was sent, through both stages; the last stage answers.
     for (caller, seconds) in parser.ask(Total).await? {
         println!("{caller} talked for {seconds} s");
     }

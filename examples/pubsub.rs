@@ -1,4 +1,4 @@
-//! Publish and subscribe: who publishes knows no subscriber, and waits for none.
+//! Publish and subscribe: a publisher knows no subscriber, and waits for none.
 //!
 //! `cargo run -p strowger-examples --bin pubsub`
 
@@ -10,16 +10,16 @@ use strowger::{
     Actor, ActorSystem, BoxError, Context, MailboxSpec, Overflow, Request, TopicError, handlers,
 };
 
-/// How busy a line of an exchange is. The topic says which: `office/line`.
+/// The load of a line of an exchange. The topic names the line: `office/line`.
 struct Load(u32);
 
-/// Writes everything down, of all offices and lines.
+/// Counts the publications of all offices and lines.
 #[derive(Default)]
 struct Log {
     entries: u32,
 }
 
-/// How much was seen? In line behind all that was published before.
+/// Asks for the number of publications seen; queued behind everything published before.
 struct Seen;
 impl Request for Seen {
     type Reply = u32;
@@ -30,7 +30,7 @@ impl Actor for Log {
     type Args = ();
     type Error = TopicError;
 
-    /// A subscription ends with its actor. Done here, it holds for every incarnation.
+    /// A subscription ends with its actor. Made here, it is renewed in every incarnation.
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, TopicError> {
         cx.system().subscribe::<Load>("**", cx.me().recipient())?;
         Ok(Self::default())
@@ -46,7 +46,7 @@ impl Actor for Log {
     }
 }
 
-/// Shows the load of one line: only the latest counts, so the mailbox keeps only the latest.
+/// Shows the load of one line. Only the latest value matters, so the mailbox keeps only the latest.
 struct Gauge;
 
 #[handlers]
@@ -69,7 +69,7 @@ impl Actor for Gauge {
     }
 }
 
-/// Calls somebody when a line of Chicago is nearly full. What the filter refuses, never arrives.
+/// Rings when a line of Chicago is nearly full. Publications that the filter rejects never arrive.
 struct Alarm(u32);
 
 #[handlers]
@@ -101,7 +101,8 @@ async fn main() -> Result<(), BoxError> {
     let gauge = system.spawn::<Gauge>("gauge", ())?;
 
     let line = system.topic::<Load>("chicago/7")?;
-    // An actor subscribes as it starts; messages sent before wait, publications do not.
+    // An actor subscribes when it starts. Messages sent earlier wait in the mailbox; publications
+    // do not.
     while line.info().subscribers < 3 {
         tokio::task::yield_now().await;
     }
@@ -112,7 +113,7 @@ async fn main() -> Result<(), BoxError> {
     println!("the log has {} entries", log.ask(Seen).await?);
     println!("the alarm rang {} times", alarm.ask(Seen).await?);
 
-    // Nobody has heard of this topic; the log has subscribed to every name.
+    // Nobody subscribed to this topic by name; the log subscribed to every name.
     let published = system.topic("elgin/1")?.publish(Load(99));
     println!("delivered to {}", published.delivered);
     println!("the log has {} entries", log.ask(Seen).await?);

@@ -1,4 +1,5 @@
-//! An SMF that sets up a session at a UPF, changes it and deletes it; both run in this process.
+//! An SMF that establishes a session at a UPF, modifies it and deletes it; both run in this
+//! process.
 //!
 //! `cargo run -p strowger-examples --bin smf`
 

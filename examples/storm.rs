@@ -1,7 +1,7 @@
 //! A storm of panics: ten workers, a thousand jobs, and every tenth job kills its worker.
 //!
-//! Each restart is fresh state at the same address; the job that killed a worker is gone, the
-//! jobs behind it are not. A worker that fails too often takes its supervisor along, and the
+//! Each restart creates fresh state at the same address. The job that killed a worker is lost, the
+//! jobs behind it are not. If workers fail too often, their supervisor escalates, and the
 //! supervisor above decides.
 //!
 //! `cargo run -p strowger-examples --bin storm`
@@ -18,12 +18,12 @@ use strowger::{
     Supervisor, handlers,
 };
 
-/// What the workers have done, counted where a restart does not reach.
+/// Number of jobs done, kept outside the workers so that it survives restarts.
 type Ledger = Arc<AtomicU32>;
 
 struct Job(u32);
 
-/// Asked last, and so answered when all jobs before it are done.
+/// Sent last, and therefore answered when all jobs before it are done.
 struct Finished;
 impl Request for Finished {
     type Reply = ();
@@ -55,7 +55,7 @@ async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
     let ledger = Ledger::default();
 
-    // A hundred panics within an hour are expected here.
+    // A hundred panics within an hour are tolerated here.
     let mut pool = Supervisor::new(Strategy::OneForOne).intensity(100, Duration::from_secs(3600));
     for number in 0..10 {
         let key = format!("worker-{number}");
@@ -79,7 +79,7 @@ async fn main() -> Result<(), BoxError> {
         .sum();
     println!("{restarts} panics, {restarts} restarts, the same ten addresses");
 
-    // One more is one too many: the pool gives up, and the office starts it anew.
+    // One more panic exceeds the intensity: the pool escalates, and the office restarts it.
     workers[3].tell(Job(9)).await?;
     while let Some(event) = events.next().await {
         if let Event::Escalated { path, exit } = event {

@@ -1,6 +1,7 @@
-//! A stream that becomes a file: a producer, a reader that writes, and a reader that came later.
+//! A stream that becomes a file: a producer, a reader that writes to the file, and a reader that
+//! joins late.
 //!
-//! Every piece is answered once each reader has room for it, so the producer is as fast as the
+//! A put is answered once every reader has room for the piece, so the producer is as fast as the
 //! disk.
 //!
 //! `cargo run -p strowger-examples --bin stream_to_file`

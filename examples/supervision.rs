@@ -1,4 +1,4 @@
-//! A worker that fails, and the supervisor that brings it back at the same address.
+//! A worker that fails, and the supervisor that restarts it at the same address.
 //!
 //! `cargo run -p strowger-examples --bin supervision`
 
@@ -9,7 +9,7 @@ use strowger::{
     Strategy, Supervisor,
 };
 
-/// Asks how many lines are left after division by so many.
+/// Asks for the number of lines divided by this number.
 struct Divide(u32);
 
 impl Request for Divide {
@@ -33,7 +33,7 @@ impl Actor for Worker {
     type Args = u32;
     type Error = BoxError;
 
-    // The value is still good after a panic, so `post_stop` may see it.
+    // The state is still valid after a panic, so `post_stop` may see it.
     const SURVIVES_PANIC: bool = true;
 
     async fn pre_start(lines: u32, cx: &mut Context<Self>) -> Result<Self, BoxError> {
@@ -46,7 +46,7 @@ impl Actor for Worker {
             request: Divide(by),
             reply,
         } = message.0;
-        reply.send(self.lines / by); // By zero: a panic, and the end of this incarnation only.
+        reply.send(self.lines / by); // By zero: a panic, which ends only this incarnation.
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Actor for Worker {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    std::panic::set_hook(Box::new(|_| {})); // The exit tells it; no need for standard error.
+    std::panic::set_hook(Box::new(|_| {})); // The exit reports the panic.
     let system = ActorSystem::new("example")?;
     let office = Supervisor::new(Strategy::OneForOne)
         .intensity(3, Duration::from_secs(5))

@@ -1,7 +1,7 @@
-//! Timers: an alarm that repeats, one that is moved by every call, and one that is called off.
+//! Timers: one that repeats, one that every word postpones, and one that is cancelled.
 //!
-//! A timer belongs to the incarnation that set it and ends with it: no task sleeps anywhere, and
-//! no late alarm reaches the next incarnation.
+//! A timer belongs to the incarnation that set it and ends with it: no task sleeps anywhere, and no
+//! late message reaches the next incarnation.
 //!
 //! `cargo run -p strowger-examples --bin timers`
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use strowger::{Actor, ActorSystem, BoxError, Context, Exit, TimerKey, handlers};
 
-/// Somebody speaks.
+/// Somebody says a word.
 struct Word(&'static str);
 
 /// The coin box counts another unit.
@@ -21,7 +21,7 @@ struct Unit;
 /// Nobody has spoken for a while.
 struct Silence;
 
-/// The longest call that is allowed is over.
+/// The call has reached the maximum length.
 struct TooLong;
 
 /// A call from a coin box.
@@ -47,7 +47,7 @@ impl Actor for Call {
         })
     }
 
-    /// Every word moves the alarm.
+    /// Every word postpones the alarm.
     async fn word(&mut self, Word(word): Word, cx: &mut Context<Self>) {
         println!("somebody says {word}");
         cx.cancel(self.silence);

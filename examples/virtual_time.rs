@@ -1,8 +1,8 @@
-//! Testing on virtual time: a day passes at once, and a seed is a schedule.
+//! Testing on virtual time: a day passes at once, and a seed determines the schedule.
 //!
 //! A `TestSystem` runs real actors on one thread. Time stands still while anything can run and
-//! jumps to the next timer when nothing can; which actor runs next follows from the seed. So a
-//! test neither sleeps nor flakes, and a failure comes again with its seed.
+//! jumps to the next timer when nothing can; the seed determines which actor runs next. So a test
+//! neither sleeps nor flakes, and a failure can be reproduced from its seed.
 //!
 //! `cargo run -p strowger-examples --bin virtual_time`
 
@@ -16,10 +16,10 @@ use strowger::{Actor, Backoff, ChildSpec, Context, Recipient, Strategy, Supervis
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The hour has struck.
+/// The hour strikes.
 struct Strike;
 
-/// A clock tower: tells somebody the hours since it was started.
+/// A clock tower that tells a listener the hours since it was started.
 struct Tower {
     hours: u32,
     listener: Recipient<u32>,
@@ -50,7 +50,7 @@ fn main() {
     who_comes_first_follows_from_the_seed();
 }
 
-/// As a test would have it: `#[test]` instead of a call from `main`.
+/// Written as a test would be; a test has `#[test]` instead of a call from `main`.
 fn a_day_has_twenty_four_hours() {
     let system = TestSystem::new(1);
     let probe = system.probe();
@@ -63,9 +63,9 @@ fn a_day_has_twenty_four_hours() {
     );
 }
 
-/// Faults are put in by path, hook and number; nothing in the actor knows of them.
+/// Faults are injected by path, hook and call number; the actor needs no code for them.
 fn a_tower_that_fails_starts_over() {
-    // A hundred schedules; with the first that fails, its seed is printed.
+    // Runs a hundred schedules; if one fails, its seed is printed.
     TestSystem::check(0..100, |system| {
         let probe = system.probe();
         let wait = Backoff::new(HOUR / 4, HOUR);
@@ -81,13 +81,14 @@ fn a_tower_that_fails_starts_over() {
             Fault::panic("struck by lightning"),
         );
         system.advance(5 * HOUR);
-        // The third strike is lost with its incarnation; the next one counts from its own start.
+        // The third strike is lost with its incarnation; the next incarnation counts from its own
+        // start.
         assert_eq!(probe.drain(), [1, 2, 1, 2]);
     });
     println!("100 schedules: lightning at the third hour, and it starts over");
 }
 
-/// Two towers strike at the same instant: both orders are right, each seed shows one of them.
+/// Two towers strike at the same instant: both orders are valid, and each seed selects one of them.
 fn who_comes_first_follows_from_the_seed() {
     let order = |seed| {
         let system = TestSystem::new(seed);

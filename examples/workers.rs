@@ -1,8 +1,8 @@
-//! A pool of workers: whoever is free gets the next job, and a job that kills its worker costs
+//! A pool of workers: an idle worker gets the next job, and a job that kills its worker costs only
 //! that job.
 //!
-//! The pool waits for nobody. It keeps the askers' replies and asks the workers through a
-//! `Lane`: their answers come back as messages.
+//! The pool never waits. It keeps the callers' replies and asks the workers through a `Lane`: their
+//! answers come back as messages.
 //!
 //! `cargo run -p strowger-examples --bin workers`
 
@@ -17,7 +17,7 @@ use strowger::{
     Request, Restart, StartError, handlers,
 };
 
-/// How many primes are below this number?
+/// Asks for the number of primes below this number.
 #[derive(Clone, Copy)]
 struct Primes(u32);
 impl Request for Primes {
@@ -48,7 +48,7 @@ impl Actor for Worker {
 
 struct Pool {
     workers: Vec<ActorRef<WorkerMessage>>,
-    /// For each worker, who waits for its answer.
+    /// For each worker, the reply of the caller that it works for.
     asking: Vec<Option<Reply<usize>>>,
     queue: VecDeque<Ask<Primes>>,
     answers: Lane<usize>,
@@ -60,7 +60,7 @@ impl Actor for Pool {
     type Error = StartError;
 
     async fn pre_start(size: usize, cx: &mut Context<Self>) -> Result<Self, StartError> {
-        // Children of a dynamic supervisor are temporary unless it is told otherwise.
+        // Children of a dynamic supervisor are temporary by default.
         let team = Dynamic::new().restart(Restart::Permanent);
         let team = cx.dynamic::<Worker>("team", team)?;
         let workers = (0..size).map(|number| team.start_child(number.to_string(), ()));
@@ -77,8 +77,8 @@ impl Actor for Pool {
         self.hand_out();
     }
 
-    /// A worker is free again, with an answer or, if it panicked, without: then the reply is
-    /// dropped, and that is what the asker is told.
+    /// Called when a worker is idle again, with its answer, or without one if it panicked: then the
+    /// reply is dropped, which tells the caller.
     async fn done(&mut self, done: Completion<usize>) {
         let worker = usize::try_from(done.token).unwrap_or(usize::MAX);
         let reply = self.asking.get_mut(worker).and_then(Option::take);
@@ -100,7 +100,7 @@ impl Pool {
             };
             *asking = Some(reply);
             let reply = self.answers.reply(number as u64);
-            // A worker that is gone drops the reply: that too comes back as a completion.
+            // If the worker is gone, the reply is dropped, which also comes back as a completion.
             let _ = self.workers[number].try_tell(Ask { request, reply });
         }
     }
@@ -110,7 +110,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    std::panic::set_hook(Box::new(|_| {})); // The answer tells it.
+    std::panic::set_hook(Box::new(|_| {})); // The answer reports the panic.
     let system = ActorSystem::new("example")?;
     let mut events = system.events();
     let pool = system.spawn::<Pool>("pool", 4)?;
@@ -119,7 +119,7 @@ async fn main() -> Result<(), BoxError> {
         let pool = pool.clone();
         async move { (number * 1000, pool.ask(Primes(number * 1000)).await) }
     });
-    // All are asked at once; the pool keeps four of them running.
+    // All asks are sent at once; the pool keeps four of them running.
     let jobs: Vec<_> = jobs.map(tokio::spawn).collect();
     for job in jobs {
         match job.await? {

@@ -53,7 +53,7 @@ pub async fn ask(counter: &ActorRef<Message>) -> Option<u64> {
     }
 }
 
-/// Starts its child anew when it fails; the strategy is what is written here.
+/// Restarts its child when it fails; the restart strategy is whatever the code below does.
 pub struct Office;
 
 impl Actor for Office {

@@ -61,7 +61,7 @@ pub async fn supervise(system: &ActorSystem) -> Result<(), BoxError> {
 pub struct Tick;
 pub struct Fetched(pub String);
 
-/// Watches, waits, and works beside its mailbox.
+/// Monitors an actor, uses a timer, and works beside its mailbox.
 pub struct Watcher;
 
 #[handlers]

@@ -1,4 +1,4 @@
-//! tokio: a task and a channel, written by hand.
+//! tokio: a hand-written task and a channel.
 
 use tokio::sync::{mpsc, oneshot};
 

@@ -1,5 +1,5 @@
-//! An allocator that counts: for each thread how often it was asked, and, while somebody watches,
-//! how many bytes of the whole program are in use.
+//! A counting allocator. It counts the allocations of each thread and, while a [`LiveBytes`]
+//! exists, the bytes that the whole program has in use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,27 +9,29 @@ thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A shared counter costs every allocation a cache line, so it runs only while it is read.
+/// `true` while a [`LiveBytes`] exists. Updating a shared counter costs every allocation a cache
+/// line, so the counter only runs while it is read.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
-/// The system's allocator with counters in front.
+/// The system allocator with counters in front of it.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counting;
 
-/// Runs the work and returns its result with the number of allocations (and reallocations).
+/// Runs `work` and returns its result and the number of allocations (including reallocations) that
+/// it made.
 pub fn allocations<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = ASKED.with(Cell::get);
     let result = work();
     (result, ASKED.with(Cell::get) - before)
 }
 
-/// Counts the bytes that the program asks for and gives back, on all threads, until it is dropped.
+/// Counts the bytes that the program allocates and frees, on all threads, until it is dropped.
 #[derive(Debug)]
 pub struct LiveBytes(());
 
 impl LiveBytes {
-    /// Starts at zero.
+    /// Starts counting at zero.
     #[must_use]
     pub fn watch() -> Self {
         LIVE.store(0, Ordering::SeqCst);
@@ -37,8 +39,8 @@ impl LiveBytes {
         Self(())
     }
 
-    /// Bytes asked for and not given back since the start, as they were asked for: what the
-    /// allocator itself adds is not in it.
+    /// Returns the bytes allocated and not freed since the start, by requested size: the overhead
+    /// of the allocator itself is not included.
     #[must_use]
     pub fn now(&self) -> i64 {
         LIVE.load(Ordering::SeqCst)
@@ -52,7 +54,7 @@ impl Drop for LiveBytes {
 }
 
 fn count(bytes: usize) {
-    // A thread that is ending has no counter any more, and nobody reads it.
+    // The counter of a thread that is exiting is gone already, and nobody would read it.
     let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
     add(bytes);
 }
@@ -73,31 +75,31 @@ fn subtract(bytes: usize) {
     unsafe_code,
     reason = "counting allocations needs an allocator, which is an unsafe trait"
 )]
-// SAFETY: every call goes to `System` unchanged, which upholds the contract; counting allocates
-// nothing (a const thread local without a destructor, and statics).
+// SAFETY: every call goes to `System` unchanged, which upholds the contract. Counting itself does
+// not allocate: it uses a const thread local without a destructor, and statics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
         subtract(layout.size());
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         subtract(layout.size());
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

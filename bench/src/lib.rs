@@ -1,9 +1,9 @@
-//! The harness of the comparisons: cases are measured in turns, and what they did is checked.
+//! The harness of the comparisons: it measures cases in turns and checks their results.
 //!
-//! Every figure comes from the same loop. A case is warmed up and sized until one sample takes long
-//! enough to be read off a clock; then all subjects of a row run one after the other, round after
-//! round, so that a slow minute of the machine falls on everybody. Rows go to standard output as
-//! JSON, one a line, each as soon as it is known.
+//! Every figure comes from the same loop. A case is warmed up and sized until one sample is long
+//! enough to be read off a clock. Then all subjects of a row run one after the other, round after
+//! round, so that a slow minute of the machine affects all of them. Rows are printed to standard
+//! output as JSON, one per line, each as soon as it is known.
 
 mod allocation;
 mod machine;

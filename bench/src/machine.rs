@@ -4,22 +4,22 @@ use std::time::{Duration, Instant};
 
 use crate::pin;
 
-/// What every row about two threads depends on, whoever the subject is.
+/// The properties of the machine that every row about two threads depends on, whatever the subject.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
-    /// How long a cache line takes to the other processor and back. Two threads of one core, two
-    /// cores of one chip and two chips are 20, 100 and 300 nanoseconds apart.
+    /// Time that a cache line takes to the other processor and back. For two threads of one core it
+    /// is 20 nanoseconds, for two cores of one chip 100, and for two chips 300.
     pub crossing: Duration,
-    /// How long it takes until a thread that sleeps runs on the other processor. It is the host's
-    /// price in a virtual machine whose idle processors do not look out for work.
+    /// Time from waking a sleeping thread until it runs on the other processor. In a virtual
+    /// machine whose idle processors do not poll for work, the host determines it.
     pub waking: Duration,
 }
 
 impl Machine {
-    /// Measures both, in some twenty milliseconds; the middle of several tries.
+    /// Measures both properties, in about twenty milliseconds; takes the median of several tries.
     ///
     /// # Panics
-    /// When the system starts no thread.
+    /// If the system cannot start a thread.
     #[must_use]
     pub fn measure() -> Self {
         Self {
@@ -61,7 +61,7 @@ fn crossing() -> Duration {
     crossing
 }
 
-/// Spins, and gives way now and then where both threads have one processor.
+/// Spins until the value appears. Yields now and then, in case both threads share one processor.
 fn await_value(ball: &AtomicU32, value: u32) {
     let mut spins = 0_u32;
     while ball.load(Ordering::Acquire) != value {
@@ -85,7 +85,7 @@ fn waking() -> Duration {
     let waker = std::thread::spawn(move || {
         pin(0);
         for _ in 0..TRIES {
-            // Long enough for the other thread, and its processor, to fall asleep.
+            // Long enough for the other thread and its processor to go to sleep.
             std::thread::sleep(Duration::from_micros(500));
             if sender.send(epoch.elapsed()).is_err() {
                 break;

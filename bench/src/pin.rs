@@ -4,39 +4,40 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use tokio::runtime::{Builder, Runtime};
 
-/// Says that threads run where the system puts them.
+/// `true` if threads run wherever the system puts them.
 static UNPINNED: AtomicBool = AtomicBool::new(false);
 
-/// Makes [`pin`] do nothing from here on.
+/// Turns [`pin`] into a no-op from now on.
 pub(crate) fn leave_to_the_system() {
     UNPINNED.store(true, Ordering::Relaxed);
 }
 
-/// Lets the calling thread run on one processor only; where that is not possible, on any.
+/// Restricts the calling thread to one processor, if the machine has it.
 ///
-/// A scheduler that packs two workers on one processor turns a row about two into one about one,
-/// and does so for some subjects and some rounds.
+/// A scheduler that puts two workers on one processor turns a row about two processors into a row
+/// about one, and does so only for some subjects and some rounds.
 pub fn pin(processor: usize) {
     if UNPINNED.load(Ordering::Relaxed) {
         return;
     }
     let mut set = CpuSet::new();
     if set.set(processor).is_ok() {
-        // A machine with fewer processors runs them as it can.
+        // On a machine with fewer processors, the thread stays unpinned.
         let _ = sched_setaffinity(Pid::from_raw(0), &set);
     }
 }
 
-/// Starts tokio with `count` workers, each on a processor of its own, the first on `first`.
+/// Starts a tokio runtime with `count` workers, each pinned to its own processor, beginning with
+/// `first`.
 ///
 /// # Panics
-/// When the system starts no threads.
+/// If the system cannot start the threads.
 #[must_use]
 pub fn workers(first: usize, count: usize) -> Runtime {
     let started = AtomicUsize::new(0);
     Builder::new_multi_thread()
         .worker_threads(count)
-        // Workers come first; threads for blocking work run anywhere.
+        // Workers start first; later threads are for blocking work and run anywhere.
         .on_thread_start(move || {
             let worker = started.fetch_add(1, Ordering::Relaxed);
             if worker < count {

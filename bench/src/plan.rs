@@ -1,4 +1,4 @@
-//! Which cases run, how long, in which order, and which of their samples counts.
+//! The cases that run, for how long and in which order, and the sample that stands for each.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use serde_json::Value;
 use crate::usage::Usage;
 use crate::{Machine, Row, pin};
 
-/// What one run of a case did.
+/// The result of one run of a case.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     /// The time of the operations alone.
     pub time: Duration,
-    /// Operations done.
+    /// Number of operations done.
     pub done: u64,
-    /// Operations checked.
+    /// Number of operations whose result was checked.
     pub checked: u64,
 }
 
-/// One subject at one kind of work.
+/// One subject doing one kind of work.
 pub struct Case {
     id: String,
     subject: &'static str,
@@ -28,15 +28,15 @@ pub struct Case {
     notes: Vec<(&'static str, Value)>,
 }
 
-/// A figure and over how many it was taken, or why there is none.
+/// A figure and the number of operations behind it, or the reason why there is none.
 pub type Counted = Result<(f64, u64), &'static str>;
 
 enum Run {
-    /// About as many operations as asked for, timed.
+    /// Runs about the requested number of operations and times them.
     Timed(Box<dyn FnMut(u64) -> Sample>),
-    /// A figure that the case works out itself.
+    /// Computes its figure itself.
     Counted(Box<dyn FnMut() -> Counted>),
-    /// Why the subject cannot do it.
+    /// The reason why the subject cannot do the work.
     Lacking(&'static str),
 }
 
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Case {
 }
 
 impl Case {
-    /// Makes a case; `run` does about as many operations as it is asked for, and checks them.
+    /// Creates a case. `run` does about the requested number of operations and checks them.
     pub fn new(
         id: impl Into<String>,
         subject: &'static str,
@@ -62,7 +62,8 @@ impl Case {
         }
     }
 
-    /// Makes a case that works its figure out itself, and says over how many.
+    /// Creates a case that computes its figure itself and returns the number of operations behind
+    /// it.
     pub fn counted(
         id: impl Into<String>,
         subject: &'static str,
@@ -78,7 +79,7 @@ impl Case {
         }
     }
 
-    /// Says why a subject has no figure for this work.
+    /// Creates a case without a figure, and gives the reason.
     pub fn lacking(
         id: impl Into<String>,
         subject: &'static str,
@@ -94,7 +95,7 @@ impl Case {
         }
     }
 
-    /// Says more in its row, under a key of its own.
+    /// Adds a note to the row, under its own key.
     #[must_use]
     pub fn noted(mut self, key: &'static str, value: impl Into<Value>) -> Self {
         self.notes.push((key, value.into()));
@@ -102,16 +103,16 @@ impl Case {
     }
 }
 
-/// Which sample of a case stands for it.
+/// The sample that stands for a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
-    /// The least: for work on one thread, where noise only adds.
+    /// The smallest: for work on one thread, where noise can only add time.
     Least,
-    /// The middle: for work on several threads, where luck subtracts too.
+    /// The median: for work on several threads, where luck can also take time away.
     Median,
 }
 
-/// How a part is measured.
+/// The way a part is measured.
 #[derive(Debug, Clone)]
 pub struct Plan {
     part: &'static str,
@@ -121,23 +122,23 @@ pub struct Plan {
     fill: Duration,
     only: Vec<String>,
     except: Vec<String>,
-    /// The number of this process, if it is one of several that measure the same rows.
+    /// The number of this process, if several processes measure the same rows.
     process: Option<usize>,
-    /// What every row says.
+    /// Notes that every row carries.
     notes: Vec<(&'static str, Value)>,
 }
 
 impl Plan {
     /// Reads `--quick`, `--part PART`, `--only ROWS` and `--except ROWS` from the command line.
-    /// Rows are separated by commas, and an ending `*` stands for the rest of an id; the first
-    /// part is meant unless another is named.
+    /// Rows are separated by commas, and a trailing `*` matches any rest of an id. The default is
+    /// the first part.
     ///
-    /// `--process N` says that this process is one of several, from 0: it measures less, and
-    /// begins with another subject than the others. `--unpinned` leaves it to the system which
-    /// processor a worker runs on.
+    /// `--process N` says that this process is one of several, counted from 0: it measures less,
+    /// and each process begins with a different subject. `--unpinned` lets the system choose the
+    /// processor of each worker.
     ///
     /// # Panics
-    /// When the command line has anything else.
+    /// If the command line contains anything else.
     #[must_use]
     pub fn from_args(parts: &[&'static str], pick: Pick) -> Self {
         let mut plan = Self {
@@ -183,7 +184,7 @@ impl Plan {
         plan
     }
 
-    /// Says in every row what it depends on: `crossing` and `waking`, in nanoseconds.
+    /// Adds the properties of the machine to every row: `crossing` and `waking`, in nanoseconds.
     #[must_use]
     pub fn on(mut self, machine: Machine) -> Self {
         let nanoseconds = |time: Duration| Value::from(time.as_nanos() as u64);
@@ -194,13 +195,13 @@ impl Plan {
         self
     }
 
-    /// The part that is measured.
+    /// Returns the part that is measured.
     #[must_use]
     pub fn part(&self) -> &'static str {
         self.part
     }
 
-    /// Whether the command line lets this id through.
+    /// Returns `true` if the command line selects this id.
     #[must_use]
     pub fn wants(&self, id: &str) -> bool {
         let is = |pattern: &String| match pattern.strip_suffix('*') {
@@ -210,7 +211,7 @@ impl Plan {
         (self.only.is_empty() || self.only.iter().any(is)) && !self.except.iter().any(is)
     }
 
-    /// Whether a look is enough.
+    /// Returns `true` if a quick, less precise run was requested.
     #[must_use]
     pub fn is_quick(&self) -> bool {
         self.quick
@@ -223,12 +224,12 @@ impl Plan {
         }
     }
 
-    /// Shows on a terminal what is running.
+    /// Shows on a terminal which case is running.
     pub fn progress(&self, what: &str) {
         let mut terminal = std::io::stderr();
         if terminal.is_terminal() {
             let head = if what.is_empty() { "" } else { self.part };
-            // Whoever closed the terminal does not watch.
+            // If the terminal is closed, nobody is watching.
             let _ = write!(terminal, "\r\x1b[2K{head} {what}");
         }
     }
@@ -238,7 +239,8 @@ impl Plan {
         let wanted = cases.into_iter().filter(|case| self.wants(&case.id));
         let mut turns: Vec<Turn> = wanted.map(|case| self.size(case)).collect();
         for round in 1..=self.rounds {
-            // Whoever comes after a subject that left the machine busy is not always the same.
+            // Each round begins with another subject, so that the same subject does not always run
+            // right after one that left the machine busy.
             let first = self.process.unwrap_or(0) + round - 1;
             for turn in 0..turns.len() {
                 let at = (first + turn) % turns.len();
@@ -254,13 +256,13 @@ impl Plan {
         }
     }
 
-    /// How often a case counts that works its figure out itself. Counts repeat: a few show that
-    /// they do, or the other processes.
+    /// Number of samples of a case that computes its figure itself. Counts are reproducible: a few
+    /// samples, or the other processes, show that they are.
     fn counts(&self) -> usize {
         if self.process.is_some() { 1 } else { 3 }
     }
 
-    /// Warms a case up, and finds out how many operations fill the time.
+    /// Warms a case up and finds the number of operations that fills the sample time.
     fn size(&self, mut case: Case) -> Turn {
         self.progress(&format!("sizing {case:?}"));
         let mut operations = 64;
@@ -289,7 +291,7 @@ struct Turn {
     case: Case,
     operations: u64,
     samples: Vec<(f64, u64, u64)>,
-    /// What the timed samples took of the machine, all together.
+    /// The resources used by all timed samples together.
     usage: Usage,
 }
 

@@ -2,29 +2,29 @@
 
 use serde_json::{Value, json};
 
-/// One figure of one subject, or why it has none.
+/// A figure of one subject, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The part of the project: `runtime`, `pfcp`.
     pub part: &'static str,
-    /// What was timed or counted.
+    /// The name of the quantity that was timed or counted.
     pub id: String,
-    /// Who did it: `strowger` or a peer.
+    /// The subject that was measured: `strowger` or a peer.
     pub subject: &'static str,
-    /// The figure, or why this subject cannot do the work.
+    /// The figure, or the reason why this subject cannot do the work.
     pub value: Result<f64, &'static str>,
-    /// What the figure counts: `ns` for each operation, `bytes` or `allocations`.
+    /// The unit of the figure: `ns` per operation, `bytes` or `allocations`.
     pub unit: &'static str,
-    /// Operations that were measured, over all rounds.
+    /// Number of operations measured, over all rounds.
     pub iterations: u64,
-    /// Operations of which the result was compared with what it has to be.
+    /// Number of operations whose result was compared with the expected one.
     pub checked: u64,
-    /// What else a reader of the row should know.
+    /// Further facts for a reader of the row.
     pub notes: Vec<(&'static str, Value)>,
 }
 
 impl Row {
-    /// Writes the row as one line of JSON.
+    /// Formats the row as one line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut row = match self.value {

@@ -5,19 +5,19 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
 
-/// What this process has had of the machine.
+/// Resources of the machine that this process has used.
 ///
-/// A row about messages between threads is decided by it: whether a receiver sleeps and is woken,
-/// and whether the work runs on one processor or on two.
+/// They explain a row about messages between threads: whether a receiver sleeps and has to be
+/// woken, and whether the work runs on one processor or on two.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
-    /// Times at which a thread went to sleep.
+    /// Number of times that a thread went to sleep.
     sleeps: i64,
-    /// Times at which a thread was taken off its processor.
+    /// Number of times that a thread was preempted.
     preemptions: i64,
-    /// Time on processors, of all threads.
+    /// Processor time of all threads.
     processor: Duration,
-    /// Time on the clock, since any moment.
+    /// Wall-clock time since an arbitrary moment.
     clock: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Usage {
         }
     }
 
-    /// What a row says of it, for each operation.
+    /// The notes of a row about these resources, per operation.
     pub(crate) fn notes(&self, operations: u64) -> [(&'static str, Value); 3] {
         let each = |count: i64| {
             let each = count as f64 / operations.max(1) as f64;

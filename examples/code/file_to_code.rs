@@ -1,8 +1,9 @@
-//! From a file into code of others, and into a file again; and a run that is given up.
+//! From a file through untrusted code into another file, and a run that is cancelled.
 //!
-//! Code has nothing: no files, no network, no clock. It gets two functions that ask a files actor,
-//! whose rules hold for the code as for everybody, and one of this program. What it may use up has
-//! limits that it cannot catch, and it ends with whoever wanted it.
+//! The code has no access to anything: no files, no network, no clock. It is given two functions
+//! that ask a files actor, whose rules apply to the code as to every caller, and one function of
+//! this program. Its resource limits cannot be caught, and it is cancelled when its caller goes
+//! away.
 //!
 //! `cargo run -p strowger-examples-code`
 
@@ -18,7 +19,7 @@ use strowger_tools::{
 };
 use strowger_wasm::{Host, HostLimits};
 
-// What a node runs code in: the sandbox of components, behind what a code actor wants of it.
+// The sandbox in which a node runs code: that of components, adapted to the code actor.
 #[path = "../../crates/cli/src/compose/sandbox.rs"]
 mod sandbox;
 
@@ -57,13 +58,13 @@ async fn main() -> Result<(), BoxError> {
     let bill = files.ask(Read::new("bill.txt")).await??;
     print!("{}", String::from_utf8(bill.into())?);
 
-    // What is not given is not there, and limits cannot be caught.
+    // Functions that are not given do not exist, and limits cannot be caught.
     for attempt in ["fetch('/')", "try { 'x'.repeat(2 ** 28) } catch {}"] {
         let failed = code.ask_within(Execute::new(attempt), PATIENCE).await?;
         println!("{}", failed.expect_err("it is not granted"));
     }
 
-    // Whoever stops listening takes the run along, wherever it is.
+    // When the caller stops listening, the run is cancelled, wherever it is.
     let endless = Execute::new("console.log('round and round'); for (;;);");
     let mut told = code.ask_within(FollowRun::new(endless), PATIENCE).await??;
     if let Some(Ok(Told::Line(line))) = told.recv().await {
@@ -84,7 +85,8 @@ async fn main() -> Result<(), BoxError> {
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the code is given: its files are those of the actor, by its rules.
+/// Returns the functions given to the code. Its files are those of the actor, under the actor's
+/// rules.
 fn given(files: &ActorRef<FilesMessage>) -> Functions {
     let (reads, writes) = (files.clone(), files.clone());
     Functions::new()

@@ -1,4 +1,4 @@
-//! Every example runs, and prints what it promises.
+//! Every example runs and prints the expected output.
 
 use std::process::Command;
 
@@ -32,7 +32,7 @@ fn supervision_brings_the_worker_back() {
         "all ended in order: true",
     ];
     let mut lines = output(env!("CARGO_BIN_EXE_supervision"));
-    // Asker, actor and successor speak at the same time about the panic.
+    // Caller, actor and next incarnation print at the same time after the panic.
     lines[2..5].sort();
     assert_eq!(lines, expected);
 }
@@ -169,7 +169,7 @@ fn smf_sets_a_session_up_and_sees_it_at_the_upf() {
     assert!(listed.contains("10.45.0.9"), "{listed}");
 }
 
-/// Says that an example prints lines in this order, whatever stands between them.
+/// Asserts that an example prints these lines in this order, possibly with others in between.
 fn prints(program: &str, expected: &[&str]) {
     let lines = output(program);
     let mut rest = lines.iter();

@@ -1,5 +1,5 @@
-//! Two messages side by side: the same has no difference, what differs from left to right differs
-//! from right to left, and what is to be ignored never adds a difference.
+//! Comparison of two messages: equal messages have no difference, messages that differ from left to
+//! right also differ from right to left, and an ignore list never adds a difference.
 
 #![no_main]
 
@@ -29,7 +29,7 @@ fuzz_target!(|input: (u16, &[u8])| {
     }
 });
 
-/// Counts the differences of two messages that can be read.
+/// Returns the number of differences, if both messages can be read.
 fn differences(left: &[u8], right: &[u8], ignore: &Ignore) -> Option<usize> {
     let mut indexes = [Index::new(), Index::new()];
     let [first, second] = &mut indexes;
@@ -47,7 +47,7 @@ fn same(left: &Frame<'_>, right: &[u8]) {
     assert!(found.is_none_or(|found| found == 0), "it is the same");
 }
 
-/// The same elements in another order: those of one type stay as they are.
+/// Returns the same elements in another order; elements of one type keep their order.
 fn turned(frame: &Frame<'_>) -> Option<Vec<u8>> {
     let mut elements = Vec::new();
     let mut at = frame.octets.len() - frame.body.len();

@@ -1,4 +1,5 @@
-//! A datagram of any octets: framing, headers and elements never panic, and never read outside.
+//! Datagrams of arbitrary bytes: framing, headers and elements never panic, and never read out of
+//! bounds.
 
 #![no_main]
 

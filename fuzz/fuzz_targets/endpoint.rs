@@ -1,5 +1,6 @@
-//! A node that hears any datagrams while time passes: it answers or discards, keeps whole rule
-//! sets, and never sends more than it was asked for.
+//! A node that receives arbitrary datagrams while time passes: it answers or discards them, its
+//! rule sets stay consistent, and it never sends more datagrams than it received messages, plus
+//! one.
 
 #![no_main]
 
@@ -22,7 +23,7 @@ fuzz_target!(|datagrams: Vec<(u8, u16, &[u8])>| {
     for (peer, pause, octets) in datagrams.into_iter().take(64) {
         now += Duration::from_millis(pause.into());
         endpoint.handle_timeout(now);
-        // Heartbeats and repetitions are owed to time, not to the datagram.
+        // Heartbeats and retransmissions are due to time, not to the datagram.
         while endpoint.poll_transmit().is_some() {}
         let peer = SocketAddr::new(HOME, 1000 + u16::from(peer % 4));
         endpoint.handle_datagram(now, peer, octets);
@@ -48,7 +49,7 @@ fuzz_target!(|datagrams: Vec<(u8, u16, &[u8])>| {
     }
 });
 
-/// Applies a request to the rules of the only session; a refusal changes nothing.
+/// Applies a request to the rules of the only session; a rejected request changes nothing.
 fn changed(rules: Option<RuleSet>, octets: &[u8]) -> Option<RuleSet> {
     let frame = frames(octets).find_map(Result::ok)?;
     let change = match (&rules, frame.header.message_type) {

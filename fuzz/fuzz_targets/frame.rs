@@ -1,5 +1,5 @@
-//! A stream of any octets, cut anywhere: frames are the same however they arrive, and encode into
-//! the octets they came from.
+//! A stream of arbitrary bytes, cut anywhere: the frames do not depend on the cut, and encode into
+//! the bytes they came from.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use strowger_gateway::{Decoder, Frame, FrameError};
 
-/// The longest payload that is taken; short, so that the limit is met often.
+/// Maximum length of a payload; short, so that the limit is hit often.
 const LIMIT: usize = 64;
 
 fuzz_target!(|input: (u8, &[u8])| {

@@ -1,5 +1,5 @@
-//! Owned values of any message: an index that has seen others reads what a fresh one reads, an
-//! error says where, and a value that is changed and changed back is the message that it was.
+//! Owned values of arbitrary messages: a reused index reads the same as a fresh one, an error has a
+//! position, and a value that is changed and changed back is equal to the original message.
 
 #![no_main]
 
@@ -25,7 +25,7 @@ fuzz_target!(|datagram: &[u8]| {
     }
 });
 
-/// An error lies within the octets, and its path starts at the message.
+/// Checks that an error lies within the bytes, and that its path starts at the message.
 fn located(error: &Error, frame: &Frame<'_>) {
     assert!(error.offset() <= frame.octets.len(), "{error:?}");
     assert_eq!(error.path().message(), Some(frame.header.message_type));
@@ -34,7 +34,7 @@ fn located(error: &Error, frame: &Frame<'_>) {
     }
 }
 
-/// Whether a peer takes the value is what validation says of its octets.
+/// Checks that a value can be sent exactly if validation accepts its bytes.
 fn accepted_alike(message: &Message, octets: &[u8]) {
     let mut index = Index::new();
     let view = MessageView::decode(octets, &mut index).expect("it has become a value");
@@ -52,7 +52,7 @@ fn accepted_alike(message: &Message, octets: &[u8]) {
     }
 }
 
-/// Another sequence number changes its own octets only.
+/// Checks that another sequence number changes only its own bytes.
 fn changed_in_place(mut message: Message, octets: &[u8]) {
     let before = message.clone();
     let sequence = message.header.sequence;

@@ -1,4 +1,4 @@
-//! A message that decodes into owned values encodes into the same octets, whatever it contains.
+//! A message that decodes into owned values encodes into the same bytes, whatever it contains.
 
 #![no_main]
 

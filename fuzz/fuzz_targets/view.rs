@@ -1,6 +1,6 @@
-//! A view of any message: parts at every depth stay within the octets, text and validation bear
-//! them, and JSON loses none of them. An index that has seen a message says of one that is almost
-//! the same what a fresh one says.
+//! Views of arbitrary messages: parts at every depth stay within the bytes, formatting and
+//! validation do not panic, and JSON preserves every byte. An index that has seen a message reads a
+//! slightly different one just as a fresh index does.
 
 #![no_main]
 
@@ -40,7 +40,7 @@ fuzz_target!(|datagram: &[u8]| {
     }
 });
 
-/// Changes an octet after the header, which the octets choose themselves.
+/// Changes bytes after the header, at positions derived from the bytes themselves.
 fn remembers_nothing_wrong(octets: &[u8]) {
     let sum = octets.iter().fold(0usize, |sum, octet| {
         sum.wrapping_mul(31).wrapping_add(usize::from(*octet))

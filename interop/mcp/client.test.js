@@ -42,6 +42,12 @@ async function connected(transport) {
   return { client, tools, names: tools.map(({ name }) => name), call };
 }
 
+/** The last text of an answer. */
+const text = ({ content }) => content.at(-1).text;
+
+/** The same as JSON. */
+const value = (answer) => JSON.parse(text(answer));
+
 const onInput = (args) => new StdioClientTransport({ command: binary, args: ["mcp", ...args] });
 
 /** A node that runs until the test is over. */
@@ -105,21 +111,20 @@ async function runsCode(call) {
   const functions = ["read_text_file"];
   const wanted = { code, language: "ts", args: { path: "note.txt" }, functions };
   const ran = await call("code_execute", wanted);
-  const output = [{ level: "warn", text: "read" }];
-  assert.deepEqual(ran.structuredContent, { value: 2, output, fresh: true });
+  assert.deepEqual(ran.content.map((block) => block.text), ["[warn] read", "2"]);
+  assert.deepEqual(ran.structuredContent, { lines: 1, fresh: true });
 
   const outside = await call("code_execute", { ...wanted, args: { path: "../secret" } });
   assert.equal(outside.isError, true);
-  assert.match(outside.structuredContent.error.message, /rule: outside/);
+  assert.match(text(outside), /rule: outside/);
   const { isError, structuredContent } = await call("code_execute", { code: "1;\nnull.x" });
   assert.equal(isError, true);
   const { kind, name, line } = structuredContent.error;
   assert.deepEqual({ kind, name, line }, { kind: "thrown", name: "TypeError", line: 2 });
   const limit = await call("code_execute", { code: "for (;;);", time_ms: 20 });
-  assert.equal(limit.structuredContent.error.kind, "time");
+  assert.deepEqual(limit.structuredContent.error, { kind: "time", most: 20 });
 
-  const figures = async () =>
-    (await call("inspect", { path: "/tools/code" })).structuredContent.details.tool;
+  const figures = async () => value(await call("inspect", { path: "/tools/code" })).details.tool;
   const { cancelled } = await figures();
   const cancel = new AbortController();
   const told = [];
@@ -139,6 +144,23 @@ async function runsCode(call) {
   }
 }
 
+/** As many calls as may be under way are, in one session, and each gets its own answer. */
+async function answersAllAtOnce(call) {
+  const CALLS = 64;
+  const numbers = Array.from({ length: CALLS }, (_, number) => number);
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(
+      numbers.map(async (number) => {
+        const sequence = number.toString(16).padStart(6, "0");
+        const hex = `2001000c${sequence}00006000040a0b0c0d`;
+        const answer = await call("pfcp_decode", { hex });
+        assert.notEqual(answer.isError, true, `call ${number}`);
+        assert.equal(value(answer).messages[0].sequence, number);
+      }),
+    );
+  }
+}
+
 /** Programs are published, called, listed and removed. */
 async function runsPrograms(call) {
   const code = "state.n ??= 0; function handle(by) { return state.n += by }";
@@ -147,12 +169,12 @@ async function runsPrograms(call) {
   assert.deepEqual(published.structuredContent, { address: "@(programs/counter)" });
   for (const output of [2, 4]) {
     const called = await call("program_call", { name: "counter", input: 2 });
-    assert.deepEqual(called.structuredContent, { output });
+    assert.deepEqual(value(called), { output });
   }
   const wrong = await call("program_call", { name: "counter", input: "two" });
   assert.match(wrong.content[0].text, /not as the schema says/);
   const listed = await call("program_list", {});
-  const [{ name, state, calls }] = listed.structuredContent.programs;
+  const [{ name, state, calls }] = value(listed).programs;
   assert.deepEqual({ name, state, calls }, { name: "counter", state: "resident", calls: 3 });
   const removed = await call("program_remove", { name: "counter" });
   assert.deepEqual(removed.structuredContent, { removed: true });
@@ -218,31 +240,32 @@ test("an agent that starts the program reaches files below its root", how, () =>
     await call("append_file", { path: "new.txt", content: "three\n" });
     const edits = [{ oldText: "two", newText: "2" }];
     const dry = await call("edit_file", { path: "new.txt", edits, dryRun: true });
-    assert.match(dry.structuredContent.diff, /-two\n\+2/);
+    assert.match(text(dry), /-two\n\+2/);
+    assert.deepEqual(dry.structuredContent, { places: 1 });
     await call("edit_file", { path: "new.txt", edits });
     assert.equal(readFileSync(join(data, "new.txt"), "utf8"), "one\n2\nthree\n");
     await call("create_directory", { path: "a/b" });
     await call("move_file", { source: "new.txt", destination: "a/b/new.txt" });
     const listed = await call("list_directory_with_sizes", { path: "a/b" });
-    assert.equal(listed.structuredContent.entries[0].size, 12);
+    assert.match(text(listed), /^\[FILE\] new\.txt 12 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    assert.deepEqual(listed.structuredContent, { count: 1, more: false });
     const tree = await call("directory_tree", { path: "" });
-    assert.deepEqual(tree.structuredContent.tree.entries.map(({ name }) => name), [
+    assert.deepEqual(value(tree).tree.entries.map(({ name }) => name), [
       "a",
       "dot.png",
       "note.txt",
       "src",
     ]);
     const found = await call("search_files", { path: "", pattern: "**/*.rs" });
-    assert.deepEqual(found.structuredContent.matches, [{ path: "src/main.rs" }]);
+    assert.equal(text(found), "src/main.rs");
     const lines = await call("search_text", { path: "", pattern: "^to" });
-    assert.deepEqual(lines.structuredContent.matches, [
-      { path: "note.txt", line: 2, text: "today" },
-    ]);
+    assert.match(text(lines), /^note\.txt:2: today/);
+    assert.equal(lines.structuredContent.count, 1);
     const info = await call("get_file_info", { path: "src" });
     assert.equal(info.structuredContent.kind, "directory");
     await call("delete_file", { path: "a", recursive: true });
     const roots = await call("list_allowed_directories", {});
-    assert.equal(roots.structuredContent.directories[0].path, data);
+    assert.equal(text(roots), `Allowed directories:\n${data} (files)`);
     await client.close();
   }));
 
@@ -281,7 +304,7 @@ test("a read-only root has no tools that write, and several roots have names", h
     const read = await call("read_text_file", { path: "docs/guide.md" });
     assert.equal(read.content[0].text, "read me");
     const found = await call("search_files", { path: "work", pattern: "main" });
-    assert.deepEqual(found.structuredContent.matches, [{ path: "work/src/main.rs" }]);
+    assert.equal(text(found), "work/src/main.rs");
     const lost = await call("read_text_file", { path: "guide.md" });
     assert.match(lost.content[0].text, /work \(.*docs \(/);
     await client.close();
@@ -315,7 +338,7 @@ test("an agent that starts the program has code only if it is asked for", how, (
     const code = "const text = (await fns.read_file({ path: 'note.txt' })).content;\n"
       + "await fns.write_file({ path: 'shout.txt', content: text.toUpperCase() }); 'done'";
     const ran = await call("code_execute", { code, functions: ["read_file", "write_file"] });
-    assert.equal(ran.structuredContent.value, "done");
+    assert.equal(value(ran), "done");
     assert.equal(readFileSync(join(data, "shout.txt"), "utf8"), "CALL BACK\nTODAY\n");
     await runsPrograms(call);
     await client.close();
@@ -325,8 +348,8 @@ test("a datagram is read, and octets that are none are refused", how, () =>
   inFolder(async ({ data }) => {
     const { client, call } = await connected(onInput(["--root", data]));
     const hex = "2001000c00000100006000040a0b0c0d";
-    const { structuredContent } = await call("pfcp_decode", { hex });
-    assert.equal(structuredContent.messages[0].name, "Heartbeat Request");
+    const { messages } = value(await call("pfcp_decode", { hex }));
+    assert.equal(messages[0].name, "Heartbeat Request");
     const refused = await call("pfcp_decode", { hex: "20" });
     assert.equal(refused.isError, true);
     await client.close();
@@ -379,7 +402,7 @@ test("a node serves agents over HTTP, behind its token", how, () =>
       const refused = await call("read_file", { path: "../secret" });
       assert.match(refused.content[0].text, /rule: outside/);
       const tree = await call("actor_tree", { path: "/tools" });
-      assert.deepEqual(tree.structuredContent.actors.map(({ path }) => path).sort(), [
+      assert.deepEqual(value(tree).actors.map(({ path }) => path).sort(), [
         "/tools",
         "/tools/code",
         "/tools/files",
@@ -388,28 +411,33 @@ test("a node serves agents over HTTP, behind its token", how, () =>
         "/tools/streams",
       ]);
       const one = await call("inspect", { path: "/tools/files" });
-      assert.equal(one.structuredContent.details.tool.verbs.read.refused, 1);
+      assert.equal(value(one).details.tool.verbs.read.refused, 1);
       await call("stream_open", { stream: "build" });
       const nobody = await call("stream_write", { stream: "build", text: "compiling" });
       assert.deepEqual(nobody.structuredContent, { readers: 0 });
       const reading = call("stream_read", { stream: "build", most: 2, wait_ms: 30_000 });
       for (;;) {
-        const { streams } = (await call("stream_list", {})).structuredContent;
+        const { streams } = value(await call("stream_list", {}));
         if (streams[0].readers === 1) break;
       }
       await call("stream_write", { stream: "build", text: " done" });
-      const pieces = [{ text: "compiling" }, { text: " done" }];
-      assert.deepEqual((await reading).structuredContent, { pieces, ended: false });
+      const pieces = await reading;
+      const blocks = pieces.content.map((block) => block.text);
+      assert.deepEqual(blocks, ["compiling", " done", "(goes on)"]);
+      const facts = { count: 2, ended: false, failed: false };
+      assert.deepEqual(pieces.structuredContent, facts);
       const tofile = call("stream_to_file", { stream: "build", path: "build.txt" });
       for (;;) {
-        const { streams } = (await call("stream_list", {})).structuredContent;
+        const { streams } = value(await call("stream_list", {}));
         if (streams[0].readers === 1) break;
       }
       await call("stream_end", { stream: "build" });
-      assert.deepEqual((await tofile).structuredContent, { pieces: 2, octets: 14 });
+      const written = { pieces: 2, octets: 14, failed: false };
+      assert.deepEqual((await tofile).structuredContent, written);
       assert.equal(readFileSync(join(folder, "data/build.txt"), "utf8"), "compiling done");
       await runsCode(call);
       await runsPrograms(call);
+      await answersAllAtOnce(call);
       await client.close();
 
       // The same tools for an agent that starts the program beside the node.

@@ -3,13 +3,13 @@
 use rs_pfcp::ie;
 use strowger_pfcp::IeType;
 
-/// Decodes a value and encodes it again; the error as text.
+/// Decodes a value and encodes it again, or returns the error as text.
 pub type Again = fn(&[u8]) -> Result<Vec<u8>, String>;
 
-/// Writes a row for each type.
+/// Generates a row for each type.
 macro_rules! elements {
     ($($ie:ident $module:ident::$name:ident;)*) => {
-        /// Every element with what decodes it.
+        /// Every element, with the function that decodes and encodes it.
         pub const ELEMENTS: &[(IeType, Again)] = &[$((IeType::$ie, |value| {
             let value = ie::$module::$name::unmarshal(value);
             let value = value.map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
-//! Work for callgrind: messages to an actor while somebody watches in one way or another.
+//! Work for callgrind: messages to an actor that is observed in one of several ways.
 //!
 //! `strowger-bench-observe WAY WORK MESSAGES` runs on one thread and prints nothing. Two runs with
-//! different numbers of messages differ by what the messages cost; `cargo xtask bench observe`
+//! different numbers of messages differ by the cost of the messages; `cargo xtask bench observe`
 //! makes these runs and prints the figures.
 
 use std::convert::Infallible;
@@ -53,15 +53,15 @@ impl Actor for Counter {
     }
 }
 
-/// So many messages are told before the actor is asked for its sum.
+/// Number of messages told before the actor is asked for its sum.
 const BATCH: u64 = 512;
 
-/// One reading of a hundred actors for so many messages: as much as one of a thousand actors, once
-/// a second, in a node that handles a million messages a second.
+/// Number of messages per reading of a hundred actors. This is equivalent to reading a thousand
+/// actors once a second in a node that handles a million messages a second.
 const READING: u64 = 100_000;
 const ACTORS: u64 = 100;
 
-/// Whoever watches.
+/// The observers of a run.
 #[derive(Default)]
 struct Watch {
     observer: Option<Observer>,
@@ -73,7 +73,7 @@ impl Watch {
     async fn begin(way: &str, system: &ActorSystem) -> Result<Self, BoxError> {
         let mut watch = Self::default();
         match way {
-            // Recorder and subscriber are there before the system is.
+            // Recorder and subscriber are installed before the system is created.
             "alone" | "recorder" | "subscriber" => {}
             "events" => watch._events = Some(system.events()),
             "top" => watch.observer = Some(system.observer()),
@@ -129,7 +129,7 @@ async fn run(way: &str, work: &str, messages: u64) -> Result<(), BoxError> {
         _ => None,
     };
     if way == "subscriber" {
-        // As a node logs.
+        // Logs as a node does.
         let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new("warn"));
         log.init();
     }

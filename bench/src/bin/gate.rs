@@ -1,7 +1,8 @@
-//! Work whose instructions callgrind counts: on one thread, in one order, the same every time.
+//! Work whose instructions callgrind counts: on one thread, in a fixed order, the same every time.
 //!
-//! `gate WORK COUNT` does it so often and asserts the result; `gate heap` prints the bytes of an
-//! idle actor. What a program costs before and after falls out of the difference of two counts.
+//! `gate WORK COUNT` does the work this number of times and asserts the result; `gate heap` prints
+//! the bytes of an idle actor. The difference of two counts leaves out the cost of starting
+//! and ending the program.
 
 use std::fmt;
 
@@ -106,7 +107,7 @@ fn main() {
     });
 }
 
-/// Bursts of a hundred, each answered for by one question.
+/// Bursts of a hundred messages, each followed by one ask that confirms them.
 async fn tells(system: &ActorSystem, count: u64) {
     let actor = system.spawn::<Counter>("a", ()).expect("the key is free");
     for burst in 1..=count / 100 {
@@ -160,7 +161,7 @@ async fn restarts(system: &ActorSystem, count: u64) {
     }
 }
 
-/// Bytes of the heap for each of ten thousand actors that answered and now wait.
+/// Returns the heap bytes per actor of ten thousand actors that have answered and are idle.
 async fn heap(system: &ActorSystem) -> i64 {
     const ACTORS: i64 = 10_000;
     let bytes = LiveBytes::watch();

@@ -1,4 +1,4 @@
-//! Files: read, written over, listed, deleted.
+//! Files: read, overwritten, listed, deleted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -12,32 +12,32 @@ use strowger_bench::{Case, Sample};
 use strowger_tools::{Delete, Files, FilesMessage, FilesSpec, List, Read, Write, WriteMode};
 use tokio::runtime::Runtime;
 
-/// Files that take turns.
+/// Number of files that take turns.
 const FILES: u64 = 64;
-/// Entries of a directory that is listed.
+/// Number of entries of a directory that is listed.
 const ENTRIES: usize = 100;
-/// Octets of a file that is replaced, or read with others at the same time.
+/// Bytes of a file that is replaced, or read together with others.
 const ATOMIC: usize = 10_000;
-/// Files that are read at the same time.
+/// Number of files that are read at the same time.
 const AT_ONCE: usize = 10;
-/// Directories that take turns.
+/// Number of directories that take turns.
 const FOLDERS: u64 = 8;
 
 const SIZES: [(&str, usize); 3] = [("100", 100), ("10k", 10_000), ("100k", 100_000)];
 
-/// What one subject does with files below a folder; names are relative to it.
+/// The file operations of one subject below a folder; names are relative to the folder.
 trait Subject {
     fn read(&mut self, name: &str) -> Vec<u8>;
     fn write(&mut self, name: &str, octets: Vec<u8>);
-    /// Puts a new file in the place of an old one.
+    /// Replaces an old file by a new one.
     fn replace(&mut self, name: &str, octets: Vec<u8>);
-    /// Reads several at a time, as far as the subject can; in order.
+    /// Reads several files at a time, as far as the subject can; returns them in order.
     fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>>;
     fn list(&mut self, name: &str) -> usize;
     fn delete(&mut self, name: &str);
 }
 
-/// The rows of all subjects, each in a folder of its own.
+/// Returns the rows of all subjects, each in its own folder.
 pub(super) fn cases(folder: &Path) -> Vec<Case> {
     let mut cases = Vec::new();
     for (size, length) in SIZES {
@@ -73,7 +73,7 @@ pub(super) fn cases(folder: &Path) -> Vec<Case> {
     cases
 }
 
-/// Who does the work: the actor; the library below it on the same handle; the system by path.
+/// The subjects: the actor; the library below it, on the same handle; the system, by path.
 const SUBJECTS: [&str; 3] = ["strowger", "cap-std", "std"];
 
 fn open(subject: &str, at: &Path) -> Box<dyn Subject> {
@@ -96,7 +96,7 @@ fn fill(at: &Path, length: usize) {
     }
 }
 
-/// Octets that tell one file and one call from another, at both ends.
+/// Returns content that distinguishes one file and one call from another, at both ends.
 fn content(number: u64, length: usize) -> Vec<u8> {
     let mut octets = vec![number as u8; length];
     octets[..8].copy_from_slice(&number.to_be_bytes());
@@ -123,7 +123,7 @@ fn reads(id: &str, subject: &'static str, mut files: Box<dyn Subject>, length: u
     })
 }
 
-/// How a file is written over.
+/// The way a file is overwritten.
 #[derive(Clone, Copy)]
 enum Mode {
     Inplace,
@@ -149,7 +149,7 @@ fn writes(id: &str, subject: &'static str, at: PathBuf, length: usize, mode: Mod
             }
         }
         let done = sample(began, count);
-        // What was written last of each is there.
+        // The last content written to each file must be there.
         let last = next.saturating_sub(FILES.min(count) - 1)..=next;
         for number in last {
             let there = fs::read(at.join(name(number))).expect("it was written");
@@ -159,7 +159,7 @@ fn writes(id: &str, subject: &'static str, at: PathBuf, length: usize, mode: Mod
     })
 }
 
-/// Ten files at the same time; all of them together.
+/// Ten files at the same time; the figure is for all of them together.
 fn at_once(subject: &'static str, mut files: Box<dyn Subject>, length: usize) -> Case {
     let mut next = 0;
     Case::new("file_read_10_at_once", subject, move |count| {
@@ -201,7 +201,7 @@ fn deletes(subject: &'static str, at: PathBuf) -> Case {
         for name in &names {
             File::create(at.join(name)).expect("it is ours");
         }
-        // Opened after the files were made, so that an account of them is right.
+        // Opened after the files were created, so that its accounting of them is right.
         let mut files = open(subject, &at);
         let began = Instant::now();
         for name in &names {
@@ -225,7 +225,7 @@ fn sample(began: Instant, count: u64) -> Sample {
     }
 }
 
-/// The actor.
+/// The subject that uses the actor.
 struct Actor {
     runtime: Runtime,
     files: ActorRef<FilesMessage>,
@@ -256,7 +256,7 @@ impl Actor {
 impl Subject for Actor {
     fn read(&mut self, name: &str) -> Vec<u8> {
         let read = self.runtime.block_on(self.files.ask(Read::new(name)));
-        // Unique, so that it is not copied.
+        // The buffer is unique, so this does not copy it.
         read.expect("it answers").expect("it is there").into()
     }
 
@@ -316,10 +316,10 @@ impl Subject for Actor {
     }
 }
 
-/// The name of a file that will take another's place.
+/// The name of a file that then replaces another one.
 const BESIDE: &str = ".beside";
 
-/// The library that resolves paths below a handle.
+/// The subject that uses the library which resolves paths below a handle.
 struct Handle(Dir);
 
 impl Handle {
@@ -368,7 +368,7 @@ impl Subject for Handle {
     }
 }
 
-/// The system's calls by path, as programs make them that check nothing.
+/// The subject that calls the system by path, as programs do that check nothing.
 struct Paths(PathBuf);
 
 impl Subject for Paths {
@@ -377,7 +377,7 @@ impl Subject for Paths {
     }
 
     fn write(&mut self, name: &str, octets: Vec<u8>) {
-        // Cutting a file off first costs many times what writing over it does.
+        // Truncating a file first costs many times as much as overwriting it.
         let file = OpenOptions::new().write(true).open(self.0.join(name));
         write(file.expect("it is there"), &octets);
     }

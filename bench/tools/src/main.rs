@@ -1,9 +1,11 @@
-//! Tools through their actors, beside the system's own calls and a plain engine for scripts.
+//! Tools through their actors, beside the system's own calls and a plain script engine.
 //!
-//! Every call has other arguments than the one before, and every result is looked at.
+//! Every call has different arguments from the one before, and every result is checked.
 
 mod code;
 mod files;
+mod folders;
+mod mcp;
 mod programs;
 #[path = "../../../crates/cli/src/compose/sandbox.rs"]
 mod sandbox;
@@ -13,6 +15,9 @@ mod stress;
 use strowger_bench::{Pick, Plan};
 
 fn main() {
+    if folders::is_search_alone() {
+        return;
+    }
     let plan = Plan::from_args(&["tools", "stress"], Pick::Median);
     let folder = tempfile::tempdir().expect("a folder of our own");
     if plan.part() == "stress" {
@@ -20,8 +25,10 @@ fn main() {
         return;
     }
     let mut cases = files::cases(folder.path());
+    cases.extend(folders::cases(&plan, folder.path()));
     cases.extend(code::cases(plan.is_quick()));
     cases.extend(programs::cases(plan.is_quick()));
     cases.extend(streams::cases());
+    cases.extend(mcp::cases());
     plan.run(cases);
 }

@@ -12,10 +12,10 @@ use tokio::runtime::Runtime;
 
 use crate::code::realms;
 
-/// A program that adds to what it has.
+/// A program that adds to its state.
 const COUNTER: &str = "state.n ??= 0; function handle(by) { return state.n += by }";
 
-/// Programs that are asked at the same time.
+/// Number of programs that are asked at the same time.
 const PROGRAMS: usize = 64;
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
@@ -28,7 +28,7 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     vec![asked(), rate]
 }
 
-/// One program is asked, one question at a time, on one thread.
+/// One program is asked, one ask at a time, on one thread.
 fn asked() -> Case {
     let mut desk = None;
     Case::new("program_ask", "strowger", move |count| {
@@ -53,7 +53,7 @@ fn asked() -> Case {
     })
 }
 
-/// Programs that are published, and know what they have to answer.
+/// Published programs, and the answers expected of them.
 struct Desk {
     programs: Vec<Asked>,
     _system: ActorSystem,
@@ -97,7 +97,7 @@ impl Desk {
         }
     }
 
-    /// How many messages all programs together handle and answer in a second.
+    /// Returns the number of messages that all programs together handle and answer per second.
     fn rate(&mut self, span: Duration) -> Counted {
         let programs = std::mem::take(&mut self.programs);
         let answered = Arc::new(AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! Streams: pieces through an actor to their readers.
+//! Streams: pieces that pass through an actor to their readers.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use strowger::{ActorRef, ActorSystem, Reader};
 use strowger_bench::{Case, Sample};
 use strowger_tools::{Follow, OpenStream, Piece, Put, Streams, StreamsMessage, StreamsSpec};
 
-/// Octets of a piece.
+/// Bytes of a piece.
 const PIECE: usize = 64 * 1024;
-/// Readers of the rows that have many.
+/// Number of readers in the rows with many.
 const READERS: usize = 100;
-/// Pieces of which the latency is taken.
+/// Number of pieces whose latency is measured.
 const PIECES: usize = 2000;
-/// How often a piece comes: far from what the stream can carry.
+/// The interval between pieces: far longer than the stream needs for one.
 const PAUSE: Duration = Duration::from_millis(2);
 
 pub(super) fn cases() -> Vec<Case> {
@@ -41,7 +41,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime")
 }
 
-/// A piece whose first octets are its number.
+/// Returns a piece whose first bytes are its number.
 fn piece(number: u64, base: &[u8]) -> Bytes {
     let mut octets = base.to_vec();
     octets[..8].copy_from_slice(&number.to_be_bytes());
@@ -70,7 +70,7 @@ async fn stream(readers: usize) -> (ActorSystem, ActorRef<StreamsMessage>, Vec<R
     (system, streams, all)
 }
 
-/// Pieces as fast as one reader takes them, each in its order; the time of one.
+/// Pieces as fast as one reader takes them, checked for order; the figure is the time of one piece.
 fn throughput() -> Case {
     let runtime = runtime();
     let base = vec![7; PIECE];
@@ -111,7 +111,7 @@ fn throughput() -> Case {
     })
 }
 
-/// How long single pieces take to each of a hundred readers, while they come at a steady pace.
+/// Returns the latencies of single pieces to each of a hundred readers, at a steady rate.
 fn latencies() -> Vec<Duration> {
     runtime().block_on(async {
         let (_system, streams, readers) = stream(READERS).await;
@@ -135,7 +135,7 @@ fn latencies() -> Vec<Duration> {
         let mut pace = tokio::time::interval(PAUSE);
         for _ in 0..PIECES {
             pace.tick().await;
-            // The piece says when it was put.
+            // The piece contains the time at which it was sent.
             let mut octets = base.clone();
             let sent = start.elapsed().as_nanos() as u64;
             octets[..8].copy_from_slice(&sent.to_be_bytes());

@@ -1,4 +1,4 @@
-//! All tools of a node at the same time: a thousand calls in batches of fifty, and a schedule of
+//! All tools of a node at the same time: a thousand calls in batches of fifty, and an open loop of
 //! calls that no answer delays.
 
 use std::collections::HashMap;
@@ -22,20 +22,20 @@ use crate::code::realms;
 use crate::programs::publish;
 use crate::sandbox::Realms;
 
-/// Calls of a round, as the document has them.
+/// Number of calls in a round, as in the documents.
 const CALLS: usize = 1000;
-/// Calls that are under way at the same time.
+/// Number of calls in flight at the same time.
 const BATCH: usize = 50;
-/// Calls a second of the open loop.
+/// Calls per second of the open loop.
 const RATE: u64 = 2000;
-/// Files, realms and programs that take turns.
+/// Number of files, realms and programs that take turns.
 const EACH: usize = 8;
-/// Octets of a file.
+/// Bytes of a file.
 const FILE: usize = 10_000;
-/// Octets of a piece.
+/// Bytes of a piece.
 const PIECE: usize = 4096;
 
-/// What is called.
+/// The tool that is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tool {
     File,
@@ -51,7 +51,7 @@ const TOOLS: [(Tool, &str); 4] = [
     (Tool::Stream, "stream"),
 ];
 
-/// What one call took.
+/// The tool and the duration of one call.
 type Took = (Tool, Duration);
 
 pub(super) fn run(plan: &Plan, folder: &Path) {
@@ -59,7 +59,7 @@ pub(super) fn run(plan: &Plan, folder: &Path) {
     let rounds = if plan.is_quick() { 3 } else { 20 };
     let seconds = if plan.is_quick() { 5 } else { 60 };
     let office = Arc::new(runtime.block_on(Office::open(folder)));
-    // What is started with the first call of a tool is not what a call takes.
+    // Parts that start with the first call of a tool do not count for a call.
     runtime.block_on(round(&office, 0));
     let before = resident();
     let began = Instant::now();
@@ -89,7 +89,7 @@ pub(super) fn run(plan: &Plan, folder: &Path) {
     plan.progress("");
 }
 
-/// Rows of what calls took, of each tool and of all together.
+/// Prints rows of call durations, of each tool and of all together.
 fn percentiles(plan: &Plan, id: &str, took: &[Took], wanted: &[(&str, usize)]) {
     let of = |tool: Option<Tool>| {
         let ours = took
@@ -123,13 +123,13 @@ fn print(plan: &Plan, id: &str, unit: &'static str, value: f64, of: usize) {
     });
 }
 
-/// Calls in batches, each of which is answered before the next one begins.
+/// Makes calls in batches, each of which is answered before the next one begins.
 async fn round(office: &Arc<Office>, round: usize) -> Vec<Took> {
     let mut took = Vec::with_capacity(CALLS);
     for batch in 0..CALLS / BATCH {
         let calls = (0..BATCH).map(|call| {
             let (office, number) = (Arc::clone(office), (round * CALLS) + batch * BATCH + call);
-            // What it waits for its turn on a worker counts, too.
+            // The time that the task waits for a worker counts, too.
             let began = Instant::now();
             tokio::spawn(async move {
                 let tool = office.call(number).await;
@@ -144,7 +144,7 @@ async fn round(office: &Arc<Office>, round: usize) -> Vec<Took> {
     took
 }
 
-/// Calls at their times, however long answers take; each is timed from when it was to be made.
+/// Makes calls at fixed times, however long answers take; each is timed from when it was due.
 fn open_loop(runtime: &Runtime, office: &Arc<Office>, first: usize, seconds: u64) -> Vec<Took> {
     let calls = usize::try_from(RATE * seconds).expect("a few");
     let pause = Duration::from_nanos(1_000_000_000 / RATE);
@@ -159,7 +159,7 @@ fn open_loop(runtime: &Runtime, office: &Arc<Office>, first: usize, seconds: u64
         let (office, sender) = (Arc::clone(office), sender.clone());
         runtime.spawn(async move {
             let tool = office.call(first + number).await;
-            // Only a receiver that panicked has gone.
+            // The receiver is only gone if it panicked.
             let _ = sender.send((tool, due.elapsed()));
         });
     }
@@ -184,10 +184,10 @@ struct Office {
     _system: ActorSystem,
 }
 
-/// Who is to be told that a piece has come to the reader, by its number.
+/// The calls to notify when a piece arrives at the reader, by the number of the piece.
 type Arrivals = Mutex<HashMap<u64, oneshot::Sender<()>>>;
 
-/// A program that keeps nothing, so that its answer says what it was asked.
+/// A program that keeps no state, so that its answer depends only on the message.
 const TWICE: &str = "function handle(n) { return n * 2 }";
 
 /// The name of the stream.
@@ -225,7 +225,7 @@ impl Office {
                 };
                 let number = number_of(&octets, PIECE);
                 let waits = told.lock().expect("nobody panicked").remove(&number);
-                // Only a call that panicked does not wait.
+                // The call is only gone if it panicked.
                 let _ = waits.expect("it comes once").send(());
             }
         });
@@ -239,7 +239,7 @@ impl Office {
         }
     }
 
-    /// Makes a call, and checks what it comes to.
+    /// Makes a call, and checks its result.
     async fn call(&self, number: usize) -> Tool {
         let (tool, _) = TOOLS[number % TOOLS.len()];
         let turn = number / TOOLS.len();
@@ -274,7 +274,7 @@ impl Office {
         assert_eq!(answered.expect("it answers"), Ok(json!(turn * 2)));
     }
 
-    /// A piece, until the reader has it.
+    /// Sends a piece, and waits until the reader has it.
     async fn stream(&self, turn: u64) {
         let (sender, arrived) = oneshot::channel();
         self.expect(turn, sender);
@@ -285,7 +285,7 @@ impl Office {
         arrived.await.expect("it came");
     }
 
-    /// Has somebody told when a piece has come.
+    /// Registers the sender to be notified when a piece arrives.
     fn expect(&self, number: u64, sender: oneshot::Sender<()>) {
         let mut arrivals = self.arrivals.lock().expect("nobody panicked");
         let before = arrivals.insert(number, sender);
@@ -293,7 +293,7 @@ impl Office {
     }
 }
 
-/// What a file holds: a number at both ends.
+/// Returns the content of a file, with the number at both ends.
 fn content(number: usize) -> Vec<u8> {
     let mut octets = vec![number as u8; FILE];
     mark(&mut octets, number as u64);
@@ -306,7 +306,7 @@ fn mark(octets: &mut [u8], number: u64) {
     octets[last].copy_from_slice(&number.to_be_bytes());
 }
 
-/// The number that octets were marked with, which are whole.
+/// Returns the number that the bytes are marked with; panics if they are not complete.
 fn number_of(octets: &[u8], length: usize) -> u64 {
     assert_eq!(octets.len(), length, "some are missing");
     let (first, last) = (&octets[..8], &octets[length - 8..]);
@@ -314,7 +314,7 @@ fn number_of(octets: &[u8], length: usize) -> u64 {
     u64::from_be_bytes(first.try_into().expect("eight octets"))
 }
 
-/// The resident memory of the process, in octets.
+/// Returns the resident memory of the process, in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("there is /proc");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -11,7 +11,7 @@ use wit_parser::Resolve;
 use crate::component::host;
 use crate::{counted, payload};
 
-/// Spins 200 000 times for each message, and sends itself the next one.
+/// A component that spins 200 000 times for each message, and sends itself the next one.
 const HOG: &str = r#"(module
   (import "strowger:component/messaging@0.1.0" "resolve" (func $resolve (param i32 i32 i32)))
   (import "strowger:component/messaging@0.1.0" "send" (func $send (param i64 i32 i32 i32)))
@@ -85,8 +85,9 @@ impl Actor for Native {
     }
 }
 
-/// The 99th percentile of how long a native actor takes to answer a task, in microseconds, beside
-/// so many hogs, once they have been seen to be some. Questions come half a millisecond apart.
+/// Returns the 99th percentile of the time that a native actor takes to answer a task, in
+/// microseconds, beside this number of hogs, which have had time to be recognized as such. The asks
+/// are half a millisecond apart.
 pub async fn p99(hogs: usize, milliseconds: u64) -> Counted {
     const SETTLED: Duration = Duration::from_millis(500);
     let system = ActorSystem::new("beside").expect("inside a runtime");

@@ -24,18 +24,18 @@ pub struct Bench {
     fragile: One,
     many: Vec<One>,
     life: ComponentArgs,
-    /// How many lives of it have started.
+    /// Number of incarnations of `life` that have started.
     started: Arc<AtomicU64>,
     next: AtomicU64,
 }
 
-/// A component that was started.
+/// A running component.
 struct One {
     actor: ActorRef<ComponentMsg>,
     args: ComponentArgs,
 }
 
-/// A component may be late on a busy machine, and restart as often as it likes.
+/// Limits that let a component be late on a busy machine, and restart as often as it likes.
 const FREE: &str = "
 [limits]
 deadline = \"10s\"
@@ -77,7 +77,7 @@ async fn start(system: &ActorSystem, directory: &Directory, host: &Host, image: 
 }
 
 impl Bench {
-    /// Starts them.
+    /// Starts the components.
     pub async fn start() -> Self {
         let system = ActorSystem::new("components").expect("inside a runtime");
         let (host, directory) = (host(300), Directory::new());
@@ -146,7 +146,7 @@ pub async fn fan_out(bench: Arc<Bench>, count: u64) -> Sample {
     work::fan_out(publish, &actors, count).await
 }
 
-/// Another version comes in the place of the one that runs; the time in which messages wait.
+/// A new version replaces the running one; the figure is the time in which messages wait.
 pub async fn upgrades(bench: Arc<Bench>, count: u64) -> Sample {
     let mut time = Duration::ZERO;
     for _ in 0..count {
@@ -212,7 +212,7 @@ pub async fn lives(bench: Arc<Bench>, life: Life, count: u64) -> Sample {
     }
 }
 
-/// A component for each processor is told messages for a while.
+/// One component per processor is told messages for a while.
 pub async fn sustained(batch: usize, milliseconds: u64) -> Counted {
     let system = ActorSystem::new("sustained").expect("inside a runtime");
     let (host, directory) = (host(16), Directory::new());
@@ -248,7 +248,7 @@ pub async fn memory(count: u64) -> Counted {
         work::ask(&one.actor).await;
         all.push(one);
         if n == 0 {
-            // What the first one brings along is everybody's.
+            // Memory that the first component allocates is shared by all.
             before = work::resident();
         }
     }

@@ -1,8 +1,8 @@
 //! Components as actors beside native actors and plain calls, in one process.
 //!
-//! Every figure has real WebAssembly in it: the fixtures of the repository, whose names and hashes
-//! stand in the rows. `wasmtime` in a row is the plain call with 64 octets, or the plain
-//! instantiation, that the row is made of.
+//! Every figure runs real WebAssembly: the fixtures of the repository, whose names and hashes are
+//! in the rows. `wasmtime` in a row is the plain call with 64 bytes, or the plain instantiation,
+//! that the row builds on.
 
 mod beside;
 mod component;
@@ -26,7 +26,7 @@ pub fn payload() -> Payload {
     Payload::from([7_u8; 64])
 }
 
-/// As many workers as there are processors, and work that runs on them.
+/// A runtime with one worker per processor.
 #[derive(Clone)]
 pub struct Workers(Arc<Runtime>);
 
@@ -42,20 +42,20 @@ impl Workers {
         Self(Arc::new(runtime))
     }
 
-    /// Runs work on a worker, not beside them.
+    /// Runs work as a task on a worker, not on the calling thread.
     pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let done = self.0.block_on(self.0.spawn(work));
         done.expect("the work does not panic")
     }
 }
 
-/// How many processors there are.
+/// Returns the number of processors.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Holds this thread on one of the processors: left alone, the scheduler of a virtual machine may
-/// put two that work all the time on the same one. Where nothing does that, it stays as it is.
+/// Pins this thread to one of the processors. Otherwise the scheduler of a virtual machine may put
+/// two busy threads on the same one. Without `taskset`, the thread stays unpinned.
 pub fn pin(number: usize) {
     let thread = std::fs::read_link("/proc/thread-self");
     let Some(thread) = thread
@@ -72,9 +72,9 @@ pub fn pin(number: usize) {
 
 /// A fixture of the repository.
 pub struct Fixture {
-    /// Its name.
+    /// The name of the fixture.
     pub name: &'static str,
-    /// Its octets.
+    /// The bytes of the fixture.
     pub octets: &'static [u8],
 }
 
@@ -87,14 +87,15 @@ macro_rules! fixture {
     };
 }
 
-/// Answers with what it is asked.
+/// Answers with the payload of the call.
 pub const ECHO: Fixture = fixture!("echo");
-/// Asks another as often as it is told.
+/// Asks another component as often as it is told.
 pub const RELAY: Fixture = fixture!("relay");
-/// Counts, with state, and panics when it is told to.
+/// Counts, keeps state, and panics when it is told to.
 pub const COUNTER: Fixture = fixture!("counter");
 
-/// What the fixtures are, and what the document says that each row takes; it ran no WebAssembly.
+/// The fixture of each row, and the figure that the documents give for it, which was measured
+/// without any WebAssembly.
 const ROWS: &[(&str, &Fixture, f64)] = &[
     ("routed_and_handled", &ECHO, 1050.0),
     ("request_response", &RELAY, 3180.0),
@@ -109,8 +110,8 @@ const ROWS: &[(&str, &Fixture, f64)] = &[
     ("rss_per_instance", &ECHO, f64::NAN),
 ];
 
-/// Rows of a native actor beside components that compute all the time, with how many there are for
-/// each processor.
+/// Rows of a native actor beside components that compute all the time, with the number of such
+/// components per processor.
 const BESIDE: &[(&str, usize)] = &[
     ("neighbour_p99_alone", 0),
     ("neighbour_p99_hogs_1", 1),
@@ -189,7 +190,7 @@ fn beside(plan: &Plan, workers: &Workers, id: &'static str, hogs: usize) {
     ]);
 }
 
-/// Runs the cases of a row, each with what it runs and what the document says of it.
+/// Runs the cases of a row, each with the fixture it runs and the figure of the document.
 fn run(plan: &Plan, id: &str, cases: [Case; 3]) {
     let (_, fixture, document) = ROWS
         .iter()
@@ -233,7 +234,7 @@ fn sustained(plan: &Plan, workers: &Workers, id: &'static str, batch: usize) {
     run(plan, id, cases);
 }
 
-/// The memory of many, measured before anything else has left free pages behind.
+/// Measures the memory of many instances, before anything else has left free pages behind.
 fn memory(plan: &Plan, workers: &Workers) {
     let (id, unit) = ("rss_per_instance", "bytes");
     let count = if plan.is_quick() { 200 } else { 1000 };
@@ -250,7 +251,7 @@ fn memory(plan: &Plan, workers: &Workers) {
 
 type Timed = Box<dyn FnMut(u64) -> Sample>;
 
-/// Work with what was started for it, on the workers.
+/// Combines work with the actors started for it, and runs it on the workers.
 fn timed<B, F>(workers: &Workers, bench: &Arc<B>, work: fn(Arc<B>, u64) -> F) -> Timed
 where
     B: Send + Sync + 'static,
@@ -260,7 +261,7 @@ where
     Box::new(move |count| workers.run(work(Arc::clone(&bench), count)))
 }
 
-/// A figure with how much was done for it.
+/// Returns a figure with the number of operations behind it.
 pub fn counted(figure: f64, of: u64) -> Counted {
     Ok((figure, of))
 }

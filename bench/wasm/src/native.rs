@@ -14,7 +14,7 @@ use strowger_wasm::{Call, Event, Message};
 use crate::work::{self, LONG, Life};
 use crate::{cores, counted, payload};
 
-/// What they take.
+/// The messages of the native actors.
 pub enum Msg {
     Message(Message),
     Call(Ask<Call>),
@@ -32,7 +32,7 @@ impl Accepts<Ask<Call>> for Msg {
     }
 }
 
-/// Answers with what it is asked, and panics when it is told to.
+/// Answers with the payload of the call, and panics when it is told to.
 struct Echo(Arc<AtomicU64>);
 
 impl Actor for Echo {
@@ -58,7 +58,7 @@ impl Actor for Echo {
     }
 }
 
-/// Asks another as often as it is told.
+/// Asks another actor as often as it is told.
 struct Relay(ActorRef<Msg>);
 
 impl Actor for Relay {
@@ -99,7 +99,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Starts them.
+    /// Starts the actors.
     pub async fn start() -> Self {
         let system = ActorSystem::new("native").expect("inside a runtime");
         let handled = Arc::new(AtomicU64::new(0));
@@ -158,7 +158,7 @@ pub async fn fan_out(bench: Arc<Bench>, count: u64) -> Sample {
     work::fan_out(publish, &bench.many, count).await
 }
 
-/// What is published.
+/// Returns the event that is published.
 pub fn event() -> Event {
     Event {
         topic: "fan".into(),

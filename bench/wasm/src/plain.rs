@@ -9,7 +9,7 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConf
 
 use crate::{ECHO, cores, counted, pin, work};
 
-/// `actor.reason`, as the contract has it.
+/// `actor.reason`, as defined in the WIT.
 #[derive(Debug, Clone, Copy, ComponentType, Lower, Lift)]
 #[component(enum)]
 #[repr(u8)]
@@ -22,7 +22,7 @@ enum Reason {
     Upgrade,
 }
 
-/// `actor.kind`, as the contract has it.
+/// `actor.kind`, as defined in the WIT.
 #[derive(Debug, Clone, Copy, ComponentType, Lower, Lift)]
 #[component(enum)]
 #[repr(u8)]
@@ -41,7 +41,7 @@ enum Kind {
     Timer,
 }
 
-/// All of them; the first is what is called here.
+/// All reasons and kinds; the first of each is used in the calls here.
 const REASONS: [Reason; 3] = [Reason::Fresh, Reason::Restart, Reason::Upgrade];
 const KINDS: [Kind; 6] = [
     Kind::Message,
@@ -61,14 +61,14 @@ struct Ready {
     pre: InstancePre<()>,
 }
 
-/// An instance, whose `init` was called.
+/// An instance whose `init` has been called.
 struct Live {
     store: Store<()>,
     handle: Handle,
 }
 
 const ACTOR: &str = "strowger:component/actor@0.1.0";
-/// What a guest in Rust imports for its panics.
+/// The interface that a guest in Rust imports to report panics.
 const FAULT: &str = "strowger:component/fault@0.1.0";
 
 impl Ready {
@@ -121,7 +121,7 @@ impl Live {
     }
 }
 
-/// So many calls are one operation.
+/// Calls in a loop; `each` calls are one operation.
 pub fn calls(each: u64) -> Box<dyn FnMut(u64) -> Sample> {
     let mut live = Ready::new(4)
         .and_then(|ready| ready.live())
@@ -142,7 +142,7 @@ pub fn calls(each: u64) -> Box<dyn FnMut(u64) -> Sample> {
     })
 }
 
-/// A Store, an instance in it, and `init`.
+/// Creates a `Store` and an instance in it, and calls `init`.
 pub fn instantiations() -> Box<dyn FnMut(u64) -> Sample> {
     let ready = Ready::new(4).expect("it runs");
     Box::new(move |count| {
@@ -161,7 +161,7 @@ pub fn instantiations() -> Box<dyn FnMut(u64) -> Sample> {
     })
 }
 
-/// Calls on a thread for each processor, for a while.
+/// Calls on one thread per processor, for a while.
 pub fn sustained(milliseconds: u64) -> Counted {
     let span = Duration::from_millis(milliseconds);
     let work = |processor| {
@@ -187,7 +187,7 @@ pub fn sustained(milliseconds: u64) -> Counted {
     counted(done.iter().map(|(rate, _)| rate).sum(), count)
 }
 
-/// What an instance that was called holds of the memory.
+/// Returns the memory of an instance that has been called.
 pub fn memory(count: u64) -> Counted {
     let instances = u32::try_from(count).unwrap_or(u32::MAX) + 8;
     let ready = Ready::new(instances).expect("it runs");

@@ -1,4 +1,4 @@
-//! Work that actors do the same way, whatever they are made of.
+//! Work that actors do in the same way, however they are implemented.
 
 use std::time::{Duration, Instant};
 
@@ -8,31 +8,31 @@ use strowger_wasm::{Call, Message};
 
 use crate::payload;
 
-/// How much of a life is timed.
+/// The part of an actor's lifecycle that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
-    /// Until it has started.
+    /// Until the actor has started.
     Start,
-    /// Until its first message was answered.
+    /// Until the first message has been answered.
     Answer,
-    /// Until it has ended.
+    /// Until the actor has stopped.
     Whole,
 }
 
-/// An answer that does not come in this time never comes.
+/// The time after which an answer is given up.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// What an actor has handled so far, by its own count.
+/// Returns the number of messages that an actor has handled, by its own count.
 pub type Handled<'a> = &'a (dyn Fn() -> u64 + Sync);
 
-/// Asks with the payload, and compares the answer with it.
+/// Asks with the payload, and checks that the answer is the same.
 pub async fn ask<M: Accepts<Ask<Call>>>(actor: &ActorRef<M>) {
     let answer = actor.ask_within(Call(payload()), LONG).await;
     let answer = answer.expect("it answers").expect("it is well");
     assert_eq!(answer, payload(), "an echo");
 }
 
-/// Tells an actor so many messages, until the last one was handled.
+/// Tells an actor this number of messages, and waits until the last one is handled.
 pub async fn tell<M>(actor: &ActorRef<M>, handled: Handled<'_>, count: u64) -> Sample
 where
     M: Accepts<Message> + Accepts<Ask<Call>>,
@@ -43,10 +43,10 @@ where
         let told = actor.tell(Message(payload.clone())).await;
         assert!(told.is_ok(), "it runs");
     }
-    // Answered after all that was told before it.
+    // Answered after everything that was told before it.
     ask(actor).await;
     let time = start.elapsed();
-    // A question is counted when its answer has left: this one, and the one of the round before.
+    // An ask is counted once its answer has been sent: this ask, and the one of the previous round.
     let checked = handled() - before;
     assert!(
         (count..=count + 2).contains(&checked),
@@ -59,7 +59,7 @@ where
     }
 }
 
-/// Asks one to ask another so often; both say how often it was.
+/// Makes one actor ask another this number of times; both report the count.
 pub async fn requests<M: Accepts<Ask<Call>>>(relay: &ActorRef<M>, count: u64) -> Sample {
     let text = format!("times {count}");
     let call = Call(text.into_bytes().into());
@@ -76,7 +76,7 @@ pub async fn requests<M: Accepts<Ask<Call>>>(relay: &ActorRef<M>, count: u64) ->
     }
 }
 
-/// Lets an actor fail over a message again and again, until its successor answers.
+/// Makes an actor fail on a message again and again, each time until its next incarnation answers.
 pub async fn restarts<M>(actor: &ActorRef<M>, count: u64) -> Sample
 where
     M: Accepts<Message> + Accepts<Ask<Call>>,
@@ -100,10 +100,10 @@ where
     }
 }
 
-/// The publications between two looks at whether all were handled.
+/// Number of publications between two checks that all were handled.
 pub const ROUND: u64 = 50;
 
-/// Publishes so often, until all have handled the last one.
+/// Publishes this number of times, and waits until all actors have handled the last event.
 pub async fn fan_out<M: Accepts<Ask<Call>>>(
     publish: impl Fn() -> usize,
     actors: &[ActorRef<M>],
@@ -129,7 +129,7 @@ pub async fn fan_out<M: Accepts<Ask<Call>>>(
     }
 }
 
-/// Tells an actor messages for a while; how many it handled a second.
+/// Tells an actor messages for a while; returns the number handled per second, and in total.
 pub async fn sustain<M>(actor: &ActorRef<M>, handled: Handled<'_>, span: Duration) -> (f64, u64)
 where
     M: Accepts<Message> + Accepts<Ask<Call>>,
@@ -147,7 +147,7 @@ where
     (count as f64 / start.elapsed().as_secs_f64(), count)
 }
 
-/// The memory that the process has in use, in octets.
+/// Returns the resident memory of the process, in bytes.
 pub fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/statm").expect("this is Linux");
     let pages = status

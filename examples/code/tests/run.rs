@@ -1,4 +1,4 @@
-//! The example runs, and prints what it promises.
+//! The example runs and prints the expected output.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ fn a_file_goes_through_code_into_a_file() {
         "Almon owes 320",
         "Emma owes 160",
         "ReferenceError: fetch is not defined",
-        "passed the limit `memory`",
+        "passed the limit `memory` of 16777216 bytes",
         "round and round",
         "given up: 1, under way: 0",
     ];
@@ -18,5 +18,8 @@ fn a_file_goes_through_code_into_a_file() {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("the example prints text");
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines, expected);
+    assert_eq!(lines.len(), expected.len(), "{text}");
+    for (line, begins) in lines.iter().zip(expected) {
+        assert!(line.starts_with(begins), "{line}");
+    }
 }

@@ -1,5 +1,6 @@
-//! Any manifest and any octets, to a component or an error: in bounded time, and what is loaded is
-//! what was given. An input is a manifest, a zero, and the octets.
+//! Arbitrary manifests and bytes, to a component or an error: in bounded time, and the loaded
+//! component is the one in the input. An input is a manifest, a zero byte, and the bytes of the
+//! component.
 
 #![no_main]
 
@@ -8,7 +9,7 @@ use std::sync::OnceLock;
 use libfuzzer_sys::fuzz_target;
 use strowger_wasm::{Digest, Directory, Host, HostLimits, LoadError, Manifest};
 
-/// The longest component that is taken; short, so that the limit is met and compilations are quick.
+/// Maximum length of a component; short, so that the limit is hit and compilations are quick.
 const LONGEST: usize = 64 << 10;
 
 fuzz_target!(|input: &[u8]| {
@@ -45,7 +46,8 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(host().live(), 0, "room is given back");
 });
 
-/// One for all inputs. It keeps nothing that was compiled, so that memory stays where it is.
+/// Returns the host that all inputs share. It caches no compiled code, so that its memory does not
+/// grow.
 fn host() -> &'static Host {
     static HOST: OnceLock<Host> = OnceLock::new();
     HOST.get_or_init(|| {

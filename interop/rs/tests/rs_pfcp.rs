@@ -1,8 +1,8 @@
-//! Every element and message that `rs-pfcp` knows: what we encode it reads, and encodes again into
-//! the same octets.
+//! Every element and message that `rs-pfcp` knows: it reads everything that we encode, and encodes
+//! it into the same bytes again.
 //!
-//! What it sees otherwise is listed in `rs_pfcp.tsv`: nothing else may differ, and no row may be
-//! idle.
+//! Known differences are listed in `rs_pfcp.tsv`: nothing else may differ, and every row must
+//! apply.
 
 #[path = "../../../crates/pfcp/tests/codec/octets.rs"]
 #[allow(
@@ -30,7 +30,7 @@ use crate::values::Choices;
 
 const DIFFERENT: &str = include_str!("rs_pfcp.tsv");
 
-/// Values of an element: leaves without spare bits, groups of such.
+/// Returns values of an element: leaves without spare bits, and groups of such leaves.
 fn generated(ie: IeType) -> Vec<Vec<u8>> {
     match describe(ie) {
         Some(Descriptor::Leaf(leaf)) => {
@@ -55,7 +55,7 @@ fn without_spare_bits(leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
     value.expect("well-formed")
 }
 
-/// What rs-pfcp did with the values of one element.
+/// The results of `rs-pfcp` for the values of one element.
 #[derive(Default)]
 struct Outcome {
     same: usize,
@@ -83,7 +83,7 @@ fn rs_pfcp_reads_and_encodes_what_we_encode() {
     for (ie, again) in ELEMENTS {
         let mut outcome = Outcome::default();
         for value in generated(*ie) {
-            // It panics on some values.
+            // `rs-pfcp` panics on some values.
             let said = std::panic::catch_unwind(|| again(&value));
             match said {
                 Ok(Ok(octets)) if octets == value => outcome.same += 1,
@@ -141,7 +141,7 @@ fn rs_pfcp_reads_and_encodes_what_we_encode() {
     proof.record();
 }
 
-/// Says what differs first, in whatever order the elements stand.
+/// Returns the first difference, regardless of the order of the elements.
 fn difference(left: &[u8], right: &[u8]) -> Option<String> {
     let mut indexes = [Index::new(), Index::new()];
     let [first, second] = &mut indexes;

@@ -1,4 +1,4 @@
-//! A socket to a process that gives back what it gets: what a question costs at least.
+//! A socket to a process that echoes its input: the least that an ask can cost.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -47,7 +47,7 @@ impl Bare {
         }
     }
 
-    /// Sends so many questions at once, and reads as many octets.
+    /// Sends this number of requests at once, and reads back as many bytes.
     pub(crate) fn give_back(&mut self, questions: u64) {
         let length = usize::try_from(questions).expect("a few") * OCTETS;
         self.octets.clear();

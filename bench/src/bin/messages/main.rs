@@ -1,11 +1,12 @@
-//! Questions to actors of a node in another process, from Rust, beside what the socket costs alone.
+//! Asks to actors of a node in another process, from Rust, beside the cost of the socket alone.
 //!
-//! The node is the program in `STROWGER_BIN`. `messages echo SOCKET` gives octets back; it is
-//! started by the measurements.
+//! The node is the program in `STROWGER_BIN`. `messages echo SOCKET` echoes bytes; the measurements
+//! start it.
 
 mod bare;
 mod node;
 mod pipeline;
+mod stranger;
 
 use std::time::Instant;
 
@@ -17,11 +18,11 @@ use bare::Bare;
 use node::Node;
 use pipeline::Pipeline;
 
-/// Questions that are in flight at a time.
+/// Number of requests in flight at a time.
 const PIPELINED: u64 = 1000;
-/// Octets of a question, and of its answer: a header and a number.
+/// Bytes of a request, and of its response: a header and a number.
 const OCTETS: usize = 28;
-/// Clients that stay connected while their memory is read.
+/// Number of clients that stay connected while their memory is read.
 const CLIENTS: usize = 1000;
 
 fn main() {
@@ -33,6 +34,7 @@ fn main() {
         "client_ask_rust",
         "client_ask_pipelined_rust",
         "client_resident",
+        "owner_ask_1000_strangers",
     ];
     if !ids.iter().any(|id| plan.wants(id)) {
         return;
@@ -44,10 +46,11 @@ fn main() {
         pipelined(&node),
         bare("client_ask_pipelined_rust", PIPELINED),
         Case::counted("client_resident", "strowger", "bytes", resident),
+        Case::counted("owner_ask_1000_strangers", "strowger", "ns", stranger::asks),
     ]);
 }
 
-/// One question at a time, by the client that programs in Rust have.
+/// One ask at a time, through the client for Rust programs.
 fn asks(node: &Node) -> Case {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -70,7 +73,7 @@ fn asks(node: &Node) -> Case {
     })
 }
 
-/// A thousand questions written at once, and then their answers read.
+/// A thousand requests written at once, and then their responses read.
 fn pipelined(node: &Node) -> Case {
     let mut pipeline = Pipeline::open(node.socket());
     Case::new("client_ask_pipelined_rust", "strowger", move |count| {
@@ -83,7 +86,7 @@ fn pipelined(node: &Node) -> Case {
     })
 }
 
-/// As many octets, so many questions at a time, to a process that gives them back.
+/// The same number of bytes, `batch` requests at a time, to a process that echoes them.
 fn bare(id: &str, batch: u64) -> Case {
     let mut bare = Bare::start();
     Case::new(id, "socket", move |count| {
@@ -96,7 +99,7 @@ fn bare(id: &str, batch: u64) -> Case {
     })
 }
 
-/// By how much a node of its own has grown for each client that has asked and stays connected.
+/// Growth of a fresh node for each client that has asked and stays connected.
 fn resident() -> Counted {
     let node = Node::start();
     let connected = |clients: usize| -> Vec<Pipeline> {
@@ -107,7 +110,7 @@ fn resident() -> Counted {
         });
         opened.collect()
     };
-    // What the node makes once is there before.
+    // These make the node allocate whatever it allocates only once.
     let first = connected(10);
     let before = node.resident();
     let clients = connected(CLIENTS - first.len());

@@ -1,18 +1,19 @@
 //! A node as a child process.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Nodes of this process so far.
+/// Number of nodes that this process has started.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// A running node; killed if it is dropped.
+/// A running node, which is killed when this handle is dropped.
 pub(crate) struct Node {
     child: Child,
-    /// Held so that the node can say what it has to say.
+    /// Kept open so that the node can write to it.
     _out: BufReader<ChildStdout>,
     folder: PathBuf,
 }
@@ -20,6 +21,11 @@ pub(crate) struct Node {
 impl Node {
     /// Starts the program in `STROWGER_BIN`, and waits until it is ready.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a node with additional arguments.
+    pub(crate) fn start_with(more: &[&OsStr]) -> Self {
         let program = std::env::var_os("STROWGER_BIN")
             .expect("STROWGER_BIN names the node: `cargo xtask bench messages` sets it");
         let folder = folder("node");
@@ -28,6 +34,7 @@ impl Node {
             .arg(folder.join("control"))
             .arg("--gateway")
             .arg(folder.join("gateway"))
+            .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -47,7 +54,7 @@ impl Node {
         self.folder.join("gateway")
     }
 
-    /// Its resident memory, in octets.
+    /// Returns the resident memory of the node, in bytes.
     pub(crate) fn resident(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(path).expect("it runs");
@@ -64,7 +71,7 @@ impl Drop for Node {
     }
 }
 
-/// A folder of our own for sockets.
+/// Creates a new folder for sockets.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let number = STARTED.fetch_add(1, Ordering::Relaxed);
     let own = format!("strowger-bench-{}-{name}{number}", std::process::id());
@@ -74,7 +81,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 }
 
 pub(crate) fn end(child: &mut Child, folder: &Path) {
-    // It has ended already, or ends now.
+    // The process has ended already, or ends now.
     let _ = child.kill();
     let _ = child.wait();
     let _ = fs::remove_dir_all(folder);

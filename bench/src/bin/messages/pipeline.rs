@@ -1,4 +1,4 @@
-//! Many questions in flight on one connection, written as frames.
+//! Many asks in flight on one connection, written as frames.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use strowger_gateway::{Content, Decoder, Frame, Kind};
 
 /// The longest payload.
 const LIMIT: usize = 1 << 20;
-/// What the name stands for.
+/// The number that stands for the name of the actor.
 const ECHO: u32 = 1;
 
 pub(crate) struct Pipeline {
@@ -39,7 +39,7 @@ impl Pipeline {
         pipeline
     }
 
-    /// Asks so many questions at once, and reads their answers.
+    /// Sends this number of asks at once, and reads their answers.
     pub(crate) fn ask(&mut self, questions: u64) {
         let first = self.last + 1;
         for number in 0..questions {

@@ -1,7 +1,7 @@
-//! The N4 node under load, as it runs in production: node and load in two processes that share the
-//! cores and talk over loopback.
+//! The N4 node under load, as it runs in production: node and load are two processes that share the
+//! cores and communicate over loopback.
 //!
-//! `n4 node ...` is the node; it is started by the measurements.
+//! `n4 node ...` is the node; the measurements start it.
 
 mod node;
 mod work;
@@ -12,7 +12,7 @@ use strowger_bench::{Pick, Plan, Row};
 use strowger_pfcp_node::Durability;
 use work::{Figure, Lab};
 
-/// How many sessions live while the cost of one more is measured.
+/// Numbers of live sessions at which the cost of one more is measured.
 const LIVE: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
 fn main() {
@@ -49,7 +49,7 @@ fn main() {
     let ids = ["recovery_100k", "recovery_100k_usable"];
     measure(&plan, rounds, &ids, || lab.recovery(100_000));
     for live in LIVE {
-        // A million of them need room, and time to be made: once is enough.
+        // A million sessions need memory, and time to establish, so one round is enough.
         let (turnover, bytes) = (format!("turnover/{live}"), format!("resident/{live}"));
         let mut ids = vec![turnover.as_str(), bytes.as_str()];
         if live == 1_000_000 {
@@ -59,7 +59,7 @@ fn main() {
     }
 }
 
-/// Does a work so often, and prints the median of each of its figures.
+/// Runs the work this number of rounds, and prints the median of each of its figures.
 fn measure(plan: &Plan, rounds: usize, ids: &[&str], mut work: impl FnMut() -> Vec<Figure>) {
     if !ids.iter().any(|id| plan.wants(id)) {
         return;

@@ -1,4 +1,4 @@
-//! The node in a process of its own, and the handle on it.
+//! The node in its own process, and the handle to it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use strowger::ActorSystem;
 use strowger_pfcp_node::{Durability, Node, NodeConfig, NodeHandle};
 
-/// Runs a node: `n4 node ADDRESS [process|disk FOLDER]`. It says where it listens; for each line
-/// that it reads it says how it is, and it ends with its input.
+/// Runs a node: `n4 node ADDRESS [process|disk FOLDER]`. It prints the address it listens on,
+/// prints its stats for each line that it reads, and stops at the end of its input.
 pub(crate) fn serve() {
     let mut args = std::env::args().skip(2);
     let mut config = settings();
@@ -43,7 +43,7 @@ pub(crate) fn serve() {
     });
 }
 
-/// The settings of every node that is measured: those that come with it, with room for the work.
+/// The settings of every node that is measured: the defaults, with limits high enough for the work.
 pub(crate) fn settings() -> NodeConfig {
     let mut config = NodeConfig::default();
     config.limits.sessions = 2_000_000;
@@ -69,7 +69,7 @@ fn figures(node: &NodeHandle) -> Value {
     })
 }
 
-/// Octets of memory of this process that are in use.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("Linux says how it is");
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -77,10 +77,10 @@ fn resident() -> u64 {
     kilobytes.expect("VmRSS is in kB") * 1024
 }
 
-/// Nanoseconds of processor time of this process, in steps of ten milliseconds.
+/// Returns the processor time of this process in nanoseconds, in steps of ten milliseconds.
 pub(crate) fn processor() -> u64 {
     let text = std::fs::read_to_string("/proc/self/stat").expect("Linux says how it is");
-    // The name before the last parenthesis may have blanks in it.
+    // The process name before the last parenthesis may contain spaces.
     let (_, rest) = text.rsplit_once(')').expect("a name in parentheses");
     let times = rest.split_whitespace().skip(11).take(2);
     let ticks: u64 = times
@@ -89,7 +89,7 @@ pub(crate) fn processor() -> u64 {
     ticks * 10_000_000
 }
 
-/// A node in another process, killed when this is dropped.
+/// A node in another process, which is killed when this handle is dropped.
 pub(crate) struct Remote {
     child: Child,
     input: ChildStdin,
@@ -98,7 +98,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Starts a node, and returns when it says that it listens.
+    /// Starts a node, and returns once it reports its address.
     pub(crate) fn start(address: &str, store: Option<(Durability, &Path)>) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
         command.args(["node", address]);
@@ -132,7 +132,7 @@ impl Remote {
         line.trim().to_owned()
     }
 
-    /// A figure of the node.
+    /// Returns one of the node's stats.
     pub(crate) fn figure(&mut self, name: &str) -> u64 {
         writeln!(self.input, "figures").expect("the node listens");
         let all: Value = serde_json::from_str(&self.line()).expect("figures are JSON");
@@ -148,7 +148,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

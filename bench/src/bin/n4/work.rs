@@ -1,4 +1,4 @@
-//! What is measured, and that it was done.
+//! The measurements, and the checks that the work was done.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use tokio::runtime::Runtime;
 
 use crate::node::{self, Remote};
 
-/// How many requests are in flight in a closed loop.
+/// Number of requests in flight in a closed loop.
 const IN_FLIGHT: usize = 32;
 
-/// How many of many sessions are asked whether they are there.
+/// Number of sessions, spread over the whole store, that are probed.
 const ASKED: usize = 1000;
 
 /// One figure of one run.
@@ -30,7 +30,7 @@ pub(crate) struct Figure {
     pub(crate) checked: u64,
 }
 
-/// Where the loads run.
+/// The runtime of the loads.
 pub(crate) struct Lab {
     runtime: Runtime,
 }
@@ -38,12 +38,12 @@ pub(crate) struct Lab {
 impl Lab {
     pub(crate) fn new() -> Self {
         Self {
-            // A load is one actor: a second thread would only be in the node's way.
+            // A load is one actor: a second thread would only take processor time from the node.
             runtime: node::runtime(1),
         }
     }
 
-    /// Establishments a second with so many in flight, and what each costs the processors.
+    /// Establishments per second with a fixed number in flight, and the processor time of each.
     pub(crate) fn establish(
         &self,
         suffix: &str,
@@ -115,7 +115,8 @@ impl Lab {
             .into()
     }
 
-    /// From a panic in a session to the answer of its next incarnation, while others are served.
+    /// Time from a panic in a session to the answer of its next incarnation, while other sessions
+    /// are served.
     pub(crate) fn panics(&self, count: usize) -> Vec<Figure> {
         be_silent_about_drills();
         let mut took: Vec<Duration> = node::runtime(2).block_on(async {
@@ -152,8 +153,9 @@ impl Lab {
             .into()
     }
 
-    /// From the start of a process with so many stored sessions, whose predecessor was killed, to
-    /// its first heartbeat, and until sessions from all over the store accept a modification.
+    /// Time from the start of a process with `sessions` stored sessions, whose predecessor was
+    /// killed, to its first heartbeat, and until sessions from all over the store accept a
+    /// modification.
     pub(crate) fn recovery(&self, sessions: usize) -> Vec<Figure> {
         let folder = Folder::new();
         let store = Some((Durability::Process, folder.0.as_path()));
@@ -189,7 +191,7 @@ impl Lab {
         .into()
     }
 
-    /// What sessions cost when there are many: memory of each, and time of a request.
+    /// The cost of sessions when there are many: the memory of each, and the time of a request.
     pub(crate) fn many(&self, live: usize, length: Duration) -> Vec<Figure> {
         let mut node = Remote::start("127.0.0.1:0", None);
         let (before, resident, requests, each) = self.runtime.block_on(async {
@@ -199,7 +201,7 @@ impl Lab {
             let load = hold(&system, self.plan(node.address), live).await;
             probe(&load).await;
             let resident = node.figure("resident");
-            // From here on each establishment is joined by a deletion.
+            // From here on, each establishment is paired with a deletion.
             let (from, began) = (load.snapshot(), Instant::now());
             tokio::time::sleep(length).await;
             let (to, took) = (load.snapshot(), began.elapsed());
@@ -231,7 +233,8 @@ impl Lab {
         figures
     }
 
-    /// Asks until the node keeps as many answers as it may: they are no session's memory.
+    /// Sends requests until the node caches as many responses as it may, so that their memory is
+    /// not counted as that of sessions.
     async fn fill_answers(&self, system: &ActorSystem, to: SocketAddr) {
         let mut plan = self.plan(to);
         plan.keep = false;
@@ -247,7 +250,7 @@ impl Lab {
     fn plan(&self, to: SocketAddr) -> LoadPlan {
         let mut plan = LoadPlan::new(to);
         plan.pace = Pace::InFlight(IN_FLIGHT);
-        // The node goes with its process.
+        // The sessions end with the process of the node.
         plan.keep = true;
         plan
     }
@@ -262,7 +265,7 @@ fn checked(figures: &LoadFigures) {
     assert!(figures.established > 0, "{figures:?}");
 }
 
-/// Establishes so many sessions; the load goes on.
+/// Establishes this number of sessions; the load keeps running.
 async fn hold(system: &ActorSystem, mut plan: LoadPlan, sessions: usize) -> LoadHandle {
     plan.sessions = sessions;
     let load = Load::start(system, plan)
@@ -274,17 +277,17 @@ async fn hold(system: &ActorSystem, mut plan: LoadPlan, sessions: usize) -> Load
     load
 }
 
-/// Asks sessions from all over whether they are there.
+/// Modifies sessions spread over the whole store, to check that they exist.
 async fn probe(load: &LoadHandle) {
     let held = load.held().await.expect("the load runs");
     for &(ours, _) in held.iter().step_by((held.len() / ASKED).max(1)) {
         let cause = load.modify(ours).await.expect("the node answers");
-        // One that has gone meanwhile was deleted in its turn.
+        // A session that is gone by now was deleted in its turn.
         assert!(cause.is_none_or(|cause| cause.is_acceptance()), "{cause:?}");
     }
 }
 
-/// Establishes so many sessions, one as another, with as many in flight as a load has.
+/// Establishes this number of sessions, one like the other, with as many in flight as a load has.
 async fn establish(system: &ActorSystem, to: SocketAddr, sessions: usize) -> Vec<Session> {
     let mut config = ClientConfig::default();
     config.node_id = Some("smf.bench".to_owned());
@@ -313,7 +316,7 @@ async fn establish(system: &ActorSystem, to: SocketAddr, sessions: usize) -> Vec
     held
 }
 
-/// Modifies a session so that only one which has its PDRs accepts.
+/// Modifies a session in a way that only a session which has its PDRs accepts.
 async fn name_a_pdr(session: &Session) {
     let update = UpdatePdr::new(PdrId(1)).precedence(Precedence(255));
     let request = SessionModificationRequest::new().update_pdrs([update]);
@@ -322,7 +325,8 @@ async fn name_a_pdr(session: &Session) {
 
 const DRILL: &str = "a drill of the benchmark";
 
-/// The default hook writes to the terminal, which costs more than the restart that is measured.
+/// Silences seeded panics: the default hook writes to the terminal, which costs more than the
+/// restart that is measured.
 fn be_silent_about_drills() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -332,7 +336,7 @@ fn be_silent_about_drills() {
     }));
 }
 
-/// A node on its way up, in a thread that waits for it.
+/// A node that is starting, and the thread that waits for it.
 struct Starting(std::thread::JoinHandle<Remote>);
 
 impl Starting {
@@ -350,7 +354,7 @@ impl Starting {
 
 /// Sends heartbeats until one is answered.
 fn heartbeat(to: SocketAddr, began: Instant) -> Duration {
-    // Version 1, Heartbeat Request, twelve octets more: sequence 1, Recovery Time Stamp.
+    // Version 1, Heartbeat Request, twelve more bytes: sequence 1, Recovery Time Stamp.
     const REQUEST: [u8; 16] = [
         0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0xe8, 0x1f, 0xdc, 0x30,
     ];
@@ -361,7 +365,7 @@ fn heartbeat(to: SocketAddr, began: Instant) -> Duration {
         .expect("a millisecond is not zero");
     let mut answer = [0; 64];
     loop {
-        // Nobody may be there yet.
+        // The node may not listen yet.
         let _ = socket.send(&REQUEST);
         if let Ok(length) = socket.recv(&mut answer) {
             assert_eq!(answer[..length][1], 2, "a Heartbeat Response");
@@ -371,14 +375,14 @@ fn heartbeat(to: SocketAddr, began: Instant) -> Duration {
     }
 }
 
-/// A folder that is gone with this.
+/// A folder that is deleted when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Self {
         let name = format!("strowger-bench-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
-        // A run that was cut off may have left it.
+        // An interrupted run may have left the folder behind.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("there is room for a folder");
         Self(folder)
@@ -387,7 +391,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The system clears its folder for the rest.
+        // If this fails, the system cleans up its temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

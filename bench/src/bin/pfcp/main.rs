@@ -1,4 +1,5 @@
-//! The codec beside `rs-pfcp`: same octets, same reads, results folded into the same checksum.
+//! The codec beside `rs-pfcp`: the same bytes, the same reads, and results folded into the same
+//! checksum.
 
 mod codec;
 mod message;
@@ -17,7 +18,7 @@ use crate::strowger_codec::Strowger;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Pairs of rules in a Session Establishment Request.
+/// Numbers of pairs of rules in a Session Establishment Request.
 const SIZES: [usize; 4] = [1, 5, 10, 50];
 
 fn main() {
@@ -31,7 +32,7 @@ fn main() {
     plan.run(cases.into_iter().map(|(_, case)| case).collect());
 }
 
-/// Speed without checks is no speed: the same binary shows that checks are made.
+/// Speed counts for nothing without checks: the same binary shows that the codecs make them.
 fn refuses_what_lacks_a_mandatory_element<C: Codec>() {
     for octets in message::lacking_mandatory() {
         assert!(
@@ -88,7 +89,7 @@ fn add<C: Codec>(cases: &mut Vec<(usize, Case)>, plan: &Plan) {
     );
 }
 
-/// Does the work so often, then checks the last result; only the first part is timed.
+/// Does the work this number of times, then checks the last result; only the first part is timed.
 type Work = Box<dyn FnMut(u64) -> Duration>;
 
 /// Runs the work in chunks, each of which ends with a check.
@@ -103,8 +104,8 @@ fn sample(work: &mut Work, times: u64) -> Sample {
     }
 }
 
-/// Prints how often one operation allocates, once its buffers have grown and it has seen each of
-/// the messages.
+/// Prints the number of allocations of one operation, once its buffers have grown and it has seen
+/// each of the messages.
 fn count<C: Codec>(plan: &Plan, id: &str, work: &mut Work) {
     work(4 * u64::from(message::VARIANTS));
     let (_, none) = allocations(|| work(0));
@@ -129,8 +130,8 @@ fn timed(times: u64, mut work: impl FnMut()) -> Duration {
     start.elapsed()
 }
 
-/// Messages that differ in their numbers, in turn, each with its checksum: nobody gets far with
-/// having seen the very octets before.
+/// Messages that differ in their numbers, in turn, each with its checksum, so that a codec gains
+/// nothing from having seen the same bytes before.
 struct Variants {
     all: Vec<(Vec<u8>, u64)>,
     at: usize,
@@ -146,7 +147,7 @@ impl Variants {
         black_box(&self.all[self.at].0)
     }
 
-    /// What comes out of the message that was last.
+    /// Returns the checksum of the message that was returned last.
     fn expected(&self) -> u64 {
         self.all[self.at].1
     }

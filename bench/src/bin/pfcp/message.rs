@@ -1,25 +1,26 @@
-//! The messages that are timed, written out by hand so that no codec vouches for itself.
+//! The messages that are timed. They are written by hand, so that no codec is checked against its
+//! own output.
 
 use std::net::Ipv4Addr;
 
-/// SEID in the header.
+/// The SEID in the header.
 pub const SEID: u64 = 0x1122_3344_5566_7788;
-/// Sequence number of every message.
+/// The sequence number of every message.
 pub const SEQUENCE: u32 = 0x01_0203;
-/// Node ID and address of the F-SEID.
+/// The Node ID, and the address of the F-SEID.
 pub const NODE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// SEID of the control plane in the first of them.
+/// The control plane's SEID in the first variant.
 const CP_SEID: u64 = 0x8877_6655_4433_2211;
-/// SEID of the control plane in a variant of a message.
+/// Returns the control plane's SEID in a variant of a message.
 pub fn cp_seid(variant: u32) -> u64 {
     CP_SEID + u64::from(variant)
 }
 
-/// Recovery Time Stamp of the heartbeat, in seconds since 1900.
+/// The Recovery Time Stamp of the heartbeat, in seconds since 1900.
 pub const RECOVERY: u32 = 0xe000_0000;
-/// Source Interface of every rule: Core.
+/// The Source Interface of every rule: Core.
 pub const INTERFACE: u8 = 1;
-/// Apply Action of every rule: BUFF, which needs no parameters.
+/// The Apply Action of every rule: BUFF, which needs no parameters.
 pub const ACTION: u8 = 4;
 
 /// The numbers of one pair of rules.
@@ -33,10 +34,10 @@ pub struct Pair {
     pub far: u32,
 }
 
-/// How many messages of a size there are, which have the same rules with other numbers.
+/// Number of messages of each size; they have the same rules with different numbers.
 pub const VARIANTS: u32 = 16;
 
-/// The pairs of a message.
+/// Returns the pairs of rules of a message.
 pub fn pairs(count: usize, variant: u32) -> impl Iterator<Item = Pair> {
     (1..=count as u32).map(move |n| Pair {
         pdr: (n + 100 * variant) as u16,
@@ -50,7 +51,7 @@ pub fn fold(sum: u64, leaf: u64) -> u64 {
     (sum ^ leaf).wrapping_mul(0x0000_0100_0000_01b3)
 }
 
-/// The checksum of every leaf of the rules, all PDRs first.
+/// Returns the checksum over every leaf of the rules, all PDRs first.
 pub fn checksum(count: usize, variant: u32) -> u64 {
     let pdrs = pairs(count, variant).fold(0, |sum, pair| {
         let sum = fold(sum, pair.pdr.into());
@@ -62,7 +63,7 @@ pub fn checksum(count: usize, variant: u32) -> u64 {
     })
 }
 
-/// A Session Establishment Request with so many Create PDR and Create FAR.
+/// A Session Establishment Request with this number of Create PDR and of Create FAR.
 pub fn establishment(count: usize, variant: u32) -> Vec<u8> {
     let mut body = element(60, &[&[0], &NODE.octets()[..]].concat());
     body.extend(element(

@@ -1,4 +1,4 @@
-//! `rs-pfcp`: its messages hold rules as octets, so reading them typed is a second step.
+//! `rs-pfcp`: its messages hold rules as bytes, so reading them as typed values is a second step.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +20,7 @@ use rs_pfcp::message::session_establishment_request::{
 use crate::codec::Codec;
 use crate::message::{self, fold};
 
-/// The peer.
+/// The codec of `rs-pfcp`.
 pub struct RsPfcp;
 
 /// A message with its rules typed.

@@ -1,4 +1,4 @@
-//! Ours: a view with validation for reads, owned values for everything that has to be kept.
+//! This repository's codec: a view with validation for reads, owned values for whatever is kept.
 
 use std::net::IpAddr;
 
@@ -107,7 +107,7 @@ impl Codec for Strowger {
     }
 }
 
-/// The first octet of the flags, which is all that the message has.
+/// The first byte of the flags, which is all that the message has.
 fn action(action: ApplyAction) -> u64 {
     u64::from(action.contains(ApplyAction::BUFF)) * u64::from(message::ACTION)
 }

@@ -1,7 +1,8 @@
-//! The counter on actix, as its authors run it: on arbiters, each a thread with a loop of its own.
+//! The counter on actix, run as its authors intend: on arbiters, each a thread with its own event
+//! loop.
 //!
-//! There are two, as others have two workers. The driver runs on the first, and so do the actors
-//! that it starts; tellers are spread over both.
+//! There are two arbiters, just as the other subjects have two workers. The driver and the actors
+//! that it starts run on the first one; the tellers are spread over both.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -17,11 +18,11 @@ use crate::counter::{Counter, Failure, Toil, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
-/// Actors of actix.
+/// The actix subject.
 #[derive(Debug, Clone)]
 pub struct Actix([ArbiterHandle; 2]);
 
-/// The actor.
+/// The counter as an actix actor.
 #[derive(Default)]
 pub struct CounterActor {
     counter: Counter<Addr<CounterActor>>,
@@ -57,21 +58,21 @@ impl actix::Supervised for CounterActor {
 struct Add(u64);
 /// Adds a number and asks for the sum.
 struct Get(u64);
-/// Takes a token.
+/// Passes a token on.
 struct Pass(Token);
-/// Passes a number on.
+/// Tells all peers a number.
 struct Fan(u64);
-/// Computes.
+/// Runs a computation and asks for its result.
 struct Compute(Toil);
-/// Computes, again and again.
+/// Runs a computation, then sends itself the same message again.
 struct Churn(Toil);
-/// Asks its peer so many questions.
+/// Asks its peer this number of times.
 struct Query(u64);
 /// Fails.
 struct Fail;
-/// Begins anew.
+/// Resets the counter and sets its wiring.
 struct Wire(Box<Wiring<Addr<CounterActor>>>);
-/// Ends.
+/// Stops.
 struct Stop(oneshot::Sender<()>);
 
 impl Message for Add {
@@ -174,7 +175,7 @@ impl Handler<Query> for CounterActor {
     fn handle(&mut self, msg: Query, _cx: &mut Context<Self>) -> Self::Result {
         let peer = self.counter.peers()[0].clone();
         let answer = async move { questions::<Actix>(&peer, msg.0).await };
-        // It handles nothing else meanwhile, as the others do.
+        // Like the other subjects, the actor handles nothing else until the answer arrives.
         AtomicResponse::new(Box::pin(answer.into_actor(self)))
     }
 }
@@ -183,7 +184,7 @@ impl Handler<Fail> for CounterActor {
     type Result = ();
 
     fn handle(&mut self, _msg: Fail, cx: &mut Context<Self>) {
-        // What an actor does with an error that it cannot mend: its supervisor restarts it.
+        // An actor that meets an error it cannot handle stops, and its supervisor restarts it.
         cx.stop();
     }
 }
@@ -221,7 +222,7 @@ impl Subject for Actix {
             sender
                 .send(both.each_ref().map(Arbiter::handle))
                 .expect("the program waits for the arbiters");
-            // For as long as the program runs.
+            // Runs until the program exits.
             system.run()
         });
         Self(arbiters.recv().expect("actix starts two arbiters"))
@@ -297,7 +298,7 @@ impl Subject for Actix {
         Supervised {
             actor: Supervisor::start(move |cx| CounterActor::with_room(room, cx)),
             successors: None,
-            // It ends with its last address.
+            // The actor ends when its last address is dropped.
             end: Box::pin(std::future::ready(())),
         }
     }

@@ -1,4 +1,4 @@
-//! The actor that every subject runs: it counts, passes on, and fails when it is told to.
+//! The actor that every subject runs: it counts, passes messages on, and fails on request.
 
 use std::fmt;
 use std::hint::black_box;
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 
-/// What a counter is told before the work begins.
+/// Settings that a counter receives before the work begins.
 pub struct Wiring<R> {
-    /// Where tokens and numbers are passed on to.
+    /// The peers that tokens and numbers are passed on to.
     pub peers: Vec<R>,
-    /// After how many numbers the sum is reported.
+    /// Number of additions after which the counter reports its sum.
     pub expected: u64,
-    /// Where the result is reported to.
+    /// The receiver of the result.
     pub report: Option<oneshot::Sender<u64>>,
-    /// What many report to together, each time that so many numbers are seen.
+    /// The rendezvous that many counters report to, each after every `expected` additions.
     pub finish: Option<Arc<Finish>>,
-    /// Until when a counter that is busy with itself goes on.
+    /// The time at which a counter that keeps itself busy stops.
     pub until: Option<Instant>,
 }
 
-/// A line that many actors cross, each with its sum.
+/// A rendezvous of many actors that adds up their sums.
 #[derive(Debug, Default)]
 pub struct Finish {
     left: AtomicU64,
@@ -31,7 +31,7 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// Says how many have to cross it.
+    /// Sets the number of actors that have to arrive.
     pub fn expect(&self, actors: u64) {
         self.sum.store(0, Ordering::Relaxed);
         self.left.store(actors, Ordering::Release);
@@ -44,7 +44,7 @@ impl Finish {
         }
     }
 
-    /// Waits until all have crossed it, and returns the sum of their sums.
+    /// Waits until all actors have arrived, and returns the sum of their sums.
     pub async fn sum(&self) -> u64 {
         self.open.notified().await;
         self.sum.load(Ordering::Acquire)
@@ -81,7 +81,7 @@ impl<R> Default for Counter<R> {
 }
 
 impl<R> Counter<R> {
-    /// Adds a number, and reports the sum with the last one expected.
+    /// Adds a number, and reports the sum when it was the last one expected.
     #[inline]
     pub fn add(&mut self, value: u64) {
         self.sum = self.sum.wrapping_add(value);
@@ -98,7 +98,8 @@ impl<R> Counter<R> {
         self.sum
     }
 
-    /// Takes a token: returns where it goes with one hop less, or reports that it arrived.
+    /// Takes a token. Returns the next peer and the token with one hop less, or reports the number
+    /// of hops if this was the last one.
     #[inline]
     pub fn take(&mut self, token: Token) -> Option<(&R, Token)> {
         let token = Token {
@@ -112,7 +113,8 @@ impl<R> Counter<R> {
         self.wiring.peers.first().map(|next| (next, token))
     }
 
-    /// Computes, and goes on with it until its time is over or it has no peer: the actor itself.
+    /// Computes, and returns the peer to send the next computation to (the actor itself), or `None`
+    /// once time is up or the counter has no peers.
     pub fn churn(&mut self, toil: Toil) -> Option<&R> {
         self.add(1);
         toil.compute();
@@ -123,13 +125,13 @@ impl<R> Counter<R> {
         self.wiring.peers.first().filter(|_| !over)
     }
 
-    /// Where numbers are passed on to.
+    /// Returns the peers that numbers are passed on to.
     #[inline]
     pub fn peers(&self) -> &[R] {
         &self.wiring.peers
     }
 
-    /// Begins anew.
+    /// Resets the counter and sets its wiring.
     pub fn wire(&mut self, wiring: Wiring<R>) {
         *self = Self {
             sum: 0,
@@ -145,7 +147,7 @@ impl<R> Counter<R> {
             finish.cross(result);
         }
         if let Some(report) = self.wiring.report.take() {
-            // A driver that gave up says so itself.
+            // A driver that gave up has reported that itself.
             let _ = report.send(result);
         }
     }
@@ -154,21 +156,21 @@ impl<R> Counter<R> {
 /// A token that is passed from actor to actor.
 #[derive(Debug, Clone, Copy)]
 pub struct Token {
-    /// Hops still to do.
+    /// Number of hops left.
     pub left: u64,
-    /// Hops done.
+    /// Number of hops done.
     pub hops: u64,
 }
 
-/// Work that keeps a processor for some time: arithmetic, so that whoever is not running does not
-/// get on with it.
+/// Work that keeps a processor busy for some time. It is pure arithmetic, so nothing else makes
+/// progress on that processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Toil {
     steps: u64,
 }
 
 impl Toil {
-    /// As much as takes so long on a processor of this machine that does nothing else.
+    /// Returns the work that takes this time on an otherwise idle processor of this machine.
     pub fn lasting(time: Duration) -> Self {
         static STEPS_IN_A_MILLISECOND: OnceLock<f64> = OnceLock::new();
         let speed = STEPS_IN_A_MILLISECOND.get_or_init(|| {
@@ -186,7 +188,7 @@ impl Toil {
         }
     }
 
-    /// Does it; the result is the same each time.
+    /// Does the work; the result is the same each time.
     pub fn compute(self) -> u64 {
         let step = |x: u64, _| {
             x.wrapping_mul(6_364_136_223_846_793_005)
@@ -196,21 +198,21 @@ impl Toil {
     }
 }
 
-/// How a counter is made to fail.
+/// The way a counter is made to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Its handler returns an error.
+    /// The handler returns an error.
     Error,
-    /// Its handler panics.
+    /// The handler panics.
     Panic,
 }
 
-/// The error that a handler returns when it is told to.
+/// The error that a handler returns on request.
 #[derive(Debug, Clone, Copy)]
 pub struct Planted;
 
 impl Planted {
-    /// What a planted panic says; the hook of this program is silent about it.
+    /// The message of a seeded panic; the panic hook of this program does not print it.
     pub const PANIC: &'static str = "planted";
 }
 
@@ -223,7 +225,7 @@ impl fmt::Display for Planted {
 impl std::error::Error for Planted {}
 
 impl Failure {
-    /// Fails.
+    /// Fails: returns the error, or panics.
     pub fn strike(self) -> Planted {
         match self {
             Self::Error => Planted,

@@ -13,19 +13,19 @@ use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
-/// Sends where it stands: an `async fn` around it would copy the message once more.
+/// Sends in the caller's own future: an `async fn` around it would copy the message once more.
 macro_rules! send {
     ($to:expr, $msg:expr) => {
-        // `send` takes no box for its future, which awaiting the request itself does.
+        // `send` does not box its future; awaiting the request itself would.
         assert!($to.tell($msg).send().await.is_ok(), "the actor is running")
     };
 }
 
-/// Actors of kameo.
+/// The kameo subject.
 #[derive(Debug, Clone)]
 pub struct Kameo(Seats);
 
-/// The actor.
+/// The counter as a kameo actor.
 pub struct CounterActor(Counter<ActorRef<CounterActor>>);
 
 impl Actor for CounterActor {
@@ -37,7 +37,7 @@ impl Actor for CounterActor {
     }
 }
 
-/// The parent of a counter that is started again.
+/// The parent of a counter that is restarted.
 struct Parent;
 
 impl Actor for Parent {
@@ -53,19 +53,19 @@ impl Actor for Parent {
 pub struct Add(u64);
 /// Adds a number and asks for the sum.
 pub struct Get(u64);
-/// Takes a token.
+/// Passes a token on.
 pub struct Pass(Token);
-/// Passes a number on.
+/// Tells all peers a number.
 pub struct Fan(u64);
-/// Computes.
+/// Runs a computation and asks for its result.
 pub struct Compute(Toil);
-/// Computes, again and again.
+/// Runs a computation, then sends itself the same message again.
 pub struct Churn(Toil);
-/// Asks its peer so many questions.
+/// Asks its peer this number of times.
 pub struct Query(u64);
 /// Fails.
 pub struct Fail(Failure);
-/// Begins anew.
+/// Resets the counter and sets its wiring.
 pub struct Wire(Box<Wiring<ActorRef<CounterActor>>>);
 
 impl Message<Add> for CounterActor {

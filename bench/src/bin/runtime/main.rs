@@ -1,5 +1,5 @@
-//! The runtime beside hand-written tokio tasks, ractor, kameo, actix and xtra: same work, same run,
-//! two workers.
+//! The runtime beside hand-written tokio tasks, ractor, kameo, actix and xtra: the same work in the
+//! same run, on two workers.
 
 mod actix_actor;
 mod counter;
@@ -54,14 +54,15 @@ fn main() {
     }
 }
 
-/// So many live at once where a million do.
+/// Number of live actors in the rows about a million.
 const MILLION: usize = 1_000_000;
 
-/// What the plots are drawn from, and a million actors that live at once.
+/// Measures the rows that the plots are drawn from, and a million actors that live at once.
 fn scale(plan: &Plan, subjects: &Subjects) {
-    // First, while the process holds nothing that another left.
+    // This runs first, while the process holds no memory left over from other cases.
     plan.run(vec![Live(Crowd::Resident).case(&subjects.strowger)]);
-    // Others need minutes, or gigabytes: the rows of one actor say how many.
+    // The other subjects would need minutes, or gigabytes; their rows for a single actor tell how
+    // much.
     for figure in [Crowd::Heap, Crowd::Spawned] {
         let row = Live(figure);
         plan.run(vec![
@@ -79,7 +80,8 @@ fn scale(plan: &Plan, subjects: &Subjects) {
     }
 }
 
-/// The default hook writes to the terminal, which costs more than the restart that is measured.
+/// Silences seeded panics: the default hook writes to the terminal, which costs more than the
+/// restart that is measured.
 fn be_silent_about_planted_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -89,7 +91,7 @@ fn be_silent_about_planted_panics() {
     }));
 }
 
-/// Everybody, on the same seats.
+/// All subjects, on the same two workers.
 struct Subjects {
     strowger: strowger_actor::Strowger,
     tokio: tokio_task::Tokio,
@@ -111,11 +113,11 @@ impl Subjects {
         }
     }
 
-    /// A row with its bounded form beside it.
+    /// The cases of a row, followed by those of its bounded form.
     fn cases(&self, work: Work) -> Vec<Case> {
         let unbounded = self.each(&Cell(work, Room::Unbounded, ""));
         if work == Work::Scatter {
-            // Eight messages at a time know no bound.
+            // Eight messages at a time never reach the bound.
             return unbounded;
         }
         let bounded = self.each(&Cell(work, Room::Bounded, "_bounded"));
@@ -134,12 +136,12 @@ impl Subjects {
     }
 }
 
-/// A row, before it is said whose.
+/// A row that is not yet tied to a subject.
 trait OfSubject {
     fn case<S: Subject>(&self, subject: &S) -> Case;
 }
 
-/// A row of the table, with its room and what that adds to the id.
+/// A row of the table, with its mailbox and the suffix that this adds to the id.
 struct Cell(Work, Room, &'static str);
 
 impl OfSubject for Cell {
@@ -149,7 +151,7 @@ impl OfSubject for Cell {
     }
 }
 
-/// Messages to so many actors.
+/// Message throughput to this number of actors.
 struct Throughput(usize);
 
 impl OfSubject for Throughput {
@@ -167,7 +169,7 @@ impl OfSubject for Throughput {
     }
 }
 
-/// A million actors that live at once.
+/// Actors that live at once, a million of them.
 struct Live(Crowd);
 
 impl OfSubject for Live {
@@ -186,7 +188,7 @@ impl OfSubject for Live {
     }
 }
 
-/// Answers under so many messages in a second.
+/// Latency of answers at this number of messages per second.
 struct Latency(u64, Quantile);
 
 impl OfSubject for Latency {
@@ -207,7 +209,7 @@ impl OfSubject for Latency {
     }
 }
 
-/// A time-out around questions.
+/// Lateness of a time-out around asks.
 struct Overrun;
 
 impl OfSubject for Overrun {
@@ -219,7 +221,7 @@ impl OfSubject for Overrun {
     }
 }
 
-/// A neighbour of so many busy actors on each worker.
+/// Lateness of a neighbour of this number of busy actors per worker.
 struct Late(Neighbour, usize);
 
 impl OfSubject for Late {
@@ -251,7 +253,7 @@ fn case<S: Subject>(subject: &S, work: Work, room: Room, id: &str) -> Case {
     })
 }
 
-/// Runs work as a task of the subject: the driver is a task among tasks, as in a program.
+/// Runs work as a task of the subject: the driver is a task among others, as in a program.
 fn drive<S: Subject, T: Send + 'static>(
     subject: &S,
     work: impl Future<Output = T> + Send + 'static,

@@ -10,11 +10,11 @@ use crate::counter::{Counter, Failure, Toil, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
-/// Actors of ractor; their mailboxes have no bound.
+/// The ractor subject; its mailboxes are unbounded.
 #[derive(Debug, Clone)]
 pub struct Ractor(Seats);
 
-/// What the actor understands.
+/// The messages of the actor.
 pub enum Msg {
     Add(u64),
     Get(u64, RpcReplyPort<u64>),
@@ -81,7 +81,7 @@ impl Actor for CounterActor {
     }
 }
 
-/// Starts a new counter when the one that it watches fails, and says where it is.
+/// Starts a new counter when the one it supervises fails, and reports the new address.
 struct Watcher;
 
 impl Actor for Watcher {

@@ -1,5 +1,5 @@
-//! The counter on Strowger, with everything that an actor gets by default: a place in the tree, a
-//! guard against panics, figures, and a deadline on every question.
+//! The counter on Strowger, with everything that an actor gets by default: a place in the tree,
+//! panic isolation, stats, and a deadline on every ask.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
-/// Sends where it stands: an `async fn` around it would copy the message once more.
+/// Sends in the caller's own future: an `async fn` around it would copy the message once more.
 macro_rules! send {
     ($to:expr, $msg:expr) => {
         assert!($to.tell($msg).await.is_ok(), "the actor is running")
     };
 }
 
-/// Actors of one system.
+/// The Strowger subject: actors of one system.
 #[derive(Clone)]
 pub struct Strowger {
     system: ActorSystem,
@@ -31,13 +31,13 @@ pub struct Strowger {
 }
 
 impl Strowger {
-    /// A number, as a program gives one to actors that it has many of.
+    /// A number as the key, as in a program with many actors of a kind.
     fn key(&self) -> u64 {
         self.spawned.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// What the actor understands.
+/// The messages of the actor.
 pub enum Msg {
     Add(u64),
     Get(u64, Reply<u64>),
@@ -77,7 +77,7 @@ impl Accepts<Ask<Compute>> for Msg {
     }
 }
 
-/// Asks for the last answer to so many questions.
+/// Asks for the last answer to this number of asks.
 struct Query(u64);
 
 impl Request for Query {

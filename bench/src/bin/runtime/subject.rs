@@ -1,4 +1,4 @@
-//! Who runs the counters, and where.
+//! The actor libraries under comparison, and the workers that the counters run on.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,37 +9,38 @@ use tokio::sync::{mpsc, oneshot};
 use crate::counter::{Failure, Toil, Token, Wiring};
 use crate::work::Work;
 
-/// How much a mailbox takes.
+/// The capacity of a mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// As much as memory holds.
+    /// Unbounded.
     Unbounded,
-    /// [`Room::BOUND`] messages; a teller waits for room.
+    /// Bounded at [`Room::BOUND`] messages; a teller waits until there is room.
     Bounded,
 }
 
 impl Room {
-    /// How much a bounded mailbox takes.
+    /// The capacity of a bounded mailbox.
     pub const BOUND: usize = 1024;
 }
 
-/// Where a task runs.
+/// The place where a task runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seat {
-    /// With the driver of the work.
+    /// On the worker of the driver.
     Here,
-    /// On another worker than the driver, where the seats are apart.
+    /// On another worker than the driver, if the workers are separate runtimes.
     There,
-    /// Wherever the subject would have a task of this number.
+    /// Wherever the subject would run the task with this number.
     Any(usize),
 }
 
-/// The two workers: of one runtime, which share what there is to do, or of two that share nothing.
+/// The two workers: either of one runtime, which share the run queue, or of two runtimes, which
+/// share nothing.
 #[derive(Debug, Clone)]
 pub struct Seats {
-    /// Where the driver runs.
+    /// The runtime of the driver.
     pub here: Handle,
-    /// Where actors run that are to be on another worker.
+    /// The runtime of actors that belong on another worker.
     pub there: Handle,
 }
 
@@ -54,68 +55,69 @@ impl Seats {
     }
 }
 
-/// A counter that runs.
+/// A running counter.
 pub struct Running<S: Subject> {
-    /// Its address.
+    /// The address of the counter.
     pub actor: S::Ref,
-    /// What its end is waited for with.
+    /// The handle to await the exit of the counter with.
     pub end: S::End,
 }
 
-/// A counter that is started again when it fails.
+/// A counter that is restarted when it fails.
 pub struct Supervised<S: Subject> {
-    /// Its address.
+    /// The address of the counter.
     pub actor: S::Ref,
-    /// Where the address of each successor arrives, if it is not the same.
+    /// Receives the address of each restarted counter, if it differs from the first one.
     pub successors: Option<mpsc::UnboundedReceiver<S::Ref>>,
     /// Ends the counter and its supervisor.
     pub end: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// A way to run counters.
+/// A library that runs counters.
 pub trait Subject: Clone + Send + Sync + 'static {
     /// The name in the table.
     const NAME: &'static str;
-    /// How an actor is addressed.
+    /// The address of an actor.
     type Ref: Clone + Send + Sync + 'static;
-    /// What the end of an actor is waited for with.
+    /// The handle to await the exit of an actor with.
     type End: Send + Sync + 'static;
 
-    /// Starts what actors need.
+    /// Starts the environment that actors need.
     fn start(seats: Seats) -> Self;
-    /// Why this subject cannot do the work, if it cannot.
+    /// Returns the reason why this subject cannot do the work, if it cannot.
     fn lacks(work: Work, room: Room) -> Option<&'static str>;
     /// Runs a task of the driver.
     fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static);
 
     /// Starts a counter.
     fn spawn(&self, room: Room) -> impl Future<Output = Running<Self>> + Send;
-    /// Calls `Counter::add` and does not wait for it.
+    /// Calls `Counter::add` without waiting for it.
     fn tell(to: &Self::Ref, value: u64) -> impl Future<Output = ()> + Send;
     /// Calls `Counter::add_and_get` and waits for the answer.
     fn ask(to: &Self::Ref, value: u64) -> impl Future<Output = u64> + Send;
-    /// Calls `Counter::take` and does not wait for it.
+    /// Calls `Counter::take` without waiting for it.
     fn pass(to: &Self::Ref, token: Token) -> impl Future<Output = ()> + Send;
-    /// Has the number told to all peers of a counter.
+    /// Makes a counter tell the number to all its peers.
     fn fan(to: &Self::Ref, value: u64) -> impl Future<Output = ()> + Send;
-    /// Has a counter compute, and waits for the result.
+    /// Makes a counter compute, and waits for the result.
     fn compute(to: &Self::Ref, toil: Toil) -> impl Future<Output = u64> + Send;
-    /// Calls `Counter::churn`, and does not wait for it: the counter tells itself the same again.
+    /// Calls `Counter::churn` without waiting for it; the counter then sends itself the same
+    /// message again.
     fn churn(to: &Self::Ref, toil: Toil) -> impl Future<Output = ()> + Send;
-    /// Has a counter ask its first peer, one question at a time, by [`questions`]; waits until it
-    /// has all answers, and returns the last one.
+    /// Makes a counter ask its first peer, one ask at a time, with [`questions`]; waits for all
+    /// answers and returns the last one.
     fn query(to: &Self::Ref, count: u64) -> impl Future<Output = u64> + Send;
-    /// Calls `Counter::wire` and does not wait for it.
+    /// Calls `Counter::wire` without waiting for it.
     fn wire(to: &Self::Ref, wiring: Wiring<Self::Ref>) -> impl Future<Output = ()> + Send;
-    /// Ends a counter and waits until it ended.
+    /// Stops a counter and waits for it to exit.
     fn stop(&self, running: Running<Self>) -> impl Future<Output = ()> + Send;
 
-    /// Starts a counter that is started again whenever it fails.
+    /// Starts a counter that is restarted whenever it fails.
     fn supervise(&self, room: Room) -> impl Future<Output = Supervised<Self>> + Send;
-    /// Makes a counter fail, and does not wait for it.
+    /// Makes a counter fail, without waiting for it.
     fn fail(to: &Self::Ref, failure: Failure) -> impl Future<Output = ()> + Send;
 
-    /// Runs a task whose result is waited for.
+    /// Runs a task and returns a receiver for its result.
     fn task<T: Send + 'static>(
         &self,
         seat: Seat,
@@ -123,14 +125,14 @@ pub trait Subject: Clone + Send + Sync + 'static {
     ) -> oneshot::Receiver<T> {
         let (done, result) = oneshot::channel();
         self.run(seat, async move {
-            // Whoever waited may have given up.
+            // The caller may have given up waiting.
             let _ = done.send(task.await);
         });
         result
     }
 }
 
-/// Asks a counter that is empty, one question at a time; every answer is checked.
+/// Asks a counter that starts at zero, one ask at a time; checks every answer.
 pub async fn questions<S: Subject>(actor: &S::Ref, count: u64) -> u64 {
     let mut sum = 0;
     for value in 0..count {

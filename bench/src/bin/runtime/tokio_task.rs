@@ -1,4 +1,4 @@
-//! A hand-written task and a channel: what one writes without an actor crate.
+//! A hand-written task and a channel: what a program uses without an actor library.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
-/// Tasks and channels by hand.
+/// The tokio subject: tasks and channels by hand.
 #[derive(Debug, Clone)]
 pub struct Tokio(Seats);
 
-/// The sending half.
+/// The sending half of a channel.
 #[derive(Clone)]
 pub enum Sender {
     Unbounded(mpsc::UnboundedSender<Msg>),
     Bounded(mpsc::Sender<Msg>),
 }
 
-/// What the task understands.
+/// The messages of the task.
 pub enum Msg {
     Add(u64),
     Get(u64, oneshot::Sender<u64>),
@@ -34,7 +34,7 @@ pub enum Msg {
     Wire(Box<Wiring<Sender>>),
 }
 
-/// Sends where it stands: an `async fn` around it would copy the message once more.
+/// Sends in the caller's own future: an `async fn` around it would copy the message once more.
 macro_rules! send {
     ($to:expr, $msg:expr) => {
         let sent = match $to {
@@ -45,7 +45,7 @@ macro_rules! send {
     };
 }
 
-/// The receiving half.
+/// The receiving half of a channel.
 trait Receive: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<Msg>> + Send;
 }
@@ -95,7 +95,7 @@ async fn handle(counter: &mut Counter<Sender>, msg: Msg) -> Result<(), Planted> 
     Ok(())
 }
 
-/// Counts until the last sender is gone.
+/// Counts until the last sender is dropped.
 async fn count(receiver: &mut impl Receive) -> Result<(), Planted> {
     let mut counter = Counter::default();
     while let Some(msg) = receiver.next().await {
@@ -110,7 +110,7 @@ fn spawn(mut receiver: impl Receive) -> JoinHandle<()> {
     })
 }
 
-/// Starts the task again whenever it failed; what waits in the channel stays there.
+/// Starts the task again whenever it fails; messages that wait in the channel stay there.
 fn supervise(receiver: impl Receive) -> JoinHandle<()> {
     let receiver = Arc::new(Mutex::new(receiver));
     tokio::spawn(async move {
@@ -124,7 +124,7 @@ fn supervise(receiver: impl Receive) -> JoinHandle<()> {
     })
 }
 
-/// A channel, and a task that `start` makes for its receiving half.
+/// Creates a channel, and a task for its receiving half by calling `start`.
 macro_rules! channel {
     ($room:expr, $start:ident) => {
         match $room {
@@ -201,7 +201,7 @@ impl Subject for Tokio {
     }
 
     async fn stop(&self, running: Running<Self>) {
-        // The task ends with its last sender.
+        // The task ends when its last sender is dropped.
         drop(running.actor);
         running.end.await.expect("the task ends");
     }
@@ -211,7 +211,7 @@ impl Subject for Tokio {
         Supervised {
             actor,
             successors: None,
-            // It ends with the last sender, which the driver holds.
+            // The supervisor ends with the last sender, which the driver holds.
             end: Box::pin(async move { end.await.expect("the supervisor ends") }),
         }
     }

@@ -1,4 +1,4 @@
-//! The work that every subject does, and how its result is checked.
+//! The work that every subject does, and the checks of its results.
 
 mod ask;
 mod crowding;
@@ -20,31 +20,31 @@ pub use scale::{ACTORS, Crowd, LOADS, Quantile, crowd, latency, throughput};
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// As many tasks as this tell numbers to one actor.
+    /// This number of tasks tell numbers to one actor.
     Tell(u64),
-    /// One task asks, one question at a time.
+    /// One task asks, one ask at a time.
     Ask,
-    /// The same, of an actor that others tell at the same time.
+    /// The same as [`Work::Ask`], of an actor that other tasks tell at the same time.
     AskBusy,
-    /// An actor asks another in its handler.
+    /// An actor asks another from its handler.
     AskFromActor,
     /// The same as [`Work::Ask`], of an actor on another worker.
     AskOtherWorker,
-    /// One task asks eight actors at once, each of which computes.
+    /// One task asks eight actors at once, and each of them computes.
     Scatter,
-    /// Two actors pass a token to and fro.
+    /// Two actors pass a token back and forth.
     Hop,
-    /// A thousand actors pass a token round.
+    /// A thousand actors pass a token around a ring.
     RingHop,
-    /// One actor passes every number on to as many as this.
+    /// One actor passes every number on to this number of actors.
     FanOut(usize),
-    /// An actor is started and answers its first question.
+    /// An actor is started and answers its first ask.
     SpawnUntilAnswered,
     /// Ten thousand actors are started, then stopped.
     SpawnAndStop,
-    /// An actor fails and its successor answers.
+    /// An actor fails, and its next incarnation answers.
     Restart(Failure),
-    /// What an actor that waits holds of the heap.
+    /// Heap memory of an idle actor.
     HeapPerIdleActor,
 }
 
@@ -69,7 +69,7 @@ impl Work {
         Self::HeapPerIdleActor,
     ];
 
-    /// The id in the table, without the bound.
+    /// Returns the id in the table, without the suffix for the bound.
     pub fn id(self) -> &'static str {
         match self {
             Self::Tell(1) => "tell",
@@ -91,7 +91,7 @@ impl Work {
         }
     }
 
-    /// What the figure counts.
+    /// Returns the unit of the figure.
     pub fn unit(self) -> &'static str {
         match self {
             Self::HeapPerIdleActor => "bytes",
@@ -99,7 +99,7 @@ impl Work {
         }
     }
 
-    /// Does about as many operations as asked for.
+    /// Does about the requested number of operations.
     pub async fn run<S: Subject>(self, subject: S, room: Room, operations: u64) -> Sample {
         match self {
             Self::Tell(tellers) => tell::tell(subject, room, tellers, operations).await,

@@ -9,7 +9,7 @@ use crate::counter::{Counter, Failure, Toil, Token, Wiring};
 use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
 use crate::work::Work;
 
-/// Sends where it stands: an `async fn` around it would copy the message once more.
+/// Sends in the caller's own future: an `async fn` around it would copy the message once more.
 macro_rules! send {
     ($to:expr, $msg:expr) => {
         assert!(
@@ -19,11 +19,11 @@ macro_rules! send {
     };
 }
 
-/// Actors of xtra.
+/// The xtra subject.
 #[derive(Debug, Clone)]
 pub struct Xtra(Seats);
 
-/// The actor.
+/// The counter as an xtra actor.
 pub struct CounterActor(Counter<Address<CounterActor>>);
 
 impl Actor for CounterActor {
@@ -36,17 +36,17 @@ impl Actor for CounterActor {
 struct Add(u64);
 /// Adds a number and asks for the sum.
 struct Get(u64);
-/// Takes a token.
+/// Passes a token on.
 struct Pass(Token);
-/// Passes a number on.
+/// Tells all peers a number.
 struct Fan(u64);
-/// Computes.
+/// Runs a computation and asks for its result.
 struct Compute(Toil);
-/// Computes, again and again.
+/// Runs a computation, then sends itself the same message again.
 struct Churn(Toil);
-/// Asks its peer so many questions.
+/// Asks its peer this number of times.
 struct Query(u64);
-/// Begins anew.
+/// Resets the counter and sets its wiring.
 struct Wire(Box<Wiring<Address<CounterActor>>>);
 
 impl Handler<Add> for CounterActor {
@@ -181,7 +181,7 @@ impl Subject for Xtra {
     }
 
     async fn stop(&self, running: Running<Self>) {
-        // The actor ends with its last address.
+        // The actor ends when its last address is dropped.
         drop(running.actor);
         running.end.await.expect("the actor ends");
     }

@@ -1,4 +1,4 @@
-//! One question at a time: of an idle actor, of a busy one, of one on another worker.
+//! One ask at a time: of an idle actor, of a busy one, and of one on another worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ pub async fn ask<S: Subject>(subject: S, room: Room, operations: u64) -> Sample 
     }
 }
 
-/// The actor lives on another worker, which shares no queue with that of the asking task.
+/// The actor runs on another worker, which shares no queue with the worker of the asking task.
 pub async fn ask_there<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
     let there = subject.clone();
     let spawned = subject.task(Seat::There, async move {
@@ -48,7 +48,8 @@ async fn timed_questions<S: Subject>(actor: &S::Ref, operations: u64) -> Duratio
     start.elapsed()
 }
 
-/// An actor asks another, one question at a time, within one message; by hand a task asks a task.
+/// An actor asks another, one ask at a time, while it handles a single message; in the hand-written
+/// subject, a task asks a task.
 pub async fn ask_from_actor<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
     let asked = subject.spawn(room).await;
     let asking = subject.spawn(room).await;
@@ -76,8 +77,8 @@ pub async fn ask_from_actor<S: Subject>(subject: S, room: Room, operations: u64)
     }
 }
 
-/// Another task tells the same actor all the while: sixteen numbers, and when they are handled the
-/// next sixteen.
+/// Another task tells the same actor all the time: sixteen numbers, then sixteen more once those
+/// are handled.
 pub async fn ask_busy<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
     const BURST: u64 = 16;
     let running = subject.spawn(room).await;

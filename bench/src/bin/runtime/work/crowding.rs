@@ -1,4 +1,4 @@
-//! What others on the same runtime notice of actors that have much to do.
+//! Delays that busy actors cause for other tasks on the same runtime.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use tokio::time::{sleep_until, timeout};
 use crate::counter::{Toil, Wiring};
 use crate::subject::{Room, Running, Seat, Subject};
 
-/// A task asks an actor that computes for 10 us, again and again, within a time-out of 20 ms: how
-/// much later than that it ends, in microseconds; the middle of three.
+/// A task asks an actor that computes for 10 us, again and again, within a time-out of 20 ms. The
+/// figure is how much later than that the task ends, in microseconds; the median of three runs.
 pub async fn timeout_overrun<S: Subject>(subject: S) -> Counted {
     const LIMIT: Duration = Duration::from_millis(20);
-    // Whoever never looks at its time-out ends nevertheless.
+    // A task that never checks its time-out still ends at this point.
     const PATIENCE: Duration = Duration::from_secs(2);
     let toil = Toil::lasting(Duration::from_micros(10));
     let expected = toil.compute();
@@ -31,7 +31,7 @@ pub async fn timeout_overrun<S: Subject>(subject: S) -> Counted {
                 answers += 1;
             }
         };
-        // Either it is cut off, or it has lost its patience.
+        // The task is cut off by the time-out, or gives up after `PATIENCE`.
         let _ = timeout(LIMIT, asking).await;
         overruns.push(start.elapsed().saturating_sub(LIMIT));
     }
@@ -44,21 +44,21 @@ pub async fn timeout_overrun<S: Subject>(subject: S) -> Counted {
     ))
 }
 
-/// Who is delayed.
+/// The kind of task that is delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbour {
     /// A task that sleeps for a millisecond, again and again.
     Timer,
-    /// A task that reads the datagrams that a thread outside sends every millisecond.
+    /// A task that reads datagrams which a thread outside the runtime sends every millisecond.
     Socket,
 }
 
-/// So many actors for each of the two workers compute for 100 us at each message, and tell
-/// themselves the next one: by how much a neighbour on the same runtime is late, in microseconds;
-/// one of a hundred times it is later.
+/// On each of the two workers, `busy` actors compute for 100 us per message and then tell
+/// themselves the next one. The figure is the 99th percentile of how late a neighbour on the same
+/// runtime runs, in microseconds.
 pub async fn neighbour<S: Subject>(subject: S, busy: usize, who: Neighbour) -> Counted {
     const FOR: Duration = Duration::from_millis(300);
-    // Actors that let nobody else run end by themselves.
+    // Actors that starve everything else end by themselves after this time.
     const AT_MOST: Duration = Duration::from_secs(1);
     let until = Instant::now() + AT_MOST;
     let toil = Toil::lasting(Duration::from_micros(100));
@@ -72,7 +72,7 @@ pub async fn neighbour<S: Subject>(subject: S, busy: usize, who: Neighbour) -> C
     };
     for one in all {
         S::wire(&one.actor, Wiring::default()).await;
-        // Once it knows no peer it tells itself nothing, and may be stopped.
+        // Without a peer, the actor sends itself nothing more and can be stopped.
         S::ask(&one.actor, 0).await;
         subject.stop(one).await;
     }
@@ -84,7 +84,7 @@ pub async fn neighbour<S: Subject>(subject: S, busy: usize, who: Neighbour) -> C
     Ok((p99.as_nanos() as f64 / 1000.0, late.len() as u64))
 }
 
-/// Starts an actor that is busy from here on, from a worker of its own where the subject has it so.
+/// Starts an actor that is busy from now on; the subject chooses the worker by the actor's number.
 async fn begin<S: Subject>(subject: &S, number: usize, toil: Toil, until: Instant) -> Running<S> {
     let starter = subject.clone();
     let started = subject.task(Seat::Any(number), async move {
@@ -140,7 +140,7 @@ async fn reader(time: Duration) -> Vec<Duration> {
         let (_, from) = socket.recv_from(&mut bytes).await.expect("it is open");
         let sent = Duration::from_nanos(u64::from_be_bytes(bytes));
         late.push(epoch.elapsed().saturating_sub(sent));
-        // Whoever sent it has a full buffer, or is gone.
+        // The sender's buffer may be full, or its socket closed.
         let _ = socket.try_send_to(&bytes, from);
     }
     over.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Beginnings and ends, and what an actor weighs in between.
+//! Starting and stopping actors, and the memory of an idle actor.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use strowger_bench::{Counted, LiveBytes, Sample};
 use crate::counter::Failure;
 use crate::subject::{Room, Subject};
 
-/// Actors are spawned, each asked once; stopping them is not timed.
+/// Actors are spawned and asked once each; stopping them is not timed.
 pub async fn spawn_until_answered<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
     const BATCH: u64 = 500;
     let mut time = Duration::ZERO;
@@ -35,7 +35,7 @@ pub async fn spawn_until_answered<S: Subject>(subject: S, room: Room, operations
     }
 }
 
-/// Batches of ten thousand actors are spawned, then stopped, each waited for.
+/// Batches of ten thousand actors are spawned, then stopped and awaited one by one.
 pub async fn spawn_and_stop<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
     const BATCH: usize = 10_000;
     let batches = operations.div_ceil(BATCH as u64);
@@ -59,7 +59,7 @@ pub async fn spawn_and_stop<S: Subject>(subject: S, room: Room, operations: u64)
     }
 }
 
-/// An actor fails; its successor answers, with fresh state.
+/// An actor fails, and its next incarnation answers, with fresh state.
 pub async fn restart<S: Subject>(
     subject: S,
     room: Room,
@@ -88,7 +88,7 @@ pub async fn restart<S: Subject>(
     }
 }
 
-/// Bytes that actors hold which answered once and now wait, for each of them.
+/// Heap bytes per actor, for actors that answered once and are now idle.
 pub async fn heap_per_idle_actor<S: Subject>(subject: S, room: Room) -> Counted {
     const ACTORS: usize = 10_000;
     let mut actors = Vec::with_capacity(ACTORS);
@@ -99,7 +99,7 @@ pub async fn heap_per_idle_actor<S: Subject>(subject: S, room: Room) -> Counted 
         assert_eq!(answer, number, "a new actor answers");
         actors.push(running);
     }
-    // Whatever an answer leaves to be freed elsewhere is freed by now.
+    // Asks again: by the second answer, memory of the first one that another thread frees is free.
     for running in &actors {
         S::ask(&running.actor, 0).await;
     }

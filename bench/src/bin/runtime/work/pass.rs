@@ -1,4 +1,4 @@
-//! Messages that actors pass on to actors.
+//! Messages that actors pass on to other actors.
 
 use std::time::Instant;
 
@@ -8,13 +8,13 @@ use tokio::sync::oneshot;
 use crate::counter::{Token, Wiring};
 use crate::subject::{Room, Subject};
 
-/// Actors pass a token round.
+/// Actors pass a token around a ring.
 pub async fn ring<S: Subject>(subject: S, room: Room, size: usize, operations: u64) -> Sample {
     let mut actors = Vec::with_capacity(size);
     for _ in 0..size {
         actors.push(subject.spawn(room).await);
     }
-    // The token ends where its hops run out: whole rounds end with the last actor.
+    // The token stops when its hops run out; with whole rounds that is at the last actor.
     let hops = operations.next_multiple_of(size as u64);
     let (report, reported) = oneshot::channel();
     let mut report = Some(report);
@@ -40,7 +40,7 @@ pub async fn ring<S: Subject>(subject: S, room: Room, size: usize, operations: u
     let counted = reported.await.expect("the last hop reports");
     let time = start.elapsed();
     assert_eq!(counted, hops, "every hop was made once");
-    // References in a circle keep each other alive.
+    // Addresses in a cycle keep each other alive, so the cycle is broken here.
     for running in &actors {
         S::wire(&running.actor, Wiring::default()).await;
     }
@@ -54,7 +54,7 @@ pub async fn ring<S: Subject>(subject: S, room: Room, size: usize, operations: u
     }
 }
 
-/// One actor passes every number on to many; operations are deliveries.
+/// One actor passes every number on to many; an operation is one delivery.
 pub async fn fan_out<S: Subject>(subject: S, room: Room, size: usize, operations: u64) -> Sample {
     let rounds = operations.div_ceil(size as u64);
     let hub = subject.spawn(room).await;

@@ -1,4 +1,4 @@
-//! What changes with the number of actors, and with the load.
+//! Behaviour as the number of actors and the load grow.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,21 +10,22 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::counter::{Finish, Wiring};
 use crate::subject::{Room, Running, Seat, Subject};
 
-/// How many actors there are.
+/// Numbers of actors in the throughput rows.
 pub const ACTORS: [usize; 6] = [10, 100, 1000, 10_000, 100_000, 1_000_000];
-/// Messages told in a second.
+/// Messages per second in the latency rows.
 pub const LOADS: [u64; 6] = [1000, 10_000, 100_000, 300_000, 1_000_000, 2_000_000];
 
-/// Which of the latencies.
+/// The quantile of the latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantile {
-    /// Half of the answers took less.
+    /// The median.
     Half,
-    /// One of a hundred took longer.
+    /// The 99th percentile.
     NinetyNine,
 }
 
-/// Four tasks tell numbers to actors in turn, until the last one is handled: nanoseconds a message.
+/// Four tasks tell numbers to actors in turn, until the last number is handled. The figure is in
+/// nanoseconds per message.
 pub async fn throughput<S: Subject>(subject: S, actors: usize) -> Counted {
     const MESSAGES: usize = 400_000;
     const TELLERS: usize = 4;
@@ -78,22 +79,22 @@ pub async fn throughput<S: Subject>(subject: S, actors: usize) -> Counted {
     Ok((middle.as_nanos() as f64 / done as f64, done))
 }
 
-/// What so many actors cost that live at once.
+/// The cost of many actors that live at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crowd {
-    /// The time until all were spawned and have answered, in nanoseconds.
+    /// Time until all were spawned and have answered, in nanoseconds.
     Spawned,
-    /// What they hold of the heap, in bytes.
+    /// Heap memory of the actors, in bytes.
     Heap,
-    /// By how much the process has grown since before the first crowd, in bytes.
+    /// Growth of the process since before the first crowd, in bytes.
     Resident,
 }
 
-/// So many actors are spawned, each asked once, and live.
+/// Spawns this number of actors, asks each once and keeps them alive.
 pub async fn crowd<S: Subject>(subject: S, actors: usize, figure: Crowd) -> Counted {
     static BEFORE: OnceLock<f64> = OnceLock::new();
     let mut running = Vec::with_capacity(actors);
-    // What earlier crowds left is not what this one needs.
+    // Memory that earlier crowds left free does not count for this one.
     strowger_bench::trim();
     let before = *BEFORE.get_or_init(resident);
     let bytes = (figure == Crowd::Heap).then(LiveBytes::watch);
@@ -118,7 +119,7 @@ pub async fn crowd<S: Subject>(subject: S, actors: usize, figure: Crowd) -> Coun
     Ok((value, actors as u64))
 }
 
-/// Bytes of memory of this process that are in use.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("Linux says how it is");
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -126,8 +127,8 @@ fn resident() -> f64 {
     f64::from(kilobytes.expect("VmRSS is in kB")) * 1024.0
 }
 
-/// A hundred actors are told so many numbers in a second, in a burst every millisecond; meanwhile
-/// one of them is asked every millisecond: how long the answers take, in nanoseconds.
+/// A hundred actors are told `load` numbers per second, in a burst every millisecond; meanwhile one
+/// of them is asked every millisecond. The figure is how long the answers take, in nanoseconds.
 pub async fn latency<S: Subject>(subject: S, load: u64, quantile: Quantile) -> Counted {
     const FOR: Duration = Duration::from_millis(1200);
     const TICK: Duration = Duration::from_millis(1);
@@ -141,7 +142,7 @@ pub async fn latency<S: Subject>(subject: S, load: u64, quantile: Quantile) -> C
     let (actors, ended) = (Arc::clone(&all), Arc::clone(&over));
     let told = subject.task(Seat::Any(1), async move {
         let mut ticks = interval(TICK);
-        // A late burst is made up for: the load is what it says, or it is not reached.
+        // A late burst is made up for, so that the load is reached unless the subject is too slow.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
         let mut at = 0;
         while !ended.load(Ordering::Relaxed) {
@@ -166,7 +167,7 @@ pub async fn latency<S: Subject>(subject: S, load: u64, quantile: Quantile) -> C
     over.store(true, Ordering::Relaxed);
     let told = told.await.expect("the teller ends");
     let mut sum = sum_of::<S>(&all).await;
-    // A peer may let a question overtake numbers that wait: all have to come, and none twice.
+    // A peer may let an ask overtake numbers that wait. All numbers have to arrive, none twice.
     let late = Instant::now();
     while sum < told && late.elapsed() < LATEST {
         tokio::time::sleep(TICK).await;

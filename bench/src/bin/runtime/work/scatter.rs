@@ -1,4 +1,4 @@
-//! Questions to several actors at once, all of which compute.
+//! Asks to several actors at once, all of which compute.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use strowger_bench::Sample;
 use crate::counter::Toil;
 use crate::subject::{Room, Subject};
 
-/// What each of the eight actors computes. On two workers that is four times this at best.
+/// Computation time of each of the eight actors. Two workers need at least four times this.
 const TOIL: Duration = Duration::from_micros(50);
 
 /// One task asks eight actors at once and waits for all answers; an operation is all eight.

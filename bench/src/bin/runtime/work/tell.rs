@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::counter::Wiring;
 use crate::subject::{Room, Seat, Subject};
 
-/// Tellers tell numbers to one actor, until it handled the last one.
+/// Tellers send numbers to one actor, until it has handled the last one.
 pub async fn tell<S: Subject>(subject: S, room: Room, tellers: u64, operations: u64) -> Sample {
     let each = operations.div_ceil(tellers);
     let done = each * tellers;
