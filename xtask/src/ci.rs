@@ -10,72 +10,96 @@ use crate::{
     torture,
 };
 
-/// Runs all steps, or those that `args` name.
+/// Runs the everyday steps, those that `args` name, or with `--full` all steps.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let mut keep_going = false;
+    let mut full = false;
     let mut wanted: Vec<&str> = Vec::new();
     for arg in args {
         match arg.as_str() {
             "--keep-going" => keep_going = true,
+            "--full" => full = true,
             "--list" => {
-                for step in steps(project) {
-                    term::line(&format!("{:<10} {}", step.name, step.rerun));
-                }
+                list("everyday steps", &everyday(project));
+                list("steps of --full, after these", &proofs(project));
                 return Ok(());
+            }
+            option if option.starts_with('-') => {
+                return Err(format!(
+                    "unknown option `{option}`; `cargo xtask help` shows those of `ci`"
+                ));
             }
             name => wanted.push(name),
         }
     }
-    let mut chosen = steps(project);
+    let mut chosen = everyday(project);
+    if full || !wanted.is_empty() {
+        chosen.extend(proofs(project));
+    }
     if let Some(unknown) = wanted
         .iter()
         .find(|name| !chosen.iter().any(|s| s.name == **name))
     {
         return Err(format!(
-            "there is no step `{unknown}`; `cargo xtask ci --list` names them"
+            "there is no step `{unknown}`; `cargo xtask ci --list` shows the steps"
         ));
     }
     chosen.retain(|step| wanted.is_empty() || wanted.contains(&step.name));
     step::run_all(chosen, keep_going)
 }
 
-/// Returns the steps, the ones that fail soon first, and those that run the finished binary last.
-fn steps(project: &Project) -> Vec<Step<'_>> {
-    let lints = ["--all-targets", "--", "-D", "warnings"];
+fn list(title: &str, steps: &[Step<'_>]) {
+    term::line(&format!("{title}:"));
+    for step in steps {
+        term::line(&format!("  {:<11} {}", step.name, step.rerun));
+    }
+}
+
+/// The lints of every workspace: warnings are errors.
+const LINTS: [&str; 4] = ["--all-targets", "--", "-D", "warnings"];
+
+/// Returns the steps that every change has to pass, the ones that fail soon first.
+///
+/// They share one build of the workspace. A step that needs a build of its own, or many minutes, is
+/// one of the [`proofs`].
+fn everyday(project: &Project) -> Vec<Step<'_>> {
     let mut steps = vec![
         Step::new("fmt", "cargo fmt --all --check", || format(project)),
         Step::new("tidy", "cargo xtask tidy", || {
             tidy::run(project).map(|()| None)
         }),
-        Step::command("clippy", move || {
+    ];
+    if installed("cargo-deny") {
+        let checks = ["deny", "check", "licenses", "bans", "sources"];
+        steps.push(Step::command("deny", move || cargo(project, &checks)));
+    }
+    steps.extend([
+        Step::command("clippy", || {
             cargo(
                 project,
-                &[&["clippy", "--workspace", "--locked"][..], &lints].concat(),
+                &[&["clippy", "--workspace", "--locked"][..], &LINTS].concat(),
             )
         }),
         Step::new("test", "cargo xtask test", || {
             test::run(project, &[]).map(Some)
-        }),
-        Step::command("interop", || cargo(project, INTEROP)),
-        Step::new("conformance", "cargo xtask conformance --check", || {
-            conformance::run(project, &["--check".to_owned()]).map(|()| None)
         }),
         Step::command("doc", || {
             let mut doc = cargo(project, &["doc", "--no-deps", "--workspace", "--locked"]);
             doc.env("RUSTDOCFLAGS", "-D warnings");
             doc
         }),
-        Step::command("bench", move || cargo(project, &[BENCH, &lints].concat())),
-        Step::new(
-            "benches",
-            "cargo bench -p strowger-benches -- --list",
-            || benches::check(project),
-        ),
-    ];
-    if installed("cargo-deny") {
-        let checks = ["deny", "check", "licenses", "bans", "sources"];
-        steps.push(Step::command("deny", move || cargo(project, &checks)));
-    }
+        simulate::step(project),
+        simulate::n4::step(project),
+        Step::new("loom", "cargo xtask loom", || {
+            loom::check(project, false).map(Some)
+        }),
+    ]);
+    steps
+}
+
+/// Returns the steps that only `--full` runs: builds of other workspaces and profiles, proofs that
+/// the proofs would notice a defect, and runs of the finished binary.
+fn proofs(project: &Project) -> Vec<Step<'_>> {
     let package = [
         "--workspace",
         "--exclude",
@@ -84,13 +108,31 @@ fn steps(project: &Project) -> Vec<Step<'_>> {
         "--locked",
         "--allow-dirty",
     ];
-    steps.push(Step::command("package", move || {
-        cargo(project, &[&["package", "--quiet"][..], &package].concat())
-    }));
-    steps.extend(proofs(project));
-    steps.push(Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
-        fuzz::run(project, &[]).map(|()| fuzz::impossible())
-    }));
+    let mut steps = vec![
+        Step::command("interop", || cargo(project, INTEROP)),
+        Step::new("conformance", "cargo xtask conformance --check", || {
+            conformance::run(project, &["--check".to_owned()]).map(|()| None)
+        }),
+        Step::command("bench", || cargo(project, &[BENCH, &LINTS].concat())),
+        Step::new(
+            "benches",
+            "cargo bench -p strowger-benches -- --list",
+            || benches::check(project),
+        ),
+        Step::command("package", move || {
+            cargo(project, &[&["package", "--quiet"][..], &package].concat())
+        }),
+        Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
+        Step::new("weakenings", "cargo xtask loom --weaken", || {
+            loom::check(project, true).map(Some)
+        }),
+        Step::new("miri", "cargo xtask miri --short", || {
+            miri::check(project, true).map(Some)
+        }),
+        Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
+            fuzz::run(project, &[]).map(|()| fuzz::impossible())
+        }),
+    ];
     steps.extend(finished(project));
     steps
 }
@@ -120,22 +162,6 @@ fn finished(project: &Project) -> [Step<'_>; 6] {
             let mut test = cargo(project, &[&["test", "--locked"][..], &only].concat());
             test.env("STROWGER_MUTATIONS", "100000");
             test
-        }),
-    ]
-}
-
-/// Returns the steps that prove properties of the runtime and of the N4 node, and that check
-/// whether the proofs would notice a violation.
-fn proofs(project: &Project) -> [Step<'_>; 5] {
-    [
-        simulate::step(project),
-        simulate::n4::step(project),
-        Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
-        Step::new("loom", "cargo xtask loom --weaken", || {
-            loom::check(project, true).map(Some)
-        }),
-        Step::new("miri", "cargo xtask miri --short", || {
-            miri::check(project, true).map(Some)
         }),
     ]
 }

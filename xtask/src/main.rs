@@ -47,8 +47,9 @@ Usage: cargo xtask <VERB> [OPTIONS]
 
   test                     every test that needs only cargo, then the proof tools
   tidy                     layout, imports, words and licences that clippy does not check
-  ci [STEP...]             all that must be green before review (--list names the steps,
-                           --keep-going runs on after a failure)
+  ci [STEP...]             the everyday checks: format, lints, tests, docs, simulation, loom
+                           (--full: all proofs as well; --list: the names of the steps;
+                           --keep-going: run on after a failure)
   bench PART               ours beside its peers, in one binary; PART is runtime, scale (many
                            actors and growing load, for the plots), pfcp, n4 (the node under
                            load), wasm (components), messages (the actor model in TypeScript),
