@@ -18,7 +18,7 @@ function programs(page: string): { readonly text: string; readonly prints: reado
 }
 
 const guides = ["nact", "effect", "akka-typescript"].map((page) => `docs/guides/${page}.md`);
-for (const page of ["README.md", ...guides]) {
+for (const page of guides) {
   test(`the programs of ${page} compile, and print what they say`, () => {
     // Inside the package, so that programs can import it by name, as well as nact.
     const folder = join(root, `dist/page-${basename(page, ".md")}-${process.pid}`);
