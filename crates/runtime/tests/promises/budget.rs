@@ -12,7 +12,7 @@ use strowger::{
 use tokio::task::coop;
 use tokio::time::timeout;
 
-use crate::support::{Job, PATIENCE, Work, Worker, current_thread, on_worker, runtime};
+use crate::support::{Job, PATIENCE, Work, Worker, alone, current_thread, on_worker, runtime};
 
 const SHORT: Duration = Duration::from_millis(50);
 /// A loop that has not been interrupted by then never yields.
@@ -110,6 +110,7 @@ async fn loops_over_waits_that_are_over() {
 
 #[test]
 fn a_loop_over_waits_that_are_over_at_once_gives_way() {
+    let _alone = alone();
     for runtime in [runtime(1), current_thread()] {
         on_worker(&runtime, loops_over_waits_that_are_over());
     }
@@ -138,6 +139,7 @@ impl Actor for Sum {
 
 #[test]
 fn a_loop_that_does_nothing_but_tell_gives_way() {
+    let _alone = alone();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             let system = ActorSystem::new("tells").expect("within tokio");
@@ -150,6 +152,7 @@ fn a_loop_that_does_nothing_but_tell_gives_way() {
 
 #[test]
 fn who_starts_many_actors_in_a_row_gives_way_at_its_next_wait() {
+    let _alone = alone();
     on_worker(&runtime(1), async {
         let system = ActorSystem::new("starts").expect("within tokio");
         let dynamic = Dynamic::<Worker>::new().restart(Restart::Temporary);

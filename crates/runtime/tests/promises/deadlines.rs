@@ -6,7 +6,7 @@ use strowger::{Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, Context};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::support::{Job, PATIENCE, Work, Worker, current_thread, on_worker, runtime};
+use crate::support::{Job, PATIENCE, Work, Worker, alone, current_thread, on_worker, runtime};
 
 const SHORT: Duration = Duration::from_millis(50);
 /// The limit beyond which a deadline is late.
@@ -19,6 +19,7 @@ fn worker(system: &ActorSystem, name: &str) -> ActorRef<Job> {
 
 #[test]
 fn an_ask_of_a_callee_that_computes_or_blocks_ends_at_its_deadline() {
+    let _alone = alone();
     for workers in [2, 4] {
         on_worker(&runtime(workers), async {
             let system = ActorSystem::new("deadlines").expect("within tokio");
@@ -46,6 +47,7 @@ fn an_ask_of_a_callee_that_computes_or_blocks_ends_at_its_deadline() {
 
 #[test]
 fn a_timeout_over_asks_in_a_loop_ends_on_time() {
+    let _alone = alone();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             let system = ActorSystem::new("loop").expect("within tokio");
@@ -77,6 +79,7 @@ fn a_timeout_over_asks_in_a_loop_ends_on_time() {
 
 #[test]
 fn a_loop_of_asks_inside_a_handler_lets_the_runtime_go_on() {
+    let _alone = alone();
     use std::convert::Infallible;
 
     /// Asks another actor forever.
@@ -117,6 +120,7 @@ fn a_loop_of_asks_inside_a_handler_lets_the_runtime_go_on() {
 
 #[test]
 fn asks_of_several_actors_run_in_parallel() {
+    let _alone = alone();
     on_worker(&runtime(4), async {
         let system = ActorSystem::new("parallel").expect("within tokio");
         let begun = Instant::now();
@@ -166,6 +170,7 @@ async fn eight_compute(time: Duration) -> Duration {
 
 #[test]
 fn asks_that_compute_share_the_workers() {
+    let _alone = alone();
     // A machine that is busy with other programs may delay a worker for long; a broken guarantee
     // fails every time.
     let sequential = 8 * SHORT;
@@ -181,6 +186,7 @@ fn asks_that_compute_share_the_workers() {
 
 #[test]
 fn a_spawned_actor_that_blocks_at_once_delays_no_ask_of_another() {
+    let _alone = alone();
     on_worker(&runtime(4), async {
         let system = ActorSystem::new("beside").expect("within tokio");
         let (held, free) = (worker(&system, "held"), worker(&system, "free"));
@@ -202,6 +208,7 @@ fn a_spawned_actor_that_blocks_at_once_delays_no_ask_of_another() {
 
 #[test]
 fn an_answer_that_comes_as_its_question_becomes_watched_wakes_the_asker() {
+    let _alone = alone();
     /// Forwards each request to another actor.
     struct Between(ActorRef<Job>);
 

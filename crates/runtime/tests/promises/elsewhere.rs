@@ -7,7 +7,7 @@ use std::{env, fs};
 use strowger::{ActorRef, ActorSystem};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::{Job, PATIENCE, Work, Worker, on_worker};
+use crate::support::{Job, PATIENCE, Work, Worker, alone, on_worker};
 
 /// A runtime with one worker, whose thread has this name.
 fn one_worker(name: &str) -> Runtime {
@@ -60,6 +60,7 @@ async fn asked_then_left_alone(
 
 #[test]
 fn who_was_asked_by_another_runtime_sleeps_when_it_is_left_alone() {
+    let _alone = alone();
     if !cfg!(target_os = "linux") {
         return;
     }
@@ -101,6 +102,7 @@ fn sleeps_of_the_monitor() -> u64 {
 /// Counts wake-ups, so that the load of the machine does not matter.
 #[test]
 fn the_monitor_sleeps_while_nothing_works() {
+    let _alone = alone();
     if !cfg!(target_os = "linux") {
         return;
     }

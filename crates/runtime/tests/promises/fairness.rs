@@ -12,7 +12,9 @@ use strowger::{Actor, ActorRef, ActorSystem, Context};
 use tokio::net::UdpSocket;
 use tokio::runtime::Runtime;
 
-use crate::support::{Job, PATIENCE, Work, Worker, compute, current_thread, on_worker, runtime};
+use crate::support::{
+    Job, PATIENCE, Work, Worker, alone, compute, current_thread, on_worker, runtime,
+};
 
 /// Sends itself the next message, computes, and repeats this forever.
 struct Hog {
@@ -66,7 +68,7 @@ impl Delays {
 }
 
 /// The time for which neighbours are measured.
-const WHILE: Duration = Duration::from_secs(2);
+const WHILE: Duration = Duration::from_secs(1);
 
 /// The round-trip times of datagrams to a task with a socket.
 async fn socket() -> Delays {
@@ -140,7 +142,10 @@ fn neighbours_on(runtime: impl Fn() -> Runtime, hogs: usize, work: Duration, ahe
     for _ in 0..3 {
         match on_worker(&runtime(), measured(hogs, work, ahead)) {
             Ok(()) => return,
-            Err(missed) => late.push(missed),
+            Err(missed) => {
+                eprintln!("late beside {hogs} hogs: {missed}");
+                late.push(missed);
+            }
         }
     }
     panic!("late three times: {late:?}");
@@ -177,24 +182,28 @@ async fn measured(hogs: usize, work: Duration, ahead: u32) -> Result<(), String>
 
 #[test]
 fn one_hog_a_worker_delays_nobody() {
+    let _alone = alone();
     neighbours(1, Duration::from_micros(100), 1);
     neighbours(1, Duration::from_millis(1), 1);
 }
 
 #[test]
 fn ten_hogs_a_worker_delay_nobody() {
+    let _alone = alone();
     neighbours(10, Duration::from_micros(100), 1);
     neighbours(10, Duration::from_millis(1), 1);
 }
 
 #[test]
 fn a_flood_to_itself_delays_nobody() {
+    let _alone = alone();
     neighbours(1, Duration::from_micros(100), 500);
     neighbours(10, Duration::from_nanos(100), 1000);
 }
 
 #[test]
 fn hogs_on_the_only_worker_delay_nobody() {
+    let _alone = alone();
     for hogs in [1, 10] {
         neighbours_on(|| runtime(1), hogs, Duration::from_micros(100), 1);
         neighbours_on(current_thread, hogs, Duration::from_micros(100), 1);
@@ -203,6 +212,7 @@ fn hogs_on_the_only_worker_delay_nobody() {
 
 #[test]
 fn without_hogs_nobody_is_late() {
+    let _alone = alone();
     neighbours(0, Duration::ZERO, 0);
 }
 
@@ -210,6 +220,7 @@ fn without_hogs_nobody_is_late() {
 /// several runtimes, because the worker that an actor belongs to is a matter of chance.
 #[test]
 fn an_actor_whom_a_task_told_runs_though_the_task_goes_on() {
+    let _alone = alone();
     for _ in 0..4 {
         on_worker(&runtime(WORKERS), async move {
             let system = ActorSystem::new("told").expect("within tokio");
@@ -244,6 +255,7 @@ async fn asked_without_giving_way(told: &ActorRef<Job>) {
 
 #[test]
 fn timers_go_off_beside_a_hog_on_the_only_worker() {
+    let _alone = alone();
     let runtime = runtime(1);
     let ticks = Arc::new(AtomicU64::new(0));
     let (system, hog) = on_worker(&runtime, async {
@@ -321,6 +333,7 @@ async fn turns_of_players() -> u64 {
 /// rounds.
 #[test]
 fn a_task_that_an_actor_answers_goes_on_within_a_few_turns_of_others() {
+    let _alone = alone();
     for _ in 0..10 {
         let half = on_worker(&runtime(1), turns_of_players());
         assert!(

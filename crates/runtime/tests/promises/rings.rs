@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, Context, Request};
 
-use crate::support::{PATIENCE, current_thread, on_worker, runtime};
+use crate::support::{PATIENCE, alone, current_thread, on_worker, runtime};
 
 /// Asks the next link before it replies.
 struct Link(Option<ActorRef<Message>>);
@@ -84,6 +84,7 @@ async fn ring_through(systems: &[&ActorSystem], length: usize) -> Vec<ActorRef<M
 
 #[test]
 fn one_ask_of_a_ring_fails_and_the_others_are_answered() {
+    let _alone = alone();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             let system = ActorSystem::new("rings").expect("within tokio");
@@ -105,6 +106,7 @@ fn one_ask_of_a_ring_fails_and_the_others_are_answered() {
 
 #[test]
 fn rings_that_begin_at_several_places_at_once_end() {
+    let _alone = alone();
     on_worker(&runtime(2), async {
         let system = ActorSystem::new("rings").expect("within tokio");
         let links = ring(&system, 6).await;
@@ -128,6 +130,7 @@ fn rings_that_begin_at_several_places_at_once_end() {
 
 #[test]
 fn a_ring_through_two_systems_ends_by_its_deadline() {
+    let _alone = alone();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             let one = ActorSystem::new("one").expect("within tokio");

@@ -13,7 +13,7 @@ use strowger::{
 };
 use tokio::task_local;
 
-use crate::support::{PATIENCE, current_thread, on_worker, runtime};
+use crate::support::{PATIENCE, alone, current_thread, on_worker, runtime};
 
 task_local! {
     static CALLER: u32;
@@ -59,6 +59,7 @@ impl Actor for Seer {
 
 #[test]
 fn task_locals_and_ids_do_not_cross_from_who_asks_or_spawns() {
+    let _alone = alone();
     for workers in [1, 2] {
         on_worker(&runtime(workers), async {
             let system = ActorSystem::new("locals").expect("within tokio");
@@ -116,6 +117,7 @@ fn comes_back(program: impl FnOnce() + Send + 'static) {
 
 #[test]
 fn actors_are_spawned_and_stopped_under_a_lock_that_their_hooks_take() {
+    let _alone = alone();
     comes_back(|| {
         on_worker(&runtime(2), async {
             let system = ActorSystem::new("locked").expect("within tokio");
@@ -147,6 +149,7 @@ fn actors_are_spawned_and_stopped_under_a_lock_that_their_hooks_take() {
 
 #[test]
 fn who_waits_under_a_lock_that_the_callee_takes_can_give_up() {
+    let _alone = alone();
     comes_back(|| {
         on_worker(&runtime(2), async {
             let system = ActorSystem::new("stopped").expect("within tokio");
@@ -228,6 +231,7 @@ fn with_frame<T>(run: impl FnOnce() -> T) -> T {
 
 #[test]
 fn nested_asks_do_not_share_a_stack() {
+    let _alone = alone();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         let depth = on_worker(&runtime, async {
             let system = ActorSystem::new("deep").expect("within tokio");
@@ -276,6 +280,7 @@ impl Actor for Slow {
 
 #[test]
 fn a_start_that_blocks_does_not_block_who_spawns() {
+    let _alone = alone();
     on_worker(&runtime(2), async {
         let system = ActorSystem::new("slow").expect("within tokio");
         let begun = std::time::Instant::now();
@@ -299,6 +304,7 @@ fn a_start_that_blocks_does_not_block_who_spawns() {
 
 #[test]
 fn who_waits_for_a_start_that_blocks_can_give_up() {
+    let _alone = alone();
     const BLOCKS: Duration = Duration::from_millis(800);
     const LIMIT: Duration = Duration::from_millis(50);
     on_worker(&runtime(2), async {
@@ -323,6 +329,7 @@ fn who_waits_for_a_start_that_blocks_can_give_up() {
 
 #[test]
 fn a_restart_does_not_run_on_the_stack_of_who_caused_it() {
+    let _alone = alone();
     /// Fails when told to, and observes what [`Seer`] observes when it restarts.
     struct Fails(Sight);
 

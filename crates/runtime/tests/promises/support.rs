@@ -2,11 +2,19 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use strowger::{Accepts, Actor, Ask, Context, Request};
 use tokio::runtime::{Builder, Runtime};
+
+/// Gives the machine to one test at a time: a test that keeps the processors busy must not count
+/// against the durations that another one asserts.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The limit for everything that must end eventually.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

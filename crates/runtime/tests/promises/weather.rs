@@ -16,7 +16,7 @@ use strowger::{
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::support::{Job, PATIENCE, Work, Worker, compute, on_worker, runtime};
+use crate::support::{Job, PATIENCE, Work, Worker, alone, compute, on_worker, runtime};
 
 const WORKERS: usize = 4;
 /// The duration of the storm.
@@ -200,6 +200,7 @@ async fn count_lost(mut events: EventStream) -> u64 {
 
 #[test]
 fn deadlines_timers_and_books_hold_in_a_storm_of_hogs_blocks_and_kills() {
+    let _alone = alone();
     on_worker(&runtime(WORKERS), async {
         let system = ActorSystem::new("weather").expect("within tokio");
         let ledger = Arc::new(Mutex::new(Ledger::default()));
