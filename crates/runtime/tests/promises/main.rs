@@ -3,6 +3,7 @@
 //! Virtual time cannot test these: with it, handlers take no time. The margins are generous because
 //! a test machine is sometimes slow; a broken guarantee misses them by far.
 
+mod asking;
 mod budget;
 mod deadlines;
 mod elsewhere;
@@ -10,4 +11,5 @@ mod fairness;
 mod rings;
 mod stacks;
 mod support;
+mod wakes;
 mod weather;
