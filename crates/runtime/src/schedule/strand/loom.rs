@@ -353,9 +353,7 @@ fn a_value_arrives_whenever_it_is_looked_for_and_wakes_who_waits() {
 }
 
 /// A model with a list, which has to be empty at its end.
-pub(in crate::schedule) fn model_with_list(
-    run: impl Fn(&'static RecentAsks) + Send + Sync + 'static,
-) {
+pub(crate) fn model_with_list(run: impl Fn(&'static RecentAsks) + Send + Sync + 'static) {
     model(move || {
         let list: &'static RecentAsks = Box::leak(Box::new(RecentAsks::new()));
         run(list);
@@ -380,7 +378,7 @@ fn who_began_to_wait_a_moment_ago_is_called_or_has_its_value() {
         });
         let mut wakers = Vec::new();
         assert!(!list.take(&mut wakers), "there was one");
-        assert!(!taker.is_listed());
+        assert!(!taker.will_be_called());
         wakers.into_iter().for_each(Waker::wake);
         give.join().expect("no panic");
         assert!(bell.0.load(Ordering::Relaxed) > 0, "it is told");
