@@ -12,8 +12,8 @@ use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
 use super::{
-    ActorMark, Behavior, Giver, Host, LifoSlot, Lock, NextStep, OpaqueMessage, RecentAsks, Runnable,
-    Strand, StrandGuard, TurnData, abandon, slot, start,
+    ActorMark, Behavior, Giver, Host, LifoSlot, Lock, NextStep, OpaqueMessage, RecentAsks,
+    Runnable, Strand, StrandGuard, TurnData, abandon, slot, start,
 };
 use crate::exit::Exit;
 use crate::path::Path;
