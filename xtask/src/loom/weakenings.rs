@@ -279,7 +279,36 @@ pub(super) const OF_ONE_MODEL: &[(&str, Weakening)] = &[
         },
     ),
     (
-        "reply::loom::ask_ends_with_its_answer_or_its_deadline",
+        "mailbox::loom::place_that_is_given_up_wakes_the_next_sender",
+        Weakening {
+            name: "a place that is given up wakes the next sender",
+            file: "mailbox.rs",
+            from: "drop(lanes);
+        wakers.into_iter().for_each(Waker::wake);",
+            to: "drop(lanes);
+        drop(wakers);",
+        },
+    ),
+    (
+        "mailbox::loom::room_wakes_the_sender_that_waits_for_it",
+        Weakening {
+            name: "room wakes the sender that waits for it",
+            file: "mailbox/receiver.rs",
+            from: "wakers.into_iter().for_each(wake);",
+            to: "drop(wakers);",
+        },
+    ),
+    (
+        "mailbox::loom::close_wakes_the_sender_that_waits_for_room",
+        Weakening {
+            name: "a close wakes the senders that wait for room",
+            file: "mailbox/life.rs",
+            from: "if let Some(waiting) = waiting {",
+            to: "if let Some(waiting) = waiting.filter(|waiting| waiting.granted > 9) {",
+        },
+    ),
+    (
+        "reply::loom::ask_that_moves_to_another_task_while_the_monitor_takes_it_keeps_its_deadline",
         Weakening {
             name: "an ask that was in a list sets its deadline",
             file: "reply.rs",

@@ -7,37 +7,12 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use ::loom::sync::{Condvar, Mutex};
+use ::loom::sync::Mutex;
 use ::loom::thread;
 
 use super::{AnswerPending, DeadlineArming, PendingReply, slot};
 use crate::schedule::strand::RecentAsks;
-use crate::schedule::strand::loom::model_with_list;
-
-/// The executor of one task, which runs on the thread that polls.
-#[derive(Default)]
-struct Executor {
-    woken: Mutex<bool>,
-    bell: Condvar,
-}
-
-impl Wake for Executor {
-    fn wake(self: Arc<Self>) {
-        *self.woken.lock().expect("no panic before") = true;
-        self.bell.notify_one();
-    }
-}
-
-impl Executor {
-    /// Waits until the task is woken. If that never happens, loom reports a deadlock.
-    fn park(&self) {
-        let mut woken = self.woken.lock().expect("no panic before");
-        while !*woken {
-            woken = self.bell.wait(woken).expect("no panic before");
-        }
-        *woken = false;
-    }
-}
+use crate::schedule::strand::loom::{Executor, model_with_list};
 
 /// The error of an ask whose deadline has passed.
 #[derive(Debug, PartialEq, Eq)]

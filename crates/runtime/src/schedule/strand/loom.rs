@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use ::loom::model;
-use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
+use ::loom::sync::{Condvar, Mutex};
 use ::loom::thread;
 
 use super::{
@@ -299,6 +299,31 @@ fn what_is_abandoned_ends_once_whoever_wakes_it() {
             "a strand that is over keeps nothing"
         );
     });
+}
+
+/// The executor of one task, which runs on the thread that polls.
+#[derive(Default)]
+pub(crate) struct Executor {
+    woken: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Wake for Executor {
+    fn wake(self: Arc<Self>) {
+        *self.woken.lock().expect("no panic before") = true;
+        self.bell.notify_one();
+    }
+}
+
+impl Executor {
+    /// Waits until the task is woken. If that never happens, loom reports a deadlock.
+    pub(crate) fn park(&self) {
+        let mut woken = self.woken.lock().expect("no panic before");
+        while !*woken {
+            woken = self.bell.wait(woken).expect("no panic before");
+        }
+        *woken = false;
+    }
 }
 
 /// Counts how often it is woken.
