@@ -111,6 +111,11 @@ const BUG_SETS: [BugSet; 3] = [
                 "deadlines::an_answer_that_comes_as_its_question_becomes_watched_wakes_the_asker",
             ),
             (
+                "OneAnswerWakesNothing",
+                "promises",
+                "weather::answered_askers_go_on_in_a_storm_of_asks",
+            ),
+            (
                 "DroppedAskIsHandled",
                 "behaviour",
                 "expiry::request_whose_asker_has_gone_is_not_handled",

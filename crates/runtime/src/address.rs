@@ -19,7 +19,7 @@ use crate::mailbox::{Mailbox, Refusal, System};
 use crate::metric::Count;
 use crate::path::Path;
 use crate::recipient::Recipient;
-use crate::reply::{self, Ask, Request, Unanswered, UnwatchedAnswer};
+use crate::reply::{self, Ask, Request, Unanswered};
 use crate::ring::{self, Asking};
 use crate::schedule::strand::OpaqueMessage;
 use crate::seeded_bug::{Bug, seeded};
@@ -266,9 +266,10 @@ impl<M: Send + 'static> ActorRef<M> {
         // The clock is read, and the deadline set, only if the first poll does not complete.
         let mut deadline = self.0.node.shared.alarms.deadline(within);
         let mut asking = Asking::new(&self.0.node);
-        // Nearly every ask is answered before any of this is needed.
-        let mut soon = within >= SOON;
-        let mut listed = false;
+        // Nearly every ask is answered before its deadline is needed.
+        if within >= SOON {
+            answer.defer_deadline();
+        }
         let mut looked = false;
         let mut poll = |cx: &mut TaskContext<'_>| {
             if asked.number.is_none()
@@ -276,34 +277,26 @@ impl<M: Send + 'static> ActorRef<M> {
             {
                 asked.number = Some(sent?);
             }
-            if asked.number.is_some() {
-                if !looked {
-                    looked = true;
-                    let scheduler = &self.0.node.shared.scheduler;
-                    scheduler.look_for_answer(|| answer.is_there());
-                }
-                if let Poll::Ready(result) = answer.poll(cx) {
-                    asked.number = None;
-                    return Poll::Ready(result.map_err(AskError::from));
-                }
-                if soon {
-                    if !listed {
-                        listed = self.0.node.shared.scheduler.list(&mut answer);
-                        soon = listed;
-                    }
-                    if listed && answer.is_listed() {
-                        return Poll::Pending;
-                    }
-                    soon = false;
-                }
+            let Some(number) = asked.number else {
+                asking.pending(u64::MAX, || answer.watch())?;
+                return deadline.poll(cx).map(|()| Err(AskError::TimedOut));
+            };
+            let scheduler = &self.0.node.shared.scheduler;
+            if !looked {
+                looked = true;
+                scheduler.look_for_answer(|| answer.is_there());
             }
-            let number = asked.number.unwrap_or(u64::MAX);
-            let note = |answer: UnwatchedAnswer<'_, _>| asking.pending(number, || answer.watch());
-            if let Poll::Ready(result) = answer.wait_noted(cx, note)? {
+            let polled = answer.poll_wait(
+                cx,
+                |answer| scheduler.list(answer),
+                |answer| asking.pending(number, || answer.watch()),
+                |cx| deadline.poll(cx).map(|()| AskError::TimedOut),
+            );
+            polled.map(|ended| {
+                let answer = ended?;
                 asked.number = None;
-                return Poll::Ready(result.map_err(AskError::from));
-            }
-            deadline.poll(cx).map(|()| Err(AskError::TimedOut))
+                answer.map_err(AskError::from)
+            })
         };
         poll_fn(|cx| charge_poll(cx, &mut poll)).await
     }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use crate::schedule::strand::{self, Giver, RecentAsks, Taker};
 use crate::schedule::wake::wake;
-use crate::seeded_bug::{Bug, seeded};
+use crate::seeded_bug::{Bug, seeded_once};
 use crate::sync::{AtomicBool, Ordering};
 
 /// A message that is answered.
@@ -133,7 +133,9 @@ impl<T> Reply<T> {
     fn settle(&mut self, result: Result<T, Unanswered>) {
         match mem::replace(&mut self.0, ReplyTarget::Done) {
             ReplyTarget::Slot(slot) => {
-                if let Some(waker) = slot.put(result, |open| open.close()) {
+                if let Some(waker) = slot.put(result, |open| open.close())
+                    && !seeded_once(Bug::OneAnswerWakesNothing)
+                {
                     wake(waker);
                 }
             }
@@ -234,30 +236,35 @@ impl AnswerPending {
 pub(crate) struct PendingReply<T> {
     slot: Taker<Result<T, Unanswered>, Arc<AnswerPending>>,
     open: Option<Arc<AnswerPending>>,
+    arming: DeadlineArming,
+}
+
+/// The point at which an ask sets its deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DeadlineArming {
+    /// The deadline is set once the ask has been in a list of recent asks.
+    Deferred,
+    /// The ask is in such a list, or was taken from it since the last poll.
+    Listed,
+    /// Every poll looks at the deadline, and the first one sets it.
+    Armed,
 }
 
 /// Creates a reply and the place where its answer arrives.
 #[inline]
 pub(crate) fn slot<T>() -> (Reply<T>, PendingReply<T>) {
     let (giver, slot) = strand::slot();
-    (
-        Reply(ReplyTarget::Slot(giver)),
-        PendingReply { slot, open: None },
-    )
-}
-
-/// An answer that can be [watched](Self::watch) while its asker waits.
-pub(crate) struct UnwatchedAnswer<'a, T>(&'a mut PendingReply<T>);
-
-impl<T> UnwatchedAnswer<'_, T> {
-    /// Returns a flag that shows, from now on, whether the answer is still to come.
-    pub(crate) fn watch(self) -> Arc<AnswerPending> {
-        self.0.open()
-    }
+    let pending = PendingReply {
+        slot,
+        open: None,
+        arming: DeadlineArming::Armed,
+    };
+    (Reply(ReplyTarget::Slot(giver)), pending)
 }
 
 impl<T> PendingReply<T> {
-    fn open(&mut self) -> Arc<AnswerPending> {
+    /// Returns a flag that shows, from now on, whether the answer is still to come.
+    pub(crate) fn watch(&mut self) -> Arc<AnswerPending> {
         if let Some(open) = &self.open {
             return Arc::clone(open);
         }
@@ -281,30 +288,42 @@ impl<T> PendingReply<T> {
         self.slot.list(list);
     }
 
-    /// Returns `true` while the ask is in a list of recent asks.
+    /// Lets the ask go without its deadline until it was in a list of recent asks.
     #[inline]
-    pub(crate) fn is_listed(&self) -> bool {
-        self.slot.is_listed()
+    pub(crate) const fn defer_deadline(&mut self) {
+        self.arming = DeadlineArming::Deferred;
     }
 
-    /// Lets `note` record the wait, and checks for the answer once more.
+    /// Polls the wait of an ask: for the answer and then, unless the monitor will wake the ask
+    /// because `list` put it in a list of recent asks, for the deadline, whose error ends the wait.
+    /// Before it looks at the deadline, the ask is recorded as a wait by `note`.
     ///
-    /// To become watched, the slot gives up its waker for a moment: an answer that arrives then
-    /// wakes nothing. There is no other way to watch an answer, so none goes without this check.
-    ///
-    /// # Errors
-    /// The error of `note`.
+    /// All that composes a wait is in this function, so that the loom models poll the very code
+    /// that asks run. `Pending` means in every case that the task will be woken.
     #[inline]
-    pub(crate) fn wait_noted<E>(
+    pub(crate) fn poll_wait<E>(
         &mut self,
-        cx: &Context<'_>,
-        note: impl FnOnce(UnwatchedAnswer<'_, T>) -> Result<(), E>,
-    ) -> Result<Poll<Result<T, Unanswered>>, E> {
-        note(UnwatchedAnswer(self))?;
-        if !self.is_there() || seeded(Bug::AnswerDuringWatchIsLost) {
-            return Ok(Poll::Pending);
+        cx: &mut Context<'_>,
+        list: impl FnOnce(&mut Self) -> bool,
+        note: impl FnOnce(&mut Self) -> Result<(), E>,
+        deadline: impl FnOnce(&mut Context<'_>) -> Poll<E>,
+    ) -> Poll<Result<Result<T, Unanswered>, E>> {
+        if let Poll::Ready(answer) = self.poll(cx) {
+            return Poll::Ready(Ok(answer));
         }
-        Ok(self.poll(cx))
+        let will_be_called = match self.arming {
+            // It waits since before it was listed, so the list finds its waker.
+            DeadlineArming::Deferred => list(self),
+            DeadlineArming::Listed => self.slot.will_be_called(),
+            DeadlineArming::Armed => false,
+        };
+        if will_be_called {
+            self.arming = DeadlineArming::Listed;
+            return Poll::Pending;
+        }
+        self.arming = DeadlineArming::Armed;
+        note(self)?;
+        deadline(cx).map(Err)
     }
 
     #[inline]
@@ -383,8 +402,8 @@ mod tests {
     fn who_watches_knows_of_the_answer_before_it_is_there() {
         let (reply, mut answer) = slot();
         assert_eq!(poll(&mut answer), Poll::Pending);
-        let open = UnwatchedAnswer(&mut answer).watch();
-        assert!(open.is_open() && Arc::ptr_eq(&open, &UnwatchedAnswer(&mut answer).watch()));
+        let open = answer.watch();
+        assert!(open.is_open() && Arc::ptr_eq(&open, &answer.watch()));
         assert_eq!(poll(&mut answer), Poll::Pending);
         reply.send(7);
         assert!(!open.is_open());

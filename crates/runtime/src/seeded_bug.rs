@@ -59,6 +59,8 @@ pub(crate) enum Bug {
     MemberOutlivesItsEnd,
     /// An answer that arrives while its ask becomes watched is not noticed.
     AnswerDuringWatchIsLost,
+    /// One answer of many wakes nothing.
+    OneAnswerWakesNothing,
     /// A request is handled although its asker has dropped it.
     DroppedAskIsHandled,
     /// An actor that receives a message from a task runs on the stack of that task.
@@ -88,6 +90,18 @@ pub(crate) fn seeded(bug: Bug) -> bool {
 #[inline(always)]
 pub(crate) const fn seeded(_: Bug) -> bool {
     false
+}
+
+/// Returns `true` once, in the thousandth call, if this bug is the active one.
+#[inline(always)]
+pub(crate) fn seeded_once(bug: Bug) -> bool {
+    static CALLS: parking_lot::Mutex<u32> = parking_lot::Mutex::new(0);
+    if !seeded(bug) {
+        return false;
+    }
+    let mut calls = CALLS.lock();
+    *calls += 1;
+    *calls == 1000
 }
 
 /// Prolongs the window in which the bug has an effect, if it is the active one.

@@ -367,7 +367,9 @@ impl<T: Clone + Send + 'static> Source<T> {
     }
 
     /// Waits until every reader has granted credit or the source has ended.
-    pub async fn ready(&self) {
+    // Exclusive, since there is room for one waker: of two tasks that waited at the same time, one
+    // would never be woken.
+    pub async fn ready(&mut self) {
         let reader_set = &self.shared.reader_set;
         poll_fn(|cx| charge_poll(cx, |cx| reader_set.poll_ready(cx.waker()))).await;
     }

@@ -259,12 +259,61 @@ pub(super) const WEAKENINGS: &[Weakening] = &[
 /// a time, to different files and for different models, because building a copy takes long.
 pub(super) const OF_ONE_MODEL: &[(&str, Weakening)] = &[
     (
-        "reply::loom::an_answer_that_comes_as_its_question_becomes_watched_is_seen_or_wakes",
+        "reply::loom::answer_wakes_an_ask_that_becomes_watched",
         Weakening {
-            name: "an answer is looked for once it is watched",
+            name: "a slot is held while it becomes watched",
+            file: "schedule/strand/slot.rs",
+            from: "false => HELD,",
+            to: "false => EMPTY,",
+        },
+    ),
+    (
+        "reply::loom::ask_that_is_polled_while_the_monitor_takes_it_keeps_its_deadline",
+        Weakening {
+            name: "an ask that counts on its list asks under the lock",
+            file: "schedule/strand/recent_asks.rs",
+            from: "let _head = list.head.lock();
+        self.is_listed()",
+            to: "let _head = list;
+        self.is_listed()",
+        },
+    ),
+    (
+        "mailbox::loom::place_that_is_given_up_wakes_the_next_sender",
+        Weakening {
+            name: "a place that is given up wakes the next sender",
+            file: "mailbox.rs",
+            from: "drop(lanes);
+        wakers.into_iter().for_each(Waker::wake);",
+            to: "drop(lanes);
+        drop(wakers);",
+        },
+    ),
+    (
+        "mailbox::loom::room_wakes_the_sender_that_waits_for_it",
+        Weakening {
+            name: "room wakes the sender that waits for it",
+            file: "mailbox/receiver.rs",
+            from: "wakers.into_iter().for_each(wake);",
+            to: "drop(wakers);",
+        },
+    ),
+    (
+        "mailbox::loom::close_wakes_the_sender_that_waits_for_room",
+        Weakening {
+            name: "a close wakes the senders that wait for room",
+            file: "mailbox/life.rs",
+            from: "if let Some(waiting) = waiting {",
+            to: "if let Some(waiting) = waiting.filter(|waiting| waiting.granted > 9) {",
+        },
+    ),
+    (
+        "reply::loom::ask_that_moves_to_another_task_while_the_monitor_takes_it_keeps_its_deadline",
+        Weakening {
+            name: "an ask that was in a list sets its deadline",
             file: "reply.rs",
-            from: "if !self.is_there() || seeded(Bug::AnswerDuringWatchIsLost) {",
-            to: "if !self.is_there() || self.open.is_some() {",
+            from: "DeadlineArming::Listed => self.slot.will_be_called(),",
+            to: "DeadlineArming::Listed => true,",
         },
     ),
     (

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::future::{Future, ready};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use ::loom::model;
 use ::loom::sync::Mutex;
@@ -12,6 +12,7 @@ use ::loom::thread;
 use super::{Mailbox, MailboxSpec, MailboxState, Received, Receiver, System};
 use crate::exit::Exit;
 use crate::path::Path;
+use crate::schedule::strand::loom::Executor;
 use crate::schedule::strand::{
     ActorMark, Behavior, Host, NextStep, OpaqueMessage, Runnable, Strand, StrandGuard, start,
 };
@@ -275,5 +276,72 @@ fn who_begins_anew_goes_on_with_what_was_taken_out() {
         teller.join().expect("no panic");
         toy.run();
         assert_eq!(toy.taken(), [Some(FATAL), Some(1), Some(2), Some(3)]);
+    });
+}
+
+impl Toy {
+    /// Waits for room, looking again only when it is woken, and puts a message there. Returns
+    /// `false` if the mailbox refuses the message.
+    fn tell_in_turn(&self, number: u32) -> bool {
+        let executor = Arc::new(Executor::default());
+        let waker = Waker::from(Arc::clone(&executor));
+        let mut ticket = None;
+        loop {
+            match self.mailbox.poll_reserve(&mut ticket, &waker) {
+                Poll::Ready(true) => break,
+                Poll::Ready(false) => return false,
+                Poll::Pending => executor.park(),
+            }
+        }
+        let ticket = ticket.expect("it was reserved");
+        self.mailbox.fill(ticket, number, None).is_some()
+    }
+}
+
+#[test]
+fn room_wakes_the_sender_that_waits_for_it() {
+    model(|| {
+        let toy = Toy::new(MailboxSpec::bounded(1), 3);
+        assert!(toy.tell(1));
+        let sender = Arc::clone(&toy);
+        let sender = thread::spawn(move || sender.tell_in_turn(2));
+        toy.run();
+        assert!(sender.join().expect("no panic"));
+        toy.run();
+        assert_eq!(toy.taken(), [Some(1), Some(2)]);
+    });
+}
+
+#[test]
+fn place_that_is_given_up_wakes_the_next_sender() {
+    model(|| {
+        let toy = Toy::new(MailboxSpec::bounded(1), 3);
+        assert!(toy.tell(1));
+        let mut first = None;
+        assert!(
+            toy.mailbox
+                .poll_reserve(&mut first, Waker::noop())
+                .is_pending()
+        );
+        let sender = Arc::clone(&toy);
+        let sender = thread::spawn(move || sender.tell_in_turn(2));
+        toy.run();
+        toy.mailbox.give_up(first.expect("it waits"));
+        assert!(sender.join().expect("no panic"));
+        toy.run();
+        assert_eq!(toy.taken(), [Some(1), Some(2)]);
+    });
+}
+
+#[test]
+fn close_wakes_the_sender_that_waits_for_room() {
+    model(|| {
+        let toy = Toy::new(MailboxSpec::bounded(1), 3);
+        assert!(toy.tell(1));
+        let sender = Arc::clone(&toy);
+        let sender = thread::spawn(move || sender.tell_in_turn(2));
+        toy.mailbox.close();
+        assert!(!sender.join().expect("no panic"), "it is refused");
+        toy.run();
     });
 }

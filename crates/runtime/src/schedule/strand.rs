@@ -51,7 +51,7 @@ mod host_ref;
 mod lifo_slot;
 mod lock;
 #[cfg(all(test, strowger_loom))]
-pub(super) mod loom;
+pub(crate) mod loom;
 mod message_queue;
 mod recent_asks;
 mod slot;

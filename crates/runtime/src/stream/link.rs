@@ -78,6 +78,7 @@ impl ReaderSet {
         self.0.lock().blocking > 0
     }
 
+    /// Waits until no reader blocks the source, which waits in one place at a time.
     pub(super) fn poll_ready(&self, waker: &Waker) -> Poll<()> {
         let mut readers = self.0.lock();
         if readers.blocking == 0 {

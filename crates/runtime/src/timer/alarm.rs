@@ -32,8 +32,8 @@ struct AlarmState {
     planned: u64,
     driver: DriverState,
     closed: bool,
-    /// The waker of the caller that waits for the end of the driver.
-    ended: Option<Waker>,
+    /// The wakers of the callers that wait for the end of the driver.
+    ended: Vec<Waker>,
 }
 
 enum DriverState {
@@ -56,7 +56,7 @@ impl Alarms {
                 planned: u64::MAX,
                 driver: DriverState::Absent,
                 closed: false,
-                ended: None,
+                ended: Vec::new(),
             }),
         })
     }
@@ -175,13 +175,15 @@ impl Alarms {
     }
 
     /// Waits for the end of the driver, unless there are alarms that others still wait for.
-    pub(crate) async fn ended(&self) {
+    pub(crate) async fn ended(self: &Arc<Self>) {
         poll_fn(|cx| {
             let mut state = self.state.lock();
             if state.wheel.len() > 0 || matches!(state.driver, DriverState::Absent) {
                 return Poll::Ready(());
             }
-            state.ended = Some(cx.waker().clone());
+            state.ended.push(cx.waker().clone());
+            // It may sleep until the time of an alarm that was cancelled since.
+            self.hurry(state);
             Poll::Pending
         })
         .await;
@@ -224,6 +226,10 @@ impl Future for AlarmDriver {
                 return Poll::Ready(());
             }
             let next = state.wheel.next();
+            if state.closed {
+                // There are alarms, so callers that wait for the end give up.
+                due.append(&mut state.ended);
+            }
             state.planned = next.unwrap_or(u64::MAX);
             state.driver = DriverState::Asleep(cx.waker().clone());
             drop(state);
@@ -252,11 +258,9 @@ impl Drop for AlarmDriver {
         // If the tokio runtime shut down before the system, the next alarm starts another driver.
         state.driver = DriverState::Absent;
         state.planned = u64::MAX;
-        let ended = state.ended.take();
+        let ended = mem::take(&mut state.ended);
         drop(state);
-        if let Some(ended) = ended {
-            ended.wake();
-        }
+        ended.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -319,6 +323,59 @@ impl Drop for Deadline<'_> {
         if let DeadlineState::Armed(key) = self.state {
             let waker = self.alarms.state.lock().wheel.remove(key);
             drop(waker);
+        }
+    }
+}
+
+#[cfg(all(test, not(strowger_loom)))]
+mod tests {
+    use tokio::task::yield_now;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    /// Returns alarms whose driver has been started.
+    async fn driven() -> Arc<Alarms> {
+        let alarms = Alarms::new(Scheduler::current().expect("within tokio"));
+        assert!(
+            alarms
+                .within(SECOND, std::future::pending::<()>())
+                .await
+                .is_none()
+        );
+        alarms
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn end_does_not_wait_for_an_alarm_that_was_cancelled() {
+        let alarms = driven().await;
+        let mut deadline = alarms.deadline(DAY);
+        let armed = poll_fn(|cx| Poll::Ready(deadline.poll(cx).is_pending()));
+        assert!(armed.await);
+        alarms.close();
+        // The driver sees the alarm, and sleeps.
+        yield_now().await;
+        drop(deadline);
+        let ended = timeout(SECOND, alarms.ended()).await;
+        assert!(
+            ended.is_ok(),
+            "it sleeps until a time for which nothing waits"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn end_wakes_all_that_wait_for_it() {
+        let alarms = driven().await;
+        let ended = |alarms: Arc<Alarms>| async move { alarms.ended().await };
+        let both = [(); 2].map(|()| tokio::spawn(ended(Arc::clone(&alarms))));
+        yield_now().await;
+        alarms.close();
+        for one in both {
+            let ended = timeout(SECOND, one).await.expect("it is woken");
+            ended.expect("no panic");
         }
     }
 }

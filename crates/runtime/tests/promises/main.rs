@@ -4,6 +4,7 @@
 //! a test machine is sometimes slow; a broken guarantee misses them by far. The tests run one at a
 //! time ([`support::alone`]).
 
+mod asking;
 mod budget;
 mod deadlines;
 mod elsewhere;
@@ -11,4 +12,5 @@ mod fairness;
 mod rings;
 mod stacks;
 mod support;
+mod wakes;
 mod weather;

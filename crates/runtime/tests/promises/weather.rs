@@ -16,7 +16,10 @@ use strowger::{
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::support::{Job, PATIENCE, Work, Worker, alone, compute, on_worker, runtime};
+use crate::asking::{AnswerFrom, FAR, watch};
+use crate::support::{
+    Job, PATIENCE, Work, Worker, alone, compute, current_thread, on_worker, runtime,
+};
 
 const WORKERS: usize = 4;
 /// The duration of the storm.
@@ -264,4 +267,29 @@ fn deadlines_timers_and_books_hold_in_a_storm_of_hogs_blocks_and_kills() {
             "{counts:?} answered, timed out, failed and dropped, {kills} kills, {accepted} letters"
         );
     });
+}
+
+/// Asks from hooks and from tasks, with far deadlines and near ones, actors that answer from other
+/// threads, from blocking threads, from pipes and after a delay.
+#[test]
+fn answered_askers_go_on_in_a_storm_of_asks() {
+    for runtime in [current_thread(), runtime(1), runtime(WORKERS)] {
+        let asked = watch(runtime, STORM / 2, |askers| {
+            let answerers = [
+                askers.answerer::<true>(AnswerFrom::Handler),
+                askers.answerer::<false>(AnswerFrom::Handler),
+                askers.answerer::<false>(AnswerFrom::Blocking),
+                askers.answerer::<false>(AnswerFrom::Pipe),
+                askers.answerer::<false>(AnswerFrom::Delayed),
+            ];
+            for of in &answerers {
+                for in_hook in [true, false] {
+                    askers.ask(of, in_hook, FAR, (u64::MAX, 50));
+                    askers.ask(of, in_hook, Duration::from_secs(3), (u64::MAX, u64::MAX));
+                }
+            }
+        });
+        // Otherwise it was no storm.
+        assert!(asked > 1000, "{asked} asks");
+    }
 }

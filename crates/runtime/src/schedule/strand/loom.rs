@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use ::loom::model;
-use ::loom::sync::Mutex;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
+use ::loom::sync::{Condvar, Mutex};
 use ::loom::thread;
 
 use super::{
-    ActorMark, Behavior, Host, LifoSlot, Lock, NextStep, OpaqueMessage, RecentAsks, Runnable,
-    Strand, StrandGuard, TurnData, abandon, slot, start,
+    ActorMark, Behavior, Giver, Host, LifoSlot, Lock, NextStep, OpaqueMessage, RecentAsks,
+    Runnable, Strand, StrandGuard, TurnData, abandon, slot, start,
 };
 use crate::exit::Exit;
 use crate::path::Path;
@@ -301,6 +301,31 @@ fn what_is_abandoned_ends_once_whoever_wakes_it() {
     });
 }
 
+/// The executor of one task, which runs on the thread that polls.
+#[derive(Default)]
+pub(crate) struct Executor {
+    woken: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Wake for Executor {
+    fn wake(self: Arc<Self>) {
+        *self.woken.lock().expect("no panic before") = true;
+        self.bell.notify_one();
+    }
+}
+
+impl Executor {
+    /// Waits until the task is woken. If that never happens, loom reports a deadlock.
+    pub(crate) fn park(&self) {
+        let mut woken = self.woken.lock().expect("no panic before");
+        while !*woken {
+            woken = self.bell.wait(woken).expect("no panic before");
+        }
+        *woken = false;
+    }
+}
+
 /// Counts how often it is woken.
 #[derive(Default)]
 struct Bell(AtomicUsize);
@@ -311,51 +336,67 @@ impl Wake for Bell {
     }
 }
 
+/// Puts a value into a slot on another thread; the counter is set to 1 when it is told.
+fn put(giver: Giver<Box<u32>, Arc<AtomicUsize>>) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        let tell = |told: &Arc<AtomicUsize>| told.store(1, Ordering::Relaxed);
+        let woken = giver.put(Box::new(7), tell);
+        woken.into_iter().for_each(Waker::wake);
+    })
+}
+
 #[test]
-fn a_value_arrives_whenever_it_is_looked_for_and_wakes_who_waits() {
+fn value_wakes_the_taker_that_waits_and_becomes_watched() {
     model(|| {
         let (giver, mut taker) = slot();
         let told = Arc::new(AtomicUsize::new(0));
-        let tell = thread::spawn(move || {
-            let tell = |told: &Arc<AtomicUsize>| told.store(1, Ordering::Relaxed);
-            giver
-                .put(Box::new(7), tell)
-                .into_iter()
-                .for_each(Waker::wake);
-        });
+        let putting = put(giver);
         if let Some(value) = taker.take() {
             assert_eq!(*value, 7);
             return;
         }
         let bell = Arc::new(Bell::default());
-        let waker = Waker::from(Arc::clone(&bell));
-        let first = taker.poll(&waker);
+        let first = taker.poll(&Waker::from(Arc::clone(&bell)));
         let watched = first.is_pending() && taker.watch(Arc::clone(&told));
+        putting.join().expect("no panic");
         let value = match first {
             Poll::Ready(value) => value,
             Poll::Pending => {
-                let mut value = None;
-                if let Poll::Ready(there) = taker.poll(&waker) {
-                    value = there;
-                }
-                tell.join().expect("no panic");
-                if value.is_none() {
-                    assert_eq!(bell.0.load(Ordering::Relaxed), 1, "it waits to the end");
-                    value = taker.take();
-                }
-                assert_eq!(told.load(Ordering::Relaxed), usize::from(watched));
-                value
+                assert_eq!(bell.0.load(Ordering::Relaxed), 1, "it waits to the end");
+                taker.take()
             }
         };
+        assert_eq!(told.load(Ordering::Relaxed), usize::from(watched));
         assert_eq!(value.as_deref(), Some(&7));
         assert!(taker.take().is_none(), "there was one");
     });
 }
 
+#[test]
+fn value_wakes_the_task_that_polled_last() {
+    model(|| {
+        let (giver, mut taker) = slot();
+        let told = Arc::new(AtomicUsize::new(0));
+        assert!(taker.poll(Waker::noop()).is_pending());
+        assert!(taker.watch(Arc::clone(&told)), "nothing was put in");
+        let putting = put(giver);
+        let bell = Arc::new(Bell::default());
+        let polled = taker.poll(&Waker::from(Arc::clone(&bell)));
+        putting.join().expect("no panic");
+        let value = match polled {
+            Poll::Ready(value) => value,
+            Poll::Pending => {
+                assert_eq!(bell.0.load(Ordering::Relaxed), 1, "it waits to the end");
+                taker.take()
+            }
+        };
+        assert_eq!(told.load(Ordering::Relaxed), 1);
+        assert_eq!(value.as_deref(), Some(&7));
+    });
+}
+
 /// A model with a list, which has to be empty at its end.
-pub(in crate::schedule) fn model_with_list(
-    run: impl Fn(&'static RecentAsks) + Send + Sync + 'static,
-) {
+pub(crate) fn model_with_list(run: impl Fn(&'static RecentAsks) + Send + Sync + 'static) {
     model(move || {
         let list: &'static RecentAsks = Box::leak(Box::new(RecentAsks::new()));
         run(list);
@@ -380,7 +421,7 @@ fn who_began_to_wait_a_moment_ago_is_called_or_has_its_value() {
         });
         let mut wakers = Vec::new();
         assert!(!list.take(&mut wakers), "there was one");
-        assert!(!taker.is_listed());
+        assert!(!taker.will_be_called());
         wakers.into_iter().for_each(Waker::wake);
         give.join().expect("no panic");
         assert!(bell.0.load(Ordering::Relaxed) > 0, "it is told");

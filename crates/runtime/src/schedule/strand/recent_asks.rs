@@ -11,7 +11,8 @@
 //! ```
 //!
 //! An entry is part of the slot of its ask. It is touched only under the lock of its list, except
-//! for one flag, with which the list announces that it touches the entry no more.
+//! for one flag, with which the list announces that it touches the entry no more. That flag alone
+//! does not tell an asker that it will be called: see [`RecentAsk::will_be_called`].
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -98,6 +99,23 @@ impl RecentAsk {
 
     pub(super) fn is_listed(&self) -> bool {
         self.listed.load(Ordering::Acquire)
+    }
+
+    /// Returns `true` if the entry is in a list that will call the taker, which waits.
+    ///
+    /// Without the lock, a taker that polls while the list takes its entry out could lose both: the
+    /// list met the slot while its waker was being replaced, and called nothing or the task before,
+    /// and the flag is still set because the list is not done with the entry. Under the lock, the
+    /// list is done with the entry, or meets the slot as the taker has left it.
+    #[inline]
+    pub(super) fn will_be_called(&self) -> bool {
+        if !self.is_listed() {
+            return false;
+        }
+        // SAFETY: it was put in this list, which outlives it.
+        let list = unsafe { &*self.list.get() };
+        let _head = list.head.lock();
+        self.is_listed()
     }
 
     /// Puts the entry in a list.

@@ -4,7 +4,7 @@
 //!             wait              put
 //!   Empty <----------> Waits ----------> Taken ---> Full
 //!    |  |                ^                           ^
-//!    |  |                +-- call --> Held (briefly) |
+//!    |  |                +-- call, watch --> Held    |
 //!    |  +------------------- put --------------------+
 //!    +-- leave --> Left
 //! ```
@@ -16,19 +16,23 @@
 //! that waits.
 //!
 //! A slot that is watched contains something that must be told before the slot is full. It is put
-//! in once, while the slot is `Empty`, and never taken out. The way to `Full` then leads through
+//! in once, while the slot is `Held`, and never taken out. The way to `Full` then leads through
 //! `Taken`.
 //!
 //! A slot that waits may be in a list of recent asks ([`recent_asks`](super::recent_asks)), which
 //! calls the taker: the list holds the slot while it copies the waker, and both sides wait for
 //! that. The list reaches a slot only while the taker has not left.
+//!
+//! A slot that waited is `Empty` only while its taker polls or leaves, and a poll looks for the
+//! value once more before it returns. A giver or a list that meets an empty slot therefore wakes
+//! nothing. For anything else that the taker does with a slot that waits, it holds the slot.
 
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
 use super::arena::BufferClass;
 use super::recent_asks::{RecentAsk, RecentAsks};
-use crate::seeded_bug::{Bug, linger};
+use crate::seeded_bug::{Bug, linger, seeded};
 use crate::sync::{AtomicU8, Ordering, UnsafeCell, relax};
 
 const EMPTY: u8 = 0;
@@ -202,35 +206,52 @@ impl<T, W> Taker<T, W> {
     }
 
     /// Registers a watcher to be told before the slot is full, once. Returns `false` if that is too
-    /// late: the value is there then, and no waker was woken for it, so the taker has to look.
+    /// late: the giver has taken the slot, and with it the waker, if there is one.
+    ///
+    /// The slot is not `Empty` meanwhile. The taker need not poll again after this, so a giver that
+    /// comes has to find the waker.
     pub(crate) fn watch(&mut self, watch: W) -> bool {
-        let Some(was) = self.reclaim() else {
+        // A list meets a slot that is held only where a poll follows.
+        debug_assert!(
+            !self.slot().entry.is_listed(),
+            "what is listed is not watched yet"
+        );
+        let held = match seeded(Bug::AnswerDuringWatchIsLost) {
+            true => EMPTY,
+            false => HELD,
+        };
+        let Some(was) = self.move_to(held) else {
             return false;
         };
         let slot = self.slot();
         debug_assert_eq!(was & WATCHED, 0, "it is watched once");
-        // SAFETY: the slot is empty and not watched, so this is ours.
+        // SAFETY: the slot is held and not watched, so this is ours.
         let put = |place: *mut Option<W>| unsafe { *place = Some(watch) };
         slot.watch.get_mut().with(put);
         linger(Bug::AnswerDuringWatchIsLost);
-        let watched =
-            slot.state
-                .compare_exchange(EMPTY, was | WATCHED, Ordering::AcqRel, Ordering::Relaxed);
-        watched.is_ok()
+        slot.state
+            .compare_exchange(held, was | WATCHED, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Moves a slot that waits back to empty. Returns the state before; `None` if the slot is full.
     fn reclaim(&self) -> Option<u8> {
+        self.move_to(EMPTY)
+    }
+
+    /// Moves a slot that is empty or waits to one of the two states in which the taker may touch
+    /// all but the value. Returns the state before; `None` if the slot is full.
+    fn move_to(&self, ours: u8) -> Option<u8> {
         let state = &self.slot().state;
         let mut round = 0;
         loop {
             let now = state.load(Ordering::Acquire);
             match now & !WATCHED {
-                EMPTY => return Some(now),
-                WAITS => {
-                    let empty = now & !WAITS;
+                EMPTY if ours == EMPTY => return Some(now),
+                EMPTY | WAITS => {
+                    let next = now & WATCHED | ours;
                     let moved =
-                        state.compare_exchange(now, empty, Ordering::AcqRel, Ordering::Relaxed);
+                        state.compare_exchange(now, next, Ordering::AcqRel, Ordering::Relaxed);
                     if moved.is_ok() {
                         return Some(now);
                     }
@@ -254,10 +275,10 @@ impl<T, W> Taker<T, W> {
         unsafe { self.slot().entry.list(list) };
     }
 
-    /// Returns `true` while the taker is in a list of recent asks.
+    /// Returns `true` if a list of recent asks, in which the taker waits, will call it.
     #[inline]
-    pub(crate) fn is_listed(&self) -> bool {
-        self.slot().entry.is_listed()
+    pub(crate) fn will_be_called(&self) -> bool {
+        self.slot().entry.will_be_called()
     }
 
     /// Waits for the giver, which has taken the slot and is about to fill it, or has done so.
