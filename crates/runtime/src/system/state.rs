@@ -13,7 +13,7 @@ use super::{Builder, ShutdownReport};
 use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::budget::charge;
-use crate::cell::{self, ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
+use crate::cell::{self, ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase, PhaseGoal};
 use crate::children::{Children, InsertError};
 use crate::event::{Event, Events};
 use crate::exit::Exit;
@@ -242,8 +242,7 @@ impl SystemState {
         cell.node.started();
         run::launch::<SupervisorActor>(&cell, Arc::new(supervisor));
         let node = &cell.node;
-        node.reached(|phase| matches!(phase, Phase::Running | Phase::Ended))
-            .await;
+        node.reached(PhaseGoal::Running).await;
         if node.phase() == Phase::Ended {
             let exit = node.last_exit().unwrap_or(Exit::Shutdown);
             return Err(StartError::Failed {
@@ -289,7 +288,7 @@ impl SystemState {
             cells.iter().for_each(|cell| cell.kill());
             let killed = async {
                 for cell in &cells {
-                    cell.node().reached(|phase| phase == Phase::Ended).await;
+                    cell.node().reached(PhaseGoal::Ended).await;
                 }
             };
             let _all_ended = self.alarms.within(GRACE, killed).await;

@@ -9,5 +9,6 @@ mod elsewhere;
 mod fairness;
 mod rings;
 mod stacks;
+mod stopping;
 mod support;
 mod weather;
