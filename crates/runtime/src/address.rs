@@ -274,7 +274,7 @@ impl<M: Send + 'static> ActorRef<M> {
         let mut asked = PendingAsk::new(&self.0.mailbox);
         // The clock is read, and the deadline set, only if the first poll does not complete.
         let mut deadline = self.0.node.shared.alarms.deadline(within);
-        let mut asking = Asking::new(&self.0.node);
+        let mut asking = Asking::new(&self.0.node, within);
         // Nearly every ask is answered before any of this is needed.
         let mut soon = within >= SOON;
         let mut listed = false;

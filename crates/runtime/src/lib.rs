@@ -89,7 +89,8 @@
 //! ```
 //!
 //! Any part of the tree can be read while it runs ([`ActorSystem::tree`], [`ActorInfo`]), and its
-//! events can be subscribed to ([`ActorSystem::events`]).
+//! events can be subscribed to ([`ActorSystem::events`]). Asks that wait for an answer for a second
+//! or longer are listed with their asker and callee ([`ActorSystem::late_asks`]).
 //!
 //! # Access from outside
 //!
@@ -122,6 +123,7 @@ pub mod glue;
 mod group;
 mod info;
 mod injection;
+mod late;
 mod mailbox;
 mod membership;
 #[cfg(feature = "messages")]
@@ -169,6 +171,7 @@ pub use exit::{BoxError, Exit};
 pub use glue::handlers;
 pub use group::{Broadcast, Group, GroupError, GroupEvent, GroupInfo};
 pub use info::{ActorInfo, State, TreeNode};
+pub use late::LateAsk;
 pub use mailbox::{MailboxSpec, Overflow};
 #[cfg(feature = "messages")]
 pub use message::{

@@ -40,11 +40,13 @@ use std::fmt;
 use std::ops::{ControlFlow, Deref};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cell::{ActorId, Node, Owner, Phase, PhaseGoal};
+use crate::late::WaitingEntry;
 use crate::path::Path;
 use crate::reply::AnswerPending;
 use crate::schedule::strand::Current;
@@ -127,11 +129,35 @@ impl fmt::Display for AskRing {
     }
 }
 
+/// Passes the actor whose hook is running on this thread to `look`.
+pub(crate) fn with_current<R>(look: impl FnOnce(Option<&Node>) -> R) -> R {
+    Current::with(&INSIDE, look)
+}
+
 /// The recorded waits of all actors of a system, by the actor that waits.
 #[derive(Default)]
 pub(crate) struct WaitGraph(Mutex<Waits>);
 
-type Waits = FxHashMap<ActorId, Vec<Arc<Wait>>>;
+type Waits = FxHashMap<ActorId, Waiter>;
+
+/// An actor that waits.
+struct Waiter {
+    waits: Vec<Arc<Wait>>,
+    /// The actors above it in the tree, which change as little as its address. A search that comes
+    /// to an actor that ends goes through all waiters for those below it.
+    above: Box<[ActorId]>,
+}
+
+impl Waiter {
+    fn new(shared: &SystemState, id: ActorId) -> Self {
+        let cell = shared.get(id);
+        let above = cell.iter().flat_map(|cell| above(cell.node()));
+        Self {
+            waits: Vec::new(),
+            above: above.map(|node| node.id).collect(),
+        }
+    }
+}
 
 impl fmt::Debug for WaitGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -248,7 +274,9 @@ impl<'a> Edge<'a> {
             goal: goal(),
         });
         let mut waits = shared.waits.0.lock();
-        waits.entry(from).or_default().push(Arc::clone(&wait));
+        let waiter = waits.entry(from);
+        let waiter = waiter.or_insert_with(|| Waiter::new(shared, from));
+        waiter.waits.push(Arc::clone(&wait));
         self.wait = Some(Arc::clone(&wait));
         Some((waits, wait))
     }
@@ -256,9 +284,9 @@ impl<'a> Edge<'a> {
     fn forget(&mut self) {
         let Some(wait) = self.wait.take() else { return };
         let mut waits = self.on.shared.waits.0.lock();
-        if let Some(list) = waits.get_mut(&wait.from) {
-            list.retain(|one| !Arc::ptr_eq(one, &wait));
-            if list.is_empty() {
+        if let Some(waiter) = waits.get_mut(&wait.from) {
+            waiter.waits.retain(|one| !Arc::ptr_eq(one, &wait));
+            if waiter.waits.is_empty() {
                 waits.remove(&wait.from);
             }
         }
@@ -278,12 +306,18 @@ fn implies(from: &Node, on: &Node) -> bool {
     from.children.is_closed() && parent.is_some_and(|parent| parent.node().id == from.id)
 }
 
-/// An ask, which is recorded while it waits inside a hook.
-pub(crate) struct Asking<'a>(Edge<'a>);
+/// An ask, which is recorded while it waits inside a hook, and listed wherever it waits.
+pub(crate) struct Asking<'a> {
+    edge: Edge<'a>,
+    entry: WaitingEntry<'a>,
+}
 
 impl<'a> Asking<'a> {
-    pub(crate) const fn new(on: &'a Node) -> Self {
-        Self(Edge::new(on))
+    pub(crate) const fn new(on: &'a Node, within: Duration) -> Self {
+        Self {
+            edge: Edge::new(on),
+            entry: WaitingEntry::new(on, within),
+        }
     }
 
     /// Records that the ask is pending. Returns an error if the ask is part of a ring, now or as
@@ -295,11 +329,12 @@ impl<'a> Asking<'a> {
         number: u64,
         answer: impl FnOnce() -> Arc<AnswerPending>,
     ) -> Result<(), Arc<AskRing>> {
-        let from = self.0.waiting_actor();
-        if from.is_none() && self.0.wait.is_none() {
+        self.entry.begin();
+        let from = self.edge.waiting_actor();
+        if from.is_none() && self.edge.wait.is_none() {
             return Ok(());
         }
-        let known = self.0.known(from).and_then(Wait::answer);
+        let known = self.edge.known(from).and_then(Wait::answer);
         match known.filter(|goal| goal.number == number) {
             Some(goal) => goal.check(cx),
             None => self.record(cx, from, number, answer),
@@ -322,10 +357,10 @@ impl<'a> Asking<'a> {
                 waker: Mutex::new(cx.waker().clone()),
             })
         };
-        let Some((waits, wait)) = self.0.record(from, goal) else {
+        let Some((waits, wait)) = self.edge.record(from, goal) else {
             return Ok(());
         };
-        let mut search = Search::new(&waits, &self.0.on.shared, wait.from);
+        let mut search = Search::new(&waits, &self.edge.on.shared, wait.from);
         let mut found = None;
         search.run(Some(&wait), |search, last| {
             found = Some(search.ring(last, Some(&wait.from)));
@@ -555,18 +590,21 @@ impl<'a> Search<'a> {
         // The hook of an actor that was killed ends at its next await.
         if !node.is_killed() {
             let floor = cell.first_unanswered();
-            let waits = self.waits.get(&actor).into_iter().flatten();
+            let waiter = self.waits.get(&actor).into_iter();
+            let waits = waiter.flat_map(|waiter| &waiter.waits);
             let waits = waits.filter(|wait| self.is_active(wait, floor));
             next.extend(waits.map(|wait| (wait.on, Via::Wait(wait))));
         }
         if (ends || node.children.is_closed()) && !seeded(Bug::EndIsNoWait) {
-            // Only actors that wait can be on a way back, besides the one that it leads to.
-            let waiting = self.waits.keys().copied().filter(|&one| one != self.start);
-            for one in waiting.chain([self.start]) {
-                let cell = self.shared.get(one);
-                if cell.is_some_and(|cell| above(cell.node()).any(|above| above.id == actor)) {
-                    next.push((one, Via::Below));
-                }
+            // Only actors that wait can be on a way back. Where it leads to waits, too, or is down.
+            let below = self.waits.iter();
+            let below = below.filter(|(_, waiter)| waiter.above.contains(&actor));
+            next.extend(below.map(|(one, _)| (*one, Via::Below)));
+            if !self.waits.contains_key(&self.start)
+                && let Some(cell) = self.shared.get(self.start)
+                && above(cell.node()).any(|node| node.id == actor)
+            {
+                next.push((self.start, Via::Below));
             }
         }
         if let Owner::Supervisor { cell, .. } = &node.owner

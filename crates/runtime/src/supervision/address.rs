@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{self, Poll, ready};
+use std::time::Duration;
 
 use crate::address::{ActorRef, AnyRef, PendingAsk};
 use crate::budget::charge_poll;
@@ -225,7 +226,7 @@ impl SupervisorRef {
         let (reply, mut answer) = reply::slot();
         let mut sending = pin!(self.0.deliver(message(reply), None));
         let mut asked = PendingAsk::new(&cell.mailbox);
-        let mut asking = Asking::new(&cell.node);
+        let mut asking = Asking::new(&cell.node, Duration::MAX);
         let mut poll = |cx: &mut task::Context<'_>| {
             if asked.number.is_none()
                 && let Poll::Ready(sent) = sending.as_mut().poll(cx)

@@ -14,6 +14,7 @@ mod group;
 mod handlers;
 mod hanging;
 mod ignoring;
+mod late;
 mod lifecycle;
 mod links;
 mod mailbox;
