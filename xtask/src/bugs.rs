@@ -61,6 +61,11 @@ const BUG_SETS: [BugSet; 3] = [
                 "ignoring::a_child_that_chose_not_to_start_can_be_started_again_or_deleted",
             ),
             (
+                "EndIsNoWait",
+                "behaviour",
+                "waits::child_that_asks_its_stopping_parent_is_refused_at_once",
+            ),
+            (
                 "TurnOutlivesItsBeat",
                 "promises",
                 "fairness::one_hog_a_worker_delays_nobody",

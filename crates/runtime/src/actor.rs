@@ -80,6 +80,9 @@ pub trait Actor: Sized + Send + 'static {
     /// Cleans up after an incarnation, on every path except a kill: once its children and tasks
     /// have ended, and before the next incarnation starts. A panic here is logged and has no other
     /// effect.
+    ///
+    /// A parent that stops waits for this and handles no more messages: to ask it here is an error,
+    /// [`AskError::Ring`](crate::AskError::Ring), not a wait.
     fn post_stop(self, exit: &Exit, cx: &mut Context<Self>) -> impl Future<Output = ()> + Send {
         let _ = (exit, cx);
         ready(())

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::actor::Actor;
 use crate::budget::charge_poll;
-use crate::cell::{ActorId, AnyCell, Cell, Phase};
+use crate::cell::{ActorId, AnyCell, Cell, PhaseGoal};
 use crate::event::Event;
 use crate::exit::Exit;
 use crate::info::ActorInfo;
@@ -20,7 +20,7 @@ use crate::metric::Count;
 use crate::path::Path;
 use crate::recipient::Recipient;
 use crate::reply::{self, Ask, Request, Unanswered};
-use crate::ring::{self, Asking};
+use crate::ring::{AskRing, Asking};
 use crate::schedule::strand::OpaqueMessage;
 use crate::seeded_bug::{Bug, seeded};
 use crate::sending::Sending;
@@ -133,17 +133,29 @@ pub enum AskError {
     /// The actor panicked before it answered.
     #[error("the actor panicked before it answered")]
     Panicked,
-    /// The answer would have to wait for the asker, which waits for the answer inside a hook.
+    /// The answer would have to wait for the asker, which waits for the answer inside a hook. So it
+    /// is when actors ask each other in a ring, and when the asker keeps the callee from going on:
+    /// a child that asks its stopping parent, for example, which handles no more requests and
+    /// waits for the child's end.
     ///
     /// Ask from a task ([`Context::pipe`](crate::Context::pipe)), or have the answer arrive as a
     /// message ([`Context::lane`](crate::Context::lane)): then the asker continues meanwhile.
-    #[error("the ask would wait for itself: {}", ring::show(.path))]
+    #[error(
+        "the ask would wait for itself: {path}; ask from a pipe, or take the answer in a lane, and \
+         the hook goes on meanwhile"
+    )]
     Ring {
         /// The actors in the ring, each of which waits for the next: from the asker back to the
         /// asker.
         // A thin pointer, so that an answer of one word is moved as one word.
-        path: Arc<Vec<Path>>,
+        path: Arc<AskRing>,
     },
+}
+
+impl From<Arc<AskRing>> for AskError {
+    fn from(path: Arc<AskRing>) -> Self {
+        Self::Ring { path }
+    }
 }
 
 impl From<Unanswered> for AskError {
@@ -259,13 +271,10 @@ impl<M: Send + 'static> ActorRef<M> {
         let sent = self.0.send(&mut ask, None);
         let mut sending = pin!(self.send_in_turn(sent, ask));
         // Until the ask is in the mailbox, it counts as behind everything that is.
-        let mut asked = PendingAsk {
-            mailbox: &self.0.mailbox,
-            number: None,
-        };
+        let mut asked = PendingAsk::new(&self.0.mailbox);
         // The clock is read, and the deadline set, only if the first poll does not complete.
         let mut deadline = self.0.node.shared.alarms.deadline(within);
-        let mut asking = Asking::new(&self.0.node);
+        let mut asking = Asking::new(&self.0.node, within);
         // Nearly every ask is answered before its deadline is needed.
         if within >= SOON {
             answer.defer_deadline();
@@ -278,7 +287,7 @@ impl<M: Send + 'static> ActorRef<M> {
                 asked.number = Some(sent?);
             }
             let Some(number) = asked.number else {
-                asking.pending(u64::MAX, || answer.watch())?;
+                asking.pending(cx, u64::MAX, || answer.watch())?;
                 return deadline.poll(cx).map(|()| Err(AskError::TimedOut));
             };
             let scheduler = &self.0.node.shared.scheduler;
@@ -289,7 +298,7 @@ impl<M: Send + 'static> ActorRef<M> {
             let polled = answer.poll_wait(
                 cx,
                 |answer| scheduler.list(answer),
-                |answer| asking.pending(number, || answer.watch()),
+                |cx, answer| Ok(asking.pending(cx, number, || answer.watch())?),
                 |cx| deadline.poll(cx).map(|()| AskError::TimedOut),
             );
             polled.map(|ended| {
@@ -375,6 +384,10 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// Waits until the actor has ended for good, over all restarts.
+    ///
+    /// Inside a hook this is a wait like an ask, but it cannot be refused: a hook must not wait for
+    /// its own actor, nor for one that waits for it, such as a stopping parent. Monitor the actor
+    /// instead ([`Context::monitor`](crate::Context::monitor)).
     pub async fn stopped(&self) -> Exit {
         ended(&*self.0).await
     }
@@ -387,9 +400,18 @@ impl<M: Send + 'static> ActorRef<M> {
 }
 
 /// A request that waits for its answer. If the asker gives up, the request need not be handled.
-struct PendingAsk<'a, M> {
+pub(crate) struct PendingAsk<'a, M> {
     mailbox: &'a Mailbox<M>,
-    number: Option<u64>,
+    /// The number of the request, while it is in the mailbox and not answered.
+    pub(crate) number: Option<u64>,
+}
+
+impl<'a, M> PendingAsk<'a, M> {
+    /// Creates a request that is not in the mailbox yet.
+    pub(crate) const fn new(mailbox: &'a Mailbox<M>) -> Self {
+        let number = None;
+        Self { mailbox, number }
+    }
 }
 
 impl<M> Drop for PendingAsk<'_, M> {
@@ -404,7 +426,7 @@ impl<M> Drop for PendingAsk<'_, M> {
 
 async fn ended(cell: &dyn AnyCell) -> Exit {
     let node = cell.node();
-    node.reached(|phase| phase == Phase::Ended).await;
+    node.reached(PhaseGoal::Ended).await;
     node.last_exit().expect("an actor that ended has an exit")
 }
 

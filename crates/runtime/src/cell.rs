@@ -25,6 +25,7 @@ use crate::metric::Count;
 use crate::monitor::MonitorId;
 use crate::path::{Key, Path};
 use crate::reply::{Completion, CompletionSink};
+use crate::ring::PhaseEdge;
 use crate::schedule::strand::{self, Lock};
 use crate::schedule::wake::wake;
 use crate::supervision::{Overseer, Shutdown, ShutdownLimit};
@@ -32,7 +33,7 @@ use crate::system::SystemState;
 pub(crate) use end::{down, finish, finish_down, finish_if_down, notify_links};
 use flags::Flags;
 pub use id::ActorId;
-pub(crate) use node_state::{LinkEnd, Phase};
+pub(crate) use node_state::{LinkEnd, Phase, PhaseGoal};
 use node_state::{MonitorEntry, NodeState, PhaseWait};
 use phase_cell::PhaseCell;
 
@@ -396,12 +397,16 @@ impl Node {
         links
     }
 
-    /// Waits until the phase satisfies `ready`.
-    pub(crate) async fn reached(&self, ready: fn(Phase) -> bool) {
+    /// Waits until the actor is in one of these phases.
+    ///
+    /// Every wait of the runtime for the end or the start of an actor is one of these, so that none
+    /// is missing in the wait graph.
+    pub(crate) async fn reached(&self, goal: PhaseGoal) {
         let mut wait = PhaseWait {
             node: self,
             ticket: None,
-            ready,
+            goal,
+            edge: PhaseEdge::new(self, goal),
         };
         poll_fn(|cx| charge_poll(cx, |cx| wait.poll(cx))).await;
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::address::ActorRef;
-use crate::cell::{Cell, Phase};
+use crate::cell::{Cell, Phase, PhaseGoal};
 use crate::exit::{Exit, discard};
 use crate::mailbox::{Drain, System};
+use crate::ring::PhaseEdge;
 
 impl<M: Send + 'static> ActorRef<M> {
     /// Refuses new messages, lets the actor handle those that wait, and stops it. Messages that
@@ -81,7 +82,16 @@ struct Drainer<'a, M: Send + 'static> {
 
 impl<M: Send + 'static> Drainer<'_, M> {
     async fn left(&self) -> Vec<M> {
-        poll_fn(|cx| self.drain.poll_left(cx.waker())).await
+        // A drain is over at the end of the incarnation, at the latest.
+        let mut edge = PhaseEdge::new(&self.cell.node, PhaseGoal::Down);
+        poll_fn(|cx| {
+            let left = self.drain.poll_left(cx.waker());
+            if left.is_pending() {
+                edge.pending();
+            }
+            left
+        })
+        .await
     }
 }
 

@@ -53,6 +53,8 @@
 //! - **Signals overtake** messages: a stop, a [`Signal::Down`], the end of a child or a task.
 //! - **Every ask has a deadline**, and a dropped [`Reply`] is an answer. An ask inside a hook whose
 //!   answer would have to wait for the asker fails at once, and names the ring: [`AskError::Ring`].
+//!   Waits of the runtime for the end or the start of an actor count: a child that asks its stopping
+//!   parent does not hold it up.
 //! - **Unwanted messages are not handled**: a message whose time to live has passed
 //!   ([`ActorRef::tell_within`]), a request whose asker has gone.
 //! - **Long work does not have to block the actor**: a [pipe](Context::pipe) runs beside it, and
@@ -87,7 +89,8 @@
 //! ```
 //!
 //! Any part of the tree can be read while it runs ([`ActorSystem::tree`], [`ActorInfo`]), and its
-//! events can be subscribed to ([`ActorSystem::events`]).
+//! events can be subscribed to ([`ActorSystem::events`]). Asks that wait for an answer for a second
+//! or longer are listed with their asker and callee ([`ActorSystem::late_asks`]).
 //!
 //! # Access from outside
 //!
@@ -120,6 +123,7 @@ pub mod glue;
 mod group;
 mod info;
 mod injection;
+mod late;
 mod mailbox;
 mod membership;
 #[cfg(feature = "messages")]
@@ -167,6 +171,7 @@ pub use exit::{BoxError, Exit};
 pub use glue::handlers;
 pub use group::{Broadcast, Group, GroupError, GroupEvent, GroupInfo};
 pub use info::{ActorInfo, State, TreeNode};
+pub use late::LateAsk;
 pub use mailbox::{MailboxSpec, Overflow};
 #[cfg(feature = "messages")]
 pub use message::{
@@ -178,6 +183,7 @@ pub use path::{Key, Path, PathPattern, PatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;
 pub use reply::{Ask, Completion, Lane, Reply, Request, Unanswered};
+pub use ring::{AskRing, RingWait};
 pub use size::{Size, SizeError};
 pub use stream::{
     FlowError, Inlet, Lag, Offer, Outlet, ReadError, Reader, Source, SourceError, SourceInfo,

@@ -128,6 +128,9 @@ pub(crate) struct MailboxState<M> {
     budget: u16,
     /// Set when a turn begins, and cleared when the receiver has noticed.
     turn_began: bool,
+    /// Set while a hook waits for an order to stop: then the actor is not idle, though `receiving`
+    /// is set.
+    hook_receives: bool,
     incarnation: u32,
     /// Highest number of messages that ever waited, saturating.
     high_water: u32,
@@ -310,6 +313,7 @@ impl<M> Mailbox<M> {
                 other_work: true,
                 budget: BUDGET,
                 turn_began: false,
+                hook_receives: false,
                 incarnation: 0,
                 high_water: 0,
                 rare: None,

@@ -305,7 +305,7 @@ impl<T> PendingReply<T> {
         &mut self,
         cx: &mut Context<'_>,
         list: impl FnOnce(&mut Self) -> bool,
-        note: impl FnOnce(&mut Self) -> Result<(), E>,
+        note: impl FnOnce(&Context<'_>, &mut Self) -> Result<(), E>,
         deadline: impl FnOnce(&mut Context<'_>) -> Poll<E>,
     ) -> Poll<Result<Result<T, Unanswered>, E>> {
         if let Poll::Ready(answer) = self.poll(cx) {
@@ -322,7 +322,7 @@ impl<T> PendingReply<T> {
             return Poll::Pending;
         }
         self.arming = DeadlineArming::Armed;
-        note(self)?;
+        note(cx, self)?;
         deadline(cx).map(Err)
     }
 

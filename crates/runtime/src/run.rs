@@ -278,7 +278,10 @@ impl<A: Actor> Behavior<Cell<A::Msg>> for Incarnation<A> {
     }
 
     async fn end(&mut self, cell: &Cell<A::Msg>, exit: Exit) -> Result<(), Exit> {
+        // The reply to the last message may be held anywhere, so the message is not owed any more.
+        cell.mailbox.note_other_work();
         end_children(&cell.node).await;
+        // Aborted, so that they end at their next await: none of them waits for an actor.
         self.cx.end_tasks().await;
         self.end_now(cell, exit).await
     }
@@ -549,6 +552,9 @@ pub(crate) fn report_exit(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64
                     // A supervisor that is ending its children restarts none, so nothing must wait
                     // for a restart.
                     let over = parent.node().children.is_closed();
+                    if !over {
+                        ring::went_down(node);
+                    }
                     if over || !parent.system(System::Signal(ended()), Some(*incarnation)) {
                         cell::finish(cell, exit, None);
                     }

@@ -35,6 +35,8 @@ pub(crate) enum Bug {
     IgnoredStartIsAnEnd,
     /// Actors that ask each other in a ring wait for each other.
     RingUnnoticed,
+    /// A wait for the end of an actor is not an edge of the wait graph.
+    EndIsNoWait,
     /// A turn goes on when its time slice is over.
     TurnOutlivesItsBeat,
     /// An actor whose turn was ended by its time slice is put at the front of the run queue.

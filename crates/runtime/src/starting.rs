@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::address::{ActorRef, AnyRef};
-use crate::cell::Phase;
+use crate::cell::{Phase, PhaseGoal};
 use crate::exit::Exit;
 use crate::system::StartError;
 
@@ -62,8 +62,7 @@ impl AnyRef {
     pub async fn started(&self) -> Result<(), StartError> {
         let cell = Arc::clone(&self.0);
         let node = cell.node();
-        let ready = |phase| matches!(phase, Phase::Running | Phase::Stopping | Phase::Ended);
-        node.reached(ready).await;
+        node.reached(PhaseGoal::Started).await;
         if node.phase() != Phase::Ended {
             return Ok(());
         }

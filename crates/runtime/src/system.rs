@@ -16,6 +16,7 @@ use crate::cell::{ActorId, AnyCell, Owner};
 use crate::event::EventStream;
 use crate::group::{Directories, Group, GroupInfo};
 use crate::info::{ActorInfo, TreeNode};
+use crate::late::LateAsk;
 #[cfg(feature = "messages")]
 use crate::message::ExposedActors;
 use crate::metric;
@@ -374,6 +375,14 @@ impl ActorSystem {
     #[must_use]
     pub fn observer(&self) -> Observer {
         Observer::new(Arc::clone(&self.shared))
+    }
+
+    /// Returns the asks that have been waiting for a second or longer, the oldest first: an actor
+    /// that is too slow or never answers shows here. Asks whose deadline is a second or shorter are
+    /// left out.
+    #[must_use]
+    pub fn late_asks(&self) -> Vec<LateAsk> {
+        self.shared.waiting_asks.late(&self.shared)
     }
 
     /// Returns `true` if [`ActorSystem::shutdown`] was called or all handles were dropped.

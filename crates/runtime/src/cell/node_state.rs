@@ -8,6 +8,7 @@ use super::{ActorId, AnyCell, Node, PhaseCell};
 use crate::exit::Exit;
 use crate::membership::WeakMembership;
 use crate::monitor::MonitorId;
+use crate::ring::PhaseEdge;
 use crate::supervision::Overseer;
 
 /// The phase of an actor in its lifecycle.
@@ -105,22 +106,56 @@ pub(crate) struct LinkEnd {
     pub(crate) incarnation: u32,
 }
 
+/// The phases that a caller of [`Node::reached`] waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PhaseGoal {
+    /// The end of the incarnation.
+    Down,
+    /// The end for good.
+    Ended,
+    /// The start was decided, one way or the other.
+    StartOver,
+    /// An incarnation runs, or none ever will.
+    Running,
+    /// An incarnation has run, or none ever will.
+    Started,
+}
+
+impl PhaseGoal {
+    pub(crate) const fn is_met(self, phase: Phase) -> bool {
+        match self {
+            Self::Down => matches!(phase, Phase::Down | Phase::Ended),
+            Self::Ended => matches!(phase, Phase::Ended),
+            Self::StartOver => !matches!(phase, Phase::Starting),
+            Self::Running => matches!(phase, Phase::Running | Phase::Ended),
+            Self::Started => matches!(phase, Phase::Running | Phase::Stopping | Phase::Ended),
+        }
+    }
+
+    /// Returns `true` if the wait is for an end, and `false` if it is for a start.
+    pub(crate) const fn is_end(self) -> bool {
+        matches!(self, Self::Down | Self::Ended)
+    }
+}
+
 pub(super) struct PhaseWait<'a> {
     pub(super) node: &'a Node,
     pub(super) ticket: Option<u64>,
-    pub(super) ready: fn(Phase) -> bool,
+    pub(super) goal: PhaseGoal,
+    /// The wait in the wait graph.
+    pub(super) edge: PhaseEdge<'a>,
 }
 
 impl PhaseWait<'_> {
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
-        if self.ticket.is_none() && (self.ready)(self.node.phase()) {
+        if self.ticket.is_none() && self.goal.is_met(self.node.phase()) {
             return Poll::Ready(());
         }
         let mut state = self.node.state.lock();
         if let Some(ticket) = self.ticket.take() {
             state.stop_waiting(ticket);
         }
-        if (self.ready)(self.node.phase()) {
+        if self.goal.is_met(self.node.phase()) {
             return Poll::Ready(());
         }
         let rare = state.rare();
@@ -128,6 +163,8 @@ impl PhaseWait<'_> {
         rare.next_wait += 1;
         rare.waiting.push((ticket, cx.waker().clone()));
         self.ticket = Some(ticket);
+        drop(state);
+        self.edge.pending();
         Poll::Pending
     }
 }

@@ -90,7 +90,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn first_unanswered(&self) -> Option<u64> {
         let lanes = self.lanes.lock();
         let front = lanes.front(self.batch_len());
-        if lanes.receiving {
+        if lanes.receiving && !lanes.hook_receives {
             None
         } else {
             Some(front - u64::from(!lanes.other_work))

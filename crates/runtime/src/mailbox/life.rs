@@ -156,14 +156,22 @@ impl<M> Mailbox<M> {
     }
 
     /// Ready once an order to stop waits for the receiver; for hooks of this crate that wait for
-    /// other actors.
+    /// other actors, until they call [`Self::end_poll_stop`].
     pub(crate) fn poll_stop(&self) -> Poll<()> {
         let mut lanes = self.lanes.lock();
         if lanes.is_told_to_stop() {
             return Poll::Ready(());
         }
         lanes.receiving = true;
+        lanes.hook_receives = true;
         Poll::Pending
+    }
+
+    /// Ends the waits of a hook for an order to stop.
+    pub(crate) fn end_poll_stop(&self) {
+        let mut lanes = self.lanes.lock();
+        lanes.hook_receives = false;
+        lanes.receiving = false;
     }
 
     pub(crate) fn incarnation(&self) -> u32 {

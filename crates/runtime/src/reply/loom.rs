@@ -46,7 +46,7 @@ impl<D: FnMut(&Context<'_>) -> Poll<()>> Waiting<D> {
                 answer.list(self.list);
                 true
             },
-            |answer| {
+            |_, answer| {
                 self.open = Some(answer.watch());
                 Ok(())
             },

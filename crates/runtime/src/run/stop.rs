@@ -7,14 +7,17 @@ use std::task::Poll;
 
 use tokio::time::Instant;
 
-use crate::cell::{self, AnyCell, Node, Phase};
+use crate::cell::{self, AnyCell, Node, PhaseGoal};
 use crate::clock;
+use crate::ring;
 use crate::seeded_bug::{Bug, seeded};
 
 /// Ends all children of a node, each within its limit: one after another, the last started first,
 /// or all at once.
 pub(super) async fn end_children(node: &Node) {
     let mut children = node.children.close(&node.shared.cells);
+    // From here on every actor below waits in vain for an answer of this one.
+    ring::closing(node);
     if node.is_killed() && seeded(Bug::ChildrenOutliveTheirParent) {
         children.clear();
     }
@@ -51,8 +54,8 @@ async fn finish_down(parent: &Node, child: &Arc<dyn AnyCell>) {
     while !cell::finish_down(child) {
         down_child(parent, child).await;
     }
-    // Another caller may be ending it.
-    child.node().reached(|phase| phase == Phase::Ended).await;
+    // Another caller may be ending it. That takes no await, so it does not matter who waits here.
+    child.node().reached(PhaseGoal::Ended).await;
 }
 
 /// Ends the incarnation of a child, and leaves its cell to its owner.
@@ -80,7 +83,7 @@ pub(super) fn ask_to_stop(cell: &dyn AnyCell, hurry: bool) {
 /// `true`.
 async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() -> bool) {
     let node = cell.node();
-    let mut down = pin!(node.reached(|phase| matches!(phase, Phase::Down | Phase::Ended)));
+    let mut down = pin!(node.reached(PhaseGoal::Down));
     let now = node.shared.now();
     let mut limit = node.limit.get().map(|limit| {
         let left = clock::saturating_add(since, limit).saturating_duration_since(now);

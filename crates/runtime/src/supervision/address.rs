@@ -1,15 +1,19 @@
 //! The address of a supervisor, and the requests that can be sent to it.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{self, Poll};
+use std::time::Duration;
 
-use crate::address::{ActorRef, AnyRef};
+use crate::address::{ActorRef, AnyRef, PendingAsk};
 use crate::budget::charge_poll;
 use crate::cell::ActorId;
 use crate::exit::Exit;
 use crate::path::{Key, Path};
 use crate::reply::{self, Reply};
+use crate::ring::{AskRing, Asking};
 use crate::supervision::child::ChildSpec;
 use crate::supervision::spec::Restart;
 use crate::supervision::supervisor::SupervisorMsg;
@@ -33,6 +37,17 @@ pub enum ChildError {
     Running {
         /// The key of the child.
         key: Arc<str>,
+    },
+    /// The supervisor would have to wait for the caller, an actor that makes this request inside a
+    /// hook: it is ending the caller, for example, or waits for it to start.
+    #[error(
+        "the request to the supervisor would wait for itself: {path}; make it from a pipe, and the \
+         hook goes on meanwhile"
+    )]
+    Ring {
+        /// The actors in the ring, each of which waits for the next: from the caller back to the
+        /// caller.
+        path: Arc<AskRing>,
     },
     /// The child could not be started.
     #[error(transparent)]
@@ -207,12 +222,30 @@ impl SupervisorRef {
         &self,
         message: impl FnOnce(Reply<T>) -> SupervisorMsg,
     ) -> Result<T, ChildError> {
+        let cell = &self.0.0;
         let (reply, mut answer) = reply::slot();
-        let told = self.0.tell(message(reply)).await;
-        told.map_err(|_| ChildError::Ended)?;
-        poll_fn(|cx| charge_poll(cx, |cx| answer.poll(cx)))
-            .await
-            .map_err(|_| ChildError::Ended)
+        let mut sending = pin!(self.0.deliver(message(reply), None));
+        let mut asked = PendingAsk::new(&cell.mailbox);
+        let mut asking = Asking::new(&cell.node, Duration::MAX);
+        let mut poll = |cx: &mut task::Context<'_>| {
+            if asked.number.is_none()
+                && let Poll::Ready(sent) = sending.as_mut().poll(cx)
+            {
+                asked.number = Some(sent.map_err(|_| ChildError::Ended)?);
+            }
+            if asked.number.is_some()
+                && let Poll::Ready(result) = answer.poll(cx)
+            {
+                asked.number = None;
+                return Poll::Ready(result.map_err(|_| ChildError::Ended));
+            }
+            let number = asked.number.unwrap_or(u64::MAX);
+            let noted = asking.pending(cx, number, || answer.watch());
+            noted.map_err(|path| ChildError::Ring { path })?;
+            // An answer that has come since the poll has woken this task.
+            Poll::Pending
+        };
+        poll_fn(|cx| charge_poll(cx, &mut poll)).await
     }
 }
 

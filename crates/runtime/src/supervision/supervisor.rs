@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 use crate::actor::Actor;
 use crate::address::AnyRef;
-use crate::cell::{self, ActorId, AnyCell, Node, Owner, Phase};
+use crate::cell::{self, ActorId, AnyCell, Node, Owner, Phase, PhaseGoal};
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::Exit;
-use crate::mailbox::MailboxSpec;
+use crate::mailbox::{Mailbox, MailboxSpec};
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::Key;
@@ -578,12 +578,22 @@ impl SupervisorActor {
 /// Waits until a child runs or is down. Returns `false` if this supervisor is to stop first.
 async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
     let me = cx.cell();
-    let mut started = pin!(child.reached(|phase| !matches!(phase, Phase::Starting)));
+    let _end = StopPolled(&me.mailbox);
+    let mut started = pin!(child.reached(PhaseGoal::StartOver));
     poll_fn(|task| match started.as_mut().poll(task) {
         Poll::Ready(()) => Poll::Ready(true),
         Poll::Pending => me.mailbox.poll_stop().map(|()| false),
     })
     .await
+}
+
+/// A hook that waits for an order to stop, among other things.
+struct StopPolled<'a>(&'a Mailbox<SupervisorMsg>);
+
+impl Drop for StopPolled<'_> {
+    fn drop(&mut self) {
+        self.0.end_poll_stop();
+    }
 }
 
 /// Ends the cell of a child that did not start. If the child is still starting, because this

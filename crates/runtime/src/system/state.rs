@@ -13,10 +13,11 @@ use super::{Builder, ShutdownReport};
 use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::budget::charge;
-use crate::cell::{self, ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase};
+use crate::cell::{self, ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase, PhaseGoal};
 use crate::children::{Children, InsertError};
 use crate::event::{Event, Events};
 use crate::exit::Exit;
+use crate::late::WaitingAsks;
 use crate::mailbox::{Mailbox, MailboxSpec};
 use crate::metric::Count;
 use crate::monitor::MonitorId;
@@ -85,6 +86,7 @@ pub(crate) struct SystemState {
     pub(crate) scheduler: Scheduler,
     pub(crate) alarms: Arc<Alarms>,
     pub(crate) waits: WaitGraph,
+    pub(crate) waiting_asks: WaitingAsks,
     pub(crate) ask_deadline: Duration,
     handler_limit: Duration,
     pub(crate) root: Children,
@@ -112,6 +114,7 @@ impl SystemState {
             name: settings.name,
             alarms: Alarms::new(scheduler.clone()),
             waits: WaitGraph::default(),
+            waiting_asks: WaitingAsks::default(),
             scheduler,
             ask_deadline: settings.ask_deadline,
             handler_limit: settings.handler_limit,
@@ -242,8 +245,7 @@ impl SystemState {
         cell.node.started();
         run::launch::<SupervisorActor>(&cell, Arc::new(supervisor));
         let node = &cell.node;
-        node.reached(|phase| matches!(phase, Phase::Running | Phase::Ended))
-            .await;
+        node.reached(PhaseGoal::Running).await;
         if node.phase() == Phase::Ended {
             let exit = node.last_exit().unwrap_or(Exit::Shutdown);
             return Err(StartError::Failed {
@@ -289,7 +291,7 @@ impl SystemState {
             cells.iter().for_each(|cell| cell.kill());
             let killed = async {
                 for cell in &cells {
-                    cell.node().reached(|phase| phase == Phase::Ended).await;
+                    cell.node().reached(PhaseGoal::Ended).await;
                 }
             };
             let _all_ended = self.alarms.within(GRACE, killed).await;

@@ -235,7 +235,12 @@ fn text_shows_the_way() {
     let outcome = system.run(actors[0].ask(Walk(vec![1, 0])));
     let error = outcome.and_then(|outcome| outcome).unwrap_err();
     let ways = ["/0 -> /1 -> /0", "/1 -> /0 -> /1"];
-    let text = ways.map(|way| format!("the ask would wait for itself: {way}"));
+    let text = ways.map(|way| {
+        format!(
+            "the ask would wait for itself: {way}; ask from a pipe, or take the answer in a lane, \
+             and the hook goes on meanwhile"
+        )
+    });
     assert!(text.contains(&error.to_string()), "{error}");
 }
 

@@ -11,6 +11,7 @@ mod elsewhere;
 mod fairness;
 mod rings;
 mod stacks;
+mod stopping;
 mod support;
 mod wakes;
 mod weather;

@@ -1,7 +1,7 @@
 //! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops,
 //! overflow and drains, from many seeds. Meanwhile senders keep sending, listeners start in batches
 //! and stop, a stream loses its readers and its source, a group loses its members, some actors ask
-//! each other in a ring, and a hog floods itself. Afterwards the books must balance.
+//! each other in a ring, children ask their stopping parent, and a hog floods itself. Afterwards the books must balance.
 //!
 //! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` a single one, and
 //! `STROWGER_STORM_TRACE=file` writes the trace of that one: `cargo xtask simulate` sets them.
@@ -10,6 +10,7 @@ mod books;
 mod cast;
 mod crowd;
 mod hand;
+mod nest;
 mod numbers;
 mod round;
 mod weather;
@@ -53,7 +54,7 @@ const WORKERS: [&str; 5] = [
     "/top/rest/oldest",
     "/top/pool/latest",
 ];
-const SUPERVISORS: [&str; 7] = [
+const SUPERVISORS: [&str; 8] = [
     "/top/all",
     "/top/rest",
     "/top/one",
@@ -61,9 +62,17 @@ const SUPERVISORS: [&str; 7] = [
     CROWD,
     "/top/side",
     "/top/round",
+    "/top/home",
 ];
 /// Supervisors that restart a child at the moment of the decision.
-const IMMEDIATE: [&str; 5] = ["/top/one", "/top/pool", CROWD, "/top/side", "/top/round"];
+const IMMEDIATE: [&str; 6] = [
+    "/top/one",
+    "/top/pool",
+    CROWD,
+    "/top/side",
+    "/top/round",
+    "/top/home",
+];
 const CLOCK: &str = "/top/one/clock";
 const PARTNER: &str = "/top/one/partner";
 const PIPER: &str = "/top/side/piper";
@@ -72,10 +81,15 @@ const STREAMER: &str = "/top/side/streamer";
 const ASKERS: [&str; 3] = ["/top/round/0", "/top/round/1", "/top/round/2"];
 const BLOCKER: &str = "/top/round/blocker";
 const HOG: &str = "/top/round/hog";
+/// An actor whose children ask it.
+const NEST: &str = "/top/home/nest";
 
 /// Every fault; each is hit at least once per seed on average.
-const FAULTS: [&str; 54] = [
+const FAULTS: [&str; 57] = [
     "ask dropped half way",
+    "ask of a parent",
+    "ask of a parent in post_stop",
+    "ask of a stopping parent",
     "ask passed on in a hook",
     "ask passed on to one who ended",
     "ask past its deadline",

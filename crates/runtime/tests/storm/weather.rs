@@ -15,11 +15,12 @@ use crate::books::{Books, Shared, note};
 use crate::cast::{Clock, Partner, Sender, Worker};
 use crate::crowd::{Call, Follower, Listener, Piper, Streamer};
 use crate::hand::{Grip, Hand};
+use crate::nest::{self, Care, NESTLINGS, Nest};
 use crate::numbers::Numbers;
 use crate::round::{Asker, Blocker, Flood, Hog, Job, Round};
 use crate::{
-    ASKERS, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, PARTNER, PERIOD,
-    PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
+    ASKERS, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, NEST, PARTNER,
+    PERIOD, PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
 };
 
 /// The time by which every storm is long over.
@@ -80,6 +81,8 @@ impl<'a> Storm<'a> {
             .child(asker(2))
             .child(ChildSpec::new::<Blocker>("blocker", Arc::clone(&books)))
             .child(ChildSpec::new::<Hog>("hog", Arc::clone(&books)));
+        let home = supervisor(Strategy::OneForOne)
+            .child(ChildSpec::new::<Nest>("nest", Arc::clone(&books)));
         let crowd = Dynamic::<Listener>::new()
             .restart(Restart::Transient)
             .intensity(intensity, PERIOD)
@@ -92,6 +95,7 @@ impl<'a> Storm<'a> {
             .child(ChildSpec::dynamic("pool", pool))
             .supervisor("side", side)
             .supervisor("round", round)
+            .supervisor("home", home)
             .child(ChildSpec::dynamic("crowd", crowd));
         let top = system.supervise("top", top);
         let watch = system.probe();
@@ -207,7 +211,7 @@ impl<'a> Storm<'a> {
 
     /// Side activities: drains, batches, a topic, a stream and pipes.
     fn besides(&mut self, worker: &'static str) {
-        match self.numbers.below(22) {
+        match self.numbers.below(24) {
             0 => {
                 let within = MS * u32::try_from(self.numbers.below(40)).expect("small");
                 let _sent = self.hand.try_tell(Grip::Drain(worker, within));
@@ -242,6 +246,7 @@ impl<'a> Storm<'a> {
             18 => self.ask_around(),
             19 => self.give_jobs(),
             20 | 21 => self.flood(),
+            22 | 23 => self.nest(),
             _ => {
                 let published = self.topic.publish(self.number);
                 self.number += 1;
@@ -337,6 +342,33 @@ impl<'a> Storm<'a> {
             _ => self
                 .system
                 .inject(HOG, Hook::Handle, nth, Fault::panic("injected")),
+        }
+    }
+
+    /// Makes the children of an actor ask it, which ends meanwhile.
+    fn nest(&mut self) {
+        let busy = MS * u32::try_from(self.numbers.below(6)).expect("small");
+        self.with(NEST, |nest| beg(&nest, Care::After(busy)));
+        for key in NESTLINGS {
+            let care = match self.numbers.below(3) {
+                0 => Care::Sibling,
+                1 => Care::Parent,
+                _ => Care::After(busy),
+            };
+            self.with(&format!("{NEST}/{key}"), |one| beg(&one, care));
+        }
+        match self.numbers.below(6) {
+            0 => self.with(NEST, |nest| nest.kill()),
+            1 => {
+                let fault = self.fault(Hook::Handle);
+                let nth = 1 + self.numbers.below(2);
+                self.system.inject(NEST, Hook::Handle, nth, fault);
+            }
+            _ => {
+                let time = MS * u32::try_from(self.numbers.below(3)).expect("small");
+                self.pass(time);
+                self.with(NEST, |nest| nest.stop());
+            }
         }
     }
 
@@ -530,4 +562,10 @@ impl Band {
 fn enter(books: &Shared, event: &Event, start: Instant) {
     let at = Instant::now() - start;
     note(books, |books| books.event(event, at));
+}
+
+/// Makes an actor of the nest ask, or answer late.
+fn beg(actor: &AnyRef, care: Care) {
+    let actor: ActorRef<nest::Call> = actor.downcast().expect("it is of the nest");
+    let _sent = actor.try_tell(nest::Call::Beg(care));
 }
