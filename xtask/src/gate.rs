@@ -36,7 +36,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         [one] if one == "--save" => true,
         _ => return Err("usage: cargo xtask gate [--save]".to_owned()),
     };
-    if !tools::obtain(&tools::VALGRIND) {
+    if !tools::is_here(&tools::VALGRIND) {
         return Err(
             "valgrind is missing and could not be installed: `apt-get install valgrind`".to_owned(),
         );

@@ -26,6 +26,7 @@ mod process;
 mod project;
 mod report;
 mod runner;
+mod setup;
 mod simulate;
 mod soak;
 mod step;
@@ -49,8 +50,9 @@ The project's own verbs.
 
 Usage: cargo xtask <VERB> [OPTIONS]
 
-  test                     every test that needs only cargo, then the proof tools; it always
-                           ends, and names the tests that hang
+  setup                    install what proofs need, or say how to get it
+  test                     every test that needs only cargo, then the proof tools; it installs
+                           nothing, always ends, and names the tests that hang
   tidy                     layout, imports, words and licences that clippy does not check
   ci [STEP...]             all that must be green before review (--list names the steps,
                            --keep-going runs on after a failure)
@@ -111,13 +113,14 @@ const LIMIT: &str = "XTASK_LIMIT";
 
 /// Limits of whole runs, in minutes. They end what hangs: on two slow cores with empty caches, a
 /// run takes a third of its limit or less.
-const LIMITS: [(&str, u64); 8] = [
+const LIMITS: [(&str, u64); 9] = [
     ("asan", 180),
     ("ci", 480),
     ("conformance", 120),
     ("gate", 120),
     ("loom", 300),
     ("miri", 300),
+    ("setup", 60),
     ("test", 240),
     ("tidy", 15),
 ];
@@ -161,6 +164,7 @@ fn within_limit(verb: Option<&str>, rest: &[String]) -> Outcome {
 fn dispatch(verb: Option<&str>, rest: &[String]) -> Outcome {
     let project = &Project::locate()?;
     match verb {
+        Some("setup") => setup::run(rest),
         Some("test") => test::run(project, rest).map(drop),
         Some("tidy") => tidy::run(project),
         Some("ci") => ci::run(project, rest),

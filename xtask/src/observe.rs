@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::project::Project;
-use crate::tools::{ExternalTool, obtain};
+use crate::tools::{ExternalTool, is_here};
 use crate::{bench, process, report, step, term};
 
 /// Counts instructions.
@@ -38,7 +38,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
             other => return Err(format!("`{other}` is not an option of `bench observe`")),
         }
     }
-    if !obtain(&VALGRIND) {
+    if !is_here(&VALGRIND) {
         return Err("valgrind is missing: install it, or run this as root".to_owned());
     }
     let counted = build(project, true)?;

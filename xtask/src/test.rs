@@ -59,7 +59,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
 
 /// Lists the tools and fixtures that are present, and what stays unproven without the others.
 fn look_around(project: &Project) -> Result<Vec<String>, String> {
-    let mut lines = tools::ensure()?;
+    let mut lines = tools::look()?;
     if project.shared().join("pfcp/captures").is_dir() {
         lines.push(format!("fixtures: {}", project.shared().display()));
     } else if project::strict() {
