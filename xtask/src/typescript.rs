@@ -71,7 +71,7 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
 
 /// Options that end tests which hang: a limit for each test and each file of tests, and an end of
 /// the process even when something still keeps it alive.
-const LIMITS: [&str; 2] = ["--test-timeout=600000", "--test-force-exit"];
+const LIMITS: [&str; 2] = ["--test-timeout=900000", "--test-force-exit"];
 
 /// Returns those limits that this version of Node knows; xtask has limits of its own.
 fn limits() -> Result<Vec<&'static str>, String> {
