@@ -6,7 +6,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -15,6 +16,30 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 const binary = process.env["STROWGER_BIN"] ?? "strowger";
 const how = { timeout: 60_000 };
 const LONG = { timeout: 50_000 };
+
+/** Time in which a node is ready, if it compiles the engine that runs code. */
+const READY = 280_000;
+
+/** Time in which a node ends in order. */
+const GRACE = 20_000;
+
+/**
+ * What ends the programs that run. A test that has taken too long goes on behind its failure, and
+ * so do its programs until they are ended here.
+ */
+const running = new Set();
+after(() => Promise.allSettled([...running].map((end) => end())));
+
+/** Runs with something that is ended whatever happens, at the latest after all tests. */
+async function ending(end, run) {
+  running.add(end);
+  try {
+    return await run();
+  } finally {
+    running.delete(end);
+    await end();
+  }
+}
 
 /** Runs a test with a folder: `data` with a note and a picture in it, and a secret beside it. */
 async function inFolder(run) {
@@ -32,14 +57,29 @@ async function inFolder(run) {
   }
 }
 
-/** A client that has shaken hands, and knows the tools. */
-async function connected(transport) {
+/** Closes a client, and waits for the end of the program that its transport has started. */
+async function closed(client, transport) {
+  await client.close();
+  // A connection that failed is closed behind its error, and not a second time here.
+  await Promise.race([transport.ended, sleep(GRACE, undefined, { ref: false })]);
+}
+
+/** Runs with a client that has shaken hands and knows the tools, and closes it at the end. */
+function withClient(transport, run) {
   const client = new Client({ name: "interop", version: "1.0.0" });
-  await client.connect(transport, LONG);
-  const { tools } = await client.listTools(undefined, LONG);
-  const call = async (name, args, options) =>
-    client.callTool({ name, arguments: args }, undefined, { ...LONG, ...options });
-  return { client, tools, names: tools.map(({ name }) => name), call };
+  return ending(() => closed(client, transport), async () => {
+    await client.connect(transport, LONG);
+    const { tools } = await client.listTools(undefined, LONG);
+    const call = async (name, args, options) =>
+      client.callTool({ name, arguments: args }, undefined, { ...LONG, ...options });
+    await run({ tools, names: tools.map(({ name }) => name), call });
+  });
+}
+
+/** Waits until something holds; what does not hold in time is an error. */
+async function until(holds) {
+  const late = performance.now() + LONG.timeout;
+  while (!await holds()) assert.ok(performance.now() < late, "it never holds");
 }
 
 /** The last text of an answer. */
@@ -48,27 +88,40 @@ const text = ({ content }) => content.at(-1).text;
 /** The same as JSON. */
 const value = (answer) => JSON.parse(text(answer));
 
-const onInput = (args) => new StdioClientTransport({ command: binary, args: ["mcp", ...args] });
+/** A program on whose input and output agents speak, and its end. */
+function onInput(args) {
+  const transport = new StdioClientTransport({ command: binary, args: ["mcp", ...args] });
+  transport.ended = new Promise((resolve) => (transport.onclose = resolve));
+  return transport;
+}
 
-/** A node that runs until the test is over. */
+/** A node that runs until the test is over, or this process: it ends with its input. */
 async function withNode(folder, config, run) {
   const file = join(folder, "node.toml");
   writeFileSync(file, config);
   const control = join(folder, "control.sock");
-  const args = ["run", "--json", "--port", "0", "--config", file, "--control", control];
-  const node = spawn(binary, args, { stdio: ["ignore", "pipe", "inherit"] });
-  try {
-    const [line] = await new Promise((resolve, reject) => {
-      createInterface(node.stdout).once("line", (said) => resolve([said]));
-      node.once("exit", (code) => reject(new Error(`the node ended with ${code}`)));
-    });
-    await run({ ...JSON.parse(line), control });
-  } finally {
-    node.removeAllListeners("exit");
-    const ended = new Promise((resolve) => node.once("exit", resolve));
+  const doors = ["--port", "0", "--config", file, "--control", control];
+  const args = ["run", "--json", "--with-parent", ...doors];
+  const node = spawn(binary, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const exited = new Promise((resolve) => {
+    node.once("error", resolve);
+    node.once("exit", resolve);
+  });
+  const end = async () => {
     node.kill("SIGTERM");
-    await ended;
-  }
+    const late = setTimeout(() => node.kill("SIGKILL"), GRACE);
+    await exited;
+    clearTimeout(late);
+  };
+  await ending(end, async () => {
+    let late;
+    const line = await new Promise((resolve, reject) => {
+      createInterface(node.stdout).once("line", resolve);
+      void exited.then((how) => reject(new Error(`the node ended with ${how}`)));
+      late = setTimeout(() => reject(new Error("the node says nothing")), READY);
+    }).finally(() => clearTimeout(late));
+    await run({ ...JSON.parse(line), control });
+  });
 }
 
 /**
@@ -136,12 +189,8 @@ async function runsCode(call) {
   const running = call("code_execute", endless, { onprogress, signal: cancel.signal });
   await assert.rejects(running, /enough|abort/i);
   assert.deepEqual(told, ["round and round"]);
-  for (;;) {
-    const now = await figures();
-    if (now.running > 0) continue;
-    assert.equal(now.cancelled, cancelled + 1);
-    break;
-  }
+  await until(async () => (await figures()).running === 0);
+  assert.equal((await figures()).cancelled, cancelled + 1);
 }
 
 /** As many calls as may be under way are, in one session, and each gets its own answer. */
@@ -221,77 +270,78 @@ const CHANGING = [
 
 test("an agent that starts the program reaches files below its root", how, () =>
   inFolder(async ({ data }) => {
-    const { client, tools, names, call } = await connected(onInput(["--root", data]));
-    assert.deepEqual(names, [...LOOKING, ...CHANGING].sort());
-    for (const tool of tools) {
-      assert.equal(tool.inputSchema.type, "object", tool.name);
-      assert.equal(tool.inputSchema.additionalProperties, false, tool.name);
-      assert.equal(tool.annotations.readOnlyHint, LOOKING.includes(tool.name), tool.name);
-    }
-    const read = await call("read_text_file", { path: "note.txt", head: 1 });
-    assert.equal(read.content[0].text, "call back\n");
-    assert.equal(read.structuredContent, undefined, "a file is sent once");
-    const absolute = await call("read_file", { path: join(data, "note.txt"), tail: 1 });
-    assert.equal(absolute.content[0].text, "today\n");
-    const media = await call("read_media_file", { path: "dot.png" });
-    assert.deepEqual(media.content[0], { type: "image", data: "iVBORw==", mimeType: "image/png" });
+    await withClient(onInput(["--root", data]), async ({ tools, names, call }) => {
+      assert.deepEqual(names, [...LOOKING, ...CHANGING].sort());
+      for (const tool of tools) {
+        assert.equal(tool.inputSchema.type, "object", tool.name);
+        assert.equal(tool.inputSchema.additionalProperties, false, tool.name);
+        assert.equal(tool.annotations.readOnlyHint, LOOKING.includes(tool.name), tool.name);
+      }
+      const read = await call("read_text_file", { path: "note.txt", head: 1 });
+      assert.equal(read.content[0].text, "call back\n");
+      assert.equal(read.structuredContent, undefined, "a file is sent once");
+      const absolute = await call("read_file", { path: join(data, "note.txt"), tail: 1 });
+      assert.equal(absolute.content[0].text, "today\n");
+      const media = await call("read_media_file", { path: "dot.png" });
+      const image = { type: "image", data: "iVBORw==", mimeType: "image/png" };
+      assert.deepEqual(media.content[0], image);
 
-    await call("write_file", { path: "new.txt", content: "one\ntwo\n" });
-    await call("append_file", { path: "new.txt", content: "three\n" });
-    const edits = [{ oldText: "two", newText: "2" }];
-    const dry = await call("edit_file", { path: "new.txt", edits, dryRun: true });
-    assert.match(text(dry), /-two\n\+2/);
-    assert.deepEqual(dry.structuredContent, { places: 1 });
-    await call("edit_file", { path: "new.txt", edits });
-    assert.equal(readFileSync(join(data, "new.txt"), "utf8"), "one\n2\nthree\n");
-    await call("create_directory", { path: "a/b" });
-    await call("move_file", { source: "new.txt", destination: "a/b/new.txt" });
-    const listed = await call("list_directory_with_sizes", { path: "a/b" });
-    assert.match(text(listed), /^\[FILE\] new\.txt 12 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-    assert.deepEqual(listed.structuredContent, { count: 1, more: false });
-    const tree = await call("directory_tree", { path: "" });
-    assert.deepEqual(value(tree).tree.entries.map(({ name }) => name), [
-      "a",
-      "dot.png",
-      "note.txt",
-      "src",
-    ]);
-    const found = await call("search_files", { path: "", pattern: "**/*.rs" });
-    assert.equal(text(found), "src/main.rs");
-    const lines = await call("search_text", { path: "", pattern: "^to" });
-    assert.match(text(lines), /^note\.txt:2: today/);
-    assert.equal(lines.structuredContent.count, 1);
-    const info = await call("get_file_info", { path: "src" });
-    assert.equal(info.structuredContent.kind, "directory");
-    await call("delete_file", { path: "a", recursive: true });
-    const roots = await call("list_allowed_directories", {});
-    assert.equal(text(roots), `Allowed directories:\n${data} (files)`);
-    await client.close();
+      await call("write_file", { path: "new.txt", content: "one\ntwo\n" });
+      await call("append_file", { path: "new.txt", content: "three\n" });
+      const edits = [{ oldText: "two", newText: "2" }];
+      const dry = await call("edit_file", { path: "new.txt", edits, dryRun: true });
+      assert.match(text(dry), /-two\n\+2/);
+      assert.deepEqual(dry.structuredContent, { places: 1 });
+      await call("edit_file", { path: "new.txt", edits });
+      assert.equal(readFileSync(join(data, "new.txt"), "utf8"), "one\n2\nthree\n");
+      await call("create_directory", { path: "a/b" });
+      await call("move_file", { source: "new.txt", destination: "a/b/new.txt" });
+      const listed = await call("list_directory_with_sizes", { path: "a/b" });
+      assert.match(text(listed), /^\[FILE\] new\.txt 12 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+      assert.deepEqual(listed.structuredContent, { count: 1, more: false });
+      const tree = await call("directory_tree", { path: "" });
+      assert.deepEqual(value(tree).tree.entries.map(({ name }) => name), [
+        "a",
+        "dot.png",
+        "note.txt",
+        "src",
+      ]);
+      const found = await call("search_files", { path: "", pattern: "**/*.rs" });
+      assert.equal(text(found), "src/main.rs");
+      const lines = await call("search_text", { path: "", pattern: "^to" });
+      assert.match(text(lines), /^note\.txt:2: today/);
+      assert.equal(lines.structuredContent.count, 1);
+      const info = await call("get_file_info", { path: "src" });
+      assert.equal(info.structuredContent.kind, "directory");
+      await call("delete_file", { path: "a", recursive: true });
+      const roots = await call("list_allowed_directories", {});
+      assert.equal(text(roots), `Allowed directories:\n${data} (files)`);
+    });
   }));
 
 test("what is refused says which rule forbids it", how, () =>
   inFolder(async ({ data, folder }) => {
-    const { client, call } = await connected(onInput(["--root", data]));
-    for (const [path, rule] of [
-      ["../secret", "outside"],
-      ["src/../../secret", "outside"],
-      [join(folder, "secret"), "absolute"],
-      [`${data}-secret`, "absolute"],
-      ["note.txt\0", "name"],
-    ]) {
-      const refused = await call("read_text_file", { path });
-      assert.equal(refused.isError, true, path);
-      assert.ok(refused.content[0].text.includes(`(rule: ${rule})`), refused.content[0].text);
-    }
-    const unknown = await call("read_text_file", { path: "note.txt", follow: true });
-    assert.equal(unknown.isError, true);
-    assert.match(unknown.content[0].text, /unknown field `follow`/);
-    const missing = await call("write_file", { path: "x" });
-    assert.match(missing.content[0].text, /missing field `content`/);
-    await assert.rejects(call("format_disk", {}), /there is no tool "format_disk"/);
-    const media = await call("read_text_file", { path: "dot.png" });
-    assert.match(media.content[0].text, /read_media_file/);
-    await client.close();
+    await withClient(onInput(["--root", data]), async ({ call }) => {
+      for (const [path, rule] of [
+        ["../secret", "outside"],
+        ["src/../../secret", "outside"],
+        [join(folder, "secret"), "absolute"],
+        [`${data}-secret`, "absolute"],
+        ["note.txt\0", "name"],
+      ]) {
+        const refused = await call("read_text_file", { path });
+        assert.equal(refused.isError, true, path);
+        assert.ok(refused.content[0].text.includes(`(rule: ${rule})`), refused.content[0].text);
+      }
+      const unknown = await call("read_text_file", { path: "note.txt", follow: true });
+      assert.equal(unknown.isError, true);
+      assert.match(unknown.content[0].text, /unknown field `follow`/);
+      const missing = await call("write_file", { path: "x" });
+      assert.match(missing.content[0].text, /missing field `content`/);
+      await assert.rejects(call("format_disk", {}), /there is no tool "format_disk"/);
+      const media = await call("read_text_file", { path: "dot.png" });
+      assert.match(media.content[0].text, /read_media_file/);
+    });
   }));
 
 test("a read-only root has no tools that write, and several roots have names", how, () =>
@@ -299,60 +349,60 @@ test("a read-only root has no tools that write, and several roots have names", h
     mkdirSync(join(folder, "docs"));
     writeFileSync(join(folder, "docs/guide.md"), "read me");
     const roots = ["--root", `work=${data}`, "--root", `docs=${join(folder, "docs")}`];
-    const { client, names, call } = await connected(onInput([...roots, "--read-only"]));
-    assert.deepEqual(names, LOOKING);
-    const read = await call("read_text_file", { path: "docs/guide.md" });
-    assert.equal(read.content[0].text, "read me");
-    const found = await call("search_files", { path: "work", pattern: "main" });
-    assert.equal(text(found), "work/src/main.rs");
-    const lost = await call("read_text_file", { path: "guide.md" });
-    assert.match(lost.content[0].text, /work \(.*docs \(/);
-    await client.close();
+    await withClient(onInput([...roots, "--read-only"]), async ({ names, call }) => {
+      assert.deepEqual(names, LOOKING);
+      const read = await call("read_text_file", { path: "docs/guide.md" });
+      assert.equal(read.content[0].text, "read me");
+      const found = await call("search_files", { path: "work", pattern: "main" });
+      assert.equal(text(found), "work/src/main.rs");
+      const lost = await call("read_text_file", { path: "guide.md" });
+      assert.match(lost.content[0].text, /work \(.*docs \(/);
+    });
   }));
 
 test("progress is told, and a call that is cancelled ends alone", how, () =>
   inFolder(async ({ data }) => {
-    const { client, call } = await connected(onInput(["--root", data]));
-    const read = await call("read_multiple_files", {
-      paths: ["note.txt", "missing", "src/main.rs"],
+    await withClient(onInput(["--root", data]), async ({ call }) => {
+      const read = await call("read_multiple_files", {
+        paths: ["note.txt", "missing", "src/main.rs"],
+      });
+      const [note, missing, main] = read.content[0].text.split("\n---\n");
+      assert.equal(note, "note.txt:\ncall back\ntoday\n");
+      assert.match(missing, /^missing: .*there is no such file/);
+      assert.equal(main, "src/main.rs:\nfn main() {}\n");
+      assert.ok(await toldInOrder(call) > 0);
+      const cancel = new AbortController();
+      const searched = call("search_text", { path: "", pattern: "x" }, { signal: cancel.signal });
+      cancel.abort("enough");
+      await assert.rejects(searched, /enough|abort/i);
+      assert.equal((await call("read_text_file", { path: "note.txt" })).isError ?? false, false);
     });
-    const [note, missing, main] = read.content[0].text.split("\n---\n");
-    assert.equal(note, "note.txt:\ncall back\ntoday\n");
-    assert.match(missing, /^missing: .*there is no such file/);
-    assert.equal(main, "src/main.rs:\nfn main() {}\n");
-    assert.ok(await toldInOrder(call) > 0);
-    const cancel = new AbortController();
-    const searched = call("search_text", { path: "", pattern: "x" }, { signal: cancel.signal });
-    cancel.abort("enough");
-    await assert.rejects(searched, /enough|abort/i);
-    assert.equal((await call("read_text_file", { path: "note.txt" })).isError ?? false, false);
-    await client.close();
   }));
 
 test("an agent that starts the program has code only if it is asked for", how, () =>
   inFolder(async ({ data }) => {
     const more = ["--streams", "--code", "--programs", "--cache", engine()];
-    const { client, names, call } = await connected(onInput(["--root", data, ...more]));
-    const all = [...LOOKING, ...CHANGING, ...OF_STREAMS, ...OF_CODE].sort();
-    assert.deepEqual(names, all);
-    const code = "const text = (await fns.read_file({ path: 'note.txt' })).content;\n"
-      + "await fns.write_file({ path: 'shout.txt', content: text.toUpperCase() }); 'done'";
-    const ran = await call("code_execute", { code, functions: ["read_file", "write_file"] });
-    assert.equal(value(ran), "done");
-    assert.equal(readFileSync(join(data, "shout.txt"), "utf8"), "CALL BACK\nTODAY\n");
-    await runsPrograms(call);
-    await client.close();
+    await withClient(onInput(["--root", data, ...more]), async ({ names, call }) => {
+      const all = [...LOOKING, ...CHANGING, ...OF_STREAMS, ...OF_CODE].sort();
+      assert.deepEqual(names, all);
+      const code = "const text = (await fns.read_file({ path: 'note.txt' })).content;\n"
+        + "await fns.write_file({ path: 'shout.txt', content: text.toUpperCase() }); 'done'";
+      const ran = await call("code_execute", { code, functions: ["read_file", "write_file"] });
+      assert.equal(value(ran), "done");
+      assert.equal(readFileSync(join(data, "shout.txt"), "utf8"), "CALL BACK\nTODAY\n");
+      await runsPrograms(call);
+    });
   }));
 
 test("a datagram is read, and octets that are none are refused", how, () =>
   inFolder(async ({ data }) => {
-    const { client, call } = await connected(onInput(["--root", data]));
-    const hex = "2001000c00000100006000040a0b0c0d";
-    const { messages } = value(await call("pfcp_decode", { hex }));
-    assert.equal(messages[0].name, "Heartbeat Request");
-    const refused = await call("pfcp_decode", { hex: "20" });
-    assert.equal(refused.isError, true);
-    await client.close();
+    await withClient(onInput(["--root", data]), async ({ call }) => {
+      const hex = "2001000c00000100006000040a0b0c0d";
+      const { messages } = value(await call("pfcp_decode", { hex }));
+      assert.equal(messages[0].name, "Heartbeat Request");
+      const refused = await call("pfcp_decode", { hex: "20" });
+      assert.equal(refused.isError, true);
+    });
   }));
 
 test("a node serves agents over HTTP, behind its token", how, () =>
@@ -379,77 +429,79 @@ test("a node serves agents over HTTP, behind its token", how, () =>
       [tools.programs]
       enabled = true`;
     await withNode(folder, config, async ({ http, control }) => {
+      const bearer = { Authorization: "Bearer a token for agents" };
       const at = (headers) =>
         new StreamableHTTPClientTransport(new URL(`http://${http}/mcp`), {
           requestInit: { headers },
         });
-      const stranger = new Client({ name: "stranger", version: "1" });
-      await assert.rejects(stranger.connect(at({}), LONG), /401|authorization/i);
-      const page = new Client({ name: "page", version: "1" });
-      const origin = { Authorization: "Bearer a token for agents", Origin: "https://evil.example" };
-      await assert.rejects(page.connect(at(origin), LONG), /403|origin/i);
+      for (const [name, headers, refusal] of [
+        ["stranger", {}, /401|authorization/i],
+        ["page", { ...bearer, Origin: "https://evil.example" }, /403|origin/i],
+      ]) {
+        const refused = new Client({ name, version: "1" });
+        await ending(() => refused.close(), () =>
+          assert.rejects(refused.connect(at(headers), LONG), refusal));
+      }
 
-      const { client, names, call } = await connected(
-        at({ Authorization: "Bearer a token for agents" }),
-      );
-      assert.deepEqual(names, [...LOOKING, ...CHANGING, ...OF_NODE].sort());
-      const first = await call("read_file", { path: "note.txt", head: 1 });
-      assert.equal(first.content[0].text, "call back\n");
-      const told = [];
-      const onprogress = ({ progress }) => told.push(progress);
-      await call("read_multiple_files", { paths: ["note.txt"] }, { onprogress });
-      assert.deepEqual(told, [0, 1]);
-      const refused = await call("read_file", { path: "../secret" });
-      assert.match(refused.content[0].text, /rule: outside/);
-      const tree = await call("actor_tree", { path: "/tools" });
-      assert.deepEqual(value(tree).actors.map(({ path }) => path).sort(), [
-        "/tools",
-        "/tools/code",
-        "/tools/files",
-        "/tools/programs",
-        "/tools/programs/published",
-        "/tools/streams",
-      ]);
-      const one = await call("inspect", { path: "/tools/files" });
-      assert.equal(value(one).details.tool.verbs.read.refused, 1);
-      await call("stream_open", { stream: "build" });
-      const nobody = await call("stream_write", { stream: "build", text: "compiling" });
-      assert.deepEqual(nobody.structuredContent, { readers: 0 });
-      const reading = call("stream_read", { stream: "build", most: 2, wait_ms: 30_000 });
-      for (;;) {
-        const { streams } = value(await call("stream_list", {}));
-        if (streams[0].readers === 1) break;
-      }
-      await call("stream_write", { stream: "build", text: " done" });
-      const pieces = await reading;
-      const blocks = pieces.content.map((block) => block.text);
-      assert.deepEqual(blocks, ["compiling", " done", "(goes on)"]);
-      const facts = { count: 2, ended: false, failed: false };
-      assert.deepEqual(pieces.structuredContent, facts);
-      const tofile = call("stream_to_file", { stream: "build", path: "build.txt" });
-      for (;;) {
-        const { streams } = value(await call("stream_list", {}));
-        if (streams[0].readers === 1) break;
-      }
-      await call("stream_end", { stream: "build" });
-      const written = { pieces: 2, octets: 14, failed: false };
-      assert.deepEqual((await tofile).structuredContent, written);
-      assert.equal(readFileSync(join(folder, "data/build.txt"), "utf8"), "compiling done");
-      await runsCode(call);
-      await runsPrograms(call);
-      await answersAllAtOnce(call);
-      await client.close();
+      let atNode;
+      await withClient(at(bearer), async ({ names, call }) => {
+        assert.deepEqual(names, [...LOOKING, ...CHANGING, ...OF_NODE].sort());
+        const first = await call("read_file", { path: "note.txt", head: 1 });
+        assert.equal(first.content[0].text, "call back\n");
+        const told = [];
+        const onprogress = ({ progress }) => told.push(progress);
+        await call("read_multiple_files", { paths: ["note.txt"] }, { onprogress });
+        assert.deepEqual(told, [0, 1]);
+        const refused = await call("read_file", { path: "../secret" });
+        assert.match(refused.content[0].text, /rule: outside/);
+        const tree = await call("actor_tree", { path: "/tools" });
+        assert.deepEqual(value(tree).actors.map(({ path }) => path).sort(), [
+          "/tools",
+          "/tools/code",
+          "/tools/files",
+          "/tools/programs",
+          "/tools/programs/published",
+          "/tools/streams",
+        ]);
+        const one = await call("inspect", { path: "/tools/files" });
+        assert.equal(value(one).details.tool.verbs.read.refused, 1);
+        await call("stream_open", { stream: "build" });
+        const nobody = await call("stream_write", { stream: "build", text: "compiling" });
+        assert.deepEqual(nobody.structuredContent, { readers: 0 });
+        const isRead = async () => {
+          const { streams } = value(await call("stream_list", {}));
+          return streams[0].readers === 1;
+        };
+        const reading = call("stream_read", { stream: "build", most: 2, wait_ms: 30_000 });
+        await until(isRead);
+        await call("stream_write", { stream: "build", text: " done" });
+        const pieces = await reading;
+        const blocks = pieces.content.map((block) => block.text);
+        assert.deepEqual(blocks, ["compiling", " done", "(goes on)"]);
+        const facts = { count: 2, ended: false, failed: false };
+        assert.deepEqual(pieces.structuredContent, facts);
+        const tofile = call("stream_to_file", { stream: "build", path: "build.txt" });
+        await until(isRead);
+        await call("stream_end", { stream: "build" });
+        const written = { pieces: 2, octets: 14, failed: false };
+        assert.deepEqual((await tofile).structuredContent, written);
+        assert.equal(readFileSync(join(folder, "data/build.txt"), "utf8"), "compiling done");
+        await runsCode(call);
+        await runsPrograms(call);
+        await answersAllAtOnce(call);
+        atNode = names;
+      });
 
       // The same tools for an agent that starts the program beside the node.
-      const beside = await connected(onInput(["--control", control]));
-      assert.deepEqual(beside.names, names);
-      const read = await beside.call("read_text_file", { path: "note.txt", head: 1 });
-      assert.equal(read.content[0].text, "call back\n");
-      assert.ok(await toldInOrder(beside.call) > 0);
-      await runsCode(beside.call);
-      await runsPrograms(beside.call);
-      const lost = await beside.call("read_text_file", { path: "/etc/passwd" });
-      assert.match(lost.content[0].text, /rule: absolute/);
-      await beside.client.close();
+      await withClient(onInput(["--control", control]), async ({ names, call }) => {
+        assert.deepEqual(names, atNode);
+        const read = await call("read_text_file", { path: "note.txt", head: 1 });
+        assert.equal(read.content[0].text, "call back\n");
+        assert.ok(await toldInOrder(call) > 0);
+        await runsCode(call);
+        await runsPrograms(call);
+        const lost = await call("read_text_file", { path: "/etc/passwd" });
+        assert.match(lost.content[0].text, /rule: absolute/);
+      });
     });
   }));

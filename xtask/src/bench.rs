@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use spread::BenchProcess;
 
 use crate::project::Project;
-use crate::{Outcome, observe, plots, report, step, term, typescript};
+use crate::{Outcome, observe, plots, process, report, step, term, typescript};
 
 /// The parts that can be measured, each with the program of the bench workspace that measures it.
 const PARTS: &[(&str, &str)] = &[
@@ -256,20 +256,15 @@ impl KeptRows {
 /// Runs a program and passes on each row as soon as it is written.
 fn follow(command: &mut Command, mut each: impl FnMut(Value) -> Outcome) -> Outcome {
     let shown = step::shown(command);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
-    let output = child.stdout.take().ok_or("a pipe was asked for")?;
+    let mut child = process::spawn(command.stdout(Stdio::piped()))?;
+    let output = child.take_stdout()?;
     for line in BufReader::new(output).lines() {
         let line = line.map_err(|error| format!("`{shown}` wrote no text: {error}"))?;
         for row in parse(&line)? {
             each(row)?;
         }
     }
-    let status = child
-        .wait()
-        .map_err(|error| format!("lost `{shown}`: {error}"))?;
+    let status = child.wait()?;
     if status.success() {
         return Ok(());
     }
@@ -331,11 +326,8 @@ fn lines_of(all: &Map<String, Value>) -> String {
 /// Collects the machine, the date and the versions, without which the rows mean nothing.
 fn surroundings(project: &Project, part: &str) -> Value {
     let said = |program: &str, args: &[&str]| {
-        let output = Command::new(program)
-            .args(args)
-            .current_dir(project.root())
-            .output()
-            .ok()?;
+        let mut command = Command::new(program);
+        let output = process::output(command.args(args).current_dir(project.root())).ok()?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let processor = std::fs::read_to_string("/proc/cpuinfo")

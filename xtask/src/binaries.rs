@@ -1,8 +1,7 @@
 //! Test binaries: built once, and run as often as a verb likes.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -79,56 +78,5 @@ impl Binary {
             .ok()
             .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         format!("{}-{:?}", self.path.display(), since.unwrap_or_default())
-    }
-}
-
-/// Runs a command to its end and returns its output, or `None` if it takes too long.
-pub(crate) fn output_within(
-    command: &mut Command,
-    limit: Duration,
-) -> Result<Option<Output>, String> {
-    let shown = step::shown(command);
-    let failed = |error| format!("cannot run `{shown}`: {error}");
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let reader = (drain(child.stdout.take()), drain(child.stderr.take()));
-    let status = wait(&mut child, limit).map_err(failed)?;
-    let read = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
-    let (stdout, stderr) = (read(reader.0), read(reader.1));
-    Ok(status.map(|status| Output {
-        status,
-        stdout,
-        stderr,
-    }))
-}
-
-/// Reads a pipe on a thread, so that a full pipe does not block the child.
-fn drain(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut octets = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // Output read before an error is still worth showing.
-            let _ended = pipe.read_to_end(&mut octets);
-        }
-        octets
-    })
-}
-
-fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if begun.elapsed() > limit {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::binaries::{self, Binary};
 use crate::project::Project;
-use crate::{Outcome, term};
+use crate::{Outcome, process, term};
 
 /// A set of seeded bugs, and the tests that must find them.
 struct BugSet {
@@ -457,7 +457,7 @@ fn run_tests(
         .env("STROWGER_BUG", bug)
         .envs(set.seeds)
         .env("RUST_BACKTRACE", "0");
-    let Some(output) = binaries::output_within(&mut command, BINARY_TIMEOUT)? else {
+    let Some(output) = process::output_within(&mut command, BINARY_TIMEOUT)? else {
         return Ok(BinaryResult::TimedOut);
     };
     if output.status.success() {

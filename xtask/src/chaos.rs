@@ -19,10 +19,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use self::damage::Damage;
-use self::process::{ChaosSetup, LoadProcess, NodeProcess};
+use self::process::{ChaosSetup, LoadProcess};
+use crate::node::NodeProcess;
 use crate::project::Project;
 use crate::step::{self, Step};
 use crate::{Outcome, term};
@@ -273,13 +275,13 @@ fn run_store(
         RoundKind::Process => "process",
         RoundKind::Disk | RoundKind::Damage => "disk",
     })?;
-    let mut node = NodeProcess::start(setup)?;
-    node.wait()?;
+    let mut node = process::start(setup)?;
+    node.object()?;
     let load = LoadProcess::start(setup)?;
     let mut acknowledged = 0;
     while tally.kills < end {
         std::thread::sleep(Duration::from_millis(20 + random.below(230)));
-        node.kill()?;
+        node.kill();
         tally.kills += 1;
         load.hold()?;
         let said = setup.log()?.len();
@@ -293,7 +295,7 @@ fn run_store(
         if told && damage != Some(Damage::Torn) {
             tally.told += 1;
             tally.acknowledged += acknowledged;
-            return node.end();
+            return node.end(Signal::TERM).map(drop);
         }
         let audit = setup.audit()?;
         let number = |key: &str| audit[key].as_u64().unwrap_or(u64::MAX);
@@ -319,7 +321,7 @@ fn run_store(
     let left = setup.audit()?;
     tally.wrong += left["wrong"].as_u64().unwrap_or(1);
     tally.acknowledged += acknowledged.max(left["acknowledged"].as_u64().unwrap_or_default());
-    node.end()?;
+    node.end(Signal::TERM)?;
     let said = setup.log()?;
     // A database that reads damaged files may panic; the panic is caught.
     let panicked = said.contains("panicked") && kind != RoundKind::Damage;
@@ -337,15 +339,15 @@ fn start_again(
     random: &mut Random,
     tally: &mut ChaosTally,
 ) -> Result<NodeProcess, String> {
-    let mut node = NodeProcess::start(setup)?;
+    let mut node = process::start(setup)?;
     while tally.kills < end && random.below(3) == 0 {
         std::thread::sleep(Duration::from_millis(random.below(60)));
-        node.kill()?;
+        node.kill();
         tally.kills += 1;
         tally.in_recovery += 1;
-        node = NodeProcess::start(setup)?;
+        node = process::start(setup)?;
     }
-    node.wait()?;
+    node.object()?;
     Ok(node)
 }
 

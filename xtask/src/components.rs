@@ -16,6 +16,11 @@ use self::compiler::{C, Rust};
 use crate::project::Project;
 use crate::{Outcome, chaos, step, term};
 
+/// Installs the compilers of guests where Debian has them.
+pub(crate) fn install_compilers() -> Outcome {
+    compiler::install()
+}
+
 const GUESTS: &str = "components";
 const FIXTURES: &str = "fixtures/components";
 /// The hashes, as `sha256sum` writes them.

@@ -8,10 +8,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::project::{self, Project};
 use crate::step::{self, Step};
-use crate::{Outcome, term};
+use crate::{Outcome, process, term};
 
 /// Named explicitly, so that the flags below do not reach build scripts.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
@@ -105,7 +106,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         .into_iter()
         .map(|target| {
             let rerun = format!("cargo xtask fuzz {target} --for {}s", plan.seconds);
-            Step::new("fuzz", rerun, move || {
+            let step = Step::new("fuzz", rerun, move || {
                 let target = FuzzTarget::new(project, &target)?;
                 target.fuzz(plan.seconds, plan.resume).and_then(|said| {
                     if plan.keep {
@@ -113,7 +114,8 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
                     }
                     Ok(Some(said))
                 })
-            })
+            });
+            step.with_time(Duration::from_secs(plan.seconds))
         })
         .collect();
     step::run_all(steps, true)
@@ -132,8 +134,8 @@ pub(crate) fn impossible() -> Option<String> {
         return Some(format!("the flags are those of {PLATFORM}"));
     }
     let mut rustc = Command::new("rustc");
-    rustc.args(["+nightly", "--version"]).stderr(Stdio::null());
-    let nightly = rustc.output().is_ok_and(|output| output.status.success());
+    rustc.args(["+nightly", "--version"]);
+    let nightly = process::output(&mut rustc).is_ok_and(|output| output.status.success());
     (!nightly).then(|| "no nightly toolchain (rustup toolchain install nightly)".to_owned())
 }
 
@@ -236,9 +238,7 @@ impl FuzzTarget {
         command.arg(format!("-artifact_prefix={}/", self.crashes.display()));
         command.args(["-timeout=5", "-rss_limit_mb=2048", "-print_final_stats=1"]);
         command.args([&self.found, &self.seeds]);
-        let output = command
-            .output()
-            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
+        let output = process::output(&mut command)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
             return Ok(said);

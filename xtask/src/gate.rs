@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::project::Project;
 use crate::term::{self, TextStyle};
-use crate::{Outcome, step, tools};
+use crate::{Outcome, process, step, tools};
 
 /// The rows: id, operations of the short run, and the permitted difference.
 const ROWS: &[(&str, u64, f64)] = &[
@@ -36,7 +36,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         [one] if one == "--save" => true,
         _ => return Err("usage: cargo xtask gate [--save]".to_owned()),
     };
-    if !tools::obtain(&tools::VALGRIND) {
+    if !tools::is_here(&tools::VALGRIND) {
         return Err(
             "valgrind is missing and could not be installed: `apt-get install valgrind`".to_owned(),
         );
@@ -109,9 +109,7 @@ fn instructions(program: &Path, work: &str, operations: u64) -> Result<u64, Stri
         .arg(program)
         .args([work, &operations.to_string()]);
     let shown = step::shown(&command);
-    let output = command
-        .output()
-        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let output = process::output(&mut command)?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(format!("`{shown}` ended with {}:\n{said}", output.status));

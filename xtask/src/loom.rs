@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::binaries;
+use crate::process;
 use crate::project::Project;
 use crate::{Outcome, step, term};
 use weakenings::{OF_ONE_MODEL, WEAKENINGS, Weakening};
@@ -35,7 +35,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
 /// Runs the models, and returns a phrase with the number of those that hold.
 pub(crate) fn check(project: &Project, weaken: bool) -> Result<String, String> {
     let mut models = models(project, project.root(), "loom", "loom");
-    let output = binaries::output_within(&mut models, LIMIT * 2)?;
+    let output = process::output_within(&mut models, LIMIT * 2)?;
     let output = output.ok_or("the models do not end")?;
     let said = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
@@ -136,7 +136,7 @@ fn assert_noticed(project: &Project, copy: &Path, model: &str, name: &str) -> Ou
     // copy for the models.
     let mut models = models(project, copy, "loom-weak", model);
     // A model that never ends has noticed the weakening as well.
-    let Some(output) = binaries::output_within(&mut models, LIMIT)? else {
+    let Some(output) = process::output_within(&mut models, LIMIT)? else {
         return Ok(());
     };
     let said = String::from_utf8_lossy(&output.stdout);

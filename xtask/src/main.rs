@@ -18,11 +18,15 @@ mod gate;
 mod loom;
 mod miri;
 mod mutants;
+mod node;
 mod observe;
 mod picture;
 mod plots;
+mod process;
 mod project;
 mod report;
+mod runner;
+mod setup;
 mod simulate;
 mod soak;
 mod step;
@@ -34,6 +38,7 @@ mod torture;
 mod typescript;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::project::Project;
 
@@ -45,7 +50,9 @@ The project's own verbs.
 
 Usage: cargo xtask <VERB> [OPTIONS]
 
-  test                     every test that needs only cargo, then the proof tools
+  setup                    install what proofs need, or say how to get it
+  test                     every test that needs only cargo, then the proof tools; it installs
+                           nothing, always ends, and names the tests that hang
   tidy                     layout, imports, words and licences that clippy does not check
   ci [STEP...]             the everyday checks: format, lints, tests, docs, simulation, loom
                            (--full: all proofs as well; --list: the names of the steps;
@@ -97,44 +104,91 @@ Usage: cargo xtask <VERB> [OPTIONS]
   asan                     the runtime's tests under AddressSanitizer (needs a nightly toolchain)
   picture                  run the demo and draw what it printed as docs/demo.svg
 
-Environment: CI=true makes a missing tool or missing fixtures a failure.
+Environment: CI=true makes a missing tool or missing fixtures a failure. XTASK_LIMIT=2h is the time
+after which a run is ended with all programs that it started, XTASK_STEP_LIMIT=30m that of each step
+and XTASK_TEST_LIMIT=10m that of each test program; a slow machine may need more than the defaults.
 ";
+
+/// The variable that sets the limit of a run.
+const LIMIT: &str = "XTASK_LIMIT";
+
+/// Limits of whole runs, in minutes. They end what hangs: on two slow cores with empty caches, a
+/// run takes a third of its limit or less.
+const LIMITS: [(&str, u64); 9] = [
+    ("asan", 180),
+    ("ci", 480),
+    ("conformance", 120),
+    ("gate", 120),
+    ("loom", 300),
+    ("miri", 300),
+    ("setup", 60),
+    ("test", 240),
+    ("tidy", 15),
+];
+
+/// The limit of other runs, in minutes: those that take as long as their options say.
+const LONGEST: u64 = 24 * 60;
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let verb = args.next();
     let rest: Vec<String> = args.collect();
-    let outcome = Project::locate().and_then(|project| match verb.as_deref() {
-        Some("test") => test::run(&project, &rest).map(drop),
-        Some("tidy") => tidy::run(&project),
-        Some("ci") => ci::run(&project, &rest),
-        Some("fuzz") => fuzz::run(&project, &rest),
-        Some("picture") => picture::run(&project),
-        Some("simulate") => simulate::run(&project, &rest),
-        Some("loom") => loom::run(&project, &rest),
-        Some("asan") => asan::run(&project, &rest),
-        Some("miri") => miri::run(&project, &rest),
-        Some("mutants") => mutants::run(&project, &rest),
-        Some("chaos") => chaos::run(&project, &rest),
-        Some("torture") => torture::run(&project, &rest),
-        Some("soak") => soak::run(&project, &rest),
-        Some("components") => components::run(&project, &rest),
-        Some("bugs") => bugs::run(&project, &rest),
-        Some("bench") => bench::run(&project, &rest),
-        Some("conformance") => conformance::run(&project, &rest),
-        Some("gate") => gate::run(&project, &rest),
-        Some("plots") => plots::run(&project),
-        None | Some("help" | "--help" | "-h") => {
-            term::line(HELP);
-            Ok(())
-        }
-        Some(other) => Err(format!("there is no verb `{other}`\n\n{HELP}")),
-    });
+    let code = match process::guard() {
+        Ok(()) if verb.as_deref() == Some(runner::VERB) => runner::run(&rest),
+        Ok(()) => reported(within_limit(verb.as_deref(), &rest)),
+        error => reported(error),
+    };
+    process::hold_if_interrupted();
+    code
+}
+
+/// Prints the error, if there is one.
+fn reported(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             term::error(&message);
             ExitCode::FAILURE
         }
+    }
+}
+
+fn within_limit(verb: Option<&str>, rest: &[String]) -> Outcome {
+    let name = verb.unwrap_or("help");
+    let own = LIMITS.iter().find(|(of, _)| *of == name);
+    let minutes = own.map_or(LONGEST, |(_, minutes)| *minutes);
+    let limit = Duration::from_secs(minutes * 60);
+    let what = format!("cargo xtask {name}");
+    process::within(&what, limit, LIMIT, || dispatch(verb, rest))
+}
+
+fn dispatch(verb: Option<&str>, rest: &[String]) -> Outcome {
+    let project = &Project::locate()?;
+    match verb {
+        Some("setup") => setup::run(rest),
+        Some("test") => test::run(project, rest).map(drop),
+        Some("tidy") => tidy::run(project),
+        Some("ci") => ci::run(project, rest),
+        Some("fuzz") => fuzz::run(project, rest),
+        Some("picture") => picture::run(project),
+        Some("simulate") => simulate::run(project, rest),
+        Some("loom") => loom::run(project, rest),
+        Some("asan") => asan::run(project, rest),
+        Some("miri") => miri::run(project, rest),
+        Some("mutants") => mutants::run(project, rest),
+        Some("chaos") => chaos::run(project, rest),
+        Some("torture") => torture::run(project, rest),
+        Some("soak") => soak::run(project, rest),
+        Some("components") => components::run(project, rest),
+        Some("bugs") => bugs::run(project, rest),
+        Some("bench") => bench::run(project, rest),
+        Some("conformance") => conformance::run(project, rest),
+        Some("gate") => gate::run(project, rest),
+        Some("plots") => plots::run(project),
+        None | Some("help" | "--help" | "-h") => {
+            term::line(HELP);
+            Ok(())
+        }
+        Some(other) => Err(format!("there is no verb `{other}`\n\n{HELP}")),
     }
 }

@@ -4,13 +4,13 @@
 //! AddressSanitizer and valgrind run, which find less: wrong accesses of the processor. The long
 //! form runs all of them.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::binaries::{self, Binary};
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::tools::{self, ExternalTool};
-use crate::{Outcome, asan, term};
+use crate::{Outcome, asan, process, term};
 
 const VALGRIND: ExternalTool = ExternalTool {
     program: "valgrind",
@@ -56,7 +56,7 @@ pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
         steps.extend(miri(project, short));
         ran.push("Miri");
     } else {
-        left_out.push("Miri (rustup component add miri rust-src --toolchain nightly)");
+        left_out.push("Miri (rustup toolchain install nightly, cargo xtask setup)");
     }
     // Miri finds more in what it runs, but is too slow for real threads.
     if !short || ran.is_empty() {
@@ -66,11 +66,11 @@ pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
         } else {
             left_out.push("AddressSanitizer (rustup toolchain install nightly)");
         }
-        if tools::obtain(&VALGRIND) {
+        if tools::is_here(&VALGRIND) {
             steps.push(valgrind(project));
             ran.push("valgrind");
         } else {
-            left_out.push("valgrind (apt-get install valgrind)");
+            left_out.push("valgrind (cargo xtask setup)");
         }
     }
     for missing in &left_out {
@@ -87,8 +87,7 @@ pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
 }
 
 fn answers(command: &mut Command) -> bool {
-    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    process::output(command).is_ok_and(|output| output.status.success())
 }
 
 /// Returns `true` if a nightly toolchain is installed.
@@ -96,21 +95,17 @@ pub(crate) fn has_nightly() -> bool {
     answers(Command::new("rustc").args(["+nightly", "--version"]))
 }
 
-/// Returns `true` if Miri is installed or can be installed.
-fn has_miri() -> bool {
-    let works = || answers(Command::new("cargo").args(["+nightly", "miri", "--version"]));
-    if works() {
-        return true;
+/// Returns `true` if Miri is installed.
+pub(crate) fn has_miri() -> bool {
+    answers(Command::new("cargo").args(["+nightly", "miri", "--version"]))
+}
+
+/// Adds Miri to the nightly toolchain, if there is one.
+pub(crate) fn install() {
+    let add = ["component", "add", "--toolchain", "nightly", "miri"];
+    if has_nightly() && !has_miri() {
+        answers(Command::new("rustup").args(add).arg("rust-src"));
     }
-    let add = [
-        "component",
-        "add",
-        "--toolchain",
-        "nightly",
-        "miri",
-        "rust-src",
-    ];
-    has_nightly() && answers(Command::new("rustup").args(add)) && works()
 }
 
 /// Returns a cargo command of the nightly toolchain, with a target folder of this name.

@@ -25,7 +25,7 @@ use crate::mutants::run::MutationRun;
 use crate::mutants::schema::Change;
 use crate::mutants::target::{MutatedCrate, PFCP, RUNTIME, WASM};
 use crate::project::Project;
-use crate::{Outcome, step, term};
+use crate::{Outcome, process, step, term};
 
 const VERSION: &str = "27.1.0";
 
@@ -159,9 +159,7 @@ fn installed(project: &Project) -> Result<PathBuf, String> {
 }
 
 fn version(tool: &Path) -> Option<String> {
-    let output = Command::new(tool)
-        .args(["mutants", "--version"])
-        .output()
-        .ok()?;
+    let mut command = Command::new(tool);
+    let output = process::output(command.args(["mutants", "--version"])).ok()?;
     String::from_utf8(output.stdout).ok()
 }

@@ -10,8 +10,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::project::Project;
-use crate::tools::{ExternalTool, obtain};
-use crate::{bench, report, step, term};
+use crate::tools::{ExternalTool, is_here};
+use crate::{bench, process, report, step, term};
 
 /// Counts instructions.
 const VALGRIND: ExternalTool = ExternalTool {
@@ -38,7 +38,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
             other => return Err(format!("`{other}` is not an option of `bench observe`")),
         }
     }
-    if !obtain(&VALGRIND) {
+    if !is_here(&VALGRIND) {
         return Err("valgrind is missing: install it, or run this as root".to_owned());
     }
     let counted = build(project, true)?;
@@ -116,9 +116,7 @@ fn instructions(program: &Path, way: &str, work: &str, messages: u32) -> Result<
         .arg(program)
         .args([way, work, &messages.to_string()]);
     let shown = step::shown(&valgrind);
-    let output = valgrind
-        .output()
-        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let output = process::output(&mut valgrind)?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(format!("`{shown}` ended with {}: {said}", output.status));

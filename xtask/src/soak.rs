@@ -7,17 +7,18 @@
 //! they were in the second quarter of the time, by when all caches are full.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::node::NodeProcess;
 use crate::project::Project;
 use crate::step;
-use crate::{Outcome, chaos, fuzz, term};
+use crate::{Outcome, chaos, fuzz, process, term};
 
 /// Runs a soak and reports the result.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
@@ -46,7 +47,11 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
             .collect();
         return step::background(project.root(), &folder(project)?, verb);
     }
-    let report = soak(project, binary, Duration::from_secs(seconds))?;
+    let time = Duration::from_secs(seconds);
+    let limit = time + BUILD;
+    let report = process::within("soak", limit, "XTASK_STEP_LIMIT", || {
+        soak(project, binary, time)
+    })?;
     if json {
         term::line(&report.to_string());
     } else {
@@ -54,6 +59,9 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     }
     verdict(&report)
 }
+
+/// Time for the build, the start and the end.
+const BUILD: Duration = Duration::from_secs(3600);
 
 /// Minimum duration in seconds. The caches of the node fill up in half of this.
 const SHORTEST: u64 = 20;
@@ -84,7 +92,7 @@ fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Va
         round(&node, &manifest)?;
         rounds += 1;
         samples.push(node.resources()?);
-        node.alive()?;
+        node.node.alive()?;
         // Pause, so that the node is measured instead of the starting of programs.
         thread::sleep(Duration::from_millis(200));
     }
@@ -168,46 +176,30 @@ fn verdict(report: &Value) -> Outcome {
     Ok(())
 }
 
-/// A demo with chaos; killed on drop.
+/// A demo with chaos; ended on drop.
 struct DemoProcess {
-    child: Child,
-    out: BufReader<ChildStdout>,
+    node: NodeProcess,
     binary: PathBuf,
     control: String,
 }
 
 impl DemoProcess {
     fn start(binary: &Path, folder: &Path) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
         let log = folder.join("node.log");
-        let err = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let mut child = Command::new(binary)
-            .args(["demo", "--chaos", "--json", "--port", "0", "--control"])
-            .arg(folder.join("control.sock"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(err)
-            .spawn()
-            .map_err(failed)?;
-        let out = child.stdout.take().ok_or("the demo has no output")?;
-        let mut node = Self {
-            child,
-            out: BufReader::new(out),
-            binary: binary.to_owned(),
-            control: String::new(),
-        };
+        // The log is that of this run.
+        fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
+        let mut command = Command::new(binary);
+        command.args(["demo", "--chaos", "--json", "--port", "0", "--control"]);
+        command.arg(folder.join("control.sock"));
+        let node = NodeProcess::start(&mut command, &log)?;
         let first = node.object()?;
         let control = first["control"].as_str();
         let control = control.ok_or_else(|| format!("no demo: see {}", log.display()))?;
-        control.clone_into(&mut node.control);
-        Ok(node)
-    }
-
-    fn object(&mut self) -> Result<Value, String> {
-        let mut line = String::new();
-        let read = self.out.read_line(&mut line);
-        read.map_err(|error| format!("the demo wrote no text: {error}"))?;
-        serde_json::from_str(&line).map_err(|error| format!("the demo wrote `{line}`: {error}"))
+        Ok(Self {
+            binary: binary.to_owned(),
+            control: control.to_owned(),
+            node,
+        })
     }
 
     /// Runs a command against the node, and returns its output.
@@ -217,7 +209,7 @@ impl DemoProcess {
     }
 
     fn resources(&self) -> Result<ProcessResources, String> {
-        let place = format!("/proc/{}", self.child.id());
+        let place = format!("/proc/{}", self.node.id());
         let read = |name: &str| {
             let path = format!("{place}/{name}");
             fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
@@ -236,34 +228,14 @@ impl DemoProcess {
         })
     }
 
-    fn alive(&mut self) -> Outcome {
-        match self.child.try_wait() {
-            Ok(None) => Ok(()),
-            ended => Err(format!("the demo has ended: {ended:?}")),
-        }
-    }
-
     /// Ends the node as ctrl-c does, and returns its summary.
     fn end(&mut self) -> Result<Value, String> {
-        let id = self.child.id().to_string();
-        step::output(Command::new("kill").args(["-INT", &id]))?;
-        let summary = self.object()?;
-        let ended = self
-            .child
-            .wait()
-            .map_err(|error| format!("the demo: {error}"))?;
+        let ended = self.node.end(Signal::INT)?;
+        let summary = self.node.object()?;
         if ended.success() {
             return Ok(summary);
         }
         Err(format!("the demo ended with {ended}: {summary}"))
-    }
-}
-
-impl Drop for DemoProcess {
-    fn drop(&mut self) {
-        // The node has ended already, or is not needed.
-        let _ended = self.child.kill();
-        let _status = self.child.wait();
     }
 }
 

@@ -5,7 +5,26 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
+use crate::process;
 use crate::term::{self, TextStyle};
+
+/// The variable that sets the limit of each step.
+const LIMIT: &str = "XTASK_STEP_LIMIT";
+
+/// Limits of steps, in minutes. They end what hangs: on two slow cores with empty caches, a step
+/// takes a third of its limit or less.
+const LIMITS: [(&str, u64); 7] = [
+    ("asan", 120),
+    ("bugs", 120),
+    ("loom", 180),
+    ("miri", 240),
+    ("test", 240),
+    ("tests", 180),
+    ("valgrind", 120),
+];
+
+/// The limit of other steps, in minutes.
+const USUAL: u64 = 60;
 
 /// A task that can pass, fail or have a reason not to run.
 pub(crate) struct Step<'a> {
@@ -13,6 +32,8 @@ pub(crate) struct Step<'a> {
     pub(crate) name: &'static str,
     /// The command that runs only this step.
     pub(crate) rerun: String,
+    /// The time after which the step counts as hung, and what it started is ended.
+    limit: Duration,
     /// The work. `Ok(Some(..))` is a phrase about the result, or about what was left out.
     pub(crate) work: Box<dyn FnMut() -> Result<Option<String>, String> + 'a>,
 }
@@ -23,11 +44,19 @@ impl<'a> Step<'a> {
         rerun: impl Into<String>,
         work: impl FnMut() -> Result<Option<String>, String> + 'a,
     ) -> Self {
+        let own = LIMITS.iter().find(|(of, _)| *of == name);
         Self {
             name,
             rerun: rerun.into(),
+            limit: Duration::from_secs(own.map_or(USUAL, |(_, minutes)| *minutes) * 60),
             work: Box::new(work),
         }
+    }
+
+    /// Gives the step more time: that which its work is meant to take.
+    pub(crate) fn with_time(mut self, time: Duration) -> Self {
+        self.limit += time;
+        self
     }
 
     /// Creates a step of one command, with its output passed through.
@@ -84,7 +113,7 @@ pub(crate) fn run_all(steps: Vec<Step<'_>>, keep_going: bool) -> Outcome {
         let title = paint_title(&place, step.name);
         term::note(&format!("\n{title}  {}", step.rerun));
         let start = Instant::now();
-        let result = (step.work)();
+        let result = process::within(step.name, step.limit, LIMIT, &mut step.work);
         let took = start.elapsed();
         let word = verdict(&result);
         term::note(&format!("{title}  {word} in {}", term::human(took)));
@@ -158,24 +187,18 @@ fn summary(done: &[StepResult], total: usize, took: Duration) -> Outcome {
 
 /// Runs a command with its output passed through. An error names the command.
 pub(crate) fn run(command: &mut Command) -> Outcome {
-    let shown = shown(command);
-    let status = command
-        .status()
-        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let status = process::status(command)?;
     if status.success() {
         Ok(())
     } else {
-        Err(format!("`{shown}` ended with {status}"))
+        Err(format!("`{}` ended with {status}", shown(command)))
     }
 }
 
 /// Runs a command and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let output = process::stdout(command)?;
     let shown = shown(command);
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
     if !output.status.success() {
         return Err(format!("`{shown}` ended with {}", output.status));
     }

@@ -3,7 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use crate::process;
 use crate::project::{self, Project};
+use crate::runner;
 use crate::step::{self, Step};
 use crate::term;
 use crate::tools;
@@ -32,11 +34,11 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
             surroundings = look_around(project)?;
             Ok(None)
         }),
-        Step::new("tests", step::shown(&suites()), || tally.run(suites())),
+        Step::new("tests", step::shown(&suites()), || tally.run(&suites())),
     ];
     if args.is_empty() {
         steps.push(Step::new("doctests", step::shown(&doctests()), || {
-            doc_tally.run(doctests())
+            doc_tally.run(&doctests())
         }));
         steps.push(Step::new("typescript", "npm test", || {
             let (passed, said) = typescript::test(project)?;
@@ -57,7 +59,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
 
 /// Lists the tools and fixtures that are present, and what stays unproven without the others.
 fn look_around(project: &Project) -> Result<Vec<String>, String> {
-    let mut lines = tools::ensure()?;
+    let mut lines = tools::look()?;
     if project.shared().join("pfcp/captures").is_dir() {
         lines.push(format!("fixtures: {}", project.shared().display()));
     } else if project::strict() {
@@ -101,20 +103,15 @@ struct TestCounts {
 
 impl TestCounts {
     /// Runs the tests, passes their output on, and counts.
-    fn run(&mut self, mut command: Command) -> Result<Option<String>, String> {
-        let shown = step::shown(&command);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
-        let stdout = child.stdout.take().ok_or("cargo test has no output")?;
+    fn run(&mut self, command: &Command) -> Result<Option<String>, String> {
+        let mut limited = runner::limited(command)?;
+        let mut running = process::spawn(limited.stdout(Stdio::piped()))?;
+        let stdout = running.take_stdout()?;
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             self.hear(&line);
             term::line(&line);
         }
-        let status = child
-            .wait()
-            .map_err(|error| format!("lost `{shown}`: {error}"))?;
+        let status = running.wait()?;
         let said = format!("{} passed, {} test programs", self.passed, self.binaries);
         if self.ignored > 0 {
             return Err(format!(
@@ -139,6 +136,11 @@ impl TestCounts {
             .and_then(|l| l.strip_suffix(" ... FAILED"))
         {
             self.failures.push(name.to_owned());
+        }
+        let wrong = [runner::HUNG, runner::LEFT];
+        if wrong.iter().any(|wrong| line.starts_with(wrong)) {
+            self.failed += 1;
+            self.failures.push(line.to_owned());
         }
         let Some(counts) = line.strip_prefix("test result: ") else {
             return;
@@ -178,5 +180,8 @@ mod tests {
         assert_eq!((tally.passed, tally.failed, tally.ignored), (19, 1, 2));
         assert_eq!(tally.binaries, 2);
         assert_eq!(tally.failures, ["capacity_is_exact"]);
+        tally.hear("hung: storm, not over after 20 min 00 s; still running: a, b");
+        assert_eq!(tally.failed, 2);
+        assert!(tally.failures[1].contains("still running: a, b"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use crate::process;
 use crate::project;
 use crate::term::{self, TextStyle};
 
@@ -40,57 +41,72 @@ pub(crate) const VALGRIND: ExternalTool = ExternalTool {
     proves: "no change made the runtime slower",
 };
 
-/// Installs missing tools if possible, and returns a line for each tool.
+/// Returns every proof tool that a verb looks for.
+pub(crate) fn all() -> impl Iterator<Item = &'static ExternalTool> {
+    TOOLS.iter().chain([&VALGRIND])
+}
+
+/// A line about a tool.
+pub(crate) struct ToolLine {
+    pub(crate) text: String,
+    pub(crate) is_here: bool,
+}
+
+/// Says which version of a tool is here, or what stays unproven and how to get the tool.
+pub(crate) fn described(tool: &ExternalTool) -> ToolLine {
+    let program = tool.program;
+    if let Some(version) = version(tool) {
+        return ToolLine {
+            text: format!("{program}: {version}"),
+            is_here: true,
+        };
+    }
+    let word = term::paint(TextStyle::Yellow, "missing");
+    let (proves, package) = (tool.proves, tool.package);
+    ToolLine {
+        text: format!(
+            "{program}: {word}; not proven: {proves}; get it: cargo xtask setup as root on Debian, \
+             or the package {package}"
+        ),
+        is_here: false,
+    }
+}
+
+/// Returns a line for each tool that a test looks for. Installs nothing.
 ///
 /// # Errors
-/// With `CI=true`, returns an error if a tool is missing and cannot be installed.
-pub(crate) fn ensure() -> Result<Vec<String>, String> {
+/// With `CI=true`, returns an error if a tool is missing.
+pub(crate) fn look() -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     let mut missing = Vec::new();
     for tool in TOOLS {
-        if version(tool).is_none() {
-            install(tool.package);
-        }
-        match version(tool) {
-            Some(version) => lines.push(format!("{}: {version}", tool.program)),
-            None => {
-                let word = term::paint(TextStyle::Yellow, "missing");
-                lines.push(format!(
-                    "{}: {word}; not proven: {}",
-                    tool.program, tool.proves
-                ));
-                missing.push(tool.program);
-            }
+        let line = described(tool);
+        lines.push(line.text);
+        if !line.is_here {
+            missing.push(tool.program);
         }
     }
     if !missing.is_empty() && project::strict() {
-        return Err(format!("CI=true and missing: {}", missing.join(", ")));
+        let missing = missing.join(", ");
+        return Err(format!(
+            "CI=true and missing: {missing}; get them: cargo xtask setup"
+        ));
     }
     Ok(lines)
 }
 
-/// Returns `true` if a tool is present, after an attempt to install it.
-pub(crate) fn obtain(tool: &ExternalTool) -> bool {
-    if version(tool).is_none() {
-        install(tool.package);
+/// Returns `true` if a tool is here, and else says how to get it.
+pub(crate) fn is_here(tool: &ExternalTool) -> bool {
+    let line = described(tool);
+    if !line.is_here {
+        term::note(&line.text);
     }
-    let here = version(tool).is_some();
-    if !here {
-        let unproven = tool.proves;
-        term::note(&format!(
-            "{}: missing; not proven: {unproven}",
-            tool.program
-        ));
-    }
-    here
+    line.is_here
 }
 
 /// Returns the version that the tool prints, if it is present.
 pub(crate) fn version(tool: &ExternalTool) -> Option<String> {
-    let output = Command::new(tool.program)
-        .arg(tool.version_flag)
-        .output()
-        .ok()?;
+    let output = process::output(Command::new(tool.program).arg(tool.version_flag)).ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     output
         .status
@@ -99,7 +115,7 @@ pub(crate) fn version(tool: &ExternalTool) -> Option<String> {
 }
 
 fn may_install() -> bool {
-    let root = Command::new("id").arg("-u").output();
+    let root = process::output(Command::new("id").arg("-u"));
     let root = root.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
     root && std::path::Path::new("/etc/debian_version").exists()
 }
@@ -111,13 +127,9 @@ pub(crate) fn install(package: &str) {
     }
     term::note(&format!("{package} is missing: installing it with apt-get"));
     let apt = |args: &[&str]| {
-        Command::new("apt-get")
-            .args(args)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+        let mut apt = Command::new("apt-get");
+        apt.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+        process::status(apt.stdout(Stdio::null())).is_ok_and(|status| status.success())
     };
     let install = ["install", "-y", "--no-install-recommends", package];
     // The package lists of a fresh container are empty; elsewhere they are good enough.

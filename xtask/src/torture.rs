@@ -2,15 +2,15 @@
 //! memory.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
+use crate::node::NodeProcess;
 use crate::project::Project;
 use crate::step::Step;
-use crate::{Outcome, chaos, term};
+use crate::{Outcome, chaos, process, term};
 
 /// Number of sessions that exist the whole time.
 const SESSIONS: &str = "1000";
@@ -63,26 +63,25 @@ fn all(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
     let config = folder.join("node.toml");
     fs::write(&config, "[n4.limits]\nresponse_cache = 1024\n")
         .map_err(|error| format!("{}: {error}", config.display()))?;
-    let mut node = RobustnessNode::start(&binary, &folder)?;
+    let (mut node, address) = start(&binary, &folder)?;
     let cases = project.shared().join("pfcp/bad-inputs.json");
     let mut memory = Vec::new();
     let mut last = Value::Null;
     for _ in 0..ROUNDS {
         let mut torture = Command::new(&binary);
-        torture.args(["pfcp", "torture", &node.address, "--json"]);
+        torture.args(["pfcp", "torture", &address, "--json"]);
         torture.args(["--from", "127.0.0.7:0", "--sessions", SESSIONS]);
         if cases.is_file() {
             torture.arg("--cases").arg(&cases);
         }
-        let ran = torture.stderr(Stdio::null()).output();
-        let ran = ran.map_err(|error| format!("{}: {error}", binary.display()))?;
+        let ran = process::output(&mut torture)?;
         let report = String::from_utf8_lossy(&ran.stdout);
         last = serde_json::from_str(&report)
             .map_err(|error| format!("the torture printed no object: {error}"))?;
         if verdict(&last).is_err() {
             return Ok(last);
         }
-        memory.push(node.resident()?);
+        memory.push(resident(&node)?);
         if let [.., before, _, after] = memory[..] {
             last["kib_before"] = before.into();
             last["kib_after"] = after.into();
@@ -156,64 +155,28 @@ fn table(report: &Value) {
     term::line(&text(report));
 }
 
-/// A node on a port that the system chooses; killed on drop.
-struct RobustnessNode {
-    child: Child,
-    address: String,
+/// Starts a node on a port that the system chooses, and returns it with its address.
+fn start(binary: &Path, folder: &Path) -> Result<(NodeProcess, String), String> {
+    let log = folder.join("node.log");
+    // The log is that of this run.
+    fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
+    let mut command = Command::new(binary);
+    command.args(["run", "--json", "--port", "0", "--config"]);
+    command.arg(folder.join("node.toml"));
+    command.arg("--control").arg(folder.join("control.sock"));
+    let node = NodeProcess::start(&mut command, &log)?;
+    let said = node.object()?;
+    let address = said["n4"].as_str();
+    let address = address.ok_or_else(|| format!("the node said {said}"))?;
+    Ok((node, address.to_owned()))
 }
 
-impl RobustnessNode {
-    fn start(binary: &PathBuf, folder: &std::path::Path) -> Result<Self, String> {
-        let log = folder.join("node.log");
-        let err = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let mut command = Command::new(binary);
-        command.args(["run", "--json", "--port", "0", "--config"]);
-        command.arg(folder.join("node.toml"));
-        command.arg("--control").arg(folder.join("control.sock"));
-        let spawned = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(err)
-            .spawn();
-        let mut child = spawned.map_err(|error| format!("{}: {error}", binary.display()))?;
-        let out = child.stdout.take().ok_or("the node has no output")?;
-        let mut line = String::new();
-        // An error leaves the line empty, which is not a JSON object.
-        let _read = BufReader::new(out).read_line(&mut line);
-        let said: Value = serde_json::from_str(&line).unwrap_or_default();
-        let mut node = Self {
-            child,
-            address: String::new(),
-        };
-        match said["n4"].as_str() {
-            Some(address) => node.address = address.to_owned(),
-            None => return Err(format!("the node did not start: see {}", log.display())),
-        }
-        Ok(node)
-    }
-
-    /// Returns the resident memory of the node, in KiB.
-    fn resident(&self) -> Result<u64, String> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-        let words = line.and_then(|line| line.split_whitespace().nth(1));
-        let size = words.and_then(|size| size.parse().ok());
-        size.ok_or_else(|| format!("{path} does not say what the node takes"))
-    }
-
-    fn alive(&mut self) -> Outcome {
-        match self.child.try_wait() {
-            Ok(None) => Ok(()),
-            ended => Err(format!("the node has ended: {ended:?}")),
-        }
-    }
-}
-
-impl Drop for RobustnessNode {
-    fn drop(&mut self) {
-        // The node has ended already, or is not needed.
-        let _ended = self.child.kill();
-        let _status = self.child.wait();
-    }
+/// Returns the resident memory of a node, in KiB.
+fn resident(node: &NodeProcess) -> Result<u64, String> {
+    let path = format!("/proc/{}/status", node.id());
+    let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let words = line.and_then(|line| line.split_whitespace().nth(1));
+    let size = words.and_then(|size| size.parse().ok());
+    size.ok_or_else(|| format!("{path} does not say what the node takes"))
 }

@@ -2,12 +2,12 @@
 //! on Bun.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
 use crate::project::{self, Project};
-use crate::{Outcome, step, term};
+use crate::{Outcome, process, step, term};
 
 const LEFT_OUT: &str = "no npm, so nothing is proven about packages/strowger: install Node 20 or \
                         later";
@@ -20,12 +20,8 @@ const LEFT_OUT: &str = "no npm, so nothing is proven about packages/strowger: in
 /// `CI=true`.
 pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     let folder = project.root().join("packages/strowger");
-    let npm = Command::new("npm")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if !npm.is_ok_and(|status| status.success()) {
+    let npm = process::output(Command::new("npm").arg("--version"));
+    if !npm.is_ok_and(|output| output.status.success()) {
         return if project::strict() {
             Err(format!("CI=true and {LEFT_OUT}"))
         } else {
@@ -44,6 +40,7 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     let mut node = Command::new("node");
     // Node 20 has WebSocket behind a flag; later versions accept the flag and need none.
     node.args(["--experimental-websocket", "--test", "--test-reporter=tap"])
+        .args(limits()?)
         .args(test_files(&folder)?)
         .env("STROWGER_BIN", &program)
         .current_dir(&folder);
@@ -72,14 +69,30 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     Ok((on_node + on_bun + agents, said))
 }
 
+/// Options that end tests which hang: a limit for each test and each file of tests, and an end of
+/// the process even when something still keeps it alive.
+const LIMITS: [&str; 2] = ["--test-timeout=900000", "--test-force-exit"];
+
+/// Returns those limits that this version of Node knows; xtask has limits of its own.
+fn limits() -> Result<Vec<&'static str>, String> {
+    let help = step::output(Command::new("node").arg("--help"))?;
+    let is_known = |option: &&str| {
+        option
+            .split('=')
+            .next()
+            .is_some_and(|name| help.contains(name))
+    };
+    Ok(LIMITS.into_iter().filter(is_known).collect())
+}
+
 /// Tests a node with the official client of the Model Context Protocol, and returns the number of
 /// passed tests.
 fn agents(project: &Project, program: &Path) -> Result<u64, String> {
     let folder = project.root().join("interop/mcp");
     step::run(Command::new("npm").arg("ci").current_dir(&folder))?;
     let mut node = Command::new("node");
-    // A failed test leaves its program running, whose end node would await for ever.
-    node.args(["--test", "--test-force-exit", "--test-reporter=tap"])
+    node.args(["--test", "--test-reporter=tap"])
+        .args(limits()?)
         .env("STROWGER_BIN", program)
         .current_dir(&folder);
     let (passed, _) = passed(&mut node, |line| line.strip_prefix("# pass "))?;
@@ -179,9 +192,7 @@ fn passed(
     count: impl Fn(&str) -> Option<&str>,
 ) -> Result<(u64, Vec<String>), String> {
     let shown = step::shown(command);
-    let output = command
-        .output()
-        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let output = process::output(command)?;
     // Bun reports on one stream, Node on the other.
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());

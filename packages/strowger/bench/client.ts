@@ -85,10 +85,18 @@ class Raw {
     const folder = mkdtempSync(join(tmpdir(), "strowger-"));
     const path = join(folder, "echo");
     const child = fork(fileURLToPath(new URL("echo.js", import.meta.url)), [path]);
-    await once(child, "message");
-    const socket = connect(path);
-    await once(socket, "connect");
-    return new Raw(child, folder, socket);
+    try {
+      const ended = once(child, "exit").then(() => Promise.reject(new Error("the echo ended")));
+      await Promise.race([once(child, "message"), ended]);
+      const socket = connect(path);
+      await once(socket, "connect");
+      // Its end is no error any more.
+      ended.catch(() => {});
+      return new Raw(child, folder, socket);
+    } catch (error) {
+      child.kill("SIGKILL");
+      throw error;
+    }
   }
 
   /**

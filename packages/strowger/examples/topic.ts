@@ -25,14 +25,18 @@ const node = await startNode({ args: ["--port", "0"] });
 const stop = node.topic<SessionEvent>("n4/sessions").listen((event) => {
   void ledger.tell("event", event);
 });
-// A control plane that establishes sessions until it is killed.
-const smf = execFile(node.binary, ["pfcp", "load", "--to", String(node.announcement["n4"])]);
+// A control plane that establishes sessions until it is killed, or for a minute.
+const to = String(node.announcement["n4"]);
+const smf = execFile(node.binary, ["pfcp", "load", "--for", "1m", "--to", to]);
 
-for await (const sessions of heard.subscribe()) {
-  console.log(sessions, "established");
-  if (sessions === 3) break;
+try {
+  for await (const sessions of heard.subscribe()) {
+    console.log(sessions, "established");
+    if (sessions === 3) break;
+  }
+} finally {
+  smf.kill();
 }
-smf.kill();
 stop();
 await node.stop();
 await system.shutdown();

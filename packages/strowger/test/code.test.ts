@@ -8,6 +8,7 @@ import { code, CodeError, type CodeReason, type Line } from "../src/code/index.j
 import { type StartedNode, startNode } from "../src/index.js";
 import { programs } from "../src/programs/index.js";
 import { engine, nodeOrSkip, patient } from "./binary.js";
+import { until } from "./until.js";
 
 const { program: binary, skip } = nodeOrSkip();
 const how = { timeout: 60_000, skip };
@@ -45,11 +46,6 @@ function because(reason: CodeReason): (error: unknown) => boolean {
     assert.equal(error.reason, reason);
     return true;
   };
-}
-
-/** Waits until a condition holds, limited only by the timeout of the test. */
-async function until(is: () => Promise<boolean>): Promise<void> {
-  while (!(await is()));
 }
 
 test("code has a value, its arguments, and its output", how, async () => {

@@ -30,19 +30,20 @@ function worldOf(node: RemoteNode): World {
 }
 
 let folder = "";
-let node: StartedNode;
+let node: StartedNode | undefined;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "strowger-"));
   node = await start(join(folder, "gateway"));
 });
 after(async () => {
-  await node.stop();
+  await node?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
 const ran: string[] = [];
 for (const { name, run } of suite) {
   test(`over a client: ${name}`, how, async () => {
+    assert.ok(node !== undefined);
     await run(worldOf(node));
     ran.push(name);
   });

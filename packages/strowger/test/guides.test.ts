@@ -33,7 +33,8 @@ for (const page of guides) {
       const flags = ["--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"];
       const tsc = join(root, "node_modules/typescript/bin/tsc");
       const sources = files.map((file) => `${file}.ts`);
-      const how = { cwd: folder, encoding: "utf8", timeout: 120_000 } as const;
+      const limit = { timeout: 100_000, killSignal: "SIGKILL" } as const;
+      const how = { cwd: folder, encoding: "utf8", ...limit } as const;
       execFileSync("node", [tsc, ...flags, "--ignoreConfig", ...sources], how);
       for (const [n, { prints }] of all.entries()) {
         const printed = execFileSync(process.execPath, [`${files[n]}.js`], how);

@@ -42,7 +42,9 @@ test("killing a node fails what is pending, and nothing hangs", how, async () =>
 test("a process whose node was killed can end", how, async () => {
   const file = fileURLToPath(new URL("orphan.js", import.meta.url));
   const run = promisify(execFile);
-  const { stdout } = await run(process.execPath, [file, binary], { timeout: 60_000 });
+  // Shorter than the timeout of the test, which would not end the process.
+  const limit = { timeout: 50_000, killSignal: "SIGKILL" } as const;
+  const { stdout } = await run(process.execPath, [file, binary], limit);
   assert.equal(stdout.trim(), "SIGKILL");
 });
 

@@ -11,10 +11,20 @@ import { nodeOrSkip } from "./binary.js";
 const { program: binary, skip } = nodeOrSkip();
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Runs a program to completion and returns its output, line by line. */
-function run(program: string, args: readonly string[], cwd: string): string[] {
-  const out = execFileSync(program, args, { cwd, encoding: "utf8", timeout: 120_000 });
+/**
+ * Runs a program to completion and returns its output, line by line. A program that takes too long
+ * is killed; a node that it has started ends with it.
+ */
+function run(program: string, args: readonly string[], cwd: string, env = process.env): string[] {
+  const limit = { timeout: 100_000, killSignal: "SIGKILL" } as const;
+  const out = execFileSync(program, args, { cwd, encoding: "utf8", env, ...limit });
   return out.trim().split("\n");
+}
+
+/** Runs an example that starts a node. */
+function runWithNode(example: string): string[] {
+  const env = { ...process.env, STROWGER_BIN: binary };
+  return run(process.execPath, [`dist/examples/${example}.js`], root, env);
 }
 
 for (const [example, printed] of [
@@ -29,35 +39,17 @@ for (const [example, printed] of [
 }
 
 test("the example topic prints what it says", { skip, timeout: 120_000 }, () => {
-  const env = { ...process.env, STROWGER_BIN: binary };
-  const out = execFileSync(process.execPath, ["dist/examples/topic.js"], {
-    cwd: root,
-    encoding: "utf8",
-    env,
-  });
-  assert.deepEqual(out.trim().split("\n"), ["1 established", "2 established", "3 established"]);
+  assert.deepEqual(runWithNode("topic"), ["1 established", "2 established", "3 established"]);
 });
 
 test("the example tools prints what it says", { skip, timeout: 120_000 }, () => {
-  const env = { ...process.env, STROWGER_BIN: binary };
-  const out = execFileSync(process.execPath, ["dist/examples/tools.js"], {
-    cwd: root,
-    encoding: "utf8",
-    env,
-  });
-  assert.deepEqual(out.trim().split("\n"), ["refused", "one two", "0"]);
+  assert.deepEqual(runWithNode("tools"), ["refused", "one two", "0"]);
 });
 
 test("the example code prints what it says", { skip, timeout: 120_000 }, () => {
-  const env = { ...process.env, STROWGER_BIN: binary };
-  const out = execFileSync(process.execPath, ["dist/examples/code.js"], {
-    cwd: root,
-    encoding: "utf8",
-    env,
-  });
   const refused = ["thrown ReferenceError", "thrown Error"];
   const printed = ["3 calls for 2", "Almon owes 320, Emma owes 160", ...refused, "true", "42"];
-  assert.deepEqual(out.trim().split("\n"), printed);
+  assert.deepEqual(runWithNode("code"), printed);
 });
 
 test("the package bundles for browsers, and nothing of Node is in it", () => {

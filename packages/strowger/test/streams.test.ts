@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { type RemoteNode, startNode } from "../src/index.js";
 import { type Piece, streams } from "../src/streams/index.js";
 import { nodeOrSkip, patient } from "./binary.js";
+import { until } from "./until.js";
 
 const { program: binary, skip } = nodeOrSkip();
 const how = { timeout: 60_000, skip };
@@ -107,8 +108,3 @@ test("a reader that leaves, or never reads, keeps nobody", how, () =>
     const { why } = await read(never);
     assert.match(String(why), /too slowly/);
   }));
-
-/** Waits until a condition holds, limited only by the timeout of the test. */
-async function until(is: () => Promise<boolean>): Promise<void> {
-  while (!(await is()));
-}

@@ -1,15 +1,18 @@
 //! The processes of a round: runs of the node, a load, an audit.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::Outcome;
+use crate::node::NodeProcess;
+use crate::process::{self, Running};
 
 /// The folder of a round, the binary, and the port of the node.
 #[derive(Debug)]
@@ -86,8 +89,7 @@ impl ChaosSetup {
         let mut command = Command::new(&self.binary);
         command.args(["pfcp", "audit", "--json", "--control"]);
         command.args([self.socket(), self.journal()]);
-        let ran = command.output();
-        let ran = ran.map_err(|error| failed(&self.binary, &error))?;
+        let ran = process::output(&mut command)?;
         let text = String::from_utf8_lossy(&ran.stdout);
         serde_json::from_str(&text).map_err(|error| {
             let said = String::from_utf8_lossy(&ran.stderr);
@@ -96,82 +98,20 @@ impl ChaosSetup {
     }
 }
 
-/// A running node.
-#[derive(Debug)]
-pub(super) struct NodeProcess {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    log: PathBuf,
-}
-
-impl NodeProcess {
-    /// Starts the node without waiting.
-    pub(super) fn start(setup: &ChaosSetup) -> Result<Self, String> {
-        let log = setup.folder.join("node.log");
-        let mut options = File::options();
-        let err = options.append(true).create(true).open(&log);
-        let err = err.map_err(|error| failed(&log, &error))?;
-        let mut command = Command::new(&setup.binary);
-        command.args(["run", "--json", "--config"]);
-        command
-            .arg(setup.config())
-            .arg("--control")
-            .arg(setup.socket());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(err);
-        let spawned = command.spawn();
-        let mut child = spawned.map_err(|error| failed(&setup.binary, &error))?;
-        let out = child.stdout.take().ok_or("the node has no output")?;
-        let out = BufReader::new(out);
-        Ok(Self { child, out, log })
-    }
-
-    /// Waits until the node announces itself.
-    pub(super) fn wait(&mut self) -> Outcome {
-        let mut line = String::new();
-        let read = self.out.read_line(&mut line);
-        match read.map(|length| length > 0) {
-            Ok(true) => Ok(()),
-            _ => {
-                let said = fs::read_to_string(&self.log).unwrap_or_default();
-                let from = said.len().saturating_sub(2000);
-                let end = said.get(from..).unwrap_or(&said);
-                Err(format!("the node did not start:\n{end}"))
-            }
-        }
-    }
-
-    /// Kills the node with -9.
-    pub(super) fn kill(mut self) -> Outcome {
-        let killed = self.child.kill().and_then(|()| self.child.wait());
-        killed
-            .map(drop)
-            .map_err(|error| format!("cannot kill the node: {error}"))
-    }
-
-    /// Shuts the node down in order.
-    pub(super) fn end(mut self) -> Outcome {
-        signal("TERM", &self.child)?;
-        let ended = self.child.wait();
-        ended
-            .map(drop)
-            .map_err(|error| format!("the node does not end: {error}"))
-    }
-}
-
-impl Drop for NodeProcess {
-    fn drop(&mut self) {
-        // The node has ended already, or is not needed.
-        let _ended = self.child.kill();
-        let _status = self.child.wait();
-    }
+/// Starts the node without waiting.
+pub(super) fn start(setup: &ChaosSetup) -> Result<NodeProcess, String> {
+    let mut command = Command::new(&setup.binary);
+    command.args(["run", "--json", "--config"]);
+    command
+        .arg(setup.config())
+        .arg("--control")
+        .arg(setup.socket());
+    NodeProcess::start(&mut command, &setup.folder.join("node.log"))
 }
 
 /// A load that continues across restarts of the node.
 #[derive(Debug)]
-pub(super) struct LoadProcess(Option<Child>);
+pub(super) struct LoadProcess(Running);
 
 impl LoadProcess {
     /// Starts the load, and waits until it has sent a request.
@@ -184,49 +124,44 @@ impl LoadProcess {
         command.args(["pfcp", "load", "--json", "--to", &to]);
         command.args(patience).args(much);
         command.arg("--ledger").arg(setup.journal());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let spawned = command.spawn();
-        let mut child = spawned.map_err(|error| failed(&setup.binary, &error))?;
+        let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut load = process::spawn(piped)?;
         let journal = setup.journal();
+        let begun = Instant::now();
         while fs::metadata(&journal).map_or(0, |data| data.len()) < A_REQUEST {
-            if let Ok(Some(status)) = child.try_wait() {
+            if let Some(status) = load.try_wait()? {
                 return Err(format!("the load ended with {status}"));
+            }
+            if begun.elapsed() > STEP {
+                return Err(format!("the load sent nothing within {STEP:?}"));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(Self(Some(child)))
-    }
-
-    fn child(&self) -> Result<&Child, String> {
-        self.0
-            .as_ref()
-            .ok_or_else(|| "the load has ended".to_owned())
+        Ok(Self(load))
     }
 
     /// Stops the process, and waits until it has stopped: its threads continue until each receives
     /// the signal, which takes a while on a busy machine.
     pub(super) fn hold(&self) -> Outcome {
-        let child = self.child()?;
-        signal("STOP", child)?;
-        while !is_stopped(child.id())? {
+        self.0.signal(Signal::STOP)?;
+        let begun = Instant::now();
+        while !is_stopped(self.0.id())? {
+            if begun.elapsed() > STEP {
+                return Err(format!("the load did not stop within {STEP:?}"));
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
     }
 
     pub(super) fn go_on(&self) -> Outcome {
-        signal("CONT", self.child()?)
+        self.0.signal(Signal::CONT)
     }
 
     /// Ends the load, which deletes its sessions, and returns its report.
-    pub(super) fn end(mut self) -> Result<Value, String> {
-        let child = self.0.take().ok_or("the load has ended")?;
-        signal("INT", &child)?;
-        let ran = child.wait_with_output();
-        let ran = ran.map_err(|error| format!("the load does not end: {error}"))?;
+    pub(super) fn end(self) -> Result<Value, String> {
+        self.0.signal(Signal::INT)?;
+        let ran = self.0.output()?;
         let text = String::from_utf8_lossy(&ran.stdout);
         serde_json::from_str(&text).map_err(|error| {
             let said = String::from_utf8_lossy(&ran.stderr);
@@ -235,30 +170,11 @@ impl LoadProcess {
     }
 }
 
-impl Drop for LoadProcess {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ended = child.kill();
-            let _status = child.wait();
-        }
-    }
-}
+/// Longest time for what takes milliseconds, on a busy machine.
+const STEP: Duration = Duration::from_secs(120);
 
 /// A journal with more bytes than this contains a request.
 const A_REQUEST: u64 = 64;
-
-/// Sends a signal, such as `STOP`.
-fn signal(name: &str, to: &Child) -> Outcome {
-    let mut kill = Command::new("kill");
-    let sent = kill
-        .args([&format!("-{name}"), &to.id().to_string()])
-        .status();
-    match sent {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("kill -{name} ended with {status}")),
-        Err(error) => Err(format!("cannot start kill: {error}")),
-    }
-}
 
 /// Returns `true` if all threads of a process have stopped.
 fn is_stopped(process: u32) -> Result<bool, String> {

@@ -1,11 +1,28 @@
 //! The compilers of guests: those installed, else those of a distribution.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::tools;
+use crate::{process, tools};
 
 const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Installs the compilers that are missing, where Debian has them, and says what is still missing.
+///
+/// # Errors
+/// Returns an error that says how to get what is missing.
+pub(super) fn install() -> Result<(), String> {
+    if Rust::find().is_err() {
+        DEBIAN.into_iter().for_each(tools::install);
+    }
+    for packages in C_PACKAGES {
+        if C::here().is_none() {
+            packages.into_iter().for_each(tools::install);
+        }
+    }
+    Rust::find()?;
+    C::find().map(drop)
+}
 
 /// The compiler for guests in Rust: the active one, if it has the target; else Debian's, which is
 /// the same everywhere; else a nightly one, as in `strowger component build`.
@@ -28,9 +45,6 @@ impl Rust {
         if library.is_some_and(|folder| Path::new(&folder).is_dir()) {
             return Self::of(plain(), "", None);
         }
-        if !has_sources("/usr") {
-            DEBIAN.into_iter().for_each(tools::install);
-        }
         if has_sources("/usr") {
             return Self::of(Command::new(DEBIAN_RUSTC), LIBRARY, Some(DEBIAN_RUSTC));
         }
@@ -40,7 +54,7 @@ impl Rust {
                 return Self::of(rustc(), LIBRARY, None);
             }
         }
-        let hint = format!("rustup target add {TARGET}");
+        let hint = format!("rustup target add {TARGET}, or cargo xtask setup guests");
         Err(format!("Rust has neither {TARGET} nor its sources: {hint}"))
     }
 
@@ -65,7 +79,7 @@ fn has_sources(root: &str) -> bool {
 
 /// Runs a command and returns its output if it succeeds.
 fn said(mut command: Command, args: &[&str]) -> Option<String> {
-    let output = command.args(args).stderr(Stdio::null()).output().ok()?;
+    let output = process::output(command.args(args)).ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
@@ -90,20 +104,12 @@ const C_PACKAGES: [[&str; 3]; 2] = [
 
 impl C {
     pub(super) fn find() -> Result<Self, String> {
-        if let Some(found) = Self::here() {
-            return Ok(found);
-        }
-        for packages in C_PACKAGES {
-            packages.into_iter().for_each(tools::install);
-            if let Some(found) = Self::here() {
-                return Ok(found);
-            }
-        }
-        let [packages, _] = C_PACKAGES.map(|packages| packages.join(", "));
-        Err(format!(
-            "guests in C and JavaScript need clang and wasm-ld of version {OLDEST} or later, and \
-             the builtins for wasm32 (Debian: {packages})"
-        ))
+        Self::here().ok_or_else(|| {
+            format!(
+                "guests in C and JavaScript need clang and wasm-ld of version {OLDEST} or later, \
+                 and the builtins for wasm32: cargo xtask setup guests"
+            )
+        })
     }
 
     fn here() -> Option<Self> {

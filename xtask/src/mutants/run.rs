@@ -13,7 +13,7 @@ use super::suite::Suite;
 use super::target::MutatedCrate;
 use crate::binaries::{self, Binary};
 use crate::project::Project;
-use crate::{step, term};
+use crate::{process, term};
 
 /// The compiler's error for a call in a constant that cannot be evaluated.
 const NOT_CONST: &str = "E0015";
@@ -261,9 +261,7 @@ impl<'a> MutationRun<'a> {
         let tests = self.subject.tests.iter();
         cargo.args(tests.flat_map(|test| ["--test", test]));
         cargo.args(["--locked", "--message-format=json"]);
-        let output = cargo
-            .output()
-            .map_err(|error| format!("cannot start `{}`: {error}", step::shown(&cargo)))?;
+        let output = process::output(&mut cargo)?;
         let text = String::from_utf8_lossy(&output.stdout);
         let errors: Vec<_> = text.lines().filter_map(Diagnostic::read).collect();
         if errors.is_empty() && !output.status.success() {

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::MutantResult;
-use crate::binaries::{self, Binary};
-use crate::{step, term};
+use crate::binaries::Binary;
+use crate::{process, step, term};
 
 /// Seeds of the storm that run on each change.
 const SEEDS: &str = "0..40";
@@ -188,7 +188,7 @@ impl Test {
         let mut command = limited(of, &["--exact", name]);
         command.env("STROWGER_MUTANTS_MET", met);
         let limit = LEAST * 60;
-        let Some(output) = binaries::output_within(&mut command, limit)? else {
+        let Some(output) = process::output_within(&mut command, limit)? else {
             let limit = term::human(limit);
             let of = &of.name;
             return Err(format!(
@@ -257,13 +257,13 @@ impl Batch<'_> {
             if let Some(number) = number {
                 command.env("STROWGER_MUTANT", number.to_string());
             }
-            let output = binaries::output_within(&mut command, limit)?;
+            let output = process::output_within(&mut command, limit)?;
             if output.is_some() || number.is_none() {
                 return Ok(output);
             }
             // The machine may have become slow, not the change: measure again without it.
             let begun = Instant::now();
-            binaries::output_within(&mut limited(self.binary, &args), limit * 4)?;
+            process::output_within(&mut limited(self.binary, &args), limit * 4)?;
             let needed = begun.elapsed() * 5;
             if needed <= limit {
                 return Ok(None);

@@ -9,7 +9,7 @@ use super::folder;
 use crate::binaries::{self, Binary};
 use crate::project::Project;
 use crate::step::{self, Step};
-use crate::{Outcome, term};
+use crate::{Outcome, process, term};
 
 /// Number of seeds of the short form.
 const SHORT: u64 = 4000;
@@ -116,9 +116,7 @@ fn run(binary: &Binary, seeds: &Range<u64>) -> Result<String, String> {
         format!("{}..{}", seeds.start, seeds.end),
     );
     command.env("RUST_BACKTRACE", "0");
-    let output = command
-        .output()
-        .map_err(|error| format!("cannot run the simulation: {error}"))?;
+    let output = process::output(&mut command)?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(said);

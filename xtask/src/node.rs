@@ -1,0 +1,144 @@
+//! Nodes of ours that a verb starts, asks and ends.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::Outcome;
+use crate::process::{self, Running};
+
+/// Longest time until a node writes a line that it owes, on a busy machine.
+const LINE: Duration = Duration::from_secs(120);
+
+/// Longest time in which a node shuts down, on a busy machine.
+const END: Duration = Duration::from_secs(120);
+
+/// A running node, which is ended when dropped.
+#[derive(Debug)]
+pub(crate) struct NodeProcess {
+    running: Running,
+    lines: Receiver<String>,
+    log: PathBuf,
+}
+
+impl NodeProcess {
+    /// Starts a node without waiting. What it writes to standard error is appended to a file.
+    pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self, String> {
+        let err = File::options().append(true).create(true).open(log);
+        let err = err.map_err(|error| format!("{}: {error}", log.display()))?;
+        let mut running = process::spawn(command.stdout(Stdio::piped()).stderr(err))?;
+        let out = BufReader::new(running.take_stdout()?);
+        let (said, lines) = mpsc::channel();
+        // Ends with the output, which the node closes when it ends.
+        thread::spawn(move || {
+            let mut lines = out.lines().map_while(Result::ok);
+            lines.try_for_each(|line| said.send(line))
+        });
+        let log = log.to_owned();
+        Ok(Self {
+            running,
+            lines,
+            log,
+        })
+    }
+
+    /// Waits for the next line that it writes, and parses it.
+    pub(crate) fn object(&self) -> Result<Value, String> {
+        let line = self.lines.recv_timeout(LINE);
+        let line = line.map_err(|error| {
+            let why = match error {
+                mpsc::RecvTimeoutError::Timeout => format!("wrote nothing for {LINE:?}"),
+                mpsc::RecvTimeoutError::Disconnected => "ended".to_owned(),
+            };
+            format!("the node {why}:\n{}", self.last_words())
+        })?;
+        serde_json::from_str(&line).map_err(|error| format!("the node wrote `{line}`: {error}"))
+    }
+
+    /// Returns the end of its log.
+    fn last_words(&self) -> String {
+        let said = fs::read_to_string(&self.log).unwrap_or_default();
+        let from = said.len().saturating_sub(2000);
+        said.get(from..).unwrap_or(&said).to_owned()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
+    }
+
+    /// Fails if it has ended.
+    pub(crate) fn alive(&mut self) -> Outcome {
+        match self.running.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(format!("the node has ended with {status}")),
+        }
+    }
+
+    /// Kills it with -9.
+    pub(crate) fn kill(mut self) {
+        self.running.kill();
+    }
+
+    /// Ends it in order, and returns its status.
+    pub(crate) fn end(&mut self, signal: Signal) -> Result<ExitStatus, String> {
+        self.running.signal(signal)?;
+        let status = self.running.wait_within(END)?;
+        status.ok_or_else(|| format!("the node does not end within {END:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    use super::*;
+
+    fn started(script: &str) -> (NodeProcess, PathBuf) {
+        let thread = thread::current()
+            .name()
+            .unwrap_or_default()
+            .replace(':', "-");
+        let folder = std::env::temp_dir().join(format!("xtask-{}-{thread}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder of our own");
+        let mut command = Command::new("bash");
+        command.args(["-c", script]);
+        let node = NodeProcess::start(&mut command, &folder.join("log")).expect("there is bash");
+        (node, folder)
+    }
+
+    #[test]
+    fn node_whose_port_is_taken_is_an_error_with_its_last_words() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let begun = Instant::now();
+        // A client in the place of a node: its failure is that of a node which cannot bind.
+        let taken = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo {port} taken >&2; exit 1");
+        let (node, folder) = started(&taken);
+        let error = node.object().expect_err("it has no port");
+        assert!(error.contains("the node ended"), "{error}");
+        assert!(error.contains(&format!("{port} taken")), "{error}");
+        assert!(begun.elapsed() < LINE / 2);
+        drop(node);
+        fs::remove_dir_all(folder).expect("it is ours");
+    }
+
+    #[test]
+    fn node_announces_itself_and_ends_when_told() {
+        let (mut node, folder) =
+            started("echo '{\"n4\": 1}'; trap 'exit 4' TERM; while :; do sleep 0.1; done");
+        assert_eq!(node.object().expect("it announces")["n4"], 1);
+        node.alive().expect("it runs");
+        let status = node.end(Signal::TERM).expect("it ends");
+        assert_eq!(status.code(), Some(4));
+        drop(node);
+        fs::remove_dir_all(folder).expect("it is ours");
+    }
+}

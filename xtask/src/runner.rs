@@ -1,0 +1,316 @@
+//! The program through which cargo runs test programs: it ends those that hang, and names the tests
+//! that were still running.
+//!
+//! Cargo calls it as `xtask run-test PROGRAM ARGUMENTS`, with the environment that tests rely on.
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::process;
+use crate::{step, term};
+
+/// The verb that cargo is told to call.
+pub(crate) const VERB: &str = "run-test";
+
+/// The variable that sets the limit of each test program.
+const LIMIT: &str = "XTASK_TEST_LIMIT";
+
+/// Limits of test programs, in minutes: those that start many programs, build, or look at many
+/// seeds.
+const LIMITS: [(&str, u64); 5] = [
+    ("code", 20),
+    ("codec", 20),
+    ("compile_fail", 30),
+    ("storm", 20),
+    ("strowger", 30),
+];
+
+/// The limit of other test programs, in minutes. None takes a minute on two idle cores.
+const USUAL: u64 = 10;
+
+/// Time in which a test program lists its tests.
+const LISTING: Duration = Duration::from_secs(2);
+
+/// The results of tests that have finished.
+const RESULTS: [&str; 3] = ["ok", "FAILED", "ignored"];
+
+/// The beginning of a line that names a test program that hung.
+pub(crate) const HUNG: &str = "hung: ";
+
+/// The beginning of a line that names programs that a test program left running.
+pub(crate) const LEFT: &str = "left running: ";
+
+/// Returns a cargo command that runs its test programs through this program.
+///
+/// # Errors
+/// Returns an error if this program does not know where it is.
+pub(crate) fn limited(cargo: &Command) -> Result<Command, String> {
+    let me = std::env::current_exe().map_err(|error| format!("no path of xtask: {error}"))?;
+    let me = me.to_str().ok_or("the path of xtask is no text")?;
+    // A literal string, in which nothing is escaped.
+    let runner = format!("target.'cfg(all())'.runner = ['{me}', '{VERB}']");
+    let mut limited = Command::new(cargo.get_program());
+    // Before the verb, because what follows `--` is for the test programs.
+    limited.args(["--config", &runner]).args(cargo.get_args());
+    if let Some(folder) = cargo.get_current_dir() {
+        limited.current_dir(folder);
+    }
+    for (name, value) in cargo.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    Ok(limited)
+}
+
+/// Runs a test program and returns its exit code.
+pub(crate) fn run(args: &[String]) -> ExitCode {
+    match run_program(args) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            term::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_program(args: &[String]) -> Result<u8, String> {
+    let (program, args) = args.split_first().ok_or("no test program is named")?;
+    let program = Arc::new(TestProgram::new(program, args));
+    let limit = process::limit_or(LIMIT, program.limit());
+    let mut running = process::spawn(program.command().stdout(Stdio::piped()))?;
+    let out = running.take_stdout()?;
+    let interrupted = Arc::clone(&program);
+    process::on_interrupt(move || term::line(&interrupted.hung("interrupted")));
+    let reader = {
+        let program = Arc::clone(&program);
+        thread::spawn(move || program.follow(out))
+    };
+    let status = running.wait_within(limit)?;
+    let mut left = running.left().to_vec();
+    left.extend(process::sweep_descendants());
+    // All that could hold the pipe has been ended.
+    let _ended = reader.join();
+    let Some(status) = status else {
+        let why = format!("not over after {}", term::human(limit));
+        term::line(&program.hung(&why));
+        term::line(&program.advice());
+        return Ok(1);
+    };
+    if !left.is_empty() {
+        let name = &program.name;
+        term::line(&format!("{LEFT}{name} ended without {}", left.join(", ")));
+        return Ok(1);
+    }
+    if status.code().is_none() {
+        term::note(&format!("{} ended with {status}", program.path));
+    }
+    Ok(status
+        .code()
+        .and_then(|code| code.try_into().ok())
+        .unwrap_or(1))
+}
+
+/// A test program, and what its output says.
+struct TestProgram {
+    /// The name of the target: `storm`.
+    name: String,
+    path: String,
+    args: Vec<String>,
+    progress: Mutex<TestProgress>,
+}
+
+/// The tests that a test program has mentioned.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct TestProgress {
+    finished: HashSet<String>,
+    /// Those that have been running for more than a minute.
+    slow: Vec<String>,
+}
+
+impl TestProgram {
+    fn new(path: &str, args: &[String]) -> Self {
+        let stem = Path::new(path).file_stem().unwrap_or_default();
+        let stem = stem.to_string_lossy();
+        // Cargo appends a hash.
+        let name = stem.rsplit_once('-').map_or(&*stem, |(name, _)| name);
+        Self {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            args: args.to_vec(),
+            progress: Mutex::default(),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(&self.args);
+        command
+    }
+
+    fn limit(&self) -> Duration {
+        let own = LIMITS.iter().find(|(name, _)| *name == self.name);
+        Duration::from_secs(own.map_or(USUAL, |(_, minutes)| *minutes) * 60)
+    }
+
+    /// Passes the output on, and notes which tests it mentions.
+    fn follow(&self, out: impl Read) {
+        let mut out = BufReader::new(out);
+        let mut line = Vec::new();
+        while out.read_until(b'\n', &mut line).unwrap_or(0) > 0 {
+            self.progress().hear(&String::from_utf8_lossy(&line));
+            let mut ours = std::io::stdout().lock();
+            // A closed pipe is the reader's choice, not an error.
+            let _ = ours.write_all(&line).and_then(|()| ours.flush());
+            line.clear();
+        }
+    }
+
+    fn progress(&self) -> std::sync::MutexGuard<'_, TestProgress> {
+        // A line that was half noted does no harm.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Describes the tests that have not finished.
+    fn hung(&self, why: &str) -> String {
+        let listed = self.listed();
+        let unfinished = self.progress().unfinished(&listed, self.threads());
+        format!("{HUNG}{}, {why}; {unfinished}", self.name)
+    }
+
+    fn advice(&self) -> String {
+        let mut alone = self.command();
+        alone.arg("--nocapture");
+        let alone = step::shown(&alone);
+        format!("  it was ended with all that it started; alone: {alone}; more time: {LIMIT}=1h")
+    }
+
+    /// Returns the names of its tests, in the order in which they begin.
+    fn listed(&self) -> Vec<String> {
+        let output = process::output_within(self.command().arg("--list"), LISTING);
+        let text = output.ok().flatten().map(|output| output.stdout);
+        let text = text.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+        names.map(str::to_owned).collect()
+    }
+
+    /// Returns the number of tests that run at a time.
+    fn threads(&self) -> usize {
+        let option = self.args.iter().position(|arg| arg == "--test-threads");
+        let given = option.and_then(|at| self.args.get(at + 1)).cloned();
+        let joined = self
+            .args
+            .iter()
+            .find_map(|arg| Some(arg.strip_prefix("--test-threads=")?.to_owned()));
+        let given = given.or(joined);
+        let given = given.or_else(|| std::env::var("RUST_TEST_THREADS").ok());
+        let given = given.and_then(|text| text.parse().ok());
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
+        given.unwrap_or_else(cores)
+    }
+}
+
+impl TestProgress {
+    fn hear(&mut self, line: &str) {
+        let Some(rest) = line.trim_end().strip_prefix("test ") else {
+            return;
+        };
+        if let Some((name, _)) = rest.split_once(" has been running for over ") {
+            self.slow.push(name.to_owned());
+        } else if let Some((name, result)) = rest.rsplit_once(" ... ")
+            && RESULTS.iter().any(|word| result.starts_with(word))
+        {
+            // Tests that are expected to panic are marked as such.
+            let name = name.strip_suffix(" - should panic").unwrap_or(name);
+            self.finished.insert(name.to_owned());
+        }
+    }
+
+    /// Describes the tests that have not finished, of those listed in the order in which they
+    /// begin.
+    fn unfinished(&self, listed: &[String], threads: usize) -> String {
+        let is_open = |name: &&String| !self.finished.contains(*name);
+        let open: Vec<&str> = listed.iter().filter(is_open).map(String::as_str).collect();
+        let slow = self.slow.iter().filter(is_open).map(String::as_str);
+        let slow: Vec<&str> = slow.collect();
+        // Without a complaint about slow tests, those that begin first have begun.
+        let running = if slow.is_empty() {
+            open[..threads.min(open.len())].to_vec()
+        } else {
+            slow
+        };
+        if running.is_empty() {
+            return "no test was running".to_owned();
+        }
+        let others = open.len().saturating_sub(running.len());
+        let running = running.join(", ");
+        match others {
+            0 => format!("still running: {running}"),
+            others => format!("still running: {running}; not finished: {others} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn tests_that_began_and_have_not_finished_were_running() {
+        let mut progress = TestProgress::default();
+        progress.hear("running 5 tests\n");
+        progress.hear("test a ... ok\n");
+        progress.hear("test b - should panic ... ok\n");
+        progress.hear("test d ... FAILED\n");
+        let listed = names(&["a", "b", "c", "d", "e", "f"]);
+        assert_eq!(
+            progress.unfinished(&listed, 1),
+            "still running: c; not finished: 2 more"
+        );
+        assert_eq!(progress.unfinished(&listed, 9), "still running: c, e, f");
+    }
+
+    #[test]
+    fn tests_that_the_harness_calls_slow_were_running() {
+        let mut progress = TestProgress::default();
+        progress.hear("test a has been running for over 60 seconds\n");
+        progress.hear("test c has been running for over 60 seconds\n");
+        progress.hear("test a ... ignored, not here\n");
+        let listed = names(&["a", "b", "c"]);
+        assert_eq!(
+            progress.unfinished(&listed, 2),
+            "still running: c; not finished: 1 more"
+        );
+        assert_eq!(
+            TestProgress::default().unfinished(&[], 2),
+            "no test was running"
+        );
+    }
+
+    #[test]
+    fn name_and_limit_are_those_of_the_target() {
+        let storm = TestProgram::new("/target/debug/deps/storm-0123456789abcdef", &[]);
+        assert_eq!(
+            (storm.name.as_str(), storm.limit().as_secs()),
+            ("storm", 1200)
+        );
+        let own = TestProgram::new(
+            "/target/debug/deps/other-1",
+            &names(&["--test-threads", "3"]),
+        );
+        assert_eq!((own.limit().as_secs(), own.threads()), (600, 3));
+        let own = TestProgram::new("other", &names(&["--test-threads=4"]));
+        assert_eq!(own.threads(), 4);
+    }
+}

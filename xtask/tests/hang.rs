@@ -1,0 +1,248 @@
+//! `cargo xtask test` on a small project whose tests hang, fail and leave programs running.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time in which everything here ends, with a build on a busy machine.
+const SOON: Duration = Duration::from_secs(120);
+
+/// Tests of the project. Each writes the numbers of the processes that it starts to a file.
+const TESTS: &str = r#"
+use std::process::{Child, Command};
+
+fn sleeper(name: &str) -> Child {
+    let child = Command::new("sleep").arg("1000").spawn().unwrap();
+    std::fs::write(format!("{}/{name}", env!("CARGO_MANIFEST_DIR")), child.id().to_string()).unwrap();
+    child
+}
+
+#[test]
+fn a_passes() {}
+
+#[test]
+fn b_never_ends() {
+    sleeper("hung").wait().unwrap();
+}
+
+#[test]
+fn c_fails_and_leaves_its_program() {
+    let _child = sleeper("left");
+    panic!("on purpose");
+}
+"#;
+
+/// Runs of `xtask` in a project of its own, which is removed at the end.
+struct SmallProject {
+    folder: PathBuf,
+}
+
+impl SmallProject {
+    fn new(name: &str) -> Self {
+        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = tmp.join(format!("hang-{name}-{}", std::process::id()));
+        for inside in ["xtask", "tests", "src"] {
+            fs::create_dir_all(folder.join(inside)).expect("a folder of our own");
+        }
+        let manifest = "[package]\nname = \"small\"\nedition = \"2024\"\n[workspace]\n";
+        let lock = "version = 4\n\n[[package]]\nname = \"small\"\nversion = \"0.0.0\"\n";
+        for (file, text) in [
+            ("Cargo.toml", manifest),
+            ("Cargo.lock", lock),
+            ("src/lib.rs", ""),
+            ("tests/sleepy.rs", TESTS),
+        ] {
+            fs::write(folder.join(file), text).expect("it is ours");
+        }
+        Self { folder }
+    }
+
+    /// Starts `xtask test` with a filter of tests.
+    fn start(&self, filter: &[&str], limits: &[(&str, &str)]) -> Run {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        command
+            .args(["test", "--offline", "--test", "sleepy", "--"])
+            .args(filter);
+        command
+            .env("CARGO_MANIFEST_DIR", self.folder.join("xtask"))
+            .env("CARGO_TARGET_DIR", self.folder.join("target"))
+            .env("CI", "false")
+            .envs(limits.iter().copied())
+            // Settings of an outer run are not ours.
+            .env_remove("RUST_TEST_THREADS")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        Run::new(command.spawn().expect("xtask is built"))
+    }
+
+    /// Returns `true` if the program that a test started has ended.
+    fn is_ended(&self, name: &str) -> bool {
+        let pid = fs::read_to_string(self.folder.join(name)).expect("the test wrote it");
+        let begun = Instant::now();
+        loop {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned());
+            if state.is_none_or(|state| state.starts_with(['Z', 'X'])) {
+                return true;
+            }
+            if begun.elapsed() > SOON {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for SmallProject {
+    fn drop(&mut self) {
+        // A folder that stays is in the target folder.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A run of `xtask`, which is killed with its group when dropped.
+struct Run {
+    child: Child,
+    said: mpsc::Receiver<String>,
+}
+
+impl Run {
+    fn new(mut child: Child) -> Self {
+        let (tell, said) = mpsc::channel();
+        let stdout = child.stdout.take().expect("piped");
+        let mut stderr = child.stderr.take().expect("piped");
+        let tell_too = tell.clone();
+        thread::spawn(move || {
+            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            lines.for_each(|line| drop(tell.send(line)));
+        });
+        thread::spawn(move || {
+            let mut text = String::new();
+            let _read = stderr.read_to_string(&mut text);
+            drop(tell_too.send(text));
+        });
+        Self { child, said }
+    }
+
+    /// Returns whether it passed, and all that it wrote.
+    fn end(mut self) -> (bool, String) {
+        let begun = Instant::now();
+        let mut all = String::new();
+        while let Ok(line) = self.said.recv_timeout(SOON.saturating_sub(begun.elapsed())) {
+            all.push_str(&line);
+            all.push('\n');
+        }
+        while self.child.try_wait().expect("it is ours").is_none() {
+            assert!(begun.elapsed() < SOON, "it does not end:\n{all}");
+            thread::sleep(Duration::from_millis(20));
+        }
+        let status = self.child.wait().expect("it has ended");
+        (status.success(), all)
+    }
+
+    fn signal(&self, name: &str, to: &str) {
+        let sent = Command::new("kill").args([name, "--", to]).status();
+        assert!(sent.expect("there is kill").success());
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.child.id());
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signal("-KILL", &group);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[test]
+fn test_that_never_ends_is_named_and_ended_with_its_programs() {
+    let project = SmallProject::new("limit");
+    let run = project.start(&["a_", "b_"], &[("XTASK_TEST_LIMIT", "2s")]);
+    let (passed, said) = run.end();
+    assert!(!passed, "{said}");
+    let hung = "hung: sleepy, not over after 2.0 s; still running: b_never_ends";
+    assert!(said.contains(hung), "{said}");
+    assert!(said.contains("test a_passes ... ok"), "{said}");
+    assert!(said.contains("more time: XTASK_TEST_LIMIT=1h"), "{said}");
+    assert!(project.is_ended("hung"));
+}
+
+#[test]
+fn program_that_a_failed_test_leaves_does_not_hold_the_run() {
+    let project = SmallProject::new("left");
+    let run = project.start(&["a_", "c_"], &[]);
+    let (passed, said) = run.end();
+    assert!(!passed, "{said}");
+    let left = "left running: sleepy ended without `sleep 1000`";
+    assert!(said.contains(left), "{said}");
+    assert!(said.contains("c_fails_and_leaves_its_program"), "{said}");
+    assert!(project.is_ended("left"));
+}
+
+#[test]
+fn limit_of_a_step_names_the_step_and_the_test() {
+    let project = SmallProject::new("step");
+    // The build is within the step.
+    let (passed, _) = project.start(&["a_"], &[]).end();
+    assert!(passed);
+    let run = project.start(&["a_", "b_"], &[("XTASK_STEP_LIMIT", "8s")]);
+    let (passed, said) = run.end();
+    assert!(!passed, "{said}");
+    assert!(
+        said.contains("step `tests`: `tests` hung: not over after"),
+        "{said}"
+    );
+    assert!(said.contains("XTASK_STEP_LIMIT="), "{said}");
+    assert!(said.contains("still running: b_never_ends"), "{said}");
+    assert!(project.is_ended("hung"));
+}
+
+#[test]
+fn limit_of_the_run_ends_it() {
+    let project = SmallProject::new("run");
+    let (passed, _) = project.start(&["a_"], &[]).end();
+    assert!(passed);
+    let (passed, said) = project.start(&["b_"], &[("XTASK_LIMIT", "8s")]).end();
+    assert!(!passed, "{said}");
+    assert!(said.contains("`cargo xtask test` hung"), "{said}");
+    assert!(project.is_ended("hung"));
+}
+
+#[test]
+fn interrupted_run_ends_all_that_it_started() {
+    for (signal, whole) in [("-INT", true), ("-TERM", false)] {
+        let project = SmallProject::new(&format!("interrupt{signal}"));
+        let run = project.start(&["b_"], &[]);
+        let file = project.folder.join("hung");
+        let begun = Instant::now();
+        while fs::read_to_string(&file).unwrap_or_default().is_empty() {
+            assert!(begun.elapsed() < SOON, "the test does not begin");
+            thread::sleep(Duration::from_millis(20));
+        }
+        // A terminal sends ctrl-c to the group, `kill` only to the process.
+        let id = run.child.id();
+        let to = if whole {
+            format!("-{id}")
+        } else {
+            id.to_string()
+        };
+        run.signal(signal, &to);
+        let (passed, said) = run.end();
+        assert!(!passed, "{said}");
+        assert!(
+            said.contains("interrupted in cargo xtask test > tests"),
+            "{said}"
+        );
+        assert!(said.contains("still running: b_never_ends"), "{said}");
+        assert!(project.is_ended("hung"));
+    }
+}
