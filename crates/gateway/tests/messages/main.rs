@@ -11,6 +11,7 @@ use strowger_gateway::{
     Client, ClientError, Code, Content, Doors, DoorsSpec, Frame, Kind, RelaySpec,
 };
 
+mod fuzzed;
 mod hostile;
 mod raw;
 mod roles;
