@@ -6,8 +6,10 @@ use strowger_pfcp::IeType;
 use strowger_pfcp::ie::FarId;
 use strowger_pfcp::session::{RuleKind, RuleSet};
 
-use crate::choosing::Counter;
-use crate::parts::{far_id, group, modify, modify_with, pdi, pdr, tlv, tunnel, two_and_two};
+use crate::session::choosing::Counter;
+use crate::session::parts::{
+    far_id, group, modify, modify_with, pdi, pdr, tlv, tunnel, two_and_two,
+};
 
 /// An element of a modification, right or wrong.
 fn any_element() -> impl Strategy<Value = Vec<u8>> {

@@ -9,7 +9,7 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{SessionModificationRequest, SessionReportResponse};
 use strowger_pfcp::usage::{Arrival, Epoch, Tally, Usage, UsageLimits};
 
-use crate::bench::{Bench, START, UP, establishment};
+use crate::usage::bench::{Bench, START, UP, establishment};
 
 fn volume(id: u32, threshold: u64) -> CreateUrr {
     CreateUrr::new(id, Method::VOLUM, On::VOLTH).volume_threshold(VolumeThreshold::total(threshold))

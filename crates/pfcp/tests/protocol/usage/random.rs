@@ -13,7 +13,7 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::usage::{Tally, UsageLimits, Verdict};
 
-use crate::bench::{Bench, START, establishment};
+use crate::usage::bench::{Bench, START, establishment};
 
 #[derive(Clone, Debug)]
 struct Wanted {

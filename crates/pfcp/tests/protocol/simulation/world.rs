@@ -14,8 +14,8 @@ use strowger_pfcp::session::{NoAllocator, RuleSet};
 use strowger_pfcp::transaction::{RequestId, TransactionId};
 use strowger_pfcp::{Frame, IeType, MessageType, Seid, Sequence};
 
-use crate::dice::Dice;
-use crate::{END, SESSIONS};
+use crate::simulation::dice::Dice;
+use crate::simulation::{END, SESSIONS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Side {
     Smf,

@@ -10,7 +10,7 @@ use strowger_pfcp::ie::{Cause, FTeid, FarId, PdrId, QerId, UrrId};
 use strowger_pfcp::session::{NoAllocator, RuleId, RuleKind, RuleSet};
 use strowger_pfcp::{Frame, IeType, MessageType};
 
-use crate::parts::{
+use crate::session::parts::{
     establish, establishment, far, far_id, group, modify, pdi, pdr, refused, session, tlv, tunnel,
     two_and_two,
 };

@@ -9,7 +9,7 @@ use strowger_pfcp::message::{SessionModificationRequest, SessionReportResponse};
 use strowger_pfcp::usage::UsageLimits;
 use strowger_pfcp::usage::Verdict::{Buffered, Dropped, Forwarded};
 
-use crate::bench::{Bench, DOWN, UP, bar, establishment, forwarding};
+use crate::usage::bench::{Bench, DOWN, UP, bar, establishment, forwarding};
 
 fn accepted() -> SessionReportResponse {
     SessionReportResponse::new(Cause::REQUEST_ACCEPTED)

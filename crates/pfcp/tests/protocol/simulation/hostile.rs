@@ -7,8 +7,8 @@ use strowger_pfcp::endpoint::{Elements, Event, message};
 use strowger_pfcp::session::{NoAllocator, RuleSet};
 use strowger_pfcp::{Frame, MessageType, Seid, Sequence};
 
-use crate::dice::Dice;
-use crate::world::{Side, endpoint, establishment, origin};
+use crate::simulation::dice::Dice;
+use crate::simulation::world::{Side, endpoint, establishment, origin};
 
 #[test]
 fn hostile_octets_do_no_harm() {

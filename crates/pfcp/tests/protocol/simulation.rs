@@ -10,7 +10,7 @@ mod world;
 
 use std::time::Duration;
 
-use crate::world::{Faults, World};
+use crate::simulation::world::{Faults, World};
 
 const SEEDS: u64 = 400;
 const SESSIONS: u64 = 24;

@@ -6,7 +6,7 @@ use strowger_pfcp::IeType;
 use strowger_pfcp::ie::{Cause, FTeid, PdrId};
 use strowger_pfcp::session::{Allocator, RuleId, UeWish};
 
-use crate::parts::{
+use crate::session::parts::{
     establish, establishment, far, far_id, group, modify, modify_with, pdi, pdr, refused, tlv,
     two_and_two,
 };
