@@ -302,8 +302,8 @@ async fn accepts(session: &Session) {
 }
 
 /// Sends random mutations of valid messages, and one valid establishment after every hundred. Their
-/// number is that of `STROWGER_HOSTILE`, or else a few thousand; with a hundred thousand, memory
-/// must stay constant.
+/// number is that of `STROWGER_HOSTILE`, or else a few thousand; with a hundred thousand and no
+/// other test beside it, memory must stay constant.
 #[tokio::test]
 async fn mutated_messages_harm_nobody() {
     let mutations: usize =

@@ -1,6 +1,6 @@
 //! Real captures: this reader finds the same messages as tshark.
 
-#[path = "../../pfcp/tests/codec/proof.rs"]
+#[path = "../../../pfcp/tests/codec/proof.rs"]
 mod proof;
 
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use strowger_pfcp::message::Body;
 use strowger_pfcp::{IeType, Index, Message, MessageView, frames};
 use strowger_pfcp_node::{Capture, CaptureWriter};
 
-use crate::proof::Proof;
+use crate::captures::proof::Proof;
 
 /// The number of PFCP frames that tshark sees in each capture, including those quoted in ICMP
 /// errors, and the number of such quotations.
