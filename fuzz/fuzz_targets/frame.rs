@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../crates/gateway/tests/messages/fuzzed/frame.rs"]
+#[path = "../../crates/gateway/tests/gateway/messages/fuzzed/frame.rs"]
 mod frame;
 
 libfuzzer_sys::fuzz_target!(|octets: &[u8]| frame::check(octets));

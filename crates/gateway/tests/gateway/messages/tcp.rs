@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use strowger::Code;
 use strowger_gateway::{Client, Role, Token};
 
-use crate::raw::PATIENCE;
-use crate::{TOKEN, node};
+use crate::messages::raw::PATIENCE;
+use crate::messages::{TOKEN, node};
 
 /// The timer of the connection from `client` to `door`, as `/proc/net/tcp` shows it.
 fn timer(door: SocketAddr, client: SocketAddr) -> Option<String> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger_gateway::{Client, Code, Frame, Kind};
 
-use crate::raw::{PATIENCE, Raw};
-use crate::{code, node};
+use crate::messages::raw::{PATIENCE, Raw};
+use crate::messages::{code, node};
 
 /// Number of simultaneous connections.
 const MANY: usize = 10_000;

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::{Node, TOKEN, node};
+use crate::messages::{Node, TOKEN, node};
 
 const PAGE: &str = "https://example.org";
 

@@ -13,9 +13,9 @@ use strowger_gateway::{
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::raw::{PATIENCE, Raw};
-use crate::web::Page;
-use crate::{Node, node};
+use crate::messages::raw::{PATIENCE, Raw};
+use crate::messages::web::Page;
+use crate::messages::{Node, node};
 
 const ROLES: [(Role, &str); 3] = [
     (Role::Viewer, "the-secret-of-viewer"),

@@ -6,8 +6,8 @@ use serde_json::json;
 use strowger::ActorSystem;
 use strowger_gateway::{Client, Content, Doors, DoorsSpec, Frame, Kind, OpenError, Role, Token};
 
-use crate::raw::Raw;
-use crate::{Node, TOKEN, node};
+use crate::messages::raw::Raw;
+use crate::messages::{Node, TOKEN, node};
 
 async fn guarded(change: impl FnOnce(&mut DoorsSpec)) -> Node {
     node(|spec| {
