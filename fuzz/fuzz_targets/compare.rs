@@ -1,69 +1,8 @@
-//! Comparison of two messages: equal messages have no difference, messages that differ from left to
-//! right also differ from right to left, and an ignore list never adds a difference.
+//! Comparison of two messages.
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use strowger_pfcp::wire::Tlvs;
-use strowger_pfcp::{Frame, Ignore, Index, MessageView, compare, frames};
+#[path = "../../crates/pfcp/tests/codec/fuzzed/compare.rs"]
+mod compare;
 
-fuzz_target!(|input: (u16, &[u8])| {
-    let (cut, octets) = input;
-    let (left, right) = octets.split_at(usize::from(cut).min(octets.len()));
-    let Some(left) = frames(left).find_map(Result::ok) else {
-        return;
-    };
-    same(&left, left.octets);
-    if let Some(turned) = turned(&left) {
-        same(&left, &turned);
-    }
-    let Some(right) = frames(right).find_map(Result::ok) else {
-        return;
-    };
-    let forth = differences(left.octets, right.octets, &Ignore::nothing());
-    let back = differences(right.octets, left.octets, &Ignore::nothing());
-    if let (Some(forth), Some(back)) = (forth, back) {
-        assert_eq!(forth == 0, back == 0, "a difference has two sides");
-        let ignored = differences(left.octets, right.octets, &Ignore::runs());
-        assert!(ignored.is_some_and(|ignored| ignored <= forth));
-    }
-});
-
-/// Returns the number of differences, if both messages can be read.
-fn differences(left: &[u8], right: &[u8], ignore: &Ignore) -> Option<usize> {
-    let mut indexes = [Index::new(), Index::new()];
-    let [first, second] = &mut indexes;
-    let left = MessageView::decode(left, first).ok()?;
-    let right = MessageView::decode(right, second).ok()?;
-    let found = compare(&left, &right, ignore);
-    for difference in &found {
-        assert!(!difference.to_string().is_empty());
-    }
-    Some(found.len())
-}
-
-fn same(left: &Frame<'_>, right: &[u8]) {
-    let found = differences(left.octets, right, &Ignore::nothing());
-    assert!(found.is_none_or(|found| found == 0), "it is the same");
-}
-
-/// Returns the same elements in another order; elements of one type keep their order.
-fn turned(frame: &Frame<'_>) -> Option<Vec<u8>> {
-    let mut elements = Vec::new();
-    let mut at = frame.octets.len() - frame.body.len();
-    let mut octets = frame.octets[..at].to_vec();
-    for element in Tlvs::new(frame.body) {
-        let element = element.ok()?;
-        let end = at
-            + 4
-            + usize::from(u16::from_be_bytes([
-                frame.octets[at + 2],
-                frame.octets[at + 3],
-            ]));
-        elements.push((element.ie, &frame.octets[at..end]));
-        at = end;
-    }
-    elements.sort_by_key(|(ie, _)| std::cmp::Reverse(*ie));
-    octets.extend(elements.iter().flat_map(|(_, octets)| *octets));
-    Some(octets)
-}
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| compare::check(octets));

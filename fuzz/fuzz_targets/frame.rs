@@ -1,45 +1,8 @@
-//! A stream of arbitrary bytes, cut anywhere: the frames do not depend on the cut, and encode into
-//! the bytes they came from.
+//! A stream of arbitrary bytes.
 
 #![no_main]
 
-use bytes::BytesMut;
-use libfuzzer_sys::fuzz_target;
-use strowger_gateway::{Decoder, Frame, FrameError};
+#[path = "../../crates/gateway/tests/gateway/messages/fuzzed/frame.rs"]
+mod frame;
 
-/// Maximum length of a payload; short, so that the limit is hit often.
-const LIMIT: usize = 64;
-
-fuzz_target!(|input: (u8, &[u8])| {
-    let (cut, stream) = input;
-    let (whole, end) = decode([stream]);
-    let (first, second) = stream.split_at(usize::from(cut).min(stream.len()));
-    assert_eq!(
-        decode([first, second]),
-        (whole.clone(), end),
-        "a cut changes nothing"
-    );
-    let mut again = BytesMut::new();
-    for frame in &whole {
-        frame
-            .encode_into(LIMIT, &mut again)
-            .expect("a decoded payload is within the limit");
-    }
-    assert_eq!(again[..], stream[..again.len()], "frames keep every octet");
-});
-
-fn decode<const N: usize>(pieces: [&[u8]; N]) -> (Vec<Frame>, Result<(), FrameError>) {
-    let mut decoder = Decoder::new(LIMIT);
-    let mut frames = Vec::new();
-    for piece in pieces {
-        decoder.feed(piece);
-        loop {
-            match decoder.next_frame() {
-                Ok(Some(frame)) => frames.push(frame),
-                Ok(None) => break,
-                Err(error) => return (frames, Err(error)),
-            }
-        }
-    }
-    (frames, decoder.finish())
-}
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| frame::check(octets));

@@ -162,18 +162,10 @@ const BUG_SETS: [BugSet; 3] = [
             "crates/pfcp/src/seeded_bug.rs",
             "crates/pfcp-node/src/seeded_bug.rs",
         ],
-        tests: &[
-            "-p",
-            "strowger-pfcp-node",
-            "--lib",
-            "--test",
-            "lifetime",
-            "--test",
-            "restoration",
-        ],
+        tests: &["-p", "strowger-pfcp-node", "--lib", "--test", "lifetime"],
         first: ("strowger_pfcp_node", "simulation::both_roles"),
         seeds: Some(("STROWGER_N4_SEEDS", "0..400")),
-        real: &["lifetime", "restoration"],
+        real: &["lifetime"],
         aimed: &[
             (
                 "AskedAfterTheEnd",
@@ -217,8 +209,8 @@ const BUG_SETS: [BugSet; 3] = [
             ),
             (
                 "SilenceUnnoticed",
-                "restoration",
-                "a_peer_that_is_silent_is_asked_by_heartbeats_until_it_answers",
+                "lifetime",
+                "restoration::a_peer_that_is_silent_is_asked_by_heartbeats_until_it_answers",
             ),
         ],
     },

@@ -45,7 +45,13 @@ const OURS: &str = "property";
 /// The tests that prove something.
 const TESTS: [&[&str]; 3] = [
     &["--package", "strowger-pfcp", "--test", "codec"],
-    &["--package", "strowger-pfcp-node", "--test", "captures"],
+    &[
+        "--package",
+        "strowger-pfcp-node",
+        "--test",
+        "node",
+        "captures::",
+    ],
     &["--manifest-path", "interop/rs/Cargo.toml"],
 ];
 

@@ -3,8 +3,8 @@
 //!
 //! This does not need `cargo-fuzz`, only compiler flags and the `libfuzzer-sys` crate on a nightly
 //! toolchain. New inputs are kept in the target folder, so that a later run continues where this
-//! one ended. Small seeds are part of the repository, and `--keep` adds those of the new inputs
-//! that reach more code.
+//! one ended. The repository has only named regression inputs, which also run as plain tests;
+//! `--keep NAME FILE` adds one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -28,8 +28,12 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
 /// Seconds between two progress notes of a target.
 const SLICE: u64 = 60;
 
-/// Maximum size of an input that is kept in the repository.
-const KEPT: usize = 512;
+/// The folder of `fuzz/corpus` for the targets that read datagrams; the others have their own.
+const MESSAGES: &str = "message";
+const READ_MESSAGES: [&str; 4] = ["datagram", "owned", "round_trip", "view"];
+
+/// Maximum size of an input in the repository.
+const LONGEST: u64 = 512;
 
 /// The target whose seeds are the guests of the repository, and the maximum size of a guest that it
 /// takes. It runs only when it is named, because it takes minutes to build.
@@ -44,7 +48,8 @@ struct FuzzPlan {
     background: bool,
     /// Counts the time that earlier runs spent.
     resume: bool,
-    keep: bool,
+    /// The name and the file of an input to add to the repository.
+    keep: Option<(String, String)>,
 }
 
 impl FuzzPlan {
@@ -63,7 +68,10 @@ impl FuzzPlan {
                 "--list" => plan.list = true,
                 "--background" => plan.background = true,
                 "--resume" => plan.resume = true,
-                "--keep" => plan.keep = true,
+                "--keep" => {
+                    let pair = args.next().cloned().zip(args.next().cloned());
+                    plan.keep = Some(pair.ok_or("--keep needs a name and a file")?);
+                }
                 option if option.starts_with('-') => {
                     return Err(format!("fuzz does not know `{option}`"));
                 }
@@ -84,6 +92,12 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     }
     if let Some(unknown) = plan.wanted.iter().find(|name| !targets.contains(name)) {
         return Err(format!("no target `{unknown}`: {}", targets.join(", ")));
+    }
+    if let Some((name, file)) = &plan.keep {
+        let [target] = &plan.wanted[..] else {
+            return Err("--keep needs the one target that reads the file".to_owned());
+        };
+        return keep(project, target, name, Path::new(file));
     }
     if let Some(reason) = impossible() {
         let left_out = format!("fuzzing left out: {reason}");
@@ -108,12 +122,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
             let rerun = format!("cargo xtask fuzz {target} --for {}s", plan.seconds);
             let step = Step::new("fuzz", rerun, move || {
                 let target = FuzzTarget::new(project, &target)?;
-                target.fuzz(plan.seconds, plan.resume).and_then(|said| {
-                    if plan.keep {
-                        target.keep()?;
-                    }
-                    Ok(Some(said))
-                })
+                target.fuzz(plan.seconds, plan.resume).map(Some)
             });
             step.with_time(Duration::from_secs(plan.seconds))
         })
@@ -170,11 +179,14 @@ impl FuzzTarget {
             program: out.join(PLATFORM).join("release").join(name),
             found: fuzz.join("target/corpus").join(name),
             crashes: fuzz.join("target/artifacts").join(name),
-            seeds: fuzz.join("corpus").join(name),
+            seeds: seeds(project, name),
             progress: fuzz.join("target/progress").join(name),
         };
         let progress = fuzz.join("target/progress");
-        for folder in [&target.found, &target.crashes, &target.seeds, &progress] {
+        let mut folders = vec![&target.found, &target.crashes, &progress];
+        // The seeds of components are made from the guests.
+        folders.extend((name != COMPONENT).then_some(&target.seeds));
+        for folder in folders {
             std::fs::create_dir_all(folder)
                 .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         }
@@ -237,7 +249,8 @@ impl FuzzTarget {
         command.arg(format!("-max_total_time={seconds}"));
         command.arg(format!("-artifact_prefix={}/", self.crashes.display()));
         command.args(["-timeout=5", "-rss_limit_mb=2048", "-print_final_stats=1"]);
-        command.args([&self.found, &self.seeds]);
+        command.arg(&self.found);
+        command.args(self.seeds.is_dir().then_some(&self.seeds));
         let output = process::output(&mut command)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
@@ -247,24 +260,52 @@ impl FuzzTarget {
         let (name, crashes) = (&self.name, self.crashes.display());
         Err(format!("{name} found something; the input is in {crashes}"))
     }
-
-    /// Adds the small new inputs that reach code that the seeds do not.
-    fn keep(&self) -> Outcome {
-        let before = count(&self.seeds);
-        let mut command = Command::new(&self.program);
-        command.args(["-set_cover_merge=1", &format!("-max_len={KEPT}")]);
-        command
-            .args([&self.seeds, &self.found])
-            .stderr(Stdio::null());
-        step::run(&mut command)?;
-        let (name, more) = (&self.name, count(&self.seeds) - before);
-        term::note(&format!("{name}: {more} inputs more in fuzz/corpus"));
-        Ok(())
-    }
 }
 
-fn count(folder: &Path) -> usize {
-    folder.read_dir().map_or(0, Iterator::count)
+/// Returns the folder of the repository's inputs for a target.
+fn seeds(project: &Project, target: &str) -> PathBuf {
+    let folder = if READ_MESSAGES.contains(&target) {
+        MESSAGES
+    } else {
+        target
+    };
+    project.root().join("fuzz/corpus").join(folder)
+}
+
+/// Copies an input into the repository, where it is named after its content.
+fn keep(project: &Project, target: &str, name: &str, file: &Path) -> Outcome {
+    if target == COMPONENT {
+        return Err(
+            "a component is a fixture or a test of crates/wasm, not an input here".to_owned(),
+        );
+    }
+    if !is_speaking(name) {
+        return Err(format!(
+            "`{name}` names no content: small letters, digits and hyphens, as `repeated-element`"
+        ));
+    }
+    let failed = |error: std::io::Error| format!("{}: {error}", file.display());
+    let octets = file.metadata().map_err(failed)?.len();
+    if octets > LONGEST {
+        return Err(format!(
+            "{} has {octets} octets, at most {LONGEST} are kept: minimize it (-minimize_crash=1)",
+            file.display()
+        ));
+    }
+    let place = seeds(project, target).join(name);
+    if place.exists() {
+        return Err(format!("{} is there already", place.display()));
+    }
+    std::fs::copy(file, &place).map_err(failed)?;
+    term::note(&format!("{}: the tests replay it", place.display()));
+    Ok(())
+}
+
+/// Returns whether a name has words, and is not the hash that libFuzzer gives to an input.
+fn is_speaking(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_hash = name.len() >= 16 && name.chars().all(|c| c.is_ascii_hexdigit());
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(allowed) && !is_hash
 }
 
 /// Parses the seconds and runs of an earlier run.
@@ -369,8 +410,22 @@ mod tests {
             FuzzPlan::parse(&args)
         };
         assert!(parse("--fast").is_err());
-        let plan = parse("view --for 2m --resume --keep").expect("complete");
-        assert_eq!((plan.seconds, plan.resume, plan.keep), (120, true, true));
+        let plan = parse("view --for 2m --resume").expect("complete");
+        assert_eq!((plan.seconds, plan.resume), (120, true));
         assert_eq!(plan.wanted, ["view"]);
+        assert!(parse("view --keep cut-off").is_err());
+        let plan = parse("view --keep cut-off crash-1").expect("complete");
+        let kept = ("cut-off".to_owned(), "crash-1".to_owned());
+        assert_eq!(plan.keep, Some(kept));
+    }
+
+    #[test]
+    fn inputs_are_named_after_their_content() {
+        assert!(is_speaking("flags-of-six-octets"));
+        assert!(is_speaking("two"));
+        assert!(!is_speaking("da4e049b6080b50eb5f34a19d4ad942b0b6b696d"));
+        assert!(!is_speaking("../view"));
+        assert!(!is_speaking("Two"));
+        assert!(!is_speaking(""));
     }
 }

@@ -54,7 +54,7 @@ pub(super) const PFCP: MutatedCrate = MutatedCrate {
         "crates/pfcp/src/wire/walk.rs",
     ],
     short: &["crates/pfcp/src/ie/condition.rs"],
-    tests: &["bad_inputs", "codec", "peers"],
+    tests: &["codec", "protocol"],
     // The other tests do not validate, or take long.
     only: &[
         "alike",

@@ -1,4 +1,5 @@
-//! The lifetime of a node's requests to a peer, and of the state that it keeps for the peer.
+//! The lifetime of a node's requests to a peer, and of the state that it keeps for the peer, on the
+//! real clock: apart from the tests of `node`, which load the machine more.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,3 +8,4 @@ mod ended;
 mod peer;
 mod release;
 mod restart;
+mod restoration;

@@ -1,0 +1,146 @@
+//! The TCP sockets of the endpoint, as the operating system sees them.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use strowger::Code;
+use strowger_gateway::{Client, Role, Token};
+
+use crate::messages::raw::PATIENCE;
+use crate::messages::{TOKEN, node};
+
+/// The timer of the connection from `client` to `door`, as `/proc/net/tcp` shows it.
+fn timer(door: SocketAddr, client: SocketAddr) -> Option<String> {
+    let table = fs::read_to_string("/proc/net/tcp").expect("this is Linux");
+    let at = |address: SocketAddr| format!(":{:04X}", address.port());
+    table.lines().find_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, remote, _, _, timer, ..] = columns[..] else {
+            return None;
+        };
+        let is_it = local.ends_with(&at(door)) && remote.ends_with(&at(client));
+        is_it.then(|| timer.to_owned())
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_host_that_vanishes_is_found_out_though_nothing_is_sent() {
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    let node = node(|spec| {
+        spec.tcp = Some(any);
+        spec.web = Some(any);
+        spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
+    })
+    .await;
+    for door in [node.doors.tcp(), node.doors.web()] {
+        let door = door.expect("it was asked for");
+        let mut stream = TcpStream::connect(door).await.expect("it listens");
+        if Some(door) == node.doors.tcp() {
+            // The hello shows that the connection was accepted.
+            stream.read_u8().await.expect("it says hello");
+        }
+        let client = stream.local_addr().expect("it is connected");
+        let keep_alive = |timer: &String| timer.starts_with("02:");
+        let set = async {
+            while !timer(door, client).as_ref().is_some_and(keep_alive) {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, set).await.expect("a timer of its own");
+    }
+}
+
+#[tokio::test]
+async fn those_without_a_token_crowd_nobody_out() {
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("owner.sock");
+    let node = node(|spec| {
+        spec.socket = Some(socket.clone());
+        spec.tcp = Some(any);
+        spec.web = Some(any);
+        spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
+        spec.limits.connections = 2;
+        spec.limits.strangers = 8;
+    })
+    .await;
+    let (tcp, web) = (
+        node.doors.tcp().expect("a door"),
+        node.doors.web().expect("a door"),
+    );
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        for door in [tcp, web] {
+            silent.push(TcpStream::connect(door).await.expect("it listens"));
+        }
+    }
+    for _ in 0..3 {
+        let owner = Client::connect(&socket).await.expect("the owner is let in");
+        let known = Client::connect_tcp(tcp, TOKEN)
+            .await
+            .expect("its token is known");
+        // Both places are taken: the next client is refused with an error.
+        let more = Client::connect(&socket).await;
+        assert!(more.is_err(), "{more:?}");
+        silent.push(TcpStream::connect(tcp).await.expect("it listens"));
+        drop((owner, known));
+        while Client::connect(&socket).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_crowd_of_strangers_delays_the_owner_or_a_token() {
+    for says in [&b""[..], &[0; 7]] {
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("owner.sock");
+        let node = node(|spec| {
+            spec.socket = Some(socket.clone());
+            spec.tcp = Some(any);
+            spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
+        })
+        .await;
+        let door = node.doors.tcp().expect("a door");
+        let mut crowd = JoinSet::new();
+        for _ in 0..1000 {
+            crowd.spawn(async move {
+                loop {
+                    let Ok(mut stream) = TcpStream::connect(door).await else {
+                        tokio::task::yield_now().await;
+                        continue;
+                    };
+                    let _ = stream.write_all(says).await;
+                    let mut answer = [0; 512];
+                    while matches!(stream.read(&mut answer).await, Ok(1..)) {}
+                }
+            });
+        }
+        let mut best = Duration::MAX;
+        for _ in 0..3 {
+            let mut slowest = Duration::ZERO;
+            for _ in 0..20 {
+                let start = Instant::now();
+                let mut known = Client::connect_tcp(door, TOKEN).await.expect("it listens");
+                let there = known.call("@(no/such) one", serde_json::Value::Null).await;
+                let error = there.expect_err("nobody is there");
+                assert_eq!(error.code(), Code::UnknownTarget, "{error}");
+                slowest = slowest.max(start.elapsed());
+                let start = Instant::now();
+                Client::connect(&socket).await.expect("the owner is let in");
+                slowest = slowest.max(start.elapsed());
+            }
+            best = best.min(slowest);
+        }
+        assert!(best < Duration::from_millis(500), "{says:?}: {best:?}");
+        drop(crowd);
+    }
+}

@@ -1,0 +1,103 @@
+//! Addresses other than the Unix socket require the token.
+
+use std::time::Duration;
+
+use serde_json::json;
+use strowger::ActorSystem;
+use strowger_gateway::{Client, Content, Doors, DoorsSpec, Frame, Kind, OpenError, Role, Token};
+
+use crate::messages::raw::Raw;
+use crate::messages::{Node, TOKEN, node};
+
+async fn guarded(change: impl FnOnce(&mut DoorsSpec)) -> Node {
+    node(|spec| {
+        spec.tcp = Some("127.0.0.1:0".parse().expect("an address"));
+        spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
+        change(spec);
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_address_is_open_to_those_who_know_the_token() {
+    let node = guarded(|_| {}).await;
+    let address = node.doors.tcp().expect("it was asked for");
+    let mut client = Client::connect_tcp(address, TOKEN)
+        .await
+        .expect("it listens");
+    assert_eq!(
+        client
+            .call("@(clerk) add", json!(1))
+            .await
+            .expect("it answers"),
+        1
+    );
+    // The socket belongs to its owner, and needs no token.
+    let mut client = node.client().await;
+    assert_eq!(
+        client
+            .call("@(clerk) add", json!(1))
+            .await
+            .expect("it answers"),
+        2
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_token_and_none_are_refused() {
+    let node = guarded(|_| {}).await;
+    let address = node.doors.tcp().expect("it was asked for");
+    for token in [
+        "",
+        "sixteen-octets-y",
+        "sixteen-octets",
+        "sixteen-octets-xx",
+    ] {
+        let mut raw = Raw::tcp(address).await;
+        raw.send(Frame::new(Kind::Token, 0).with_payload(Content::Text, token.to_owned()))
+            .await;
+        raw.is_ended("refused", "the token is none of this door")
+            .await;
+    }
+    let mut raw = Raw::tcp(address).await;
+    raw.name(1, "@(clerk) add").await;
+    raw.is_ended(
+        "refused",
+        "the first frame is name; this door wants a token",
+    )
+    .await;
+    let mut raw = Raw::tcp(address).await;
+    raw.send(Frame::new(Kind::Token, 0).with_payload(Content::Text, "x".repeat(4096)))
+        .await;
+    raw.is_ended("protocol", "the limit is 1024").await;
+    let mut raw = Raw::tcp(address).await;
+    raw.shutdown().await;
+    raw.is_ended("refused", "left without a token").await;
+    assert_eq!(node.clerk.erase().info().handled, 0);
+}
+
+#[tokio::test]
+async fn a_stranger_that_says_nothing_is_let_go() {
+    let node = guarded(|spec| spec.limits.idle = Duration::from_millis(40)).await;
+    let mut raw = Raw::tcp(node.doors.tcp().expect("it was asked for")).await;
+    raw.is_ended("idle", "no frame for").await;
+}
+
+#[tokio::test]
+async fn addresses_need_a_token_and_the_loopback() {
+    let system = ActorSystem::new("node").expect("inside a runtime");
+    let mut spec = DoorsSpec::default();
+    spec.tcp = Some("127.0.0.1:0".parse().expect("an address"));
+    let refused = Doors::open(&system, spec.clone()).await;
+    assert!(
+        matches!(refused, Err(OpenError::NoToken { .. })),
+        "{refused:?}"
+    );
+    spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
+    spec.tcp = Some("0.0.0.0:0".parse().expect("an address"));
+    let refused = Doors::open(&system, spec).await;
+    assert!(
+        matches!(refused, Err(OpenError::NotLoopback { .. })),
+        "{refused:?}"
+    );
+}

@@ -1,0 +1,170 @@
+//! The endpoint for browsers.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::json;
+use strowger_gateway::{Content, Decoder, Frame, Kind, Role, Token};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::messages::{Node, TOKEN, node};
+
+const PAGE: &str = "https://example.org";
+
+async fn door(change: impl FnOnce(&mut strowger_gateway::DoorsSpec)) -> (Node, SocketAddr) {
+    let node = node(|spec| {
+        spec.web = Some("127.0.0.1:0".parse().expect("an address"));
+        spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
+        spec.origins = vec![PAGE.to_owned()];
+        change(spec);
+    })
+    .await;
+    let address = node.doors.web().expect("it was asked for");
+    (node, address)
+}
+
+async fn shake(
+    address: SocketAddr,
+    origin: Option<&str>,
+) -> Result<WebSocketStream<TcpStream>, Error> {
+    let stream = TcpStream::connect(address).await.expect("it listens");
+    let mut request = format!("ws://{address}/")
+        .into_client_request()
+        .expect("an address");
+    if let Some(origin) = origin {
+        let origin = origin.parse().expect("a header");
+        request.headers_mut().insert("origin", origin);
+    }
+    client_async(request, stream)
+        .await
+        .map(|(socket, _)| socket)
+}
+
+pub(crate) struct Page {
+    socket: WebSocketStream<TcpStream>,
+    decoder: Decoder,
+}
+
+impl Page {
+    pub(crate) async fn open(address: SocketAddr, origin: Option<&str>) -> Self {
+        let socket = shake(address, origin).await.expect("the origin is known");
+        let decoder = Decoder::new(1 << 20);
+        let mut page = Self { socket, decoder };
+        assert_eq!(page.next().await.expect("a frame").kind, Kind::Hello);
+        page
+    }
+
+    pub(crate) async fn send(&mut self, frames: &[Frame]) {
+        let mut octets = BytesMut::new();
+        for frame in frames {
+            frame
+                .encode_into(1 << 20, &mut octets)
+                .expect("within the limit");
+        }
+        // Splits the bytes inside a frame.
+        let rest = octets.split_off(octets.len() / 2 + 1);
+        for part in [octets, rest] {
+            let message = Message::Binary(part.freeze());
+            self.socket.send(message).await.expect("it is open");
+        }
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.decoder.next_frame().expect("frames") {
+                return Some(frame);
+            }
+            match self.socket.next().await {
+                Some(Ok(Message::Binary(octets))) => self.decoder.feed(&octets),
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
+                Some(Ok(_)) => {}
+            }
+        }
+    }
+}
+
+fn token(text: &str) -> Frame {
+    Frame::new(Kind::Token, 0).with_payload(Content::Text, text.to_owned())
+}
+
+fn add(id: u32, more: u32) -> [Frame; 2] {
+    let mut name = Frame::new(Kind::Name, 0).with_payload(Content::Text, "@(clerk) add");
+    name.target = 1;
+    let mut call = Frame::new(Kind::Call, id).with_json(&json!(more));
+    call.target = 1;
+    [name, call]
+}
+
+#[tokio::test]
+async fn a_page_of_a_known_origin_asks_an_actor() {
+    let (_node, address) = door(|_| {}).await;
+    for (origin, sum) in [(Some(PAGE), 3), (None, 6)] {
+        let mut page = Page::open(address, origin).await;
+        let [name, call] = add(1, 3);
+        page.send(&[token(TOKEN), name, call]).await;
+        let done = page.next().await.expect("it answers");
+        assert_eq!(done.kind, Kind::Done);
+        assert_eq!(done.into_payload().read::<u64>().expect("a number"), sum);
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_is_refused() {
+    let (node, address) = door(|_| {}).await;
+    for origin in [
+        "https://example.org.evil",
+        "null",
+        "http://example.org",
+        "https://EXAMPLE.org",
+    ] {
+        match shake(address, Some(origin)).await {
+            Err(Error::Http(answer)) => assert_eq!(answer.status(), 403, "{origin}"),
+            other => panic!("{origin}: {other:?}"),
+        }
+    }
+    assert_eq!(node.clerk.erase().info().handled, 0);
+}
+
+#[tokio::test]
+async fn a_page_without_the_token_is_refused() {
+    let (_node, address) = door(|_| {}).await;
+    let [name, call] = add(1, 3);
+    for first in [token("sixteen-octets-y"), name] {
+        let mut page = Page::open(address, Some(PAGE)).await;
+        page.send(&[first, call.clone()]).await;
+        let error = page.next().await.expect("it says why");
+        assert_eq!((error.kind, error.id), (Kind::Error, 0));
+        assert_eq!(page.next().await, None);
+    }
+}
+
+#[tokio::test]
+async fn a_text_message_and_one_too_long_end_the_connection() {
+    let (_node, address) = door(|_| {}).await;
+    let long = Message::Binary(Bytes::from(vec![0; (1 << 20) + 65_537]));
+    for message in [Message::text("hello"), long] {
+        let mut page = Page::open(address, Some(PAGE)).await;
+        // The endpoint may have closed before all of it was written.
+        let _ = page.socket.send(message).await;
+        while page.next().await.is_some() {}
+    }
+}
+
+#[tokio::test]
+async fn one_who_does_not_shake_hands_is_let_go() {
+    let (_node, address) = door(|spec| spec.limits.idle = Duration::from_millis(50)).await;
+    let mut half = TcpStream::connect(address).await.expect("it listens");
+    half.write_all(b"GET / HTTP/1.1\r\nUpgrade:")
+        .await
+        .expect("it is open");
+    let mut rest = Vec::new();
+    // The connection ends, cleanly or not.
+    let _ = half.read_to_end(&mut rest).await;
+    assert!(rest.is_empty(), "{rest:?}");
+}

@@ -1,0 +1,16 @@
+//! A node and a client over real sockets, and the captures and rules of real peers.
+
+mod captures;
+mod deviations;
+mod hostile;
+mod load;
+mod node;
+mod peers;
+mod policy;
+mod rules;
+mod scenario;
+mod store;
+mod topics;
+mod torture;
+mod transactions;
+mod usage;

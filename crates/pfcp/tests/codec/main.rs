@@ -1,0 +1,44 @@
+//! The codec through its public interface: by itself, and compared with other programs and their
+//! messages.
+
+mod alike;
+mod always;
+mod building;
+mod compare;
+mod conditions;
+mod damage;
+mod deviations;
+mod facts;
+mod field;
+mod flags;
+mod forbidden;
+mod framing;
+mod fuzzed;
+mod generated;
+#[path = "../others/go_pfcp.rs"]
+mod go_pfcp;
+mod index;
+mod json;
+mod judging;
+mod kept;
+mod mutated;
+mod octets;
+#[path = "../others/pcap.rs"]
+mod pcap;
+#[path = "../others/pdml.rs"]
+mod pdml;
+mod proof;
+mod release;
+mod roundtrip;
+mod rows;
+mod signed;
+mod text;
+#[path = "../others/tools.rs"]
+mod tools;
+#[path = "../others/tshark.rs"]
+mod tshark;
+mod validation;
+mod values;
+mod vectors;
+mod vendor;
+mod waivers;

@@ -1,0 +1,107 @@
+//! Values that the peer leaves to be chosen.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use strowger_pfcp::IeType;
+use strowger_pfcp::ie::{Cause, FTeid, PdrId};
+use strowger_pfcp::session::{Allocator, RuleId, UeWish};
+
+use crate::session::parts::{
+    establish, establishment, far, far_id, group, modify, modify_with, pdi, pdr, refused, tlv,
+    two_and_two,
+};
+
+/// Allocates tunnels and addresses in sequence.
+#[derive(Default)]
+pub(crate) struct Counter(u8);
+
+impl Allocator for Counter {
+    fn f_teid(&mut self, wish: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
+        assert!(wish.choose, "only what is to be chosen is asked for");
+        self.0 += 1;
+        Ok(FTeid::new(
+            u32::from(self.0) << 8,
+            IpAddr::from([10, 0, 0, 9]),
+        ))
+    }
+
+    fn ue_address(
+        &mut self,
+        wish: UeWish,
+        _: Option<&[u8]>,
+    ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
+        self.0 += 1;
+        let ipv4 = Ipv4Addr::new(172, 16, 0, self.0);
+        Ok((wish.ipv4.then_some(ipv4), None))
+    }
+}
+
+#[test]
+fn what_is_left_to_choose_is_chosen_and_told() {
+    let choose = tlv(IeType::F_TEID, &[0x05]);
+    let address = tlv(IeType::UE_IP_ADDRESS, &[0x10]);
+    let octets = establishment(&[
+        pdr(1, &[pdi(&[choose, address.clone()]), far_id(1)]),
+        pdr(2, &[pdi(&[address]), far_id(1)]),
+        far(1),
+    ]);
+    let change = establish(&octets, &mut Counter::default()).expect("sound rules");
+    let tunnel = FTeid::new(0x100, IpAddr::from([10, 0, 0, 9]));
+    assert_eq!(change.rules.f_teids(), [tunnel]);
+    let addresses = change.rules.ue_addresses();
+    assert_eq!(addresses.len(), 2);
+    assert_eq!(addresses[0].ipv4, Some(Ipv4Addr::new(172, 16, 0, 2)));
+    assert_eq!(addresses[0], addresses[1], "one user, one address");
+    assert!(!addresses[0].choose_v4);
+    let created = [
+        group(
+            IeType::CREATED_PDR,
+            &[
+                tlv(IeType::PDR_ID, &[0, 1]),
+                tlv(IeType::F_TEID, &[1, 0, 0, 1, 0, 10, 0, 0, 9]),
+                tlv(IeType::UE_IP_ADDRESS, &[2, 172, 16, 0, 2]),
+            ],
+        ),
+        group(
+            IeType::CREATED_PDR,
+            &[
+                tlv(IeType::PDR_ID, &[0, 2]),
+                tlv(IeType::UE_IP_ADDRESS, &[2, 172, 16, 0, 2]),
+            ],
+        ),
+    ];
+    assert_eq!(change.created, created.concat());
+}
+
+#[test]
+fn the_same_choose_id_gives_the_same_tunnel() {
+    let choose = |id| pdi(&[tlv(IeType::F_TEID, &[0x0d, id])]);
+    let octets = establishment(&[
+        pdr(1, &[choose(1), far_id(1)]),
+        pdr(2, &[choose(2), far_id(1)]),
+        pdr(3, &[choose(1), far_id(1)]),
+        far(1),
+    ]);
+    let change = establish(&octets, &mut Counter::default()).expect("sound rules");
+    let tunnels = change.rules.f_teids();
+    assert_eq!(tunnels[0], tunnels[2]);
+    assert_ne!(tunnels[0], tunnels[1]);
+}
+
+#[test]
+fn nothing_is_chosen_for_rules_that_are_refused() {
+    let mut counter = Counter::default();
+    let choose = pdi(&[tlv(IeType::F_TEID, &[0x05])]);
+    let create = pdr(3, &[choose, far_id(9)]);
+    modify_with(&two_and_two(), &[create], &mut counter).expect_err("no FAR 9");
+    assert_eq!(counter.0, 0);
+}
+
+#[test]
+fn an_allocator_that_has_nothing_is_the_cause() {
+    let create = pdr(3, &[pdi(&[tlv(IeType::F_TEID, &[0x05])]), far_id(1)]);
+    let (cause, ie, rule) = refused(modify(&two_and_two(), &[create]));
+    assert_eq!(cause, Cause::INVALID_F_TEID_ALLOCATION);
+    assert_eq!(ie, Some(IeType::F_TEID));
+    assert_eq!(rule, RuleId::from(PdrId(3)).failed_rule_id());
+}

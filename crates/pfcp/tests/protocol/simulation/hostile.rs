@@ -1,0 +1,73 @@
+//! Datagrams from hostile senders.
+
+use std::net::SocketAddr;
+
+use strowger_pfcp::association::Recovery;
+use strowger_pfcp::endpoint::{Elements, Event, message};
+use strowger_pfcp::session::{NoAllocator, RuleSet};
+use strowger_pfcp::{Frame, MessageType, Seid, Sequence};
+
+use crate::simulation::dice::Dice;
+use crate::simulation::world::{Side, endpoint, establishment, origin};
+
+#[test]
+fn hostile_octets_do_no_harm() {
+    let now = origin();
+    let mut dice = Dice(7);
+    let mut upf = endpoint(Side::Upf, 0);
+    let mut smf = endpoint(Side::Smf, 0);
+    smf.associate(now, Side::Upf.address()).expect("room");
+    let mut seeds = vec![
+        message(
+            &strowger_pfcp::Header::session(
+                MessageType::SESSION_ESTABLISHMENT_REQUEST,
+                Seid(0),
+                Sequence::new(3),
+            ),
+            &establishment(1),
+        )
+        .expect("short"),
+    ];
+    while let Some(transmit) = smf.poll_transmit() {
+        upf.handle_datagram(now, Side::Smf.address(), &transmit.octets);
+        seeds.push(transmit.octets.to_vec());
+    }
+    for round in 0..20_000u64 {
+        let mut octets = if round % 4 == 0 {
+            (0..dice.below(64)).map(|_| dice.octet()).collect()
+        } else {
+            let index = usize::try_from(dice.below(seeds.len() as u64)).expect("small");
+            seeds[index].clone()
+        };
+        for _ in 0..dice.below(4) {
+            let at = usize::try_from(dice.below(octets.len().max(1) as u64)).expect("small");
+            match dice.below(3) {
+                0 if !octets.is_empty() => octets[at] = dice.octet(),
+                1 => octets.truncate(at),
+                _ => octets.insert(at, dice.octet()),
+            }
+        }
+        let from = SocketAddr::from(([127, 0, 0, dice.octet()], 8805));
+        for endpoint in [&mut upf, &mut smf] {
+            endpoint.handle_datagram(now, from, &octets);
+            while let Some(event) = endpoint.poll_event() {
+                if let Event::SessionRequest {
+                    transaction,
+                    octets,
+                    ..
+                } = event
+                {
+                    let frame = Frame::decode(&octets).expect("it was admitted");
+                    let _ = RuleSet::establish(&frame, &mut NoAllocator);
+                    endpoint.abandon(now, transaction);
+                }
+            }
+            while endpoint.poll_transmit().is_some() {}
+        }
+    }
+    let beat = Elements::new().recovery(Recovery(1));
+    let header = strowger_pfcp::Header::node(MessageType::HEARTBEAT_REQUEST, Sequence::new(9));
+    let beat = message(&header, beat.as_slice()).expect("short");
+    upf.handle_datagram(now, Side::Smf.address(), &beat);
+    assert!(upf.poll_transmit().is_some(), "it still lives");
+}
