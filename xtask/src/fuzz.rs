@@ -7,7 +7,7 @@
 //! `--keep NAME FILE` adds one.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::project::{self, Project};
