@@ -88,24 +88,29 @@ impl WaitingAsks {
 /// The entry of an ask in the list, once it is there. Dropping it removes it.
 pub(crate) struct WaitingEntry<'a> {
     callee: &'a Node,
-    number: Option<u64>,
-    /// Set if the ask may become late.
-    counts: bool,
+    /// The number of the entry, or `UNLISTED`, or `NEVER`. One word, because every ask has it.
+    number: u64,
 }
+
+/// The ask is not listed yet.
+const UNLISTED: u64 = u64::MAX;
+
+/// The ask is never listed, because its deadline comes before it is late.
+const NEVER: u64 = u64::MAX - 1;
 
 impl<'a> WaitingEntry<'a> {
     pub(crate) const fn new(callee: &'a Node, within: Duration) -> Self {
-        Self {
-            callee,
-            number: None,
-            counts: COUNTED && within.as_nanos() > LATE.as_nanos(),
-        }
+        let number = match COUNTED && within.as_secs() >= LATE.as_secs() {
+            true => UNLISTED,
+            false => NEVER,
+        };
+        Self { callee, number }
     }
 
     /// Lists the ask.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        if self.counts && self.number.is_none() {
+        if self.number == UNLISTED {
             self.add();
         }
     }
@@ -132,15 +137,15 @@ impl<'a> WaitingEntry<'a> {
             since,
         };
         table.asks.insert(number, ask);
-        self.number = Some(number);
+        self.number = number;
     }
 }
 
 impl Drop for WaitingEntry<'_> {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
+        if self.number < NEVER {
             let mut table = self.callee.shared.waiting_asks.0.lock();
-            let ask = table.asks.remove(&number);
+            let ask = table.asks.remove(&self.number);
             drop(table);
             // It may hold the last reference to the callee.
             drop(ask);

@@ -485,7 +485,7 @@ struct Search<'a> {
     start: ActorId,
     /// The actors that were reached, from `start` on, breadth first.
     steps: Vec<Step<'a>>,
-    /// The actors in `steps`, together with the fields of which the rest of the way depends.
+    /// The actors in `steps`, together with the fields on which the rest of the way depends.
     seen: FxHashSet<(ActorId, bool, bool)>,
 }
 
@@ -596,7 +596,8 @@ impl<'a> Search<'a> {
             next.extend(waits.map(|wait| (wait.on, Via::Wait(wait))));
         }
         if (ends || node.children.is_closed()) && !seeded(Bug::EndIsNoWait) {
-            // Only actors that wait can be on a way back. Where it leads to waits, too, or is down.
+            // Only actors that wait can be on a way back. So does the actor that it leads to,
+            // unless it is down.
             let below = self.waits.iter();
             let below = below.filter(|(_, waiter)| waiter.above.contains(&actor));
             next.extend(below.map(|(one, _)| (*one, Via::Below)));

@@ -378,7 +378,7 @@ impl ActorSystem {
     }
 
     /// Returns the asks that have been waiting for a second or longer, the oldest first: an actor
-    /// that is too slow or never answers shows here. Asks whose deadline is a second or shorter are
+    /// that is too slow or never answers shows here. Asks whose deadline is shorter than that are
     /// left out.
     #[must_use]
     pub fn late_asks(&self) -> Vec<LateAsk> {

@@ -36,6 +36,8 @@ pause; arrows scroll; q quits. What has reached 85 % of a limit is red: a mailbo
 Busy is the share of one thread; it and rates are those of the time between two readings. Memory is
 an estimate; that of a component is added to that of its actor, and its calls and faults stand
 behind its path, as do those of a tool, with its processor time if its calls are long or delayed.
+Asks that have been waiting for an answer for a second or longer are listed below the actors: asker,
+callee and age, the oldest first. Such an answer is slow, or never comes.
 Readings take the node at most 1 % of the time of one thread: with very many actors it answers less
 often than it is asked.";
 
@@ -133,6 +135,20 @@ fn table(reading: &TopReading, output: &mut Output) -> CliResult {
             row.memory_text(),
             row.restarts.to_string(),
         ]);
+    }
+    table.print(output)?;
+    late_asks(reading, output)
+}
+
+/// Prints the asks that wait for long, if there are any.
+fn late_asks(reading: &TopReading, output: &mut Output) -> CliResult {
+    if reading.late_asks.is_empty() {
+        return Ok(());
+    }
+    output.line("")?;
+    let mut table = Table::new(["asker", "callee", "waits for"]);
+    for ask in &reading.late_asks {
+        table.row(ask.cells().map(|cell| printable(&cell)));
     }
     table.print(output)
 }

@@ -35,6 +35,11 @@ fn top_once_is_a_table_or_an_object() {
         .map(|limit| &limit["name"])
         .collect();
     assert_eq!(names, ["memory", "sessions", "associations", "components"]);
+    assert_eq!(
+        top["late_asks"],
+        serde_json::json!([]),
+        "a calm node answers in time"
+    );
 }
 
 #[test]

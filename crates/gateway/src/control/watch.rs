@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{
-    ActorSystem, Code, Event, Fault, PathPattern, Rank, Ranked, TopQuery, TraceEnd, TraceLimits,
-    TraceRecord, TraceStep,
+    ActorSystem, Code, Event, Fault, LateAsk, PathPattern, Rank, Ranked, TopQuery, TraceEnd,
+    TraceLimits, TraceRecord, TraceStep,
 };
 
 use super::{Params, micros, noted};
@@ -43,8 +43,9 @@ pub(super) async fn top(
     if let Some(limit) = params.number("limit")? {
         query = query.rows(usize::try_from(limit).unwrap_or(usize::MAX));
     }
-    if let Some(text) = params.text("path")? {
-        query = query.matching(pattern(text)?);
+    let within = params.text("path")?.map(pattern).transpose()?;
+    if let Some(pattern) = &within {
+        query = query.matching(pattern.clone());
     }
     let gone = |why: String| Fault::new(Code::Failed, format!("no reading: {why}"));
     let taker =
@@ -54,6 +55,7 @@ pub(super) async fn top(
         .await;
     let top = top.map_err(|error| gone(error.to_string()))?;
     let totals = &top.totals;
+    let late = late_asks(system, within.as_ref());
     let limits = health
         .usages()
         .map(|(name, usage)| json!({ "name": name, "used": usage.used, "most": usage.most }));
@@ -71,10 +73,35 @@ pub(super) async fn top(
             "memory": totals.memory,
             "rate": round(totals.rate),
             "load": round(totals.load),
+            "late_asks": late.len(),
         },
         "limits": limits.collect::<Vec<_>>(),
+        "late_asks": late.iter().take(MAX_LATE_ASKS).map(late_ask).collect::<Vec<_>>(),
         "rows": top.rows.iter().map(|row| ranked(row, notes)).collect::<Vec<_>>(),
     }))
+}
+
+/// Maximum number of late asks that `top` names.
+const MAX_LATE_ASKS: usize = 20;
+
+/// Returns the late asks of and by actors with matching paths, the oldest first.
+fn late_asks(system: &ActorSystem, within: Option<&PathPattern>) -> Vec<LateAsk> {
+    let mut late = system.late_asks();
+    if let Some(pattern) = within {
+        late.retain(|ask| {
+            let asker = ask.asker.as_ref();
+            pattern.matches(&ask.callee) || asker.is_some_and(|asker| pattern.matches(asker))
+        });
+    }
+    late
+}
+
+fn late_ask(ask: &LateAsk) -> Value {
+    json!({
+        "asker": ask.asker.as_ref().map(ToString::to_string),
+        "callee": ask.callee.to_string(),
+        "age_ms": micros(ask.age) / 1000,
+    })
 }
 
 fn ranked(row: &Ranked, notes: &Notes) -> Value {

@@ -1,7 +1,9 @@
 //! `top` and `trace` over the control socket.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use strowger::{Actor, ActorRef, ActorSystem, BoxError, Context, MailboxSpec};
+use strowger::{Actor, ActorRef, ActorSystem, Ask, BoxError, Context, MailboxSpec, Reply, Request};
 use strowger_gateway::{Client, ClientError, Code, Gateway, Limits, Methods, Usage, Vitals};
 
 /// Waits forever on the first message, fails on zero, and completes any other at once.
@@ -94,6 +96,52 @@ async fn top_shows_the_deepest_with_totals_and_limits() {
         limits[1],
         json!({ "name": "lines", "used": 9.0, "most": 10.0 })
     );
+}
+
+/// Keeps the replies to all requests, and so answers none.
+struct Silent(Vec<Reply<()>>);
+
+struct Question;
+
+impl Request for Question {
+    type Reply = ();
+}
+
+impl Actor for Silent {
+    type Msg = Ask<Question>;
+    type Args = ();
+    type Error = BoxError;
+
+    async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, BoxError> {
+        Ok(Self(Vec::new()))
+    }
+
+    async fn handle(&mut self, ask: Ask<Question>, _: &mut Context<Self>) -> Result<(), BoxError> {
+        self.0.push(ask.reply);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn top_names_asks_that_wait_for_longer_than_a_second() {
+    let node = Node::start(Methods::new()).await;
+    let silent = node.system.spawn::<Silent>("silent", ());
+    let silent = silent.expect("the key is free");
+    let asked = tokio::spawn(async move {
+        let minute = Duration::from_secs(60);
+        silent.ask_within(Question, minute).await
+    });
+    tokio::time::sleep(Duration::from_millis(1300)).await;
+    let mut client = node.client().await;
+    let top = client.call("top", json!({})).await.expect("an answer");
+    let late = top["late_asks"].as_array().expect("late asks");
+    assert_eq!((late.len(), &top["totals"]["late_asks"]), (1, &json!(1)));
+    assert_eq!(late[0]["asker"], Value::Null);
+    assert_eq!(late[0]["callee"], "/silent");
+    assert!(late[0]["age_ms"].as_u64() >= Some(1000), "{top}");
+    let top = client.call("top", json!({ "path": "/gateway/**" })).await;
+    assert_eq!(top.expect("an answer")["late_asks"], json!([]));
+    asked.abort();
 }
 
 #[tokio::test]

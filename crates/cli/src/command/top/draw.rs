@@ -15,15 +15,21 @@ const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const ALARM: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 
-/// Draws the view: totals, limits, the actors, and a line for keys.
+/// Maximum number of late asks on the screen.
+const LATE_ROWS: usize = 5;
+
+/// Draws the view: totals, limits, the actors, asks that are late, and a line for keys.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+    let late = view.reading.as_ref().map_or_else(Vec::new, late_asks);
     let heights = [
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(1),
+        Constraint::Length(u16::try_from(late.len()).unwrap_or(0)),
         Constraint::Length(1),
     ];
-    let [totals, limits, actors, keys] = Layout::vertical(heights).areas(frame.area());
+    let [totals, limits, actors, asks, keys] = Layout::vertical(heights).areas(frame.area());
+    frame.render_widget(Paragraph::new(late), asks);
     if let Some(reading) = &view.reading {
         let summary = super::printable(&reading.summary());
         frame.render_widget(Paragraph::new(Line::styled(summary, BOLD)), totals);
@@ -43,6 +49,15 @@ fn usages(reading: &TopReading) -> Line<'static> {
         line.push_span("   ");
     }
     line
+}
+
+/// Returns a line for each of the oldest asks that are late.
+fn late_asks(reading: &TopReading) -> Vec<Line<'static>> {
+    let lines = reading.late_asks.iter().take(LATE_ROWS).map(|ask| {
+        let [asker, callee, age] = ask.cells().map(|cell| super::printable(&cell));
+        Line::styled(format!("{asker} waits for {callee}: {age}"), ALARM)
+    });
+    lines.collect()
 }
 
 /// Columns besides the path, with their widths.
@@ -306,6 +321,24 @@ mod tests {
         let shown = lines(&drawn(&view(&[files]), 100, 24));
         let said = "/tools/files 40 calls, 3 refused, 90 % of entries ";
         assert!(shown[3].starts_with(said), "{}", shown[3]);
+    }
+
+    #[test]
+    fn asks_that_wait_for_long_are_below_the_actors() {
+        let late = |asker: serde_json::Value, age: u64| json!({ "asker": asker, "callee": "/n4", "age_ms": age });
+        let asks = [late(json!("/tools/a"), 61_000), late(json!(null), 1500)];
+        let mut view = view(&[row("/a", 1, None)]);
+        if let Some(reading) = &mut view.reading {
+            let parsed = serde_json::from_value(json!(asks));
+            reading.late_asks = parsed.expect("as the node answers");
+            reading.totals.late_asks = 2;
+        }
+        let buffer = drawn(&view, 100, 24);
+        let shown = lines(&buffer);
+        assert_eq!(shown[21], "/tools/a waits for /n4: 61 s");
+        assert_eq!(shown[22], "a task waits for /n4: 1.5 s");
+        assert!(shown[0].ends_with("2 asks late"), "{}", shown[0]);
+        assert!(is_red(&buffer, "/tools/a waits"));
     }
 
     #[test]

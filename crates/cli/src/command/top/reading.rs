@@ -11,6 +11,9 @@ pub(super) struct TopReading {
     pub(super) name: String,
     pub(super) totals: Totals,
     pub(super) limits: Vec<Limit>,
+    /// The oldest of the asks that wait for a second or longer. Older nodes do not report them.
+    #[serde(default)]
+    pub(super) late_asks: Vec<LateAsk>,
     pub(super) rows: Vec<ActorRow>,
 }
 
@@ -24,6 +27,26 @@ pub(super) struct Totals {
     pub(super) memory: u64,
     pub(super) rate: f64,
     pub(super) load: f64,
+    #[serde(default)]
+    pub(super) late_asks: u64,
+}
+
+/// An ask that waits for its answer.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct LateAsk {
+    /// `None` if a task asks.
+    asker: Option<String>,
+    callee: String,
+    age_ms: u64,
+}
+
+impl LateAsk {
+    /// Returns the asker, the callee and the age.
+    pub(super) fn cells(&self) -> [String; 3] {
+        let asker = self.asker.as_deref().unwrap_or("a task");
+        let age = number(self.age_ms as f64 / 1e3);
+        [asker.to_owned(), self.callee.clone(), format!("{age} s")]
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -129,6 +152,7 @@ impl TopReading {
         for (count, what) in [
             (totals.nearly_full, "nearly full"),
             (totals.dropped, "dropped"),
+            (totals.late_asks, "asks late"),
         ] {
             if count > 0 {
                 text.push_str(&format!(", {} {what}", number(count as f64)));
