@@ -50,7 +50,7 @@ fn remembers_nothing_wrong(octets: &[u8]) {
     let mut changed = octets.to_vec();
     for step in 0..16 {
         let place = 4 + (sum + step * 7) % (octets.len() - 4);
-        changed[place] ^= 1 << (sum + step) % 8;
+        changed[place] ^= 1 << ((sum + step) % 8);
         assert_eq!(
             said(&changed, &mut used),
             said(&changed, &mut Index::new()),
