@@ -96,13 +96,4 @@ impl<M> Mailbox<M> {
             Some(front - u64::from(!lanes.other_work))
         }
     }
-
-    /// Records that the actor is busy with something other than a message of the user lane.
-    pub(crate) fn note_other_work(&self) {
-        let mut lanes = self.lanes.lock();
-        lanes.other_work = true;
-        lanes.receiving = false;
-        drop(lanes);
-        self.lock_needed.store(true, Ordering::Relaxed);
-    }
 }

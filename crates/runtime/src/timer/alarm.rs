@@ -334,10 +334,10 @@ impl Drop for Deadline<'_> {
 
 #[cfg(all(test, not(strowger_loom)))]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
     use super::*;
+    use crate::sync::{AtomicUsize, Ordering};
 
     #[derive(Default)]
     struct Count(AtomicUsize);

@@ -38,3 +38,4 @@ mod topic;
 mod topic_patterns;
 mod topic_rules;
 mod trace;
+mod turns;

@@ -10,4 +10,5 @@ mod fairness;
 mod rings;
 mod stacks;
 mod support;
+mod turns;
 mod weather;
