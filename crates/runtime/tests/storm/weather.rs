@@ -16,10 +16,10 @@ use crate::cast::{Clock, Partner, Sender, Worker};
 use crate::crowd::{Call, Follower, Listener, Piper, Streamer};
 use crate::hand::{Grip, Hand};
 use crate::numbers::Numbers;
-use crate::round::{Asker, Blocker, Flood, Hog, Job, Round};
+use crate::round::{Asker, Bell, Blocker, Flood, Hog, Job, Peal, Round};
 use crate::{
-    ASKERS, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, PARTNER, PERIOD,
-    PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
+    ASKERS, BELL, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, PARTNER,
+    PERIOD, PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
 };
 
 /// The time by which every storm is long over.
@@ -71,15 +71,7 @@ impl<'a> Storm<'a> {
         let side = supervisor(Strategy::OneForOne)
             .child(ChildSpec::new::<Streamer>("streamer", Arc::clone(&books)))
             .child(ChildSpec::new::<Piper>("piper", Arc::clone(&books)));
-        let asker = |number: usize| {
-            ChildSpec::new::<Asker>(number.to_string(), (Arc::clone(&books), number))
-        };
-        let round = supervisor(Strategy::OneForOne)
-            .child(asker(0))
-            .child(asker(1))
-            .child(asker(2))
-            .child(ChildSpec::new::<Blocker>("blocker", Arc::clone(&books)))
-            .child(ChildSpec::new::<Hog>("hog", Arc::clone(&books)));
+        let round = round(supervisor(Strategy::OneForOne), &books);
         let crowd = Dynamic::<Listener>::new()
             .restart(Restart::Transient)
             .intensity(intensity, PERIOD)
@@ -207,7 +199,7 @@ impl<'a> Storm<'a> {
 
     /// Side activities: drains, batches, a topic, a stream and pipes.
     fn besides(&mut self, worker: &'static str) {
-        match self.numbers.below(22) {
+        match self.numbers.below(24) {
             0 => {
                 let within = MS * u32::try_from(self.numbers.below(40)).expect("small");
                 let _sent = self.hand.try_tell(Grip::Drain(worker, within));
@@ -242,6 +234,7 @@ impl<'a> Storm<'a> {
             18 => self.ask_around(),
             19 => self.give_jobs(),
             20 | 21 => self.flood(),
+            22 | 23 => self.ring(),
             _ => {
                 let published = self.topic.publish(self.number);
                 self.number += 1;
@@ -337,6 +330,30 @@ impl<'a> Storm<'a> {
             _ => self
                 .system
                 .inject(HOG, Hook::Handle, nth, Fault::panic("injected")),
+        }
+    }
+
+    /// Floods an actor with timers and messages, and ends it in the middle.
+    fn ring(&mut self) {
+        let timers = u32::try_from(10 + self.numbers.below(10)).expect("small");
+        self.with(BELL, |bell| {
+            let bell: ActorRef<Peal> = bell.downcast().expect("it rings");
+            let _sent = bell.try_tell(Peal::Ring(timers));
+            for _ in 0..timers / 2 {
+                let _sent = bell.try_tell(Peal::Call);
+            }
+        });
+        let nth = 1 + self.numbers.below(15);
+        match self.numbers.below(4) {
+            0 => {
+                let fault = self.fault(Hook::Handle);
+                self.system.inject(BELL, Hook::Handle, nth, fault);
+            }
+            1 => {
+                self.pass(MS * 3);
+                self.with(BELL, |bell| bell.stop());
+            }
+            _ => {}
         }
     }
 
@@ -473,6 +490,19 @@ impl<'a> Storm<'a> {
             .collect();
         assert_eq!(downs, wanted, "exactly one Down for each monitor");
     }
+}
+
+/// Adds the actors that ask each other in a ring, and those that make others wait.
+fn round(supervisor: Supervisor, books: &Shared) -> Supervisor {
+    let asker =
+        |number: usize| ChildSpec::new::<Asker>(number.to_string(), (Arc::clone(books), number));
+    supervisor
+        .child(asker(0))
+        .child(asker(1))
+        .child(asker(2))
+        .child(ChildSpec::new::<Blocker>("blocker", Arc::clone(books)))
+        .child(ChildSpec::new::<Hog>("hog", Arc::clone(books)))
+        .child(ChildSpec::new::<Bell>("bell", Arc::clone(books)))
 }
 
 /// The group of the listeners, and its watcher.
