@@ -151,6 +151,26 @@ const BUG_SETS: [BugSet; 3] = [
                 "mailbox::an_actor_with_much_to_do_lets_others_run_in_between",
             ),
             (
+                "TimersOutliveTheTurn",
+                "promises",
+                "turns::overdue_timers_and_a_full_mailbox_delay_nothing",
+            ),
+            (
+                "SignalsStarveMessages",
+                "behaviour",
+                "turns::ends_of_tasks_without_end_leave_every_second_item_to_messages",
+            ),
+            (
+                "CompletionsStarveMessages",
+                "behaviour",
+                "turns::outputs_of_pipes_without_end_leave_every_second_item_to_messages",
+            ),
+            (
+                "StopWaitsForSignals",
+                "behaviour",
+                "turns::stop_overtakes_signals_that_wait",
+            ),
+            (
                 "MonitorNeverSleeps",
                 "promises",
                 "elsewhere::the_monitor_sleeps_while_nothing_works",

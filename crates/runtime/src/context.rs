@@ -2,12 +2,12 @@
 
 mod exit;
 mod pipe;
+mod sources;
 
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -18,8 +18,7 @@ use crate::address::{Accepts, ActorRef, AnyRef};
 use crate::cell::{self, ActorId, AnyCell, Cell, LaneSink, LinkEnd, Node, Owner};
 use crate::clock;
 use crate::exit::Exit;
-use crate::expiry::expired;
-use crate::mailbox::{LookResult, MailboxState, Received, Receiver, System};
+use crate::mailbox::{LookResult, MailboxState, Receiver, System};
 use crate::monitor::{MonitorId, Signal};
 use crate::path::{Key, Path};
 use crate::reply::{Completion, Lane};
@@ -53,6 +52,8 @@ pub struct Context<A: Actor> {
 /// Everything that an incarnation holds besides its mailbox.
 struct IncarnationState<M> {
     timers: Exclusive<Timers<M>>,
+    /// Number of items since the clock was last compared with the earliest timer, modulo
+    /// `sources::TIMER_STRIDE`: at 0 it is compared before the next item.
     since_timers: u32,
     tasks: Vec<OwnedTask>,
     next_task: u64,
@@ -86,9 +87,6 @@ struct OwnedTask {
     name: Arc<str>,
     handle: TaskHandle,
 }
-
-/// Timers are checked after this many messages, or when no message waits.
-const TIMER_STRIDE: u32 = 64;
 
 impl<A: Actor> fmt::Debug for Context<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -444,83 +442,6 @@ impl<A: Actor> Context<A> {
     ) -> LookResult<'a, A::Msg> {
         let receiver = self.receiver.get_mut();
         receiver.look(&self.cell.mailbox, lanes, message)
-    }
-
-    /// Takes the next thing to do: signals first, then timers that are due, then messages.
-    #[inline]
-    pub(crate) fn poll_next(
-        &mut self,
-        lanes: Option<StrandGuard<'_, MailboxState<A::Msg>>>,
-        task: &std::task::Context<'_>,
-    ) -> Poll<Received<A::Msg>> {
-        if self.state.is_some() {
-            return self.poll_held(lanes, task);
-        }
-        let receiver = self.receiver.get_mut();
-        match receiver.poll_next(&self.cell.mailbox, lanes, task) {
-            Poll::Ready(Received::Expired(count)) => {
-                expired(&self.cell.node, count);
-                self.poll_held(None, task)
-            }
-            next => next,
-        }
-    }
-
-    fn poll_held(
-        &mut self,
-        mut lanes: Option<StrandGuard<'_, MailboxState<A::Msg>>>,
-        task: &std::task::Context<'_>,
-    ) -> Poll<Received<A::Msg>> {
-        loop {
-            match self.poll_any(lanes.take(), task) {
-                Poll::Ready(Received::Piped(number, message)) => {
-                    if let Some(next) = self.piped(number, message) {
-                        return Poll::Ready(next);
-                    }
-                }
-                Poll::Ready(Received::Expired(count)) => expired(&self.cell.node, count),
-                next => return next,
-            }
-        }
-    }
-
-    fn poll_any(
-        &mut self,
-        lanes: Option<StrandGuard<'_, MailboxState<A::Msg>>>,
-        task: &std::task::Context<'_>,
-    ) -> Poll<Received<A::Msg>> {
-        let (mailbox, receiver) = (&self.cell.mailbox, self.receiver.get_mut());
-        let Some(state) = &mut self.state else {
-            return receiver.poll_next(mailbox, lanes, task);
-        };
-        let timers = state.timers.get_mut();
-        if timers.is_empty() {
-            return receiver.poll_next(mailbox, lanes, task);
-        }
-        // Timers are not checked under the lock.
-        let looks = lanes.is_some();
-        drop(lanes);
-        let shared = &self.cell.node.shared;
-        if state.since_timers == 0
-            && !mailbox.needs_lock()
-            && let Poll::Ready(message) = timers.poll_due(shared.now(), &shared.alarms, task)
-        {
-            mailbox.note_other_work();
-            state.since_timers = 1;
-            return Poll::Ready(Received::Message(message));
-        }
-        let lanes = looks.then(|| mailbox.strand().lock());
-        let next = receiver.poll_next(mailbox, lanes, task);
-        if next.is_ready() {
-            state.since_timers = (state.since_timers + 1) % TIMER_STRIDE;
-            return next;
-        }
-        let due = timers.poll_due(shared.now(), &shared.alarms, task);
-        state.since_timers = u32::from(due.is_ready());
-        if due.is_ready() {
-            mailbox.note_other_work();
-        }
-        due.map(Received::Message)
     }
 
     /// Updates the records of monitors, tasks and pipes. Returns the signal for the actor, or

@@ -50,7 +50,8 @@
 //!   of the mailbox but has not handled yet count. The actor chooses the behavior beyond the bound:
 //!   [`Overflow`].
 //! - **A refused message comes back** as the caller passed it: [`SendError`].
-//! - **Signals overtake** messages: a stop, a [`Signal::Down`], the end of a child or a task.
+//! - **Signals overtake** messages: a stop, a [`Signal::Down`], the end of a child or a task. A
+//!   flood of them, or of timers, keeps no message waiting: the sources of an actor take turns.
 //! - **Every ask has a deadline**, and a dropped [`Reply`] is an answer. An ask inside a hook whose
 //!   answer would have to wait for the asker fails at once, and names the ring: [`AskError::Ring`].
 //!   Waits of the runtime for the end or the start of an actor count: a child that asks its stopping

@@ -7,8 +7,8 @@
 //!
 //! - **Capacity is exact.** The receiver publishes how many messages of its batch remain, and a
 //!   sender adds that number.
-//! - **Signals overtake.** The receiver reads one relaxed flag for each message. A set flag sends
-//!   it back to the lock, even in the middle of a batch.
+//! - **Signals overtake**, within the limits of [`round`]. The receiver reads one relaxed flag for
+//!   each message. A set flag sends it back to the lock, even in the middle of a batch.
 //! - **No waiting message is lost.** The batch survives a panic and goes back to the front of the
 //!   queue.
 //! - **Only the sender that finds the actor receiving wakes it**, under the same lock.
@@ -21,6 +21,7 @@ mod life;
 mod loom;
 mod rare;
 mod receiver;
+mod round;
 mod spec;
 mod stats;
 
@@ -42,7 +43,7 @@ use drain::Gate;
 use expiry::Expiry;
 use rare::RareMailboxState;
 use receiver::BUDGET;
-pub(crate) use receiver::{LookResult, Receiver};
+pub(crate) use receiver::{LookResult, Receiver, TakeResult};
 pub use spec::{MailboxSpec, Overflow};
 pub(crate) use stats::MailboxStats;
 
@@ -52,7 +53,7 @@ pub(crate) type PlacedRunnable = (Runnable, u32);
 /// The promise of a sender.
 const ONCE: &str = "a message is sent once";
 
-/// A system message, which overtakes every user message.
+/// A system message: an order, which comes before everything else, or a signal.
 #[derive(Debug)]
 pub(crate) enum System {
     Stop(Exit),
@@ -60,6 +61,13 @@ pub(crate) enum System {
     Panic(Arc<str>),
     TaskEnded(u64),
     PipePanicked(u64, Arc<str>),
+}
+
+impl System {
+    /// Returns `true` if it ends the incarnation.
+    const fn is_order(&self) -> bool {
+        matches!(self, Self::Stop(_) | Self::Panic(_))
+    }
 }
 
 /// The reason why a message was refused. The message stays with its sender.
@@ -257,13 +265,38 @@ impl<M> MailboxState<M> {
 
     /// Queues a system message. The most common one, a plain order to stop, is a flag and needs no
     /// queue.
+    ///
+    /// Orders overtake the signals that wait, so that an end does not depend on how many there are.
+    /// They keep their own order: the first of them decides the exit.
     fn push_system(&mut self, system: System) {
-        let first = || self.rare.as_ref().is_none_or(|rare| rare.system.is_empty());
-        if matches!(system, System::Stop(Exit::Shutdown)) && first() {
+        let is_plain_stop = matches!(system, System::Stop(Exit::Shutdown));
+        let behind = seeded(Bug::StopWaitsForSignals);
+        let first = self.rare.as_ref().and_then(|rare| rare.system.front());
+        if is_plain_stop && !first.is_some_and(|first| behind || first.is_order()) {
             self.stop = true;
-        } else {
-            self.rare().system.push_back(system);
+            return;
         }
+        let queue = &mut self.rare().system;
+        if !system.is_order() || behind {
+            queue.push_back(system);
+            return;
+        }
+        let orders = queue.iter().take_while(|one| one.is_order());
+        let mut at = 0;
+        for order in orders {
+            // A second order to stop changes nothing.
+            if is_plain_stop && matches!(order, System::Stop(_)) {
+                return;
+            }
+            at += 1;
+        }
+        queue.insert(at, system);
+    }
+
+    /// Returns `true` if an order waits, which comes before everything else.
+    fn has_order(&self) -> bool {
+        let first = || self.rare.as_ref()?.system.front();
+        self.stop || first().is_some_and(System::is_order)
     }
 
     fn pop_system(&mut self) -> Option<Received<M>> {

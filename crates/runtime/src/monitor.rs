@@ -11,7 +11,7 @@ use crate::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonitorId(pub(crate) u64);
 
-/// A notification that overtakes all messages; see [`Actor::signal`](crate::Actor::signal).
+/// A notification that overtakes messages; see [`Actor::signal`](crate::Actor::signal).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Signal {

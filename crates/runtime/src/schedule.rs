@@ -3,6 +3,19 @@
 //! An actor is a [strand](strand), not a task. On tokio, dispatchers run strands ([`pool`]); under
 //! the test kit, a run queue whose order follows from a seed runs them (`seeded`). Futures beside
 //! actors are tokio tasks, or entries in the same run queue.
+//!
+//! In which order and how often everything is served, from the outside in; the reasons are in
+//! `docs/internals/turns.md`:
+//!
+//! | level | order | how often |
+//! |---|---|---|
+//! | tokio worker | its tasks, one of them the dispatcher | once in a beat or sooner |
+//! | dispatcher | LIFO slot, run queue, low-priority queue | one turn each |
+//! | turn | one item after another, in rounds | 256 items or one beat |
+//! | round | orders before all else | at once |
+//! | | signals, then completions | those that wait, at most a share |
+//! | | a timer that is due | one |
+//! | | a message | one, which ends the round |
 
 pub(crate) mod beat;
 pub(crate) mod pool;

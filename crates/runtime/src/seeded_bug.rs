@@ -75,6 +75,16 @@ pub(crate) enum Bug {
     NeverGivesWay,
     /// A turn handles all messages that there are, without a limit.
     TurnHasNoCount,
+    /// Timers that are due are handled although the turn is over.
+    TimersOutliveTheTurn,
+    /// Timers that are due come before messages, without a limit.
+    TimersStarveMessages,
+    /// Signals come before all other sources, without a limit.
+    SignalsStarveMessages,
+    /// Answers and outputs of pipes come before messages, without a limit.
+    CompletionsStarveMessages,
+    /// An order to end waits for the signals that were there before it.
+    StopWaitsForSignals,
     /// The monitor wakes up every millisecond although nothing is running.
     MonitorNeverSleeps,
 }

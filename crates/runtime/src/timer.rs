@@ -125,32 +125,39 @@ impl<M> Timers<M> {
         self.live.is_empty()
     }
 
-    /// Returns the next message that is due, or registers the waker for the earliest timer.
+    /// Returns `true` if a timer is due at `now`.
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+        self.next_time().is_some_and(|at| at <= now)
+    }
+
+    /// Waits for the earliest timer: returns the time at which to fire it if it is due, or
+    /// registers the waker for it.
     pub(crate) fn poll_due(
         &mut self,
         now: Instant,
         alarms: &Arc<Alarms>,
         cx: &Context<'_>,
-    ) -> Poll<M> {
-        loop {
-            let Some(due) = self.heap.peek() else {
-                return Poll::Pending;
-            };
-            if !self.live.contains_key(&due.key) {
-                self.heap.pop();
-            } else if due.at <= now {
-                return Poll::Ready(self.fire(now));
-            } else {
-                let at = due.at;
-                if alarms.poll_at(&mut self.alarm, at, cx).is_pending() {
-                    return Poll::Pending;
-                }
-                return Poll::Ready(self.fire(at));
-            }
+    ) -> Poll<Instant> {
+        match self.next_time() {
+            Some(at) if at <= now => Poll::Ready(now),
+            Some(at) => alarms.poll_at(&mut self.alarm, at, cx).map(|()| at),
+            None => Poll::Pending,
         }
     }
 
-    fn fire(&mut self, now: Instant) -> M {
+    /// Returns the time of the earliest timer.
+    fn next_time(&mut self) -> Option<Instant> {
+        while let Some(due) = self.heap.peek() {
+            if self.live.contains_key(&due.key) {
+                return Some(due.at);
+            }
+            self.heap.pop();
+        }
+        None
+    }
+
+    /// Returns the message of the earliest timer, which is due at `now`.
+    pub(crate) fn fire(&mut self, now: Instant) -> M {
         let due = self.heap.pop().expect("the caller looked at it");
         let kind = self
             .live

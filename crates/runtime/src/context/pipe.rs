@@ -38,7 +38,8 @@ impl<A: Actor> Context<A> {
     /// arrives as a message.
     ///
     /// The message is queued with the answers of [`lanes`](Context::lane): ahead of the messages in
-    /// the mailbox, and beyond its capacity. A panic of the future, or of `into`, arrives as
+    /// the mailbox, and beyond its capacity. Pipes that start each other without end leave every
+    /// second turn to the mailbox. A panic of the future, or of `into`, arrives as
     /// [`Signal::PipePanicked`]. The pipe ends with the incarnation: its output never reaches the
     /// next one.
     ///

@@ -57,6 +57,13 @@ impl<M> MailboxState<M> {
             .is_some_and(|rare| !(rare.system.is_empty() && rare.completions.is_empty()))
     }
 
+    /// Returns the number of items in the system lane, and of those in the completion lane.
+    pub(super) fn other_work_len(&self) -> (usize, usize) {
+        self.rare
+            .as_ref()
+            .map_or((0, 0), |rare| (rare.system.len(), rare.completions.len()))
+    }
+
     pub(super) fn waiting(&self) -> Option<&SenderQueue> {
         self.rare.as_ref()?.waiting.as_ref()
     }

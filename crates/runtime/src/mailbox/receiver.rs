@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 use super::batch::Batch;
+use super::round::{Round, SourceKind};
 use super::{CompletedItem, Gate, Mailbox, MailboxState, Received};
 use crate::clock;
 use crate::exit::discard;
@@ -26,6 +27,18 @@ pub(crate) enum LookResult<'a, M> {
     More(Option<StrandGuard<'a, MailboxState<M>>>),
 }
 
+/// The next thing to do, as far as the mailbox and the budget of the turn are concerned.
+pub(crate) enum TakeResult<M> {
+    Item(Received<M>),
+    /// It is the turn of the timer that is due, and it has been counted as an item.
+    Timer,
+    /// Nothing waits, and no timer is due.
+    Idle,
+    /// The turn is over although something waits. The actor has been woken, so the caller returns
+    /// `Pending` and does nothing else.
+    TurnOver,
+}
+
 /// The half of a mailbox that one incarnation of its actor holds.
 pub(crate) struct Receiver<M> {
     batch: Batch<M>,
@@ -33,19 +46,16 @@ pub(crate) struct Receiver<M> {
     ready: u16,
     /// Number of further items that may be handled before others run.
     budget: u16,
-    /// The beat in which the turn began; `None` if turns are not bounded in time.
-    beat: Option<u32>,
+    /// The beat in which the turn began.
+    beat: u32,
+    /// Set if turns are bounded in time.
+    timed: bool,
+    round: Round,
     meter: Meter,
 }
 
 /// Number of messages after which an actor lets others run.
 pub(super) const BUDGET: u16 = 256;
-
-impl<M> Received<M> {
-    fn ready(message: OpaqueMessage<M>) -> Poll<Self> {
-        Poll::Ready(Self::Message(message.into_inner()))
-    }
-}
 
 impl<M> Receiver<M> {
     /// Creates a receiver. If `timed`, its turns end with the beat in which they begin.
@@ -54,7 +64,9 @@ impl<M> Receiver<M> {
             batch: Batch::new(),
             ready: 0,
             budget: BUDGET,
-            beat: timed.then_some(0),
+            beat: 0,
+            timed,
+            round: Round::new(),
             meter: Meter::new(),
         }
     }
@@ -68,7 +80,14 @@ impl<M> Receiver<M> {
     /// Returns `true` if the beat in which the turn began is over.
     #[inline(always)]
     fn is_late(&self) -> bool {
-        self.beat.is_some_and(|beat| beat != beat::now()) && !seeded(Bug::TurnOutlivesItsBeat)
+        self.timed && self.beat != beat::now() && !seeded(Bug::TurnOutlivesItsBeat)
+    }
+
+    /// Returns `true` if time may have passed since the last look: a handler may have waited, or
+    /// computed for long. On virtual time, nothing less than the clock tells.
+    #[inline]
+    pub(crate) fn may_be_later(&self) -> bool {
+        !self.timed || self.beat != beat::now()
     }
 
     /// Takes the next message of the batch.
@@ -80,24 +99,48 @@ impl<M> Receiver<M> {
         self.batch.pop_front()
     }
 
-    /// Takes the next thing to do. Pending if there is none, or if it is another actor's turn.
+    /// Takes the next thing to do, for an actor without timers. Pending if there is none, or if it
+    /// is another actor's turn.
     pub(crate) fn poll_next(
         &mut self,
         mailbox: &Mailbox<M>,
         lanes: Option<StrandGuard<'_, MailboxState<M>>>,
         cx: &Context<'_>,
     ) -> Poll<Received<M>> {
-        if lanes.is_none() && self.is_ready(mailbox) {
-            let message = self.take(mailbox);
-            return message.map_or(Poll::Pending, Received::ready);
+        match self.take_next(mailbox, lanes, cx, false) {
+            TakeResult::Item(item) => Poll::Ready(item),
+            TakeResult::Timer | TakeResult::Idle | TakeResult::TurnOver => Poll::Pending,
+        }
+    }
+
+    /// Takes the next thing to do. If `timer_due`, a timer takes its turn with everything that
+    /// waits here.
+    pub(crate) fn take_next(
+        &mut self,
+        mailbox: &Mailbox<M>,
+        lanes: Option<StrandGuard<'_, MailboxState<M>>>,
+        cx: &Context<'_>,
+        timer_due: bool,
+    ) -> TakeResult<M> {
+        if timer_due {
+            let lanes = lanes.unwrap_or_else(|| mailbox.lanes.lock());
+            return self.look_closer(mailbox, lanes, cx, true);
         }
         let mut message = None;
-        match self.look(mailbox, lanes, &mut message) {
-            LookResult::Message => message.map_or(Poll::Pending, Received::ready),
-            LookResult::Idle => Poll::Pending,
+        let result = if lanes.is_none() && self.is_ready(mailbox) {
+            message = self.take(mailbox);
+            LookResult::Message
+        } else {
+            self.look(mailbox, lanes, &mut message)
+        };
+        match result {
+            LookResult::Message => message.map_or(TakeResult::Idle, |message| {
+                TakeResult::Item(Received::Message(message.into_inner()))
+            }),
+            LookResult::Idle => TakeResult::Idle,
             LookResult::More(lanes) => {
                 let lanes = lanes.unwrap_or_else(|| mailbox.lanes.lock());
-                self.look_closer(mailbox, lanes, cx)
+                self.look_closer(mailbox, lanes, cx, false)
             }
         }
     }
@@ -176,10 +219,8 @@ impl<M> Receiver<M> {
         if said > 0 {
             self.budget = said;
         }
-        if mem::take(&mut lanes.turn_began)
-            && let Some(beat) = &mut self.beat
-        {
-            *beat = beat::now();
+        if mem::take(&mut lanes.turn_began) {
+            self.beat = beat::now();
         }
     }
 
@@ -191,48 +232,46 @@ impl<M> Receiver<M> {
         }
     }
 
-    /// Checks all lanes.
+    /// Checks all lanes, and takes the next item in the order of the round.
     #[cold]
     fn look_closer(
         &mut self,
         mailbox: &Mailbox<M>,
         mut lanes: StrandGuard<'_, MailboxState<M>>,
         cx: &Context<'_>,
-    ) -> Poll<Received<M>> {
+        timer_due: bool,
+    ) -> TakeResult<M> {
         let mut stale: Vec<OpaqueMessage<M>> = Vec::new();
         self.count(&mut lanes);
-        if self.is_spent(&lanes) {
+        if self.is_spent(&lanes, timer_due) {
             drop(lanes);
             cx.waker().wake_by_ref();
-            return Poll::Pending;
+            return TakeResult::TurnOver;
         }
         lanes.other_work = true;
         lanes.receiving = false;
-        let next = if let Some(system) = lanes.pop_system() {
-            Some(system)
-        } else if let Some(CompletedItem { message, pipe }) = lanes.pop_completed() {
-            lanes.rare().beside += 1;
-            Some(match pipe {
-                Some(number) => Received::Piped(number, message),
-                None => Received::Message(message),
-            })
-        } else {
-            if self.batch.is_empty() && mailbox.spec().batches() {
-                self.batch.swap(&mut lanes.user);
+        let has_messages = !self.batch.is_empty() || !lanes.user.is_empty();
+        // A drain does not wait for timers: it ends with the last message.
+        let timer_due =
+            timer_due && (lanes.gate == Gate::Open || has_messages || lanes.has_other_work());
+        let taken = lanes.taken(self.batch.len());
+        let next = match self.round.next(&lanes, taken, timer_due, has_messages) {
+            Some(SourceKind::Order | SourceKind::Signals) => {
+                lanes.pop_system().map(TakeResult::Item)
             }
-            if lanes.has_expiries() {
-                self.take_stale(&mut lanes, mailbox.spec().batches(), &mut stale);
+            Some(SourceKind::Completions) => lanes.pop_completed().map(|completed| {
+                lanes.rare().beside += 1;
+                let CompletedItem { message, pipe } = completed;
+                TakeResult::Item(match pipe {
+                    Some(number) => Received::Piped(number, message),
+                    None => Received::Message(message),
+                })
+            }),
+            Some(SourceKind::Timers) => Some(TakeResult::Timer),
+            Some(SourceKind::Messages) => {
+                self.take_message(&mut lanes, mailbox.spec().batches(), &mut stale)
             }
-            if stale.is_empty() {
-                let message = match mailbox.spec().batches() {
-                    true => self.batch.pop_front(),
-                    false => lanes.user.pop(),
-                };
-                lanes.other_work = message.is_none();
-                message.map(|message| Received::Message(message.into_inner()))
-            } else {
-                Some(Received::Expired(stale.len() as u64))
-            }
+            None => None,
         };
         let free = lanes.free(self.batch.len());
         lanes.batch_len = self.batch.len();
@@ -247,34 +286,62 @@ impl<M> Receiver<M> {
         // The mailbox takes no more messages and none is left: the actor ends.
         if next.is_none() && lanes.gate != Gate::Open {
             drop(lanes);
-            return Poll::Ready(Received::Stop);
+            return TakeResult::Item(Received::Stop);
         }
         drop(lanes);
+        // What has expired counts as if it had been handled: it is dropped within the turn.
+        let count = u16::try_from(stale.len()).unwrap_or(u16::MAX).max(1);
         discard(stale);
         wakers.into_iter().for_each(wake);
         let Some(next) = next else {
             self.meter.park();
-            return Poll::Pending;
+            return TakeResult::Idle;
         };
-        self.budget = self.budget.saturating_sub(1);
+        self.budget = self.budget.saturating_sub(count);
         self.make_ready(free);
         if COUNTED {
             self.measure(mailbox);
         }
-        Poll::Ready(next)
+        next
+    }
+
+    /// Takes the next message, or some of those at the front of the queue that have expired.
+    fn take_message(
+        &mut self,
+        lanes: &mut MailboxState<M>,
+        batches: bool,
+        stale: &mut Vec<OpaqueMessage<M>>,
+    ) -> Option<TakeResult<M>> {
+        if self.batch.is_empty() && batches {
+            self.batch.swap(&mut lanes.user);
+        }
+        if lanes.has_expiries() {
+            self.take_stale(lanes, batches, stale);
+        }
+        if !stale.is_empty() {
+            return Some(TakeResult::Item(Received::Expired(stale.len() as u64)));
+        }
+        let message = if batches {
+            self.batch.pop_front()
+        } else {
+            lanes.user.pop()
+        };
+        lanes.other_work = message.is_none();
+        message.map(|message| TakeResult::Item(Received::Message(message.into_inner())))
     }
 
     /// Returns `true` if it is another actor's turn, though there is more to do.
-    fn is_spent(&mut self, lanes: &MailboxState<M>) -> bool {
+    fn is_spent(&mut self, lanes: &MailboxState<M>, timer_due: bool) -> bool {
         let over = self.budget == 0 && !seeded(Bug::TurnHasNoCount) || self.is_late();
-        let spent = over && (lanes.has_work() || !self.batch.is_empty());
+        let spent = over && (timer_due || lanes.has_work() || !self.batch.is_empty());
         if spent {
             self.budget = BUDGET;
         }
         spent
     }
 
-    /// Takes the messages at the front of the queue that have expired or were abandoned.
+    /// Takes the messages at the front of the queue that have expired or were abandoned, at most as
+    /// many as the turn may still handle.
     #[cold]
     fn take_stale(
         &mut self,
@@ -283,7 +350,7 @@ impl<M> Receiver<M> {
         stale: &mut Vec<OpaqueMessage<M>>,
     ) {
         let mut front = lanes.front(self.batch.len());
-        while lanes.is_stale(front) {
+        while stale.len() < usize::from(self.budget.max(1)) && lanes.is_stale(front) {
             let message = if batches {
                 self.batch.pop_front()
             } else {

@@ -72,6 +72,12 @@ impl<M> Mailbox<M> {
 }
 
 impl<M> MailboxState<M> {
+    /// Returns the number of messages of the queue that were taken out, expired ones included.
+    pub(super) fn taken(&self, batch_len: usize) -> u64 {
+        let gone = self.rare.as_ref().map_or(0, |rare| rare.gone);
+        self.front(batch_len) - gone
+    }
+
     /// Returns the number of messages that were taken out to be handled: all except those that
     /// wait, and those that left in another way.
     fn handled(&self, batch_len: usize) -> u64 {

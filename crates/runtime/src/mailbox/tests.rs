@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::receiver::BUDGET;
 use super::*;
+use crate::clock;
 use crate::schedule::strand::TurnData;
 use crate::sync::AtomicU64;
 
@@ -603,4 +604,165 @@ proptest! {
         prop_assert_eq!(drain(&mut receiver, &mailbox), Vec::from(sent));
         prop_assert!((0..capacity).all(|_| push(&mailbox, 0)), "no place was lost");
     }
+}
+
+/// Returns the sources of the next items, until nothing waits.
+fn sources(
+    receiver: &mut Receiver<u32>,
+    mailbox: &Mailbox<u32>,
+    mut timers: usize,
+) -> Vec<&'static str> {
+    let mut sources = Vec::new();
+    loop {
+        let cx = Context::from_waker(Waker::noop());
+        let lanes = Some(mailbox.lanes.lock());
+        sources.push(match receiver.take_next(mailbox, lanes, &cx, timers > 0) {
+            TakeResult::Item(Received::System(_)) => "signal",
+            TakeResult::Item(Received::Stop) => "stop",
+            TakeResult::Item(Received::Piped(..)) => "output",
+            TakeResult::Item(Received::Message(_)) => "message",
+            TakeResult::Item(Received::Expired(_)) => "expired",
+            TakeResult::Timer => {
+                timers -= 1;
+                "timer"
+            }
+            TakeResult::TurnOver => continue,
+            TakeResult::Idle => return sources,
+        });
+    }
+}
+
+/// Every actor has a receiver, in the space in which small actors are stored without a box.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn receiver_takes_six_words() {
+    assert!(size_of::<Receiver<u32>>() <= 48);
+}
+
+fn signal(mailbox: &Mailbox<u32>) {
+    assert!(mailbox.system(System::TaskEnded(1), None));
+}
+
+#[test]
+fn round_serves_signals_outputs_a_timer_and_a_message() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert!((0..3).all(|n| push(&mailbox, n)));
+    assert!((0..2).all(|n| mailbox.complete(0, n, Some(1))));
+    (0..2).for_each(|_| signal(&mailbox));
+    assert_eq!(
+        sources(&mut receiver, &mailbox, 2),
+        [
+            "signal", "signal", "output", "output", "timer", "message", "timer", "message",
+            "message"
+        ]
+    );
+}
+
+#[test]
+fn visit_is_bounded_however_many_items_wait() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    assert!(push(&mailbox, 1));
+    (0..1000).for_each(|_| signal(&mailbox));
+    let sources = sources(&mut receiver, &mailbox, 0);
+    assert_eq!(sources.iter().position(|one| *one == "message"), Some(125));
+    assert_eq!(sources.len(), 1001);
+}
+
+#[test]
+fn signal_overtakes_messages_after_a_visit_that_ended_long_ago() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    signal(&mailbox);
+    assert!(mailbox.complete(0, 1, Some(1)));
+    assert_eq!(sources(&mut receiver, &mailbox, 0), ["signal", "output"]);
+    assert!((0..5).all(|n| push(&mailbox, n)));
+    assert_eq!(poll(&mut receiver, &mailbox), Some(0));
+    signal(&mailbox);
+    assert_eq!(
+        sources(&mut receiver, &mailbox, 0)[..2],
+        ["signal", "message"]
+    );
+}
+
+#[test]
+fn signal_overtakes_messages_after_the_actor_was_idle() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    signal(&mailbox);
+    assert_eq!(sources(&mut receiver, &mailbox, 0), ["signal"]);
+    assert!(push(&mailbox, 1));
+    signal(&mailbox);
+    assert_eq!(sources(&mut receiver, &mailbox, 0), ["signal", "message"]);
+}
+
+#[test]
+fn order_comes_before_signals_and_the_first_order_decides() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    (0..3).for_each(|_| signal(&mailbox));
+    assert!(mailbox.system(System::Stop(Exit::Killed), None));
+    assert!(mailbox.system(System::Panic("late".into()), None));
+    assert!(mailbox.stop().is_none());
+    let cx = Context::from_waker(Waker::noop());
+    let mut orders = Vec::new();
+    for _ in 0..3 {
+        match next(&mut receiver, &mailbox, &cx) {
+            Poll::Ready(Received::System(system)) => orders.push(system),
+            other => panic!("{other:?} is no system message"),
+        }
+    }
+    assert!(matches!(*orders[0], System::Stop(Exit::Killed)));
+    assert!(matches!(*orders[1], System::Panic(_)));
+    assert!(matches!(*orders[2], System::TaskEnded(_)));
+}
+
+#[test]
+fn stop_behind_a_panic_is_kept_for_the_next_incarnation_to_see() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    signal(&mailbox);
+    assert!(mailbox.system(System::Panic("first".into()), None));
+    assert!(mailbox.stop().is_none());
+    let cx = Context::from_waker(Waker::noop());
+    let first = next(&mut receiver, &mailbox, &cx);
+    let Poll::Ready(Received::System(first)) = first else {
+        panic!("{first:?} is no system message");
+    };
+    assert!(matches!(*first, System::Panic(_)));
+    assert!(mailbox.is_told_to_stop());
+}
+
+#[test]
+fn timer_that_is_due_counts_against_the_turn() {
+    let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
+    let woken = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let cx = Context::from_waker(&waker);
+    let mut timers = 0;
+    while let TakeResult::Timer = receiver.take_next(&mailbox, None, &cx, true) {
+        timers += 1;
+    }
+    assert_eq!(timers, BUDGET);
+    assert_eq!(woken.0.load(Ordering::Relaxed), 1, "there is more to do");
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_messages_count_against_the_turn() {
+    let (mailbox, mut receiver) = made(MailboxSpec::unbounded());
+    let until = Some(clock::now());
+    for number in 0..1000 {
+        let pushed = mailbox.push(&mut Some(OpaqueMessage::new(number)), until, |one| one);
+        assert!(pushed.is_ok());
+    }
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    let cx = Context::from_waker(Waker::noop());
+    let (mut dropped, mut turns) = (0, 0);
+    while dropped < 1000 {
+        match receiver.take_next(&mailbox, Some(mailbox.lanes.lock()), &cx, false) {
+            TakeResult::Item(Received::Expired(count)) => {
+                assert!(count <= u64::from(BUDGET));
+                dropped += count;
+            }
+            TakeResult::TurnOver => turns += 1,
+            TakeResult::Item(other) => panic!("{other:?} has not expired"),
+            TakeResult::Timer | TakeResult::Idle => panic!("{dropped} were dropped"),
+        }
+    }
+    assert_eq!(turns, 3);
 }

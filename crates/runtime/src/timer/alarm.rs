@@ -46,6 +46,9 @@ enum DriverState {
 /// Number of alarms that fire before the lock of the wheel is released for others.
 const BATCH: usize = 256;
 
+/// Number of batches after which the driver lets other tasks of its worker run.
+const BATCHES: usize = 4;
+
 impl Alarms {
     pub(crate) fn new(scheduler: Scheduler) -> Arc<Self> {
         Arc::new(Self {
@@ -210,6 +213,7 @@ impl Future for AlarmDriver {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let mut due = Vec::new();
+        let mut batches = 0;
         loop {
             let now = this.alarms.since_start(clock::now());
             let mut state = this.alarms.state.lock();
@@ -218,6 +222,11 @@ impl Future for AlarmDriver {
                 // Gives others a chance to take the lock in between.
                 drop(state);
                 due.drain(..).for_each(Waker::wake);
+                batches += 1;
+                if batches == BATCHES {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 continue;
             }
             if state.closed && state.wheel.len() == 0 {
@@ -329,10 +338,13 @@ impl Drop for Deadline<'_> {
 
 #[cfg(all(test, not(strowger_loom)))]
 mod tests {
+    use std::task::Wake;
+
     use tokio::task::yield_now;
     use tokio::time::timeout;
 
     use super::*;
+    use crate::sync::{AtomicUsize, Ordering};
 
     const SECOND: Duration = Duration::from_secs(1);
     const DAY: Duration = Duration::from_secs(86_400);
@@ -376,6 +388,52 @@ mod tests {
         for one in both {
             let ended = timeout(SECOND, one).await.expect("it is woken");
             ended.expect("no panic");
+        }
+    }
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Count {
+        fn get(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn driver_lets_others_run_between_many_alarms_that_are_due() {
+        let alarms = Alarms::new(Scheduler::current().expect("within tokio"));
+        // Its own driver would fire them.
+        alarms.state.lock().driver = DriverState::Awake;
+        let fired = Arc::new(Count::default());
+        let all = 10 * BATCH * BATCHES;
+        for _ in 0..all {
+            alarms.set(clock::now(), Waker::from(Arc::clone(&fired)));
+        }
+        let mut driver = pin!(AlarmDriver {
+            alarms: Arc::clone(&alarms),
+            sleep: None,
+        });
+        let again = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&again));
+        let mut polls = 0;
+        while fired.get() < all {
+            let before = fired.get();
+            assert!(
+                driver
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+            polls += 1;
+            assert_eq!(fired.get() - before, BATCH * BATCHES);
+            assert_eq!(again.get(), polls, "it is to be polled again");
         }
     }
 }

@@ -39,4 +39,5 @@ mod topic;
 mod topic_patterns;
 mod topic_rules;
 mod trace;
+mod turns;
 mod waits;

@@ -13,5 +13,6 @@ mod rings;
 mod stacks;
 mod stopping;
 mod support;
+mod turns;
 mod wakes;
 mod weather;

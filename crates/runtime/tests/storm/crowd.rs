@@ -2,7 +2,7 @@
 //! start in batches and form a group; a stream and its followers; and an actor that works through
 //! pipes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -270,6 +270,8 @@ pub(crate) struct Piper {
     next: u64,
     /// The deadlines of the pipes in flight.
     due: BTreeMap<u64, (Instant, PipeId)>,
+    /// The pipes whose outputs were ready at the last tick.
+    ready: BTreeSet<u64>,
     /// The time when it finished the previous message.
     free: Instant,
 }
@@ -322,6 +324,7 @@ impl Actor for Piper {
             numbers: Numbers::new(serial),
             next: 0,
             due: BTreeMap::new(),
+            ready: BTreeSet::new(),
             free: Instant::now(),
         })
     }
@@ -329,11 +332,14 @@ impl Actor for Piper {
     async fn handle(&mut self, work: Work, cx: &mut Context<Self>) -> Result<(), BoxError> {
         match work {
             Work::Tick => {
-                // Outputs of pipes overtake waiting messages, so an output that was ready came
-                // before this message.
-                if self.due.values().any(|(due, _)| *due < self.free) {
+                // Outputs of pipes and timers take turns, so an output that was ready at the last
+                // tick came before this one.
+                let ready = self.due.iter().filter(|(_, (due, _))| *due < self.free);
+                let ready: BTreeSet<u64> = ready.map(|(number, _)| *number).collect();
+                if !self.ready.is_disjoint(&ready) {
                     self.wrong("a pipe is late");
                 }
+                self.ready = ready;
                 if self.numbers.below(5) == 0 {
                     self.cancel(cx);
                 }

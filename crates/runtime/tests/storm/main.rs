@@ -1,7 +1,8 @@
 //! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops,
 //! overflow and drains, from many seeds. Meanwhile senders keep sending, listeners start in batches
 //! and stop, a stream loses its readers and its source, a group loses its members, some actors ask
-//! each other in a ring, children ask their stopping parent, and a hog floods itself. Afterwards the books must balance.
+//! each other in a ring, children ask their stopping parent, a hog floods itself, and an actor is
+//! flooded by its timers. Afterwards the books must balance.
 //!
 //! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` a single one, and
 //! `STROWGER_STORM_TRACE=file` writes the trace of that one: `cargo xtask simulate` sets them.
@@ -81,11 +82,12 @@ const STREAMER: &str = "/top/side/streamer";
 const ASKERS: [&str; 3] = ["/top/round/0", "/top/round/1", "/top/round/2"];
 const BLOCKER: &str = "/top/round/blocker";
 const HOG: &str = "/top/round/hog";
+const BELL: &str = "/top/round/bell";
 /// An actor whose children ask it.
 const NEST: &str = "/top/home/nest";
 
 /// Every fault; each is hit at least once per seed on average.
-const FAULTS: [&str; 57] = [
+const FAULTS: [&str; 59] = [
     "ask dropped half way",
     "ask of a parent",
     "ask of a parent in post_stop",
@@ -111,12 +113,14 @@ const FAULTS: [&str; 57] = [
     "end of a member",
     "end of a reader",
     "end of a subscriber",
+    "end in a flood of timers",
     "end with pipes in flight",
     "error in handle",
     "error in pre_start",
     "error in signal",
     "escalation",
     "flood of a hog",
+    "flood of timers",
     "job of a blocking actor",
     "killed",
     "message past its time",

@@ -1,5 +1,5 @@
 //! Actors that wait for each other: three that ask in a ring inside their hooks. And actors that
-//! make others wait: one that may block, and one that floods itself.
+//! make others wait: one that may block, one that floods itself, and one whose timers flood it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use strowger::{Accepts, Actor, ActorRef, Ask, AskError, BoxError, Context, Request};
 
 use crate::books::{Shared, note};
-use crate::{ASKERS, BLOCKER, HOG};
+use crate::{ASKERS, BELL, BLOCKER, HOG, MS};
 
 /// Longer than any delay that an injected fault can cause: an actor that waits this long is in a
 /// ring that was not detected.
@@ -226,6 +226,81 @@ impl Drop for Hog {
                 books.count("end of a hog in its flood");
             }
             books.fall(HOG, self.serial, true);
+        });
+    }
+}
+
+pub(crate) enum Peal {
+    /// Sets this number of timers, most of which are due at the same time.
+    Ring(u32),
+    /// A timer that is due.
+    Toll,
+    /// A message that takes turns with the timers.
+    Call,
+}
+
+/// Takes longer for a timer than there is between two, on the virtual time of the `TestSystem`, and
+/// checks that messages get their turns.
+pub(crate) struct Bell {
+    books: Shared,
+    serial: u64,
+    /// Number of timers that are set.
+    left: u32,
+    /// Set if a message was waiting while the last timer was handled.
+    message_waited: bool,
+}
+
+impl Actor for Bell {
+    type Msg = Peal;
+    type Args = Shared;
+    type Error = BoxError;
+
+    async fn pre_start(books: Shared, _: &mut Context<Self>) -> Result<Self, BoxError> {
+        let serial = note(&books, |books| books.rise(BELL));
+        Ok(Self {
+            books,
+            serial,
+            left: 0,
+            message_waited: false,
+        })
+    }
+
+    async fn handle(&mut self, peal: Peal, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        let is_message = !matches!(peal, Peal::Toll);
+        let overtaken = !is_message && self.message_waited;
+        self.message_waited = !is_message && cx.has_more();
+        if overtaken {
+            note(&self.books, |books| {
+                books.wrong("two timers came before a message that waited".to_owned());
+            });
+        }
+        match peal {
+            Peal::Ring(count) => {
+                for number in 0..count {
+                    cx.send_after(MS * (number % 3), Peal::Toll);
+                }
+                self.left += count;
+            }
+            Peal::Toll => {
+                self.left -= 1;
+                tokio::time::sleep(MS).await;
+                if self.left == 0 {
+                    note(&self.books, |books| books.count("flood of timers"));
+                }
+            }
+            Peal::Call => {}
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        note(&self.books, |books| {
+            if self.left > 0 {
+                books.count("end in a flood of timers");
+            }
+            books.fall(BELL, self.serial, true);
         });
     }
 }

@@ -17,10 +17,10 @@ use crate::crowd::{Call, Follower, Listener, Piper, Streamer};
 use crate::hand::{Grip, Hand};
 use crate::nest::{self, Care, NESTLINGS, Nest};
 use crate::numbers::Numbers;
-use crate::round::{Asker, Blocker, Flood, Hog, Job, Round};
+use crate::round::{Asker, Bell, Blocker, Flood, Hog, Job, Peal, Round};
 use crate::{
-    ASKERS, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, NEST, PARTNER,
-    PERIOD, PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
+    ASKERS, BELL, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, NEST,
+    PARTNER, PERIOD, PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
 };
 
 /// The time by which every storm is long over.
@@ -72,15 +72,7 @@ impl<'a> Storm<'a> {
         let side = supervisor(Strategy::OneForOne)
             .child(ChildSpec::new::<Streamer>("streamer", Arc::clone(&books)))
             .child(ChildSpec::new::<Piper>("piper", Arc::clone(&books)));
-        let asker = |number: usize| {
-            ChildSpec::new::<Asker>(number.to_string(), (Arc::clone(&books), number))
-        };
-        let round = supervisor(Strategy::OneForOne)
-            .child(asker(0))
-            .child(asker(1))
-            .child(asker(2))
-            .child(ChildSpec::new::<Blocker>("blocker", Arc::clone(&books)))
-            .child(ChildSpec::new::<Hog>("hog", Arc::clone(&books)));
+        let round = round(supervisor(Strategy::OneForOne), &books);
         let home = supervisor(Strategy::OneForOne)
             .child(ChildSpec::new::<Nest>("nest", Arc::clone(&books)));
         let crowd = Dynamic::<Listener>::new()
@@ -211,7 +203,7 @@ impl<'a> Storm<'a> {
 
     /// Side activities: drains, batches, a topic, a stream and pipes.
     fn besides(&mut self, worker: &'static str) {
-        match self.numbers.below(24) {
+        match self.numbers.below(26) {
             0 => {
                 let within = MS * u32::try_from(self.numbers.below(40)).expect("small");
                 let _sent = self.hand.try_tell(Grip::Drain(worker, within));
@@ -247,6 +239,7 @@ impl<'a> Storm<'a> {
             19 => self.give_jobs(),
             20 | 21 => self.flood(),
             22 | 23 => self.nest(),
+            24 | 25 => self.ring(),
             _ => {
                 let published = self.topic.publish(self.number);
                 self.number += 1;
@@ -369,6 +362,30 @@ impl<'a> Storm<'a> {
                 self.pass(time);
                 self.with(NEST, |nest| nest.stop());
             }
+        }
+    }
+
+    /// Floods an actor with timers and messages, and ends it in the middle.
+    fn ring(&mut self) {
+        let timers = u32::try_from(10 + self.numbers.below(10)).expect("small");
+        self.with(BELL, |bell| {
+            let bell: ActorRef<Peal> = bell.downcast().expect("it rings");
+            let _sent = bell.try_tell(Peal::Ring(timers));
+            for _ in 0..timers / 2 {
+                let _sent = bell.try_tell(Peal::Call);
+            }
+        });
+        let nth = 1 + self.numbers.below(15);
+        match self.numbers.below(4) {
+            0 => {
+                let fault = self.fault(Hook::Handle);
+                self.system.inject(BELL, Hook::Handle, nth, fault);
+            }
+            1 => {
+                self.pass(MS * 3);
+                self.with(BELL, |bell| bell.stop());
+            }
+            _ => {}
         }
     }
 
@@ -505,6 +522,19 @@ impl<'a> Storm<'a> {
             .collect();
         assert_eq!(downs, wanted, "exactly one Down for each monitor");
     }
+}
+
+/// Adds the actors that ask each other in a ring, and those that make others wait.
+fn round(supervisor: Supervisor, books: &Shared) -> Supervisor {
+    let asker =
+        |number: usize| ChildSpec::new::<Asker>(number.to_string(), (Arc::clone(books), number));
+    supervisor
+        .child(asker(0))
+        .child(asker(1))
+        .child(asker(2))
+        .child(ChildSpec::new::<Blocker>("blocker", Arc::clone(books)))
+        .child(ChildSpec::new::<Hog>("hog", Arc::clone(books)))
+        .child(ChildSpec::new::<Bell>("bell", Arc::clone(books)))
 }
 
 /// The group of the listeners, and its watcher.
