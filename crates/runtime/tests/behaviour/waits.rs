@@ -96,7 +96,7 @@ struct Plan {
     first: Vec<Step>,
     again: bool,
     last: Vec<Step>,
-    children: Vec<Plan>,
+    children: Vec<Self>,
 }
 
 impl Plan {
