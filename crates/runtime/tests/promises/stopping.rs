@@ -39,7 +39,7 @@ impl Request for Ping {
 enum Message {
     Ping(Ask<Ping>),
     /// Asks this actor.
-    Begin(ActorRef<Message>),
+    Begin(ActorRef<Self>),
 }
 
 impl Accepts<Ask<Ping>> for Message {

@@ -65,10 +65,6 @@ impl<'a> Storm<'a> {
         let one = supervisor(Strategy::OneForOne)
             .child(ChildSpec::new::<Clock>("clock", Arc::clone(&books)))
             .child(ChildSpec::new::<Partner>("partner", Arc::clone(&books)));
-        let pool = Dynamic::<Worker>::new()
-            .restart(Restart::Permanent)
-            .intensity(intensity, PERIOD)
-            .mailbox(MailboxSpec::bounded(3).overflow(Overflow::KeepLatest));
         let side = supervisor(Strategy::OneForOne)
             .child(ChildSpec::new::<Streamer>("streamer", Arc::clone(&books)))
             .child(ChildSpec::new::<Piper>("piper", Arc::clone(&books)));
@@ -84,7 +80,7 @@ impl<'a> Storm<'a> {
             .supervisor("all", all)
             .supervisor("rest", rest)
             .supervisor("one", one)
-            .child(ChildSpec::dynamic("pool", pool))
+            .child(ChildSpec::dynamic("pool", pool(intensity)))
             .supervisor("side", side)
             .supervisor("round", round)
             .supervisor("home", home)
@@ -592,6 +588,14 @@ impl Band {
 fn enter(books: &Shared, event: &Event, start: Instant) {
     let at = Instant::now() - start;
     note(books, |books| books.event(event, at));
+}
+
+/// A pool of workers that keep only the latest letter.
+fn pool(intensity: u32) -> Dynamic<Worker> {
+    Dynamic::new()
+        .restart(Restart::Permanent)
+        .intensity(intensity, PERIOD)
+        .mailbox(MailboxSpec::bounded(3).overflow(Overflow::KeepLatest))
 }
 
 /// Makes an actor of the nest ask, or answer late.
