@@ -27,6 +27,13 @@ mod framing;
 mod generated;
 #[path = "others/go_pfcp.rs"]
 mod go_pfcp;
+#[allow(
+    dead_code,
+    clippy::disallowed_methods,
+    reason = "the command line uses the rest; programs of others run by the real clock"
+)]
+#[path = "others/guarded.rs"]
+mod guarded;
 #[path = "codec/index.rs"]
 mod index;
 #[path = "codec/json.rs"]
