@@ -1,9 +1,13 @@
 //! Every example runs and prints the expected output.
 
+#[path = "../../crates/pfcp/tests/others/guarded.rs"]
+#[allow(dead_code, reason = "an example is run to its end")]
+mod guarded;
+
 use std::process::Command;
 
 fn output(program: &str) -> Vec<String> {
-    let output = Command::new(program).output().expect("the example starts");
+    let output = guarded::output(&mut Command::new(program));
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("the example prints text");
     text.lines().map(ToOwned::to_owned).collect()

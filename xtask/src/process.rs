@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 pub(crate) use self::watch::{guard, hold_if_interrupted, limit_or, on_interrupt, within};
-use crate::step;
+use crate::{step, term};
 
 /// Time in which descendants of an ended program must be gone: what it was about to end is no
 /// defect.
@@ -200,6 +200,10 @@ impl Running {
             return Ok(status);
         }
         self.left = sweep(self.pid());
+        if !self.left.is_empty() {
+            let left = self.left.join(", ");
+            term::note(&format!("`{}` left running, and ended: {left}", self.shown));
+        }
         let lost = |error: io::Error| format!("lost `{}`: {error}", self.shown);
         let status = self.child.wait().map_err(lost)?;
         self.status = Some(status);

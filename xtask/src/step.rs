@@ -53,7 +53,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Gives the step more time: that which its work is meant to take.
+    /// Gives the step more time, for work that is meant to take it.
     pub(crate) fn with_time(mut self, time: Duration) -> Self {
         self.limit += time;
         self

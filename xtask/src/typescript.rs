@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -37,19 +38,15 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
             "no node at {at} to test with: cargo build --workspace"
         ));
     }
-    let mut node = Command::new("node");
     // Node 20 has WebSocket behind a flag; later versions accept the flag and need none.
-    node.args(["--experimental-websocket", "--test", "--test-reporter=tap"])
-        .args(limits()?)
-        .args(test_files(&folder)?)
-        .env("STROWGER_BIN", &program)
-        .current_dir(&folder);
-    let (on_node, suites) = passed(&mut node, |line| line.strip_prefix("# pass "))?;
+    let options = ["--experimental-websocket"];
+    let files = test_files(&folder)?;
+    let (on_node, suites) = passed_on_node(&folder, &files, &options, &program)?;
     let mut bun = Command::new(folder.join("node_modules/.bin/bun"));
     bun.args(["test", "--timeout", "120000", "./dist/test/"])
         .env("STROWGER_BIN", &program)
         .current_dir(&folder);
-    let (on_bun, same) = passed(&mut bun, |line| line.trim().strip_suffix(" pass"))?;
+    let (on_bun, same) = passed(&mut bun, ALL, |line| line.trim().strip_suffix(" pass"))?;
     if on_node != on_bun {
         return Err(format!(
             "{on_node} tests passed on Node and {on_bun} on Bun"
@@ -69,20 +66,36 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     Ok((on_node + on_bun + agents, said))
 }
 
-/// Options that end tests which hang: a limit for each test and each file of tests, and an end of
-/// the process even when something still keeps it alive.
-const LIMITS: [&str; 2] = ["--test-timeout=900000", "--test-force-exit"];
+/// Limit of a file of tests, and of a run of all of them.
+const FILE: Duration = Duration::from_secs(900);
+const ALL: Duration = Duration::from_secs(1800);
 
-/// Returns those limits that this version of Node knows; xtask has limits of its own.
-fn limits() -> Result<Vec<&'static str>, String> {
-    let help = step::output(Command::new("node").arg("--help"))?;
-    let is_known = |option: &&str| {
-        option
-            .split('=')
-            .next()
-            .is_some_and(|name| help.contains(name))
-    };
-    Ok(LIMITS.into_iter().filter(is_known).collect())
+/// Runs files of tests on Node, one after the other, and returns what [`passed`] does.
+///
+/// Not by `node --test`, which waits for the end of each program that a test left running, if that
+/// has inherited its output.
+fn passed_on_node(
+    folder: &Path,
+    files: &[PathBuf],
+    options: &[&str],
+    program: &Path,
+) -> Result<(u64, Vec<String>), String> {
+    let (mut count, mut suites) = (0, Vec::new());
+    for file in files {
+        let mut node = Command::new("node");
+        // It ends after its tests, even when something keeps it alive.
+        node.args(["--test-force-exit", "--test-reporter=tap"])
+            .args(options)
+            .arg(file)
+            .env("STROWGER_BIN", program)
+            .current_dir(folder);
+        let (more, said) = passed(&mut node, FILE, |line| line.strip_prefix("# pass "))?;
+        count += more;
+        suites.extend(said);
+    }
+    // Files run in any order.
+    suites.sort();
+    Ok((count, suites))
 }
 
 /// Tests a node with the official client of the Model Context Protocol, and returns the number of
@@ -90,13 +103,8 @@ fn limits() -> Result<Vec<&'static str>, String> {
 fn agents(project: &Project, program: &Path) -> Result<u64, String> {
     let folder = project.root().join("interop/mcp");
     step::run(Command::new("npm").arg("ci").current_dir(&folder))?;
-    let mut node = Command::new("node");
-    node.args(["--test", "--test-reporter=tap"])
-        .args(limits()?)
-        .env("STROWGER_BIN", program)
-        .current_dir(&folder);
-    let (passed, _) = passed(&mut node, |line| line.strip_prefix("# pass "))?;
-    Ok(passed)
+    let file = folder.join("client.test.js");
+    passed_on_node(&folder, &[file], &[], program).map(|(passed, _)| passed)
 }
 
 /// Installs the packages of the lock file, and compiles.
@@ -186,13 +194,20 @@ fn test_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Runs tests. Returns how many passed, and the lines with the cases of the conformance suite. If a
-/// test fails, prints the output.
+/// test fails, prints the output. What is not over within the limit is ended.
 fn passed(
     command: &mut Command,
+    limit: Duration,
     count: impl Fn(&str) -> Option<&str>,
 ) -> Result<(u64, Vec<String>), String> {
     let shown = step::shown(command);
-    let output = process::output(command)?;
+    let output = process::output_within(command, limit)?;
+    let Some(output) = output else {
+        let limit = term::human(limit);
+        return Err(format!(
+            "hung: `{shown}` was not over after {limit}, and was ended"
+        ));
+    };
     // Bun reports on one stream, Node on the other.
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -215,4 +230,46 @@ fn passed(
     // Files run in parallel, in any order.
     suites.sort();
     Ok((passed, suites))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A test that fails and leaves a program which holds its output, and one that never ends.
+    const TESTS: &str = r#"
+        import { spawn } from "node:child_process";
+        import { writeFileSync } from "node:fs";
+        import { test } from "node:test";
+        test("fails", () => {
+          const { pid } = spawn("sleep", ["1000"], { stdio: "inherit" });
+          writeFileSync("pid", String(pid));
+          throw new Error("on purpose");
+        });
+        test("hangs", { timeout: 1000 }, () => new Promise(() => setInterval(() => {}, 1000)));
+    "#;
+
+    #[test]
+    fn failed_tests_and_what_they_left_do_not_hold_the_run() {
+        if step::output(Command::new("node").arg("--version")).is_err() {
+            assert!(!project::strict(), "CI=true and no node");
+            return;
+        }
+        let name = format!("xtask-{}-typescript", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("a folder of our own");
+        std::fs::write(folder.join("left.test.mjs"), TESTS).expect("it is ours");
+        let begun = Instant::now();
+        let file = folder.join("left.test.mjs");
+        let error = passed_on_node(&folder, &[file], &[], Path::new("no-node"));
+        let error = error.expect_err("it fails");
+        assert!(error.contains("ended with exit status: 1"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        let pid = std::fs::read_to_string(folder.join("pid")).expect("the test wrote it");
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+        std::fs::remove_dir_all(folder).expect("it is ours");
+    }
 }

@@ -18,7 +18,8 @@ use std::process::{Child, Command};
 
 fn sleeper(name: &str) -> Child {
     let child = Command::new("sleep").arg("1000").spawn().unwrap();
-    std::fs::write(format!("{}/{name}", env!("CARGO_MANIFEST_DIR")), child.id().to_string()).unwrap();
+    let file = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::write(file, child.id().to_string()).unwrap();
     child
 }
 

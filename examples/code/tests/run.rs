@@ -1,5 +1,9 @@
 //! The example runs and prints the expected output.
 
+#[path = "../../../crates/pfcp/tests/others/guarded.rs"]
+#[allow(dead_code, reason = "the example is run to its end")]
+mod guarded;
+
 use std::process::Command;
 
 #[test]
@@ -13,8 +17,7 @@ fn a_file_goes_through_code_into_a_file() {
         "round and round",
         "given up: 1, under way: 0",
     ];
-    let output = Command::new(env!("CARGO_BIN_EXE_file_to_code")).output();
-    let output = output.expect("the example starts");
+    let output = guarded::output(&mut Command::new(env!("CARGO_BIN_EXE_file_to_code")));
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("the example prints text");
     let lines: Vec<&str> = text.lines().collect();

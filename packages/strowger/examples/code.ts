@@ -24,7 +24,7 @@ deadline = "60s"
 enabled = true
 `;
 writeFileSync(config, granted);
-const readyMs = 60_000;
+const readyMs = 240_000;
 const node = await startNode({ readyMs, args: ["--port", "0", "--config", config] });
 const work = files(node);
 const sandbox = code(node);

@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
  * is killed; a node that it has started ends with it.
  */
 function run(program: string, args: readonly string[], cwd: string, env = process.env): string[] {
-  const limit = { timeout: 100_000, killSignal: "SIGKILL" } as const;
+  const limit = { timeout: 240_000, killSignal: "SIGKILL" } as const;
   const out = execFileSync(program, args, { cwd, encoding: "utf8", env, ...limit });
   return out.trim().split("\n");
 }
@@ -38,15 +38,15 @@ for (const [example, printed] of [
   });
 }
 
-test("the example topic prints what it says", { skip, timeout: 120_000 }, () => {
+test("the example topic prints what it says", { skip, timeout: 300_000 }, () => {
   assert.deepEqual(runWithNode("topic"), ["1 established", "2 established", "3 established"]);
 });
 
-test("the example tools prints what it says", { skip, timeout: 120_000 }, () => {
+test("the example tools prints what it says", { skip, timeout: 300_000 }, () => {
   assert.deepEqual(runWithNode("tools"), ["refused", "one two", "0"]);
 });
 
-test("the example code prints what it says", { skip, timeout: 120_000 }, () => {
+test("the example code prints what it says", { skip, timeout: 300_000 }, () => {
   const refused = ["thrown ReferenceError", "thrown Error"];
   const printed = ["3 calls for 2", "Almon owes 320, Emma owes 160", ...refused, "true", "42"];
   assert.deepEqual(runWithNode("code"), printed);

@@ -32,8 +32,11 @@ const REAL_TIME: &[&str] = &[
     "crates/cli/tests/strowger/ends.rs",
     "crates/cli/tests/neighbours/",
     "crates/cli/tests/strowger/idle.rs",
+    "crates/pfcp/tests/others/guarded.rs",
     "crates/wasm/src/guest/stopwatch.rs",
     "crates/wasm/tests/fairness/",
+    "xtask/src/process.rs",
+    "xtask/tests/hang.rs",
 ];
 
 /// Words of a test that advances its clock itself.

@@ -5,16 +5,18 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::guarded::Guarded;
 use crate::running::Running;
 
 /// An agent with the program that it started.
 pub(crate) struct Agent {
-    child: Child,
+    child: Guarded,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     next: u64,
@@ -26,13 +28,9 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts the program with these arguments, and completes the handshake.
     pub(crate) fn start(args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
-            .arg("mcp")
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary is built");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+        command.arg("mcp").args(args);
+        let mut child = Guarded::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         let mut agent = Self {
@@ -205,9 +203,9 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // An agent that leaves closes its end; the program ends by itself.
+        // An agent that leaves closes its end; the program ends by itself, or is killed.
         drop(self.stdin.take());
-        let _ = self.child.wait();
+        let _ = self.child.wait_within(Duration::from_secs(60));
     }
 }
 

@@ -6,6 +6,8 @@ use std::thread;
 
 use serde_json::Value;
 
+use crate::guarded::Guarded;
+
 /// The result of a run of the binary.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -33,12 +35,11 @@ pub(crate) fn command<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
 
 /// Runs a command with `input` on its standard input.
 pub(crate) fn run(command: &mut Command, input: &[u8]) -> Ran {
-    let mut child = command
+    let command = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary is built");
+        .stderr(Stdio::piped());
+    let mut child = Guarded::spawn(command);
     let mut stdin = child.stdin.take().expect("piped");
     let Output {
         status,
@@ -47,7 +48,7 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Ran {
     } = thread::scope(|scope| {
         // A command that fails early does not read its input.
         scope.spawn(move || stdin.write_all(input));
-        child.wait_with_output().expect("the binary ends")
+        child.output()
     });
     Ran {
         code: status.code().expect("the binary is not killed"),

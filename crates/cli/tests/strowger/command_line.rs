@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::binary::strowger;
+use crate::guarded::Guarded;
 
 #[test]
 fn help_lists_exit_codes_and_the_verbs() {
@@ -44,17 +45,14 @@ fn every_shell_gets_completions() {
 
 #[test]
 fn reader_that_goes_away_is_no_error() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
-        .args(["completions", "bash"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary is built");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+    command.args(["completions", "bash"]);
+    let mut child = Guarded::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut first = String::new();
     BufReader::with_capacity(1, child.stdout.take().expect("piped"))
         .read_line(&mut first)
         .expect("there is a line");
-    let ended = child.wait_with_output().expect("the binary ends");
+    let ended = child.output();
     assert!(ended.status.success(), "{:?}", ended.status);
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
 }

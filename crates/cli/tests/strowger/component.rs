@@ -334,8 +334,7 @@ fn metadata(folder: &Path, more: &[&str]) -> std::process::Output {
     cargo
         .args(["metadata", "--offline", "--format-version", "1"])
         .args(more);
-    let ran = cargo.current_dir(folder).output();
-    ran.expect("cargo runs")
+    crate::guarded::output(cargo.current_dir(folder))
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::binary::{Ran, strowger};
+use crate::guarded::Guarded;
 use crate::running::Running;
 
 /// A guest that does nothing, successfully: every result is at address 16, where all bytes are 0.
@@ -143,7 +144,7 @@ fn who_interrupts_a_deployment_cancels_it() {
         .args(["--control", &node.control])
         .stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary is built");
+    let mut child = Guarded::spawn(&mut command);
     // Once it reports that it compiles, it listens to signals.
     let mut errors = std::io::BufReader::new(child.stderr.take().expect("piped"));
     let mut first = String::new();
@@ -155,7 +156,7 @@ fn who_interrupts_a_deployment_cancels_it() {
     assert!(interrupt.expect("there is kill").success());
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut errors, &mut rest).expect("it is text");
-    assert_eq!(child.wait().expect("it ends").code(), Some(3), "{rest}");
+    assert_eq!(child.wait().code(), Some(3), "{rest}");
     assert!(rest.contains("interrupted, and cancelled"), "{rest}");
     // The message is true: the compiled component could be started, but is not.
     let twin = deploy(&node, &manifest, &["--name", "twin"]);

@@ -1,7 +1,7 @@
 //! `strowger demo` and `pfcp load`.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::binary::strowger;
 use crate::captures::tshark_is_here;
 use crate::demo_process::Demo;
+use crate::guarded::{self, Guarded};
 use crate::running::Running;
 
 #[test]
@@ -62,13 +63,13 @@ fn another_process_and_a_capture_agree_with_the_demo() {
     if !tshark_is_here() {
         return;
     }
-    let accepted = Command::new("tshark")
+    let mut tshark = Command::new("tshark");
+    tshark
         .arg("-d")
         .arg(format!("udp.port=={port},pfcp"))
         .args(["-Y", "pfcp.msg_type == 51 && pfcp.cause == 1", "-r"])
-        .arg(&capture)
-        .output()
-        .expect("tshark runs");
+        .arg(&capture);
+    let accepted = guarded::output(&mut tshark);
     let accepted = String::from_utf8_lossy(&accepted.stdout).lines().count();
     assert_eq!(last["established"], accepted, "{last}");
 }
@@ -151,22 +152,21 @@ fn load_on_nobody_says_so() {
 
 /// A load that runs until it is ended or dropped.
 struct Loading {
-    child: Option<Child>,
+    child: Guarded,
     log: std::io::Lines<BufReader<std::process::ChildStderr>>,
 }
 
 impl Loading {
     fn start(to: &str, args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+        command
             .args(["pfcp", "load", "--json", "--to", to])
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary is built");
+            .stderr(Stdio::piped());
+        let mut child = Guarded::spawn(&mut command);
         let log = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let child = Some(child);
         Self { child, log }
     }
 
@@ -180,25 +180,14 @@ impl Loading {
     }
 
     /// Ends the load with SIGINT; returns its last output.
-    fn interrupt(mut self) -> Value {
-        let child = self.child.take().expect("it is ended once");
+    fn interrupt(self) -> Value {
         let sent = Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
+            .args(["-INT", &self.child.id().to_string()])
             .status();
         assert!(sent.expect("there is a kill command").success());
-        let ran = child.wait_with_output().expect("it ends");
+        let ran = self.child.output();
         let text = String::from_utf8(ran.stdout).expect("output is text");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"))
-    }
-}
-
-impl Drop for Loading {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            // The process has already ended, or ends now.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

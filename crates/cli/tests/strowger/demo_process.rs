@@ -1,17 +1,18 @@
 //! A demo in a process of its own.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use strowger_pfcp::Seid;
 use tempfile::TempDir;
 
 use crate::binary::strowger;
+use crate::guarded::Guarded;
 
 /// A demo that runs until it is ended or dropped.
 pub(crate) struct Demo {
-    pub(crate) child: Child,
+    pub(crate) child: Guarded,
     pub(crate) lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
     pub(crate) n4: String,
     pub(crate) control: String,
@@ -21,15 +22,15 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn start(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder of our own");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+        command
             .args(["demo", "--json", "--port", "0", "--control"])
             .arg(folder.path().join("control.sock"))
             .args(args)
             .current_dir(folder.path())
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary is built");
+            .stdout(Stdio::piped());
+        let mut child = Guarded::spawn(&mut command);
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let first = object(&mut lines);
         let text = |key: &str| first[key].as_str().expect("text").to_owned();
@@ -73,7 +74,7 @@ impl Demo {
     /// Waits for the end; returns the exit code and the summary.
     pub(crate) fn ended(&mut self) -> (Option<i32>, Value) {
         let last = object(&mut self.lines);
-        (self.child.wait().expect("it ends").code(), last)
+        (self.child.wait().code(), last)
     }
 
     /// Ends the demo with SIGINT.
@@ -89,19 +90,11 @@ impl Demo {
 }
 
 /// Sends a signal, such as `TERM`, to a process.
-pub(crate) fn send(signal: &str, to: &Child) {
+pub(crate) fn send(signal: &str, to: &Guarded) {
     let sent = Command::new("kill")
         .args([format!("-{signal}"), to.id().to_string()])
         .status();
     assert!(sent.expect("there is a kill command").success());
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        // The process has already ended, or ends now.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 pub(crate) fn object(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Value {

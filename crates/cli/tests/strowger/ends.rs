@@ -2,16 +2,17 @@
 //! output, so they would wait forever to print their summary.
 
 use std::io::{BufRead, BufReader, PipeReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::demo_process::send;
+use crate::guarded::Guarded;
 
 /// A command that cannot print anything after its first line; killed when dropped.
 struct Stuck {
-    child: Child,
+    child: Guarded,
     _reader: BufReader<PipeReader>,
 }
 
@@ -19,13 +20,12 @@ impl Stuck {
     fn start(args: &[&str]) -> Self {
         let (reader, mut writer) = std::io::pipe().expect("there is room");
         let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
-        let child = command
+        command
             .args(args)
             .stdin(Stdio::null())
             .stdout(writer.try_clone().expect("there is room"))
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary is built");
+            .stderr(Stdio::piped());
+        let child = Guarded::spawn(&mut command);
         drop(command);
         let mut reader = BufReader::new(reader);
         reader.read_line(&mut String::new()).expect("it is there");
@@ -49,18 +49,10 @@ impl Stuck {
     /// Waits for the exit; returns the exit code, the time taken, and the text on standard error.
     fn ended(mut self) -> (Option<i32>, Duration, String) {
         let began = Instant::now();
-        let status = self.child.wait().expect("it ends");
+        let status = self.child.wait();
         let took = began.elapsed();
         let said = std::io::read_to_string(self.child.stderr.take().expect("piped"));
         (status.code(), took, said.expect("errors are text"))
-    }
-}
-
-impl Drop for Stuck {
-    fn drop(&mut self) {
-        // The process has already ended, or ends now.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

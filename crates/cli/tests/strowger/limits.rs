@@ -75,7 +75,7 @@ const UNUSUAL: [(&str, Shape); 5] = [
 
 #[test]
 fn many_rules_and_great_numbers_are_taken() {
-    let mut live = Running::start("");
+    let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
     let held = peer.establish(ue(1)).expect("accepted");
     for (name, shape) in UNUSUAL {
@@ -98,7 +98,7 @@ fn tunnelled(request: SessionEstablishmentRequest, teid: u32) -> SessionEstablis
 
 #[test]
 fn tunnel_of_another_session_is_refused_as_often_as_it_is_asked_for() {
-    let mut live = Running::start("");
+    let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
     let mut other = Peer::associated(3, &live.n4);
     let teid = 0x0fff_0001;
@@ -124,7 +124,7 @@ fn tunnel_of_another_session_is_refused_as_often_as_it_is_asked_for() {
 #[test]
 fn beyond_a_limit_the_answer_is_a_cause_and_what_is_held_stays() {
     let limits = "[n4.limits]\nassociations = 40\nsessions_per_association = 70\nsessions = 100";
-    let mut live = Running::start(limits);
+    let live = Running::start(limits);
     let mut peer = Peer::associated(2, &live.n4);
     let mut other = Peer::associated(3, &live.n4);
     let establish = |peer: &mut Peer, count| -> Vec<_> {
@@ -160,7 +160,7 @@ fn beyond_a_limit_the_answer_is_a_cause_and_what_is_held_stays() {
 
 #[test]
 fn sessions_are_their_peers_and_an_association_made_again_keeps_them() {
-    let mut live = Running::start("");
+    let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
     let mut other = Peer::associated(3, &live.n4);
     let held = peer.establish(ue(1)).expect("accepted");

@@ -22,6 +22,8 @@ mod ends;
 mod exit_codes;
 mod files;
 mod folders;
+#[path = "../../../pfcp/tests/others/guarded.rs"]
+mod guarded;
 mod idle;
 mod kill;
 mod limits;

@@ -180,7 +180,7 @@ fn mutated_messages_harm_nobody_and_keep_no_memory() {
     let seed = number("STROWGER_SEED").unwrap_or(1_u64);
     let _told = Told(seed);
     let mut random = Random::new(!seed);
-    let mut live = Running::start(CONFIG);
+    let live = Running::start(CONFIG);
     let mut valid = Valid::new(&live);
     let mut hostile = Hostile::new(seed, &live);
     let mut resident = Vec::new();

@@ -12,6 +12,7 @@ use strowger::ActorSystem;
 use strowger_pfcp_node::{Association, Client, ClientConfig, Rules, Session};
 
 use crate::binary::strowger;
+use crate::guarded;
 use crate::running::{Running, within};
 
 /// An SMF with a session on a node.
@@ -224,9 +225,7 @@ fn clients_find_the_node_that_was_first_by_themselves() {
     assert_eq!(mode & 0o777, 0o700);
     let mut tree = Command::new(env!("CARGO_BIN_EXE_strowger"));
     tree.arg("tree");
-    let found = within(tree, place.path())
-        .output()
-        .expect("the binary ends");
+    let found = guarded::output(&mut within(tree, place.path()));
     assert!(found.status.success(), "{found:?}");
 }
 
@@ -240,7 +239,7 @@ fn a_folder_that_others_may_enter_takes_no_socket() {
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let mut run = Command::new(env!("CARGO_BIN_EXE_strowger"));
     run.args(["run", "--port", "0"]);
-    let ended = within(run, place.path()).output().expect("the binary ends");
+    let ended = guarded::output(&mut within(run, place.path()));
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(3), "{errors}");
     assert!(errors.contains("not a folder of ours alone"), "{errors}");

@@ -9,6 +9,7 @@ use strowger_pfcp_node::CaptureWriter;
 
 use crate::binary::{fed, strowger};
 use crate::captures::{captures, tshark_is_here};
+use crate::guarded;
 use crate::running::Running;
 use crate::upf::Upf;
 
@@ -172,7 +173,7 @@ fn reasons_for_other_answers_are_what_tshark_sees() {
             ])
             .arg(path);
         tshark.args(fields.split(' ').flat_map(|field| ["-e", field]));
-        let seen = tshark.output().expect("tshark runs").stdout;
+        let seen = guarded::output(&mut tshark).stdout;
         let seen = String::from_utf8(seen).expect("fields are text");
         let seen: Vec<&str> = seen.lines().map(str::trim_end).collect();
         assert_eq!(seen, values.split(';').collect::<Vec<_>>(), "{why}");

@@ -3,13 +3,14 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::binary::{Ran, strowger};
+use crate::guarded::Guarded;
 
 /// The file to which a node writes its standard error, in its directory.
 const LOG: &str = "log";
@@ -17,7 +18,7 @@ const LOG: &str = "log";
 /// A running `strowger run --json`; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
-    child: Child,
+    child: Guarded,
     out: BufReader<ChildStdout>,
     pub(crate) n4: String,
     pub(crate) control: String,
@@ -63,12 +64,11 @@ impl Running {
 
     fn spawn(mut command: Command, folder: TempDir) -> Self {
         let log = File::create(folder.path().join(LOG)).expect("the folder is ours");
-        let mut child = command
+        command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("the binary is built");
+            .stderr(log);
+        let mut child = Guarded::spawn(&mut command);
         let mut out = BufReader::new(child.stdout.take().expect("piped"));
         let first = object(&mut out);
         let text = |key: &str| first[key].as_str().expect("text").to_owned();
@@ -109,14 +109,14 @@ impl Running {
     }
 
     /// Kills the node with SIGKILL, and waits until it is gone.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().expect("it is ours");
-        self.child.wait().expect("it ends");
+    pub(crate) fn kill(self) {
+        self.child.kill();
+        self.child.wait();
     }
 
     /// Waits for the exit; returns the exit code and the text on standard error.
-    pub(crate) fn ended(mut self) -> (i32, String) {
-        let status = self.child.wait().expect("it ends");
+    pub(crate) fn ended(self) -> (i32, String) {
+        let status = self.child.wait();
         (status.code().expect("it is not killed"), self.log())
     }
 
@@ -168,9 +168,8 @@ impl Running {
     }
 
     /// Fails unless the node runs, and nothing in it panicked or was restarted.
-    pub(crate) fn assert_unharmed(&mut self) {
-        let ended = self.child.try_wait().expect("it is ours");
-        assert_eq!(ended, None, "{}", self.log());
+    pub(crate) fn assert_unharmed(&self) {
+        assert!(self.child.is_running(), "{}", self.log());
         let actors = self.actors();
         let restarted = |row: &&Value| row["restarts"] != 0;
         let restarted: Vec<&Value> = actors.iter().filter(restarted).collect();
@@ -183,14 +182,6 @@ impl Running {
 pub(crate) fn within(mut command: Command, place: &Path) -> Command {
     command.env("TMPDIR", place).env_remove("XDG_RUNTIME_DIR");
     command
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The process has already ended, or ends now.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn object(out: &mut impl BufRead) -> Value {

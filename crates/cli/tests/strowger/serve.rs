@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Lines};
 use std::net::Ipv4Addr;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 use strowger_pfcp::ie::Cause;
@@ -11,6 +11,7 @@ use strowger_pfcp::message::{HeartbeatRequest, SessionModificationRequest};
 use strowger_pfcp::{IeType, Message};
 
 use crate::binary::strowger;
+use crate::guarded::Guarded;
 use crate::peer::{Peer, STARTED, value};
 
 #[test]
@@ -34,7 +35,7 @@ fn a_scenario_that_is_not_there_is_something_outside() {
 
 /// A running `strowger pfcp serve`; killed when dropped.
 struct Serving {
-    child: Child,
+    child: Guarded,
     lines: Lines<BufReader<ChildStdout>>,
     n4: String,
     recovery: u64,
@@ -42,13 +43,13 @@ struct Serving {
 
 impl Serving {
     fn start(listen: &str, args: &[&OsStr]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+        command
             .args(["pfcp", "serve", "--json", "--listen", listen])
             .args(args)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary is built");
+            .stdout(Stdio::piped());
+        let mut child = Guarded::spawn(&mut command);
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let mut serving = Self {
             child,
@@ -86,16 +87,8 @@ impl Serving {
         let sent = Command::new("kill").args(["-TERM", &id]).status();
         assert!(sent.expect("there is a kill command").success());
         let last = self.object();
-        assert!(self.child.wait().expect("it ends").success());
+        assert!(self.child.wait().success());
         last["struck"].clone()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // The process may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

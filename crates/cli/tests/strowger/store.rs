@@ -9,6 +9,7 @@ use strowger_pfcp::ie::Cause;
 
 use crate::binary::strowger;
 use crate::captures::left_out;
+use crate::guarded;
 use crate::peer::Peer;
 use crate::running::Running;
 
@@ -297,8 +298,7 @@ fn node_does_not_start_on_a_store_that_it_may_not_write() {
     command.arg(env!("CARGO_BIN_EXE_strowger"));
     command.args(["run", "--port", "0", "--control"]);
     command.arg(folder.path().join("control.sock"));
-    let ran = command.arg("--config").arg(&file).output();
-    let ran = ran.expect("there is a shell");
+    let ran = guarded::output(command.arg("--config").arg(&file));
     let said = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(3), "{said}");
     assert!(said.contains("cannot use the store"), "{said}");

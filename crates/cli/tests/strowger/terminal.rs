@@ -2,18 +2,20 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
+use crate::guarded::Guarded;
 use crate::running::Running;
 
 /// A terminal of 80 by 24 characters on which a program runs.
 struct Terminal {
-    child: Child,
+    child: Guarded,
     keyboard: File,
     /// Our own end, so that the terminal outlives the program.
     line: File,
@@ -46,14 +48,16 @@ impl Terminal {
         tcsetattr(&line, OptionalActions::Now, &modes).expect("it is a terminal");
         let before = tcgetattr(&line).expect("it is a terminal");
         let end = || line.try_clone().expect("there are descriptors");
-        let child = Command::new(env!("CARGO_BIN_EXE_strowger"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+        command
             .args(args)
             .env("TERM", "xterm-256color")
             .stdin(end())
             .stdout(end())
-            .stderr(end())
-            .spawn()
-            .expect("the binary is built");
+            .stderr(end());
+        let child = Guarded::spawn(&mut command);
+        // With our copies of the terminal's end.
+        drop(command);
         let keyboard = File::from(master);
         let mut screen = keyboard.try_clone().expect("there are descriptors");
         let (send, text) = std::sync::mpsc::channel();
@@ -79,7 +83,8 @@ impl Terminal {
     /// Waits until this text was shown.
     fn until(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            let more = self.text.recv().expect("the terminal is there");
+            let more = self.text.recv_timeout(PATIENCE);
+            let more = more.unwrap_or_else(|error| panic!("{text:?}: {error}: {}", self.seen));
             self.seen.push_str(&String::from_utf8_lossy(&more));
         }
         self.seen.clear();
@@ -92,7 +97,7 @@ impl Terminal {
 
     /// Waits for the exit of the program; returns its exit code. The terminal must be as it was.
     fn ended(mut self) -> Option<i32> {
-        let status = self.child.wait().expect("it ends");
+        let status = self.child.wait();
         self.until(LEAVE);
         let after = tcgetattr(&self.line).expect("it is a terminal");
         assert_eq!(format!("{after:?}"), format!("{:?}", self.before));
@@ -103,6 +108,9 @@ impl Terminal {
         status.code()
     }
 }
+
+/// Longest time until something is shown, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The sequences that enter the alternate screen, and that leave it and restore the cursor.
 const ENTER: &str = "\x1b[?1049h";

@@ -7,7 +7,7 @@ use crate::running::Running;
 
 #[test]
 fn node_passes_and_the_table_adds_up() {
-    let mut live = Running::start("");
+    let live = Running::start("");
     let ran = strowger(["pfcp", "torture", &live.n4, "--sessions", "20", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let report: Value = serde_json::from_str(&ran.out).expect("an object");

@@ -18,6 +18,7 @@ use serde_json::Value;
 use self::map::{Compared, Map};
 use crate::binary::{fed, strowger};
 use crate::captures::{captures, tshark_is_here};
+use crate::guarded;
 use crate::pdml;
 
 #[test]
@@ -61,7 +62,8 @@ fn encoded_json_is_the_payload_that_tshark_shows() {
         assert_eq!(json.code, 0, "{}", json.err);
         let octets = fed(["pfcp", "encode"], json.out.as_bytes());
         assert_eq!(octets.code, 0, "{}", octets.err);
-        let theirs = Command::new("tshark")
+        let mut tshark = Command::new("tshark");
+        tshark
             .args([
                 "-n",
                 "-Y",
@@ -72,9 +74,8 @@ fn encoded_json_is_the_payload_that_tshark_shows() {
                 "udp.payload",
                 "-r",
             ])
-            .arg(&capture)
-            .output()
-            .expect("tshark runs");
+            .arg(&capture);
+        let theirs = guarded::output(&mut tshark);
         let theirs = String::from_utf8(theirs.stdout).expect("hex is text");
         let ours: Vec<&str> = octets.out.lines().collect();
         let theirs: Vec<&str> = theirs.lines().collect();

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::binary::strowger;
+use crate::guarded::Guarded;
 use crate::running::Running;
 
 #[test]
@@ -70,7 +71,8 @@ fn top_and_trace_say_that_no_node_runs() {
 #[test]
 fn a_trace_tells_what_actors_do_and_ends_after_its_records() {
     let node = Running::start("");
-    let mut trace = Command::new(env!("CARGO_BIN_EXE_strowger"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
+    command
         .args([
             "trace",
             "/gateway/**",
@@ -81,9 +83,8 @@ fn a_trace_tells_what_actors_do_and_ends_after_its_records() {
             "--json",
         ])
         .args(["--control", &node.control])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary is built");
+        .stdout(Stdio::piped());
+    let mut trace = Guarded::spawn(&mut command);
     let out = BufReader::new(trace.stdout.take().expect("piped"));
     let mut lines = out.lines().map(|line| {
         let line = line.expect("output is text");
@@ -95,7 +96,7 @@ fn a_trace_tells_what_actors_do_and_ends_after_its_records() {
         node.actors();
         told.extend(lines.by_ref().take(if told.is_empty() { 1 } else { 20 }));
     }
-    assert!(trace.wait().expect("it ends").success());
+    assert!(trace.wait().success());
     let (end, told) = told.split_last().expect("there are lines");
     assert_eq!(end["end"], "records");
     assert_eq!(told.len(), 20);

@@ -17,6 +17,13 @@ mod fuzzed;
 mod generated;
 #[path = "../others/go_pfcp.rs"]
 mod go_pfcp;
+#[allow(
+    dead_code,
+    clippy::disallowed_methods,
+    reason = "the command line uses the rest; programs of others run by the real clock"
+)]
+#[path = "../others/guarded.rs"]
+mod guarded;
 mod index;
 mod json;
 mod judging;

@@ -17,6 +17,7 @@ use strowger_pfcp::{
     validate,
 };
 
+use crate::guarded::Guarded;
 use crate::octets::{hex, node_message, tlv};
 use crate::proof::Proof;
 use crate::tools;
@@ -34,19 +35,17 @@ const UNKNOWN: [MessageType; 2] = [
 fn ask(lines: &[String]) -> Vec<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-pfcp");
-    let built = Command::new("go")
-        .args(["build", "-mod=readonly", "-o"])
+    let mut go = Command::new("go");
+    go.args(["build", "-mod=readonly", "-o"])
         .args([&program, Path::new(".")])
-        .current_dir(root)
-        .status()
-        .expect("go starts");
-    assert!(built.success(), "the program of interop/ does not build");
-    let mut child = Command::new(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it was built");
+        .current_dir(root);
+    assert!(
+        Guarded::spawn(&mut go).wait().success(),
+        "the program of interop/ does not build"
+    );
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = Guarded::spawn(command.stderr(Stdio::null()));
     let mut input = child.stdin.take().expect("piped");
     let text = lines.join("\n");
     let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
@@ -57,7 +56,7 @@ fn ask(lines: &[String]) -> Vec<Value> {
         .map(|line| serde_json::from_str(&line).expect("it writes JSON"))
         .collect();
     writer.join().expect("no panic").expect("it reads all");
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.wait().success());
     answers
 }
 

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::guarded::Guarded;
+
 /// One field, with those inside it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Field {
@@ -36,13 +38,13 @@ impl Field {
 
 /// Asks tshark for the PFCP messages of a capture and passes them on one at a time.
 pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
-    let mut tshark = Command::new("tshark")
+    let mut command = Command::new("tshark");
+    command
         .args(["-n", "-Y", "pfcp", "-T", "pdml", "-J", "pfcp", "-r"])
         .arg(capture)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("tshark starts");
+        .stderr(Stdio::null());
+    let mut tshark = Guarded::spawn(&mut command);
     let lines = BufReader::new(tshark.stdout.take().expect("piped")).lines();
     let mut frame = 0;
     // The messages of the frame, and the open fields from the outside to the inside; the first one
@@ -93,11 +95,7 @@ pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
             }
         }
     }
-    assert!(
-        tshark.wait().expect("tshark ends").success(),
-        "{}",
-        capture.display()
-    );
+    assert!(tshark.wait().success(), "{}", capture.display());
 }
 
 /// Reads an attribute; an absent one is empty.

@@ -47,7 +47,7 @@ pub(super) fn run(place: &Place, prelude: &str, command: &str) -> Ended {
 /// A command that runs.
 pub(super) struct Background {
     pub(super) command: String,
-    child: Child,
+    child: Group,
     out: JoinHandle<String>,
     err: JoinHandle<String>,
     is_over: Receiver<()>,
@@ -79,10 +79,11 @@ impl Background {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
+            .map(Group)
             .expect("there is sh");
         let (printed, seen) = mpsc::channel();
         let (over, is_over) = mpsc::channel();
-        let stdout = child.stdout.take().expect("piped");
+        let stdout = child.0.stdout.take().expect("piped");
         let until = until.map(str::to_owned);
         let waits = until.is_some();
         let out = thread::spawn(move || {
@@ -98,7 +99,7 @@ impl Background {
             drop((printed, over));
             String::from_utf8_lossy(&all).into_owned()
         });
-        let mut stderr = child.stderr.take().expect("piped");
+        let mut stderr = child.0.stderr.take().expect("piped");
         let err = thread::spawn(move || {
             let mut all = Vec::new();
             // What came until an error is shown.
@@ -130,7 +131,7 @@ impl Background {
         if self.is_over.recv_timeout(GUARD) == Err(mpsc::RecvTimeoutError::Timeout) {
             self.signal("KILL");
         }
-        let status = self.child.wait().expect("it ends");
+        let status = self.child.0.wait().expect("it ends");
         let out = self.out.join().expect("it reads");
         let err = self.err.join().expect("it reads");
         let code = status.code().filter(|_| status.signal().is_none());
@@ -138,9 +139,28 @@ impl Background {
     }
 
     fn signal(&self, name: &str) {
-        let group = format!("-{}", self.child.id());
+        self.child.signal(name);
+    }
+}
+
+/// The leader of a process group, which is killed with it when dropped.
+struct Group(Child);
+
+impl Group {
+    fn signal(&self, name: &str) {
+        let group = format!("-{}", self.0.id());
         let mut kill = Command::new("kill");
         // It may be over already.
         let _ = kill.args([&format!("-{name}"), "--", &group]).status();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // A group whose leader has been waited for may be that of others.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            self.signal("KILL");
+            let _ = self.0.wait();
+        }
     }
 }
