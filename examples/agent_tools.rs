@@ -3,7 +3,7 @@
 //! A tool is an actor. Every call has a deadline and can be cancelled, and a refusal names the rule
 //! that forbids the call.
 //!
-//! `cargo run -p strowger-examples --bin agent_tools`
+//! `cargo run -p strowger-examples agent_tools`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -14,7 +14,7 @@ use strowger_tools::{Change, Edit, Files, FilesSpec, Read, Search, Write};
 use tokio::time::timeout;
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     let system = ActorSystem::new("agent")?;
     let mut spec = FilesSpec::new(folder.path());

@@ -3,7 +3,7 @@
 //! `#[handlers]` generates the code between handlers and messages; `counter.rs` shows the same code
 //! written by hand.
 //!
-//! `cargo run -p strowger-examples --bin ask`
+//! `cargo run -p strowger-examples ask`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -69,7 +69,7 @@ impl Actor for Directory {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
     let directory = system.spawn::<Directory>("directory", ())?;
 

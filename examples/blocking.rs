@@ -10,7 +10,7 @@
 //!   stay on one thread. Its messages are handled one by one as always; the cost is a thread for
 //!   each such actor.
 //!
-//! `cargo run -p strowger-examples --bin blocking`
+//! `cargo run -p strowger-examples blocking`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -104,7 +104,7 @@ impl Actor for Ledger {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
     let clerk = system.spawn::<Clerk>("clerk", ())?;
 

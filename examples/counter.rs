@@ -1,6 +1,6 @@
 //! An actor that counts: telling, asking, and getting the message back when a send fails.
 //!
-//! `cargo run -p strowger-examples --bin counter`
+//! `cargo run -p strowger-examples counter`
 
 use std::convert::Infallible;
 
@@ -54,7 +54,7 @@ impl Actor for Counter {
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
     let counter = system.spawn::<Counter>("counter", 40)?;
 

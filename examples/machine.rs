@@ -3,7 +3,7 @@
 //! The transition is a pure function of state and event, which a test can call without an actor.
 //! The actor around it adds timers, messages and a lifecycle.
 //!
-//! `cargo run -p strowger-examples --bin machine`
+//! `cargo run -p strowger-examples machine`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -135,7 +135,7 @@ impl Actor for Telephone {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
     let telephone = system.spawn::<Telephone>("telephone", Duration::from_secs(60))?;
 

@@ -1,7 +1,7 @@
 //! An SMF and a UPF set up an association, update it, and release it; a request that lacks a
 //! mandatory element is rejected with the name of the element.
 //!
-//! `cargo run -p strowger-examples --bin pfcp_association`
+//! `cargo run -p strowger-examples pfcp_association`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -20,7 +20,7 @@ use strowger_pfcp::{Index, Interfaces, Message, MessageView, Sequence, validate}
 
 const STARTED: u32 = 0xee00_0000;
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let smf: IpAddr = [192, 0, 2, 1].into();
     let upf: IpAddr = [192, 0, 2, 7].into();
 

@@ -1,7 +1,7 @@
 //! Two nodes check each other's liveness, and one reports that a third node does not respond:
 //! heartbeat, node report.
 //!
-//! `cargo run -p strowger-examples --bin pfcp_node`
+//! `cargo run -p strowger-examples pfcp_node`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -17,7 +17,7 @@ use strowger_pfcp::{Index, Message, MessageView, Sequence};
 /// Seconds since 1900.
 const STARTED: u32 = 0xee00_0000;
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // A constructor requires the mandatory elements: a heartbeat without a time stamp does not
     // compile.
     let request = Message::node(Sequence::new(7), HeartbeatRequest::new(STARTED));

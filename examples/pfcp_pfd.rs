@@ -1,7 +1,7 @@
 //! A CP function describes the packets of applications to a UP function, and learns which
 //! application it could not accept: PFD management.
 //!
-//! `cargo run -p strowger-examples --bin pfcp_pfd`
+//! `cargo run -p strowger-examples pfcp_pfd`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -14,7 +14,7 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{BodyView, PfdManagementRequest, PfdManagementResponse};
 use strowger_pfcp::{IeType, Index, Interfaces, Message, MessageView, Sequence};
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let smf: IpAddr = [192, 0, 2, 1].into();
     let video = PfdContext::new().pfd_contents([
         PfdContents::flow("permit out tcp from 198.51.100.0/24 443 to assigned"),

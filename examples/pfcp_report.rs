@@ -1,7 +1,7 @@
 //! A UPF measures the usage of a session and reports it: usage reporting rule, usage report, and
 //! the SMF's response.
 //!
-//! `cargo run -p strowger-examples --bin pfcp_report`
+//! `cargo run -p strowger-examples pfcp_report`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -17,7 +17,7 @@ use strowger_pfcp::{Index, Message, MessageView, Seid, Sequence};
 /// Seconds since 1900.
 const NOON: u32 = 0xee00_0000;
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // The SMF asks for a report after each mebibyte.
     let threshold = VolumeThreshold {
         total_volume: Some(1 << 20),

@@ -1,7 +1,7 @@
 //! A session is established, modified and deleted; the differences of two requests are shown as
 //! text.
 //!
-//! `cargo run -p strowger-examples --bin pfcp_session`
+//! `cargo run -p strowger-examples pfcp_session`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -19,7 +19,7 @@ use strowger_pfcp::message::{
 };
 use strowger_pfcp::{Ignore, Index, Interfaces, Message, MessageView, Seid, Sequence};
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let smf: IpAddr = [192, 0, 2, 1].into();
     let upf: IpAddr = [192, 0, 2, 7].into();
     let gnb: IpAddr = [192, 0, 2, 99].into();

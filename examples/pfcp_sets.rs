@@ -1,7 +1,7 @@
 //! Operations on many sessions at once: the sessions of a set that failed are deleted, and those of
 //! an SMF that leaves are moved to another SMF.
 //!
-//! `cargo run -p strowger-examples --bin pfcp_sets`
+//! `cargo run -p strowger-examples pfcp_sets`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -17,7 +17,7 @@ use strowger_pfcp::message::{
 };
 use strowger_pfcp::{Index, Interfaces, Message, MessageView, Sequence};
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let smf: IpAddr = [192, 0, 2, 1].into();
     let other_smf: IpAddr = [192, 0, 2, 2].into();
     let upf: IpAddr = [192, 0, 2, 7].into();

@@ -1,7 +1,7 @@
 //! Vendor-specific elements: rows give them names and fields, in text and in comparisons, and an
 //! element without a row is kept as received.
 //!
-//! `cargo run -p strowger-examples --bin pfcp_vendor`
+//! `cargo run -p strowger-examples pfcp_vendor`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -29,7 +29,7 @@ static PROBE_FIELDS: [Field; 3] = [
 // Or it is a group of elements: of this vendor, of another one, or of the specification.
 static PROBES: Row = Row::group(ACME, IeType(0x8002), "Acme Probes");
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let vendors = Dictionary::new()
         .with_vendor(ACME, "Acme")?
         .with_rows([&PROBE, &PROBES])?;

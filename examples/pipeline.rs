@@ -3,7 +3,7 @@
 //! A mailbox is bounded, and `tell` waits for room. So a slow stage holds back the stage before it,
 //! and that one holds back the source: no queue grows, and nothing is dropped.
 //!
-//! `cargo run -p strowger-examples --bin pipeline`
+//! `cargo run -p strowger-examples pipeline`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -93,7 +93,7 @@ impl Actor for Bills {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
     let bills = system.spawn::<Bills>("bills", ())?;
     let parser = system.spawn::<Parser>("parser", bills.clone())?;

@@ -1,6 +1,6 @@
 //! Publish and subscribe: a publisher knows no subscriber, and waits for none.
 //!
-//! `cargo run -p strowger-examples --bin pubsub`
+//! `cargo run -p strowger-examples pubsub`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -94,7 +94,7 @@ impl Actor for Alarm {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
     let log = system.spawn::<Log>("log", ())?;
     let alarm = system.spawn::<Alarm>("alarm", ())?;

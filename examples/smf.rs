@@ -1,7 +1,7 @@
 //! An SMF that establishes a session at a UPF, modifies it and deletes it; both run in this
 //! process.
 //!
-//! `cargo run -p strowger-examples --bin smf`
+//! `cargo run -p strowger-examples smf`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -15,7 +15,7 @@ use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, Rules, SessionFilter};
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let system = ActorSystem::new("example")?;
     let mut config = NodeConfig::default();
     config.listen = vec!["127.0.0.1:0".parse()?];

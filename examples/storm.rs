@@ -4,7 +4,7 @@
 //! jobs behind it are not. If workers fail too often, their supervisor escalates, and the
 //! supervisor above decides.
 //!
-//! `cargo run -p strowger-examples --bin storm`
+//! `cargo run -p strowger-examples storm`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -50,7 +50,7 @@ impl Actor for Worker {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     std::panic::set_hook(Box::new(|_| {})); // A hundred panics would fill the screen.
     let system = ActorSystem::new("example")?;
     let ledger = Ledger::default();

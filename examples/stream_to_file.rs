@@ -4,7 +4,7 @@
 //! A put is answered once every reader has room for the piece, so the producer is as fast as the
 //! disk.
 //!
-//! `cargo run -p strowger-examples --bin stream_to_file`
+//! `cargo run -p strowger-examples stream_to_file`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -16,7 +16,7 @@ use strowger_tools::{
 };
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     let system = ActorSystem::new("press")?;
     let files = system.spawn::<Files>("files", FilesSpec::new(folder.path()))?;

@@ -1,6 +1,6 @@
 //! A worker that fails, and the supervisor that restarts it at the same address.
 //!
-//! `cargo run -p strowger-examples --bin supervision`
+//! `cargo run -p strowger-examples supervision`
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl Actor for Worker {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     std::panic::set_hook(Box::new(|_| {})); // The exit reports the panic.
     let system = ActorSystem::new("example")?;
     let office = Supervisor::new(Strategy::OneForOne)

@@ -3,7 +3,7 @@
 //! A timer belongs to the incarnation that set it and ends with it: no task sleeps anywhere, and no
 //! late message reaches the next incarnation.
 //!
-//! `cargo run -p strowger-examples --bin timers`
+//! `cargo run -p strowger-examples timers`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -79,7 +79,7 @@ impl Actor for Call {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     let system = ActorSystem::new("example")?;
     let call = system.spawn::<Call>("call", ())?;
     for word in ["hello", "and", "goodbye"] {

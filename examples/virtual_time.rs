@@ -4,7 +4,7 @@
 //! jumps to the next timer when nothing can; the seed determines which actor runs next. So a test
 //! neither sleeps nor flakes, and a failure can be reproduced from its seed.
 //!
-//! `cargo run -p strowger-examples --bin virtual_time`
+//! `cargo run -p strowger-examples virtual_time`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -44,7 +44,7 @@ impl Actor for Tower {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     a_day_has_twenty_four_hours();
     a_tower_that_fails_starts_over();
     who_comes_first_follows_from_the_seed();

@@ -4,7 +4,7 @@
 //! The pool never waits. It keeps the callers' replies and asks the workers through a `Lane`: their
 //! answers come back as messages.
 //!
-//! `cargo run -p strowger-examples --bin workers`
+//! `cargo run -p strowger-examples workers`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -109,7 +109,7 @@ impl Pool {
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+pub(crate) async fn main() -> Result<(), BoxError> {
     std::panic::set_hook(Box::new(|_| {})); // The answer reports the panic.
     let system = ActorSystem::new("example")?;
     let mut events = system.events();

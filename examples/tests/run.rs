@@ -6,8 +6,8 @@ mod guarded;
 
 use std::process::Command;
 
-fn output(program: &str) -> Vec<String> {
-    let output = guarded::output(&mut Command::new(program));
+fn output(name: &str) -> Vec<String> {
+    let output = guarded::output(Command::new(env!("CARGO_BIN_EXE_lessons")).arg(name));
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("the example prints text");
     text.lines().map(ToOwned::to_owned).collect()
@@ -20,7 +20,7 @@ fn counter_counts_and_hands_a_message_back() {
         "it ended: shutdown",
         "nobody took Add(7)",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_counter")), expected);
+    assert_eq!(output("counter"), expected);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn supervision_brings_the_worker_back() {
         "it ends: shutdown",
         "all ended in order: true",
     ];
-    let mut lines = output(env!("CARGO_BIN_EXE_supervision"));
+    let mut lines = output("supervision");
     // Caller, actor and next incarnation print at the same time after the panic.
     lines[2..5].sort();
     assert_eq!(lines, expected);
@@ -51,7 +51,7 @@ fn ask_names_every_way_to_stay_without_an_answer() {
         "At the end: the reply was dropped without an answer",
         "After it: the actor has ended",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_ask")), expected);
+    assert_eq!(output("ask"), expected);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn blocking_work_does_not_hold_the_actor() {
         "sums that are being made: 0",
         "the ledger has 23 octets",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_blocking")), expected);
+    assert_eq!(output("blocking"), expected);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn storm_loses_the_jobs_that_kill_and_no_other() {
         "the office is up: true",
         "all ended in order: true",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_storm")), expected);
+    assert_eq!(output("storm"), expected);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn workers_lose_one_job_to_a_panic() {
         "2262 primes below 20000",
         "the worker was started again: panicked: there is nothing below 0",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_workers")), expected);
+    assert_eq!(output("workers"), expected);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn pubsub_reaches_all_and_waits_for_none() {
         "delivered to 1",
         "the log has 101 entries",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_pubsub")), expected);
+    assert_eq!(output("pubsub"), expected);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn timers_repeat_move_and_are_called_off() {
         "the coin box counted: true",
         "it ends: normal",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_timers")), expected);
+    assert_eq!(output("timers"), expected);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn pipeline_is_as_fast_as_its_slowest_stage() {
         "/parser: never more than 4 waited: true",
         "/bills: never more than 4 waited: true",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_pipeline")), expected);
+    assert_eq!(output("pipeline"), expected);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn machine_takes_every_event_in_every_state() {
         "dialling \"\" + TimedOut = busy",
         "in the end: busy",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_machine")), expected);
+    assert_eq!(output("machine"), expected);
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn virtual_time_lets_a_day_pass_at_once() {
         "100 schedules: lightning at the third hour, and it starts over",
         "20 seeds: both orders occur; a seed gives the same order again: true",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_virtual_time")), expected);
+    assert_eq!(output("virtual_time"), expected);
 }
 
 #[test]
 fn smf_sets_a_session_up_and_sees_it_at_the_upf() {
-    let lines = output(env!("CARGO_BIN_EXE_smf"));
+    let lines = output("smf");
     let [uplink, listed] = &*lines else {
         panic!("{lines:?}");
     };
@@ -186,7 +186,7 @@ fn prints(program: &str, expected: &[&str]) {
 #[test]
 fn pfcp_node_answers_a_heartbeat_and_reports_a_lost_peer() {
     prints(
-        env!("CARGO_BIN_EXE_pfcp_node"),
+        "pfcp_node",
         &[
             "16 octets out: Heartbeat Request (1), sequence 7",
             "the peer has been up since 2026-",
@@ -201,7 +201,7 @@ fn pfcp_node_answers_a_heartbeat_and_reports_a_lost_peer() {
 #[test]
 fn pfcp_association_is_set_up_refused_updated_and_released() {
     prints(
-        env!("CARGO_BIN_EXE_pfcp_association"),
+        "pfcp_association",
         &[
             "Association Setup Request (5), sequence 1",
             "CP Function Features (89): LOAD, BUNDL",
@@ -219,7 +219,7 @@ fn pfcp_association_is_set_up_refused_updated_and_released() {
 #[test]
 fn pfcp_session_is_set_up_changed_compared_and_ended() {
     prints(
-        env!("CARGO_BIN_EXE_pfcp_session"),
+        "pfcp_session",
         &[
             "Session Establishment Request (50), SEID 0x0000000000000000, sequence 1",
             "F-TEID (21) as Local F-TEID: V4, CHOOSE",
@@ -238,7 +238,7 @@ fn pfcp_session_is_set_up_changed_compared_and_ended() {
 #[test]
 fn pfcp_report_adds_up_what_a_session_used() {
     prints(
-        env!("CARGO_BIN_EXE_pfcp_report"),
+        "pfcp_report",
         &[
             "total volume 1048576 octets",
             "Session Report Request (56), SEID 0x0000000000000001, sequence 5",
@@ -253,7 +253,7 @@ fn pfcp_report_adds_up_what_a_session_used() {
 #[test]
 fn pfcp_pfd_is_set_in_part_and_an_empty_one_stays() {
     prints(
-        env!("CARGO_BIN_EXE_pfcp_pfd"),
+        "pfcp_pfd",
         &[
             "PFD Management Request (3), sequence 4",
             "flow description permit out tcp from 198.51.100.0/24 443 to assigned",
@@ -268,7 +268,7 @@ fn pfcp_pfd_is_set_in_part_and_an_empty_one_stays() {
 #[test]
 fn pfcp_sets_are_deleted_and_moved() {
     prints(
-        env!("CARGO_BIN_EXE_pfcp_sets"),
+        "pfcp_sets",
         &[
             "Session Set Deletion Request (14), sequence 1",
             "Session Set Deletion Response (15), sequence 1",
@@ -283,7 +283,7 @@ fn pfcp_sets_are_deleted_and_moved() {
 #[test]
 fn pfcp_vendor_shows_elements_by_their_rows_and_keeps_the_others() {
     prints(
-        env!("CARGO_BIN_EXE_pfcp_vendor"),
+        "pfcp_vendor",
         &[
             "Acme Probe (32769) of Acme (35818): collector 198.51.100.7, interval 10, label",
             "IE 32771 (32771) of Acme (35818) (unexpected): 0x010203, 3 octets",
@@ -305,11 +305,11 @@ fn tools_of_an_agent_refuse_with_the_rule() {
         "found in plan.txt",
         "refused: 1",
     ];
-    assert_eq!(output(env!("CARGO_BIN_EXE_agent_tools")), expected);
+    assert_eq!(output("agent_tools"), expected);
 }
 
 #[test]
 fn a_stream_becomes_a_file() {
     let expected = ["who came late got 2 pieces", "one", "two", "three"];
-    assert_eq!(output(env!("CARGO_BIN_EXE_stream_to_file")), expected);
+    assert_eq!(output("stream_to_file"), expected);
 }

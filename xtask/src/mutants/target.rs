@@ -37,7 +37,7 @@ pub(super) const RUNTIME: MutatedCrate = MutatedCrate {
         "crates/runtime/src/supervision/intensity.rs",
         "crates/runtime/src/supervision/strategy.rs",
     ],
-    tests: &["behaviour", "counters", "observation", "parallel", "storm"],
+    tests: &["behaviour", "observation", "parallel", "storm"],
     only: &[],
 };
 

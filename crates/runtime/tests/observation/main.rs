@@ -1,5 +1,7 @@
 //! Observation from outside a system: counters, events and statistics.
 
+mod counters;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
