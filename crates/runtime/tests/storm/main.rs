@@ -1,7 +1,8 @@
 //! A storm over a tree of supervisors: kills, panics and errors in every hook, stalls, slow stops,
 //! overflow and drains, from many seeds. Meanwhile senders keep sending, listeners start in batches
 //! and stop, a stream loses its readers and its source, a group loses its members, some actors ask
-//! each other in a ring, children ask their stopping parent, and a hog floods itself. Afterwards the books must balance.
+//! each other in a ring, children ask their stopping parent, and a hog floods itself. Afterwards
+//! the books must balance.
 //!
 //! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` a single one, and
 //! `STROWGER_STORM_TRACE=file` writes the trace of that one: `cargo xtask simulate` sets them.
