@@ -8,7 +8,7 @@
 //! | `ps` | `path`, `sort`, `limit`, all optional | rows: the stats of actors |
 //! | `tree` | `path`, `limit`, optional | rows: parents before children, at most `limit` of each |
 //! | `inspect` | `path` | the stats of one actor, and `details` if there are any |
-//! | `top` | `sort`, `limit`, `path`, optional | `totals`, `limits`, `late_asks`, `rows`: the busiest |
+//! | `top` | `sort`, `limit`, `path`, optional | `totals, limits, late_asks`, `rows`: the busiest |
 //! | `trace` | `path`, `max`, `within_ms`, the last two optional | rows, the last of them `end` |
 //! | `exposed` | `address`, optional | rows: `address`, `messages`: each `name` and `pattern` |
 //! | `kill` | `path`, `panic` optional | `path`, `exit` and `restarted` once it has ended |
@@ -18,7 +18,8 @@
 //! the greatest comes first. For `top` it is `depth`, `rate`, `busy`, `memory` or `restarts`, and
 //! its rows also have `rate` (messages per second) and `load` (the share of a thread). `late_asks`
 //! are the oldest of the asks that have been waiting for a second or longer: `asker` (null for a
-//! task), `callee` and `age_ms`; `totals.late_asks` is their number. Applications may add members for single actors. The paths of `top` and `trace` are patterns:
+//! task), `callee` and `age_ms`; `totals.late_asks` is their number. Applications may add members
+//! for single actors. The paths of `top` and `trace` are patterns:
 //! [`PathPattern`](strowger::PathPattern).
 
 mod watch;

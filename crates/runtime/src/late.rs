@@ -1,7 +1,9 @@
-//! Asks that wait for long, listed while they wait: an answer that is late, or never comes, is seen.
+//! Asks that wait for long, listed while they wait: an answer that is late, or never comes, is
+//! seen.
 //!
-//! Only asks in the slow path are listed, those that the monitor has called: an ask that is answered
-//! within a millisecond costs nothing here, nor does one whose deadline is shorter than [`LATE`].
+//! Only asks in the slow path are listed, those that the monitor has called: an ask that is
+//! answered within a millisecond costs nothing here, nor does one whose deadline is shorter than
+//! [`LATE`].
 
 use std::sync::Arc;
 use std::time::Duration;

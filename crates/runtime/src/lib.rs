@@ -54,8 +54,8 @@
 //!   flood of them, or of timers, keeps no message waiting: the sources of an actor take turns.
 //! - **Every ask has a deadline**, and a dropped [`Reply`] is an answer. An ask inside a hook whose
 //!   answer would have to wait for the asker fails at once, and names the ring: [`AskError::Ring`].
-//!   Waits of the runtime for the end or the start of an actor count: a child that asks its stopping
-//!   parent does not hold it up.
+//!   Waits of the runtime for the end or the start of an actor count: a child that asks its
+//!   stopping parent does not hold it up.
 //! - **Unwanted messages are not handled**: a message whose time to live has passed
 //!   ([`ActorRef::tell_within`]), a request whose asker has gone.
 //! - **Long work does not have to block the actor**: a [pipe](Context::pipe) runs beside it, and

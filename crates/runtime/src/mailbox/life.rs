@@ -155,10 +155,23 @@ impl<M> Mailbox<M> {
         self.lanes.lock().is_told_to_stop()
     }
 
-    /// Ready once an order to stop waits for the receiver; for hooks of this crate that wait for
-    /// other actors, until they call [`Self::end_poll_stop`].
-    pub(crate) fn poll_stop(&self) -> Poll<()> {
-        let mut lanes = self.lanes.lock();
+    /// Creates the means of a hook to wait for an order to stop.
+    pub(crate) const fn stop_poll(&self) -> StopPoll<'_, M> {
+        StopPoll(self)
+    }
+
+    pub(crate) fn incarnation(&self) -> u32 {
+        self.lanes.lock().incarnation
+    }
+}
+
+/// Waits for an order to stop, in a hook of this crate that also waits for other actors.
+pub(crate) struct StopPoll<'a, M>(&'a Mailbox<M>);
+
+impl<M> StopPoll<'_, M> {
+    /// Ready once an order to stop waits for the receiver.
+    pub(crate) fn poll(&self) -> Poll<()> {
+        let mut lanes = self.0.lanes.lock();
         if lanes.is_told_to_stop() {
             return Poll::Ready(());
         }
@@ -166,16 +179,13 @@ impl<M> Mailbox<M> {
         lanes.hook_receives = true;
         Poll::Pending
     }
+}
 
-    /// Ends the waits of a hook for an order to stop.
-    pub(crate) fn end_poll_stop(&self) {
-        let mut lanes = self.lanes.lock();
+impl<M> Drop for StopPoll<'_, M> {
+    fn drop(&mut self) {
+        let mut lanes = self.0.lanes.lock();
         lanes.hook_receives = false;
         lanes.receiving = false;
-    }
-
-    pub(crate) fn incarnation(&self) -> u32 {
-        self.lanes.lock().incarnation
     }
 }
 

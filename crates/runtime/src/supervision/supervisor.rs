@@ -15,7 +15,7 @@ use crate::cell::{self, ActorId, AnyCell, Node, Owner, Phase, PhaseGoal};
 use crate::context::Context;
 use crate::event::Event;
 use crate::exit::Exit;
-use crate::mailbox::{Mailbox, MailboxSpec};
+use crate::mailbox::MailboxSpec;
 use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::Key;
@@ -578,22 +578,13 @@ impl SupervisorActor {
 /// Waits until a child runs or is down. Returns `false` if this supervisor is to stop first.
 async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
     let me = cx.cell();
-    let _end = StopPolled(&me.mailbox);
+    let stop = me.mailbox.stop_poll();
     let mut started = pin!(child.reached(PhaseGoal::StartOver));
     poll_fn(|task| match started.as_mut().poll(task) {
         Poll::Ready(()) => Poll::Ready(true),
-        Poll::Pending => me.mailbox.poll_stop().map(|()| false),
+        Poll::Pending => stop.poll().map(|()| false),
     })
     .await
-}
-
-/// A hook that waits for an order to stop, among other things.
-struct StopPolled<'a>(&'a Mailbox<SupervisorMsg>);
-
-impl Drop for StopPolled<'_> {
-    fn drop(&mut self) {
-        self.0.end_poll_stop();
-    }
 }
 
 /// Ends the cell of a child that did not start. If the child is still starting, because this

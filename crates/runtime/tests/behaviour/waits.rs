@@ -1,5 +1,5 @@
-//! Asks of actors that wait for the asker to end or to start: refused at once, because no answer can
-//! come before the wait is over.
+//! Asks of actors that wait for the asker to end or to start: refused at once, because no answer
+//! can come before the wait is over.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};

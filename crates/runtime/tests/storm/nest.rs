@@ -1,4 +1,4 @@
-//! An actor whose children ask it, also while it waits for their end.
+//! An actor in a `TestSystem` whose children ask it, also while it waits for their end.
 
 use std::time::Duration;
 

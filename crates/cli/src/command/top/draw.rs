@@ -325,12 +325,13 @@ mod tests {
 
     #[test]
     fn asks_that_wait_for_long_are_below_the_actors() {
-        let late = |asker: serde_json::Value, age: u64| json!({ "asker": asker, "callee": "/n4", "age_ms": age });
-        let asks = [late(json!("/tools/a"), 61_000), late(json!(null), 1500)];
+        let asks = json!([
+            { "asker": "/tools/a", "callee": "/n4", "age_ms": 61_000 },
+            { "asker": null, "callee": "/n4", "age_ms": 1500 },
+        ]);
         let mut view = view(&[row("/a", 1, None)]);
         if let Some(reading) = &mut view.reading {
-            let parsed = serde_json::from_value(json!(asks));
-            reading.late_asks = parsed.expect("as the node answers");
+            reading.late_asks = serde_json::from_value(asks).expect("as the node answers");
             reading.totals.late_asks = 2;
         }
         let buffer = drawn(&view, 100, 24);
