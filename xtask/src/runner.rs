@@ -34,7 +34,7 @@ const LIMITS: [(&str, u64); 5] = [
 const USUAL: u64 = 10;
 
 /// Time in which a test program lists its tests.
-const LISTING: Duration = Duration::from_secs(2);
+const LISTING: Duration = Duration::from_secs(20);
 
 /// The results of tests that have finished.
 const RESULTS: [&str; 3] = ["ok", "FAILED", "ignored"];
@@ -84,10 +84,12 @@ fn run_program(args: &[String]) -> Result<u8, String> {
     let (program, args) = args.split_first().ok_or("no test program is named")?;
     let program = Arc::new(TestProgram::new(program, args));
     let limit = process::limit_or(LIMIT, program.limit());
+    // Now, because an interrupt ends all that it finds, also a program that lists.
+    program.list();
     let mut running = process::spawn(program.command().stdout(Stdio::piped()))?;
     let out = running.take_stdout()?;
     let interrupted = Arc::clone(&program);
-    process::on_interrupt(move || term::line(&interrupted.hung("interrupted")));
+    process::on_interrupt(move || interrupted.report("interrupted"));
     let reader = {
         let program = Arc::clone(&program);
         thread::spawn(move || program.follow(out))
@@ -99,7 +101,7 @@ fn run_program(args: &[String]) -> Result<u8, String> {
     let _ended = reader.join();
     let Some(status) = status else {
         let why = format!("not over after {}", term::human(limit));
-        term::line(&program.hung(&why));
+        program.report(&why);
         term::line(&program.advice());
         return Ok(1);
     };
@@ -109,7 +111,8 @@ fn run_program(args: &[String]) -> Result<u8, String> {
         return Ok(1);
     }
     if status.code().is_none() {
-        term::note(&format!("{} ended with {status}", program.path));
+        // What interrupts this program may reach the test program first.
+        program.report(&format!("ended with {status}"));
     }
     Ok(status
         .code()
@@ -124,11 +127,14 @@ struct TestProgram {
     path: String,
     args: Vec<String>,
     progress: Mutex<TestProgress>,
+    is_reported: Mutex<bool>,
 }
 
 /// The tests that a test program has mentioned.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TestProgress {
+    /// All tests, in the order in which they begin.
+    listed: Vec<String>,
     finished: HashSet<String>,
     /// Those that have been running for more than a minute.
     slow: Vec<String>,
@@ -145,6 +151,7 @@ impl TestProgram {
             path: path.to_owned(),
             args: args.to_vec(),
             progress: Mutex::default(),
+            is_reported: Mutex::default(),
         }
     }
 
@@ -177,10 +184,19 @@ impl TestProgram {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Prints the tests that have not finished, once.
+    fn report(&self, why: &str) {
+        let is_reported = self.is_reported.lock();
+        let mut is_reported = is_reported.unwrap_or_else(PoisonError::into_inner);
+        if !*is_reported {
+            *is_reported = true;
+            term::line(&self.hung(why));
+        }
+    }
+
     /// Describes the tests that have not finished.
     fn hung(&self, why: &str) -> String {
-        let listed = self.listed();
-        let unfinished = self.progress().unfinished(&listed, self.threads());
+        let unfinished = self.progress().unfinished(self.threads());
         format!("{HUNG}{}, {why}; {unfinished}", self.name)
     }
 
@@ -191,14 +207,14 @@ impl TestProgram {
         format!("  it was ended with all that it started; alone: {alone}; more time: {LIMIT}=1h")
     }
 
-    /// Returns the names of its tests, in the order in which they begin.
-    fn listed(&self) -> Vec<String> {
+    /// Notes the names of its tests, in the order in which they begin.
+    fn list(&self) {
         let output = process::output_within(self.command().arg("--list"), LISTING);
         let text = output.ok().flatten().map(|output| output.stdout);
         let text = text.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
-        names.map(str::to_owned).collect()
+        self.progress().listed = names.map(str::to_owned).collect();
     }
 
     /// Returns the number of tests that run at a time.
@@ -233,11 +249,15 @@ impl TestProgress {
         }
     }
 
-    /// Describes the tests that have not finished, of those listed in the order in which they
-    /// begin.
-    fn unfinished(&self, listed: &[String], threads: usize) -> String {
+    /// Describes the tests that have not finished.
+    fn unfinished(&self, threads: usize) -> String {
         let is_open = |name: &&String| !self.finished.contains(*name);
-        let open: Vec<&str> = listed.iter().filter(is_open).map(String::as_str).collect();
+        let open: Vec<&str> = self
+            .listed
+            .iter()
+            .filter(is_open)
+            .map(String::as_str)
+            .collect();
         let slow = self.slow.iter().filter(is_open).map(String::as_str);
         let slow: Vec<&str> = slow.collect();
         // Without a complaint about slow tests, those that begin first have begun.
@@ -273,12 +293,12 @@ mod tests {
         progress.hear("test a ... ok\n");
         progress.hear("test b - should panic ... ok\n");
         progress.hear("test d ... FAILED\n");
-        let listed = names(&["a", "b", "c", "d", "e", "f"]);
+        progress.listed = names(&["a", "b", "c", "d", "e", "f"]);
         assert_eq!(
-            progress.unfinished(&listed, 1),
+            progress.unfinished(1),
             "still running: c; not finished: 2 more"
         );
-        assert_eq!(progress.unfinished(&listed, 9), "still running: c, e, f");
+        assert_eq!(progress.unfinished(9), "still running: c, e, f");
     }
 
     #[test]
@@ -287,15 +307,12 @@ mod tests {
         progress.hear("test a has been running for over 60 seconds\n");
         progress.hear("test c has been running for over 60 seconds\n");
         progress.hear("test a ... ignored, not here\n");
-        let listed = names(&["a", "b", "c"]);
+        progress.listed = names(&["a", "b", "c"]);
         assert_eq!(
-            progress.unfinished(&listed, 2),
+            progress.unfinished(2),
             "still running: c; not finished: 1 more"
         );
-        assert_eq!(
-            TestProgress::default().unfinished(&[], 2),
-            "no test was running"
-        );
+        assert_eq!(TestProgress::default().unfinished(2), "no test was running");
     }
 
     #[test]

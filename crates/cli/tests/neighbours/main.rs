@@ -9,6 +9,9 @@ mod binary;
 mod demo_process;
 #[path = "../strowger/files.rs"]
 mod files;
+#[path = "../../../pfcp/tests/others/guarded.rs"]
+#[allow(dead_code, reason = "the other test program uses the rest")]
+mod guarded;
 mod hog;
 mod node;
 #[path = "../strowger/running.rs"]
