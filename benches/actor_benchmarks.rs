@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
+use criterion::{Criterion, SamplingMode, criterion_group};
 use strowger_benches::{Bench, Latch, Msg, Nursery, Watch, ask, criterion, stop, tell};
 
 /// Actors are started and have answered; stopping them is not timed.
@@ -96,4 +96,3 @@ fn actors(c: &mut Criterion) {
 }
 
 criterion_group! { name = group; config = criterion!(); targets = actors }
-criterion_main!(group);

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
 use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
 
 /// Start, first message, first answer, orderly stop.
@@ -73,4 +73,3 @@ fn lifecycle(c: &mut Criterion) {
 }
 
 criterion_group! { name = group; config = criterion!(); targets = lifecycle }
-criterion_main!(group);

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 pub use allocation::{Counting, LiveBytes, allocations};
 
 /// Returns Criterion configured as the documents ask: thirty samples, and short enough that all
-/// targets together take less than five minutes.
+/// files together take less than five minutes.
 #[macro_export]
 macro_rules! criterion {
     () => {

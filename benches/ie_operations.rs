@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use strowger_benches::criterion;
 use strowger_pfcp::ie::{
     ApplyAction, CreateFar, CreatePdr, DestinationInterface, FSeid, FTeid, FarId,
@@ -104,4 +104,3 @@ fn elements(c: &mut Criterion) {
 }
 
 criterion_group! { name = group; config = criterion!(); targets = elements, builders }
-criterion_main!(group);

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, criterion_group};
 use strowger::SendError;
 use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
 use tokio::sync::Notify;
@@ -156,4 +156,3 @@ fn messages(c: &mut Criterion) {
 }
 
 criterion_group! { name = group; config = criterion!(); targets = messages }
-criterion_main!(group);

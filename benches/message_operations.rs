@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use strowger_benches::criterion;
 use strowger_pfcp::ie::{ApplyAction, CreateFar, CreatePdr, FTeid, Pdi, SourceInterface};
 use strowger_pfcp::message::{HeartbeatRequest, SessionEstablishmentRequest};
@@ -112,4 +112,3 @@ fn messages(c: &mut Criterion) {
 }
 
 criterion_group! { name = group; config = criterion!(); targets = messages }
-criterion_main!(group);

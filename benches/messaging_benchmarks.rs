@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use strowger_benches::{Bench, Latch, Nursery, ask, criterion, stop};
 
 /// Publications on an existing topic; `window` of them are in flight at a time.
@@ -84,4 +84,3 @@ fn messaging(c: &mut Criterion) {
 }
 
 criterion_group! { name = group; config = criterion!(); targets = messaging }
-criterion_main!(group);

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use strowger::ActorRef;
 use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
 
@@ -148,4 +148,3 @@ fn scalability(c: &mut Criterion) {
 }
 
 criterion_group! { name = group; config = criterion!(); targets = scalability }
-criterion_main!(group);

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, criterion_group};
 use strowger::{ActorRef, Strategy, Supervisor};
 use strowger_benches::{Bench, Latch, Msg, Nursery, Watch, ask, child, criterion, tell};
 
@@ -220,4 +220,3 @@ fn supervision(c: &mut Criterion) {
 }
 
 criterion_group! { name = group; config = criterion!(); targets = supervision }
-criterion_main!(group);

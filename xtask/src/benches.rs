@@ -1,6 +1,6 @@
 //! `cargo bench` as a user runs it: listing the benchmarks, and with a filter.
 //!
-//! A filter skips most of the closures of every target. A target that checks what a skipped closure
+//! A filter skips most of the closures of every file. A file that checks what a skipped closure
 //! should have done would fail for everyone who asks for something else.
 
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::project::Project;
 use crate::step;
 
-/// An id of each target, so that a target that lists nothing is noticed.
+/// An id of each file, so that a file that lists nothing is noticed.
 const LISTED: &[&str] = &[
     "actor_spawn_single",
     "actor_state_read_access",
@@ -24,7 +24,7 @@ const LISTED: &[&str] = &[
 /// The page on which users find the ids.
 const PAGE: &str = "docs/benchmarking.md";
 
-/// A short benchmark of one target; the other targets have nothing to run.
+/// A short benchmark of one file; the others have nothing to run.
 const FILTER: &str = "supervisor_tree_small_as_documented";
 
 /// Lists all benchmarks, then runs one.
@@ -101,7 +101,7 @@ fn unknown<'a>(page: &'a str, ids: &[&str]) -> Vec<&'a str> {
     let names = rows.flat_map(|row| {
         let (theirs, ours) = row.trim_matches('|').split_once('|').unwrap_or((row, ""));
         let the_same = ours.trim_start().starts_with("the same");
-        // Targets follow the ids.
+        // Files follow the ids.
         let ours = ours.split(", in `").next().unwrap_or_default();
         let theirs = if the_same { theirs } else { "" };
         [theirs, ours].map(|cell| cell.split('`').skip(1).step_by(2))
