@@ -1,24 +1,29 @@
 //! `cargo xtask ci`: all checks that must pass before review.
 
+mod changes;
+mod times;
+
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
     Outcome, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy,
     torture,
 };
+use times::RunRecord;
 
 /// Runs the everyday steps, those that `args` name, or with `--full` all steps.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let mut keep_going = false;
-    let mut full = false;
+    let (mut full, mut resume) = (false, false);
     let mut wanted: Vec<&str> = Vec::new();
     for arg in args {
         match arg.as_str() {
             "--keep-going" => keep_going = true,
             "--full" => full = true,
+            "--resume" => resume = true,
             "--list" => {
                 list("everyday steps", &everyday(project));
                 list("steps of --full, after these", &proofs(project));
@@ -32,20 +37,31 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
             name => wanted.push(name),
         }
     }
+    let pulled = changes::needed(project)?;
     let mut chosen = everyday(project);
-    if full || !wanted.is_empty() {
-        chosen.extend(proofs(project));
-    }
-    if let Some(unknown) = wanted
-        .iter()
-        .find(|name| !chosen.iter().any(|s| s.name == **name))
-    {
+    let proofs = proofs(project);
+    let all = chosen.iter().chain(&proofs);
+    let unknown = |name: &&&str| !all.clone().any(|step| step.name == **name);
+    if let Some(unknown) = wanted.iter().find(unknown) {
         return Err(format!(
             "there is no step `{unknown}`; `cargo xtask ci --list` shows the steps"
         ));
     }
-    chosen.retain(|step| wanted.is_empty() || wanted.contains(&step.name));
-    step::run_all(chosen, keep_going)
+    let is_wanted = |step: &Step<'_>| wanted.contains(&step.name);
+    chosen.extend(
+        proofs
+            .into_iter()
+            .filter(|step| full || is_wanted(step) || pulled.contains(&step.name)),
+    );
+    chosen.retain(|step| wanted.is_empty() || is_wanted(step));
+    let is_everyday = !full && wanted.is_empty() && pulled.is_empty();
+    let record = RunRecord::begin(project, resume)?;
+    chosen.retain(|step| !record.has_passed(step.name));
+    step::run_recorded(chosen, keep_going, |results| record.write(results))?;
+    match is_everyday && project::strict() {
+        true => record.check_budget(times::BUDGET),
+        false => Ok(()),
+    }
 }
 
 fn list(title: &str, steps: &[Step<'_>]) {

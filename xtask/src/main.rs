@@ -56,7 +56,10 @@ Usage: cargo xtask <VERB> [OPTIONS]
   tidy                     layout, imports, words and licences that clippy does not check
   ci [STEP...]             the everyday checks: format, lints, tests, docs, simulation, loom
                            (--full: all proofs as well; --list: the names of the steps;
-                           --keep-going: run on after a failure)
+                           --keep-going: run on after a failure; --resume: leave out the steps
+                           that have passed on this commit). The target folder keeps the times
+                           in ci-times.json. STROWGER_CI_BASE=COMMIT adds the proofs that the
+                           files changed since then need
   bench PART               ours beside its peers, in one binary; PART is runtime, scale (many
                            actors and growing load, for the plots), pfcp, n4 (the node under
                            load), wasm (components), messages (the actor model in TypeScript),

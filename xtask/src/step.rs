@@ -94,10 +94,11 @@ pub(crate) fn background<S: AsRef<std::ffi::OsStr>>(
     Ok(())
 }
 
-struct StepResult {
-    name: &'static str,
-    took: Duration,
-    result: Result<Option<String>, String>,
+/// A step that has run.
+pub(crate) struct StepResult {
+    pub(crate) name: &'static str,
+    pub(crate) took: Duration,
+    pub(crate) result: Result<Option<String>, String>,
     rerun: String,
 }
 
@@ -105,6 +106,15 @@ struct StepResult {
 ///
 /// Stops at the first failure unless `keep_going`.
 pub(crate) fn run_all(steps: Vec<Step<'_>>, keep_going: bool) -> Outcome {
+    run_recorded(steps, keep_going, |_| ())
+}
+
+/// Runs the steps as [`run_all`] does, and passes all results so far to `record` after each step.
+pub(crate) fn run_recorded(
+    steps: Vec<Step<'_>>,
+    keep_going: bool,
+    mut record: impl FnMut(&[StepResult]),
+) -> Outcome {
     let total = steps.len();
     let begun = Instant::now();
     let mut done: Vec<StepResult> = Vec::new();
@@ -124,6 +134,7 @@ pub(crate) fn run_all(steps: Vec<Step<'_>>, keep_going: bool) -> Outcome {
             result,
             rerun: step.rerun,
         });
+        record(&done);
         if failed && !keep_going {
             break;
         }

@@ -1,0 +1,71 @@
+//! Proofs that a change pulls in: what it touches decides.
+
+use std::process::Command;
+
+use crate::project::Project;
+use crate::step;
+
+/// The variable that names the commit with which a change is compared.
+const BASE: &str = "STROWGER_CI_BASE";
+
+/// Path prefixes, and the steps of `--full` that a change below them needs.
+const PULLS: [(&str, &[&str]); 4] = [
+    ("crates/runtime/src/schedule/", &["weakenings", "miri"]),
+    ("crates/runtime/src/mailbox", &["weakenings"]),
+    ("crates/pfcp/src/", &["conformance"]),
+    ("bench/", &["bench"]),
+];
+
+/// Returns the steps of `--full` that the files need which changed since the base.
+///
+/// The base is the commit in `STROWGER_CI_BASE`, which a hosted workflow sets to the target of the
+/// change. Without it, nothing is pulled in: the nightly run has all proofs.
+pub(super) fn needed(project: &Project) -> Result<Vec<&'static str>, String> {
+    let Some(base) = std::env::var_os(BASE).filter(|base| !base.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let base = base
+        .into_string()
+        .map_err(|_| format!("{BASE} is not UTF-8"))?;
+    let mut git = Command::new("git");
+    git.current_dir(project.root());
+    git.args(["diff", "--name-only", &format!("{base}...HEAD"), "--"]);
+    let changed = step::output(&mut git)
+        .map_err(|error| format!("{BASE}={base} is not a commit to compare with: {error}"))?;
+    Ok(pulled(changed.lines()))
+}
+
+fn pulled<'a>(changed: impl IntoIterator<Item = &'a str>) -> Vec<&'static str> {
+    let mut steps = Vec::new();
+    for file in changed {
+        for (prefix, needed) in PULLS {
+            if file.starts_with(prefix) {
+                steps.extend(
+                    needed
+                        .iter()
+                        .filter(|step| !steps.contains(*step))
+                        .copied()
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn change_of_the_scheduler_pulls_in_loom_and_miri() {
+        let changed = ["README.md", "crates/runtime/src/schedule/pool.rs"];
+        assert_eq!(pulled(changed), ["weakenings", "miri"]);
+        let both = [
+            "crates/runtime/src/mailbox.rs",
+            "crates/pfcp/src/wire/walk.rs",
+        ];
+        assert_eq!(pulled(both), ["weakenings", "conformance"]);
+        assert_eq!(pulled(["docs/pfcp.md"]), [""; 0]);
+    }
+}
