@@ -33,6 +33,7 @@ const REAL_TIME: &[&str] = &[
     "crates/cli/tests/neighbours/",
     "crates/cli/tests/strowger/idle.rs",
     "crates/pfcp/tests/others/guarded.rs",
+    "crates/pfcp-node/tests/lifetime/restoration.rs",
     "crates/wasm/src/guest/stopwatch.rs",
     "crates/wasm/tests/fairness/",
     "xtask/src/process.rs",
@@ -93,7 +94,8 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
                 "take them from `crate::sync`, or loom does not see them",
             );
         }
-        let sleeps = line.contains("thread::sleep(") || (line.contains("sleep(") && !paused);
+        let waits = line.contains("sleep(") || line.contains("sleep_until(");
+        let sleeps = line.contains("thread::sleep(") || (waits && !paused);
         if in_test && sleeps && !real {
             found(
                 "sleep",
@@ -303,10 +305,10 @@ mod tests {
     #[test]
     fn sleeping_test_is_found() {
         assert_eq!(rules(BEHAVIOUR, "std::thread::sleep(second);\n"), ["sleep"]);
-        assert_eq!(
-            rules(BEHAVIOUR, "tokio::time::sleep(second).await;\n"),
-            ["sleep"]
-        );
+        for wait in ["sleep(second)", "sleep_until(then)"] {
+            let text = format!("tokio::time::{wait}.await;\n");
+            assert_eq!(rules(BEHAVIOUR, &text), ["sleep"]);
+        }
         let paused = "#[tokio::test(start_paused = true)]\ntokio::time::sleep(second).await;\n";
         assert_eq!(rules(BEHAVIOUR, paused), [""; 0]);
         let tail = "fn a() { sleep(1) }\n#[cfg(test)]\nmod tests {\n    sleep(1);\n}\n";

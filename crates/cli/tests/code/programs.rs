@@ -247,7 +247,7 @@ const RUNAWAY: &str = "let n = 0; function handle(m) { if (m === 'run') for (;;)
 #[tokio::test]
 async fn a_runaway_is_restarted_and_in_the_end_stopped() {
     let desk = Desk::open(|spec| {
-        spec.limits.time = Duration::from_millis(20);
+        spec.limits.time = Duration::from_millis(150);
         spec.restarts = 2;
     });
     desk.publish(Publish::new("runaway", RUNAWAY))

@@ -69,7 +69,7 @@ impl Upf {
 
 /// Waits on the real clock, which drives time stamps and the pauses between attempts.
 async fn real(time: Duration) {
-    tokio::time::sleep_until(tokio::time::Instant::now() + time).await;
+    tokio::time::sleep(time).await;
 }
 
 /// Longer than a second, so that the time stamp changes.

@@ -45,7 +45,7 @@ fn a_busy_machine_ends_no_life() {
         }
         // Catches panics, so that a failure does not leave the threads behind.
         let outcome = std::panic::catch_unwind(|| {
-            let limits = format!("[limits]\ndeadline = \"{}ms\"", 3 * alone.as_millis() + 3);
+            let limits = format!("[limits]\ndeadline = \"{}ms\"", 5 * alone.as_millis() + 5);
             took(&Stand::new(), &limits);
         });
         done.store(true, Ordering::Relaxed);
