@@ -304,12 +304,14 @@ fn within(what: &str, took: Duration, limit: Duration) -> Result<(), String> {
 /// Measures up to three times: on a machine that is busy with other programs a measurement may miss
 /// its limits; a broken promise misses them every time.
 fn promised(measure: impl Fn() -> Result<(), String>) {
-    let _alone = alone();
     let mut missed = Vec::new();
     for _ in 0..3 {
         match measure() {
             Ok(()) => return,
-            Err(error) => missed.push(error),
+            Err(error) => {
+                eprintln!("missed: {error}");
+                missed.push(error);
+            }
         }
     }
     panic!("missed three times: {missed:?}");
