@@ -338,7 +338,7 @@ mod tests {
         let shown = lines(&buffer);
         assert_eq!(shown[21], "/tools/a waits for /n4: 61 s");
         assert_eq!(shown[22], "a task waits for /n4: 1.5 s");
-        assert!(shown[0].ends_with("2 asks late"), "{}", shown[0]);
+        assert!(shown[0].contains(" waiting, 2 asks late, "), "{}", shown[0]);
         assert!(is_red(&buffer, "/tools/a waits"));
     }
 

@@ -139,8 +139,13 @@ impl TopReading {
     /// Formats the totals on one line.
     pub(super) fn summary(&self) -> String {
         let totals = &self.totals;
+        // In front, because a narrow terminal cuts the end of the line.
+        let late = match totals.late_asks {
+            0 => String::new(),
+            count => format!("{} asks late, ", number(count as f64)),
+        };
         let mut text = format!(
-            "{}: {} actors, {} waiting, {} msg/s, {:.2} threads busy, {}, {} restarts",
+            "{}: {} actors, {} waiting, {late}{} msg/s, {:.2} threads busy, {}, {} restarts",
             self.name,
             totals.actors,
             number(totals.depth as f64),
@@ -152,7 +157,6 @@ impl TopReading {
         for (count, what) in [
             (totals.nearly_full, "nearly full"),
             (totals.dropped, "dropped"),
-            (totals.late_asks, "asks late"),
         ] {
             if count > 0 {
                 text.push_str(&format!(", {} {what}", number(count as f64)));
