@@ -34,11 +34,14 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
             surroundings = look_around(project)?;
             Ok(None)
         }),
-        Step::new("tests", step::shown(&suites()), || tally.run(&suites())),
+        Step::new("tests", step::shown(&suites()), || {
+            tally.run(runner::limited(&suites())?)
+        }),
     ];
     if args.is_empty() {
         steps.push(Step::new("doctests", step::shown(&doctests()), || {
-            doc_tally.run(&doctests())
+            // Without the runner of test programs: rustdoc speaks to its programs in its own way.
+            doc_tally.run(doctests())
         }));
         steps.push(Step::new("typescript", "npm test", || {
             let (passed, said) = typescript::test(project)?;
@@ -103,9 +106,8 @@ struct TestCounts {
 
 impl TestCounts {
     /// Runs the tests, passes their output on, and counts.
-    fn run(&mut self, command: &Command) -> Result<Option<String>, String> {
-        let mut limited = runner::limited(command)?;
-        let mut running = process::spawn(limited.stdout(Stdio::piped()))?;
+    fn run(&mut self, mut command: Command) -> Result<Option<String>, String> {
+        let mut running = process::spawn(command.stdout(Stdio::piped()))?;
         let stdout = running.take_stdout()?;
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             self.hear(&line);
