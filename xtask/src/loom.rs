@@ -1,28 +1,53 @@
 //! `cargo xtask loom`: every interleaving of threads in the small state machines of the runtime.
 //!
 //! The models are beside the code (`src/**/loom.rs`) and check that very code, through
-//! `crate::sync`. To prove that they notice errors, orderings are weakened in a copy of the crate:
-//! for each of them a model must fail.
+//! `crate::sync`. To prove that they notice errors, `--weaken` takes away one ordering or step at a
+//! time (`crates/runtime/src/sync/weakening.rs`): the model that is listed with it must fail. The
+//! models are built once, and read at run time which weakening is active.
 
-mod weakenings;
-
-use std::path::Path;
-use std::process::Command;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::thread;
 use std::time::Duration;
 
+use crate::binaries::{self, Binary};
 use crate::process;
 use crate::project::Project;
 use crate::{Outcome, step, term};
-use weakenings::{OF_ONE_MODEL, WEAKENINGS, Weakening};
 
 /// Maximum number of preemptions by the scheduler; loom's authors find that two or three find
 /// nearly every bug.
 const PREEMPTIONS: &str = "3";
 
-/// Time limit of a model.
-const LIMIT: Duration = Duration::from_secs(600);
+/// Time limit of all models together, which take less than half a minute.
+const LIMIT: Duration = Duration::from_secs(1200);
 
-/// Runs the models; with `--weaken`, also on each weakened copy.
+/// Time limit of the model of a weakening, which fails within a second.
+const WEAKENED_LIMIT: Duration = Duration::from_secs(120);
+
+/// The test that lists the weakenings, each in a line that begins with this word.
+const LISTING: &str = "sync::weakening::tests::each_weakening_has_a_model";
+const LISTED: &str = "weakening ";
+
+/// The variable that names the active weakening.
+const ACTIVE: &str = "STROWGER_WEAKEN";
+
+/// The exit status of a test program in which a test failed.
+const FAILED: i32 = 101;
+
+/// The signal of a test program in which a test panicked while another panic unwound its stack.
+const ABORTED: i32 = 6;
+
+/// An ordering or step that can be taken away.
+#[derive(Debug, PartialEq, Eq)]
+struct Weakening {
+    name: String,
+    /// The full name of the model that must fail without it.
+    model: String,
+}
+
+/// Runs the models; with `--weaken`, also the model of each weakening.
 pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     let weaken = match args {
         [] => false,
@@ -34,9 +59,14 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
 
 /// Runs the models, and returns a phrase with the number of those that hold.
 pub(crate) fn check(project: &Project, weaken: bool) -> Result<String, String> {
-    let mut models = models(project, project.root(), "loom", "loom");
-    let output = process::output_within(&mut models, LIMIT * 2)?;
-    let output = output.ok_or("the models do not end")?;
+    let program = build(project)?;
+    let mut models = models(&program, None);
+    models.arg("loom::");
+    let output = process::output_within(&mut models, LIMIT)?;
+    let output = output.ok_or_else(|| {
+        let limit = term::human(LIMIT);
+        format!("the models do not end within {limit}")
+    })?;
     let said = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         term::note(&String::from_utf8_lossy(&output.stderr));
@@ -54,107 +84,126 @@ pub(crate) fn check(project: &Project, weaken: bool) -> Result<String, String> {
     if !weaken {
         return Ok(format!("{count} models hold"));
     }
-    let all = WEAKENINGS.iter().map(|weakening| ("loom", weakening));
-    for alone in all {
-        weakened(project, &[alone])?;
-    }
-    for group in groups(OF_ONE_MODEL) {
-        weakened(project, &group)?;
-    }
-    let weak = WEAKENINGS.len() + OF_ONE_MODEL.len();
+    let all = weakenings(&program)?;
+    assert_noticed(&program, &all)?;
+    let weak = all.len();
     Ok(format!(
-        "{count} models hold, and fail for each of {weak} weakenings"
+        "{count} models hold, and one fails for each of {weak} weakenings"
     ))
 }
 
-/// Returns a command that runs the models of the crate in `root` whose names contain `name`, built
-/// in a folder of their own.
-fn models(project: &Project, root: &Path, folder: &str, name: &str) -> Command {
-    let mut cargo = Command::new("cargo");
+/// Builds the test program of the runtime with its models.
+fn build(project: &Project) -> Result<Binary, String> {
+    let mut cargo = project.cargo();
     cargo
-        .current_dir(root)
         .env("RUSTFLAGS", "--cfg strowger_loom")
-        .env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS)
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
-        .env("RUST_BACKTRACE", "0")
-        .env("CARGO_TARGET_DIR", project.target().join(folder));
-    cargo.args(["test", "--locked", "-p", "strowger", "--lib", name]);
-    cargo
+        .env("CARGO_TARGET_DIR", project.target().join("loom"))
+        .args(["test", "--locked", "-p", "strowger", "--lib"]);
+    let program = binaries::build(&mut cargo)?.into_iter().next();
+    program.ok_or_else(|| "cargo built no models".to_owned())
 }
 
-/// A weakening, with the part of the names of the models that may notice it.
-type Aimed<'a> = (&'a str, &'a Weakening);
-
-/// Groups weakenings that can be made at the same time: of different files, for different models.
-fn groups(all: &'static [(&str, Weakening)]) -> Vec<Vec<Aimed<'static>>> {
-    let mut groups: Vec<Vec<Aimed<'static>>> = Vec::new();
-    for (model, weakening) in all {
-        let is_apart = |(other, with): &Aimed<'_>| other != model && with.file != weakening.file;
-        let fits = |group: &&mut Vec<Aimed<'_>>| group.iter().all(is_apart);
-        match groups.iter_mut().find(fits) {
-            Some(group) => group.push((model, weakening)),
-            None => groups.push(vec![(model, weakening)]),
-        }
-    }
-    groups
-}
-
-/// Applies weakenings to a copy. Returns an error unless a model fails for each.
-fn weakened(project: &Project, group: &[Aimed<'_>]) -> Outcome {
-    let copy = project.copied("loom-copy", |_| false)?;
-    for (_, weakening) in group {
-        weaken(&copy, weakening)?;
-    }
-    for (model, Weakening { name, .. }) in group {
-        assert_noticed(project, &copy, model, name)?;
-        term::note(&format!("  {name:<44} found"));
-    }
-    Ok(())
-}
-
-fn weaken(copy: &Path, weakening: &Weakening) -> Outcome {
-    let Weakening {
-        name,
-        file,
-        from,
-        to,
-    } = weakening;
-    let path = copy.join("crates/runtime/src").join(file);
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
-    let count = text.matches(from).count();
-    if count != 1 {
-        return Err(format!(
-            "{name}: `{from}` stands {count} times in {file}, not once"
-        ));
-    }
-    std::fs::write(&path, text.replacen(from, to, 1)).map_err(|error| format!("{file}: {error}"))
-}
-
-/// Returns an error unless a model of the weakened copy fails.
-fn assert_noticed(project: &Project, copy: &Path, model: &str, name: &str) -> Outcome {
-    // Cargo considers both to be the same package: in a shared folder it would use the build of the
-    // copy for the models.
-    let mut models = models(project, copy, "loom-weak", model);
-    // A model that never ends has noticed the weakening as well.
-    let Some(output) = process::output_within(&mut models, LIMIT)? else {
-        return Ok(());
+/// Returns a command that runs models, with a weakening or without.
+fn models(program: &Binary, weakening: Option<&Weakening>) -> Command {
+    let mut command = program.command();
+    command
+        .env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS)
+        .env("RUST_BACKTRACE", "0");
+    match weakening {
+        Some(weakening) => command.env(ACTIVE, &weakening.name),
+        None => command.env_remove(ACTIVE),
     };
-    let said = String::from_utf8_lossy(&output.stdout);
-    if said.contains("test result: FAILED") {
+    command
+}
+
+/// Asks the test program for its weakenings.
+fn weakenings(program: &Binary) -> Result<Vec<Weakening>, String> {
+    let mut listing = models(program, None);
+    listing.args([LISTING, "--exact", "--nocapture"]);
+    let all = listed(&step::output(&mut listing)?);
+    if all.is_empty() {
+        return Err(format!("`{LISTING}` lists no weakening"));
+    }
+    Ok(all)
+}
+
+fn listed(said: &str) -> Vec<Weakening> {
+    let lines = said.lines().filter_map(|line| {
+        let (name, model) = line.strip_prefix(LISTED)?.split_once(' ')?;
+        Some(Weakening {
+            name: name.to_owned(),
+            model: model.to_owned(),
+        })
+    });
+    lines.collect()
+}
+
+/// Runs the model of each weakening, as many at a time as there are processors. Returns an error
+/// unless all of them fail.
+fn assert_noticed(program: &Binary, all: &[Weakening]) -> Outcome {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let (left, missed) = (Mutex::new(all.iter()), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                let next = || left.lock().ok()?.next();
+                while let Some(weakening) = next() {
+                    let mut model = models(program, Some(weakening));
+                    model.args([&weakening.model, "--exact", "--nocapture"]);
+                    let output = process::output_within(&mut model, WEAKENED_LIMIT);
+                    match output.and_then(|output| reason(weakening, output.as_ref())) {
+                        Ok(reason) => term::note(&format!("  {:<26} {reason}", weakening.name)),
+                        Err(error) => missed.lock().expect("no panic before").push(error),
+                    }
+                }
+            });
+        }
+    });
+    let missed = missed.into_inner().expect("no panic before");
+    if missed.is_empty() {
         return Ok(());
     }
+    Err(missed.join("\n"))
+}
+
+/// Returns the reason for which a model failed, from the output of a run that did not capture it;
+/// an error if the model did not fail.
+fn reason(weakening: &Weakening, output: Option<&Output>) -> Result<String, String> {
+    let Weakening { name, model } = weakening;
+    // Loom ends a model that goes in circles, so one that is slow has noticed nothing.
+    let output = output.ok_or_else(|| {
+        let limit = term::human(WEAKENED_LIMIT);
+        format!("{name}: `{model}` does not end within {limit}")
+    })?;
+    let said = String::from_utf8_lossy(&output.stdout);
     if output.status.success() {
         return Err(match passed(&said) {
             0 => format!("{name}: there is no model `{model}`"),
-            _ => format!("{name}: every model holds without it"),
+            _ => format!("{name}: `{model}` holds without it"),
         });
     }
     let why = String::from_utf8_lossy(&output.stderr);
+    let failed = output.status.code() == Some(FAILED) && said.contains("test result: FAILED");
     // Loom aborts the process if it cannot unwind.
-    if why.contains("SIGABRT") || why.contains("panicked at") {
-        return Ok(());
+    let failed = failed || output.status.signal() == Some(ABORTED);
+    match panic_message(&why) {
+        Some(message) if failed => Ok(message),
+        _ => Err(format!(
+            "{name}: `{model}` ended with {}\n{why}",
+            output.status
+        )),
     }
-    Err(format!("{name}: the weakened copy does not build\n{why}"))
+}
+
+/// Returns the beginning of the first panic's message.
+fn panic_message(why: &str) -> Option<String> {
+    let mut lines = why
+        .lines()
+        .skip_while(|line| !line.contains("panicked at "));
+    let message = lines.nth(1)?;
+    let message = message.split_once(';').map_or(message, |(start, _)| start);
+    Some(message.chars().take(60).collect())
 }
 
 /// Returns the number of passed tests.
@@ -168,23 +217,27 @@ fn passed(said: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::process::ExitStatus;
+
     use super::*;
 
-    #[test]
-    fn what_is_weakened_at_a_time_is_apart() {
-        let groups = groups(OF_ONE_MODEL);
-        assert_eq!(
-            groups.iter().map(Vec::len).sum::<usize>(),
-            OF_ONE_MODEL.len()
-        );
-        assert!(groups.len() < OF_ONE_MODEL.len(), "some are together");
-        for group in groups {
-            for (at, (model, weakening)) in group.iter().enumerate() {
-                for (other, with) in &group[..at] {
-                    assert!(model != other && weakening.file != with.file, "{model}");
-                }
-            }
+    const PANIC: &str = "\nthread 'a' (7) panicked at b.rs:1:2:\ndeadlock; threads = [(1)]\n";
+
+    fn weakening() -> Weakening {
+        Weakening {
+            name: "LockAcquire".to_owned(),
+            model: "lock::loom::a".to_owned(),
         }
+    }
+
+    /// The reason that is found in the output of a run with this raw wait status.
+    fn reason_in(status: i32, said: &str, why: &str) -> Result<String, String> {
+        let output = Output {
+            status: ExitStatus::from_raw(status),
+            stdout: said.into(),
+            stderr: why.into(),
+        };
+        reason(&weakening(), Some(&output))
     }
 
     #[test]
@@ -192,5 +245,28 @@ mod tests {
         let said = "running 3 tests\ntest result: ok. 3 passed; 0 failed; 0 ignored\n";
         assert_eq!(passed(said), 3);
         assert_eq!(passed("test result: FAILED. 1 passed; 1 failed\n"), 0);
+    }
+
+    #[test]
+    fn weakenings_are_read_from_the_listing() {
+        let said = "running 1 test\n\nweakening LockAcquire lock::loom::a\ntest b ... ok\n";
+        assert_eq!(listed(said), [weakening()]);
+    }
+
+    #[test]
+    fn only_a_model_that_fails_has_noticed_a_weakening() {
+        let failed = "test result: FAILED. 0 passed; 1 failed; 0 ignored\n";
+        let deadlock = Ok("deadlock".to_owned());
+        assert_eq!(reason_in(FAILED << 8, failed, PANIC), deadlock);
+        assert_eq!(reason_in(ABORTED, "running 1 test\n", PANIC), deadlock);
+
+        let message = |result: Result<String, String>| result.expect_err("it noticed nothing");
+        let holds = reason_in(0, "test result: ok. 1 passed; 0 failed\n", "");
+        assert!(message(holds).ends_with("`lock::loom::a` holds without it"));
+        let absent = reason_in(0, "test result: ok. 0 passed; 0 failed\n", "");
+        assert!(message(absent).contains("there is no model `lock::loom::a`"));
+        let unknown = "STROWGER_WEAKEN: there is no weakening `LockAquire`\n";
+        assert!(message(reason_in(2 << 8, "running 1 test\n", unknown)).contains(unknown));
+        assert!(message(reason(&weakening(), None)).contains("does not end within"));
     }
 }

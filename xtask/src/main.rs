@@ -100,8 +100,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            the limits of components (--wasm); no change may pass the tests
                            (--file GLOB, --list, --short; a run that was broken off goes on,
                            --afresh starts again)
-  loom                     all interleavings of the runtime's small machines (--weaken: and each
-                           weakened ordering must make a model fail)
+  loom                     all interleavings of the runtime's small machines (--weaken: and for
+                           each ordering or step that is taken away, a model must fail)
   miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are
                            here; it says which (--short: Miri alone where it is)
   asan                     the runtime's tests under AddressSanitizer (needs a nightly toolchain)

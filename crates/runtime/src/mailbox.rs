@@ -37,7 +37,7 @@ use crate::info::COUNTED;
 use crate::monitor::Signal;
 use crate::schedule::strand::{MessageQueue, OpaqueMessage, Runnable, Strand, StrandGuard};
 use crate::seeded_bug::{Bug, seeded};
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Weakening, weakened};
 pub(crate) use drain::Drain;
 use drain::Gate;
 use expiry::Expiry;
@@ -547,7 +547,9 @@ impl<M> Mailbox<M> {
         }
         let wakers = lanes.grant(self.capacity, self.batch_len());
         drop(lanes);
-        wakers.into_iter().for_each(Waker::wake);
+        if !weakened(Weakening::GivenUpPlaceWakesSender) {
+            wakers.into_iter().for_each(Waker::wake);
+        }
     }
 
     /// Delivers an answer, or the output of a pipe, beyond the capacity. Returns `false` if the
@@ -574,7 +576,7 @@ impl<M> Mailbox<M> {
 /// Releases the lock, and wakes the actor if it was waiting for what was pushed.
 #[inline(always)]
 fn wake_receiver<M>(mut lanes: StrandGuard<'_, MailboxState<M>>) {
-    if lanes.receiving {
+    if lanes.receiving && !weakened(Weakening::PushWakesReceiver) {
         lanes.receiving = false;
         lanes.wake();
     }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use crate::schedule::strand::{self, Giver, RecentAsks, Taker};
 use crate::schedule::wake::wake;
 use crate::seeded_bug::{Bug, seeded_once};
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, Ordering, Weakening, weakened};
 
 /// A message that is answered.
 ///
@@ -314,7 +314,9 @@ impl<T> PendingReply<T> {
         let will_be_called = match self.arming {
             // It waits since before it was listed, so the list finds its waker.
             DeadlineArming::Deferred => list(self),
-            DeadlineArming::Listed => self.slot.will_be_called(),
+            DeadlineArming::Listed => {
+                self.slot.will_be_called() || weakened(Weakening::UnlistedAskArmsDeadline)
+            }
             DeadlineArming::Armed => false,
         };
         if will_be_called {

@@ -1,5 +1,9 @@
 //! Atomics and cells, from the standard library or as loom checks them.
 
+mod weakening;
+
+pub(crate) use weakening::{Weakening, weaken, weaken_to, weakened};
+
 #[cfg(not(strowger_loom))]
 pub(crate) use plain::*;
 

@@ -1,6 +1,6 @@
 //! Flags of an actor that other threads set while it runs.
 
-use crate::sync::{AtomicU8, Ordering};
+use crate::sync::{AtomicU8, Ordering, Weakening, weakened};
 
 /// A set of flags.
 ///
@@ -18,10 +18,18 @@ impl Flags {
     }
 
     pub(super) fn set(&self, flag: u8) {
+        if weakened(Weakening::FlagSetAtomically) {
+            let flags = self.0.load(Ordering::Acquire);
+            return self.0.store(flags | flag, Ordering::Release);
+        }
         self.0.fetch_or(flag, Ordering::Release);
     }
 
     pub(super) fn clear(&self, flag: u8) {
+        if weakened(Weakening::FlagClearedAtomically) {
+            let flags = self.0.load(Ordering::Acquire);
+            return self.0.store(flags & !flag, Ordering::Release);
+        }
         self.0.fetch_and(!flag, Ordering::Release);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Phase;
 use crate::exit::Exit;
-use crate::sync::{AtomicU8, Ordering};
+use crate::sync::{AtomicU8, Ordering, Weakening, weaken};
 
 /// The phase of an actor, the flag that its end for good has begun, and the kind of its last exit,
 /// in one byte.
@@ -33,7 +33,8 @@ impl PhaseCell {
     /// Returns the phase. A reader that sees a phase also sees everything that was done before it
     /// was entered.
     pub(super) fn phase(&self) -> Phase {
-        Phase::from_bits(self.0.load(Ordering::Acquire) & PHASE)
+        let acquire = weaken(Weakening::PhaseAcquire, Ordering::Acquire);
+        Phase::from_bits(self.0.load(acquire) & PHASE)
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -79,6 +80,7 @@ impl PhaseCell {
     fn change(&self, bits: u8, to: u8) {
         // A load and a store suffice, because there is only one writer at a time.
         let now = self.0.load(Ordering::Relaxed);
-        self.0.store(now & !bits | to, Ordering::Release);
+        let release = weaken(Weakening::PhaseRelease, Ordering::Release);
+        self.0.store(now & !bits | to, release);
     }
 }

@@ -1,7 +1,7 @@
 //! A value that can be closed while other threads may be adding to it.
 
 use super::{CLOSED, OTHERS, TOGETHER, USED};
-use crate::sync::{AtomicU8, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU8, Mutex, MutexGuard, Ordering, Weakening, weakened};
 
 /// A value behind a lock, with a flag that tells if more may be added to it.
 ///
@@ -33,7 +33,14 @@ impl<T> ClosableMutex<T> {
     pub(super) fn enter(&self) -> Option<MutexGuard<'_, T>> {
         let value = self.value.lock();
         let flags = match self.state.load(Ordering::Acquire) {
-            flags if flags & USED == 0 => self.state.fetch_or(USED, Ordering::AcqRel),
+            flags if flags & USED == 0 => {
+                let before = self.state.fetch_or(USED, Ordering::AcqRel);
+                if weakened(Weakening::EntrySeesClose) {
+                    flags
+                } else {
+                    before
+                }
+            }
             flags => flags,
         };
         (flags & CLOSED == 0).then_some(value)
@@ -52,7 +59,8 @@ impl<T> ClosableMutex<T> {
             self.state
                 .compare_exchange(flags, flags | CLOSED, ok, failed)
         };
-        if flags & USED == 0 && close().is_ok() {
+        let close = || close().is_ok() || weakened(Weakening::CloseSeesEntry);
+        if flags & USED == 0 && close() {
             return true;
         }
         let value = self.value.lock();

@@ -11,7 +11,7 @@ use crate::exit::{Exit, discard};
 use crate::schedule::strand::StrandGuard;
 use crate::schedule::wake::wake;
 use crate::seeded_bug::{Bug, seeded};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, Weakening, weakened};
 
 impl<M> MailboxState<M> {
     /// Begins an incarnation, which takes messages again if the last one was drained.
@@ -62,7 +62,9 @@ impl<M> Mailbox<M> {
     }
 
     pub(super) fn notify(&self, lanes: StrandGuard<'_, MailboxState<M>>) {
-        self.lock_needed.store(true, Ordering::Relaxed);
+        if !weakened(Weakening::SignalInterruptsBatch) {
+            self.lock_needed.store(true, Ordering::Relaxed);
+        }
         wake_receiver(lanes);
     }
 
@@ -141,7 +143,9 @@ impl<M> Mailbox<M> {
             discard(user.into_values());
         }
         tell(left);
-        if let Some(waiting) = waiting {
+        if let Some(waiting) = waiting
+            && !weakened(Weakening::CloseWakesSenders)
+        {
             waiting
                 .senders
                 .into_iter()

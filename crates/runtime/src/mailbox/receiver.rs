@@ -15,7 +15,7 @@ use crate::schedule::beat;
 use crate::schedule::strand::{OpaqueMessage, StrandGuard, TurnData};
 use crate::schedule::wake::wake;
 use crate::seeded_bug::{Bug, seeded};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, Weakening, weakened};
 
 /// The result of a look for messages.
 pub(crate) enum LookResult<'a, M> {
@@ -292,7 +292,9 @@ impl<M> Receiver<M> {
         // What has expired counts as if it had been handled: it is dropped within the turn.
         let count = u16::try_from(stale.len()).unwrap_or(u16::MAX).max(1);
         discard(stale);
-        wakers.into_iter().for_each(wake);
+        if !weakened(Weakening::RoomWakesSender) {
+            wakers.into_iter().for_each(wake);
+        }
         let Some(next) = next else {
             self.meter.park();
             return TakeResult::Idle;
@@ -392,8 +394,9 @@ impl<M> TurnData for MailboxState<M> {
     fn rest(&mut self) -> bool {
         // Senders that wait behind others that hold a place are no work yet.
         let waits = self.has_new_waiter && self.has_ungranted();
-        let rests = self.user.is_empty() && !waits && !self.has_signals();
-        self.receiving = rests;
+        let is_empty = self.user.is_empty() || weakened(Weakening::RestChecksMessages);
+        let rests = is_empty && !waits && !self.has_signals();
+        self.receiving = rests && !weakened(Weakening::RestMarksReceiving);
         if rests {
             self.budget = BUDGET;
         }

@@ -27,7 +27,7 @@ use crate::path::Path;
 use crate::reply::PendingReply;
 use crate::schedule::spin;
 use crate::seeded_bug::{Bug, seeded};
-use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, Weakening, weaken_to, weakened};
 use blocking::BlockingThreads;
 use dispatcher::{Dispatcher, DispatcherState};
 
@@ -194,7 +194,12 @@ impl Pool {
         // This and `close` both modify `live`, so one of them comes second and sees what the other
         // one did before: `release` sees that the pool is closed, or `close` sees that no
         // incarnation is left.
-        if self.live.fetch_sub(1, Ordering::AcqRel) == 1 && self.closed.load(Ordering::Relaxed) {
+        let acq_rel = weaken_to(
+            Weakening::LastExitAcquire,
+            Ordering::AcqRel,
+            Ordering::Release,
+        );
+        if self.live.fetch_sub(1, acq_rel) == 1 && self.closed.load(Ordering::Relaxed) {
             self.unpark_all();
         }
     }
@@ -202,7 +207,12 @@ impl Pool {
     /// Lets the dispatchers leave once no incarnation is left.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        if self.live.fetch_add(0, Ordering::AcqRel) == 0 {
+        let acq_rel = weaken_to(
+            Weakening::PoolCloseRelease,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        if self.live.fetch_add(0, acq_rel) == 0 {
             self.unpark_all();
         }
     }
@@ -273,7 +283,7 @@ impl Pool {
         }
         dispatcher.push(ready);
         // All dispatchers have left: none would run what was queued now.
-        if self.down.load(Ordering::SeqCst) {
+        if self.down.load(Ordering::SeqCst) && !weakened(Weakening::DownEndsQueuedActor) {
             dispatcher.clear();
         }
     }
@@ -295,7 +305,9 @@ impl Pool {
         self.dispatchers.iter().for_each(DispatcherState::clear);
         let blocking_threads = self.blocking_threads.lock().end_all();
         drop(blocking_threads);
-        if let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
+        if let Some(owner) = self.owner.get().and_then(Weak::upgrade)
+            && !weakened(Weakening::DownEndsParkedActors)
+        {
             owner.abandon();
         }
     }

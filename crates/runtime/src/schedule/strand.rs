@@ -67,7 +67,7 @@ use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use crate::exit::Exit;
 use crate::path::Path;
 use crate::schedule::wake;
-use crate::sync::UnsafeCell;
+use crate::sync::{UnsafeCell, Weakening, weakened};
 use body::Body;
 use body::TurnOutcome;
 pub(crate) use body::{Behavior, NextStep, heap_bytes};
@@ -288,7 +288,9 @@ impl<T> StrandGuard<'_, T> {
                 Some((Runnable(host), self.0.place))
             }
             RunState::Running => {
-                self.0.state = RunState::Woken;
+                if !weakened(Weakening::WakeDuringTurnNoted) {
+                    self.0.state = RunState::Woken;
+                }
                 None
             }
             RunState::Off | RunState::Queued | RunState::Woken => None,
@@ -428,7 +430,7 @@ impl<C: Host> ErasedHost for C {
                 if self.is_down() {
                     return None;
                 }
-                if run.state == RunState::Woken {
+                if run.state == RunState::Woken && !weakened(Weakening::WakeDuringTurnRequeues) {
                     run.state = RunState::Queued;
                     return Some(TurnResult::Woken);
                 }

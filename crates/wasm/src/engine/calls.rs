@@ -1,6 +1,6 @@
 //! The counters of calls in progress, and the sleep of the ticker thread.
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, Weakening, weaken, weaken_to, weakened};
 
 /// Counters of calls that have begun and of calls that have ended, in several lanes. Concurrent
 /// callers count in different lanes, so that they do not contend for a cache line.
@@ -39,13 +39,19 @@ impl<const LANES: usize> Calls<LANES> {
         // This and the `fetch_add` of 0 in `park_until_call` both modify the counter, so one of
         // them comes second and sees what the other did before: either the thread sees this call,
         // or this call sees that the thread is parked.
-        self.lanes[lane].begun.fetch_add(1, Ordering::AcqRel);
+        let acq_rel = weaken_to(
+            Weakening::CallBeginAcquire,
+            Ordering::AcqRel,
+            Ordering::Release,
+        );
+        self.lanes[lane].begun.fetch_add(1, acq_rel);
         self.parked.load(Ordering::Relaxed)
     }
 
     /// Counts the end of a call.
     pub(super) fn end(&self, lane: usize) {
-        self.lanes[lane].ended.fetch_add(1, Ordering::Release);
+        let release = weaken(Weakening::CallEndRelease, Ordering::Release);
+        self.lanes[lane].ended.fetch_add(1, release);
     }
 
     /// Returns the number of calls that have begun, and `true` if one of them is in progress.
@@ -58,8 +64,15 @@ impl<const LANES: usize> Calls<LANES> {
     pub(super) fn park_until_call(&self, before: u64, is_over: impl Fn() -> bool, park: impl Fn()) {
         self.parked.store(true, Ordering::Relaxed);
         // A read-modify-write, not a load: it orders this against `begin`.
-        let look = |begun: &AtomicU64| begun.fetch_add(0, Ordering::AcqRel);
-        while self.count_by(look) == (before, false) && !is_over() {
+        let acq_rel = weaken_to(
+            Weakening::TickerParkRelease,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        let look = |begun: &AtomicU64| begun.fetch_add(0, acq_rel);
+        let is_idle =
+            || self.count_by(look) == (before, false) || weakened(Weakening::TickerParkChecksCalls);
+        while is_idle() && !is_over() {
             park();
         }
         self.parked.store(false, Ordering::Relaxed);

@@ -11,7 +11,7 @@
 //! The thread that changes the state to `Queued` pushes the call to the run queue, so that it is
 //! queued only once. The thread that takes it from the queue has its turn alone.
 
-use crate::sync::{AtomicU8, Ordering};
+use crate::sync::{AtomicU8, Ordering, Weakening, weaken_to, weakened};
 
 /// Waits for something other than a thread.
 const IDLE: u8 = 0;
@@ -36,12 +36,15 @@ impl Turns {
     pub(super) fn wake(&self) -> bool {
         let next = |state| match state {
             IDLE => QUEUED,
-            RUNNING => WOKEN,
+            RUNNING if !weakened(Weakening::CallWakeDuringTurnNoted) => WOKEN,
             // Written even if unchanged: the next turn reads this value, and so sees what was done
             // before the wake.
             as_it_is => as_it_is,
         };
-        let next = |state| Some(next(state));
+        let next = |state| {
+            let to = next(state);
+            (to != state || !weakened(Weakening::RepeatedCallWakeWritten)).then_some(to)
+        };
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
             == Ok(IDLE)
@@ -49,7 +52,12 @@ impl Turns {
 
     /// Begins a turn, which sees everything done before the wakes that found the call queued.
     pub(super) fn begin(&self) {
-        self.0.swap(RUNNING, Ordering::AcqRel);
+        let acq_rel = weaken_to(
+            Weakening::CallTurnAcquire,
+            Ordering::AcqRel,
+            Ordering::Release,
+        );
+        self.0.swap(RUNNING, acq_rel);
     }
 
     /// Ends a turn in which the call did not finish. Returns `true` if it was woken meanwhile; then
@@ -61,7 +69,11 @@ impl Turns {
         if idle.is_err() {
             // Not a plain store: another wake may have found it `WOKEN` in between, and the next
             // turn has to see what was done before that wake.
-            self.0.swap(QUEUED, Ordering::AcqRel);
+            if weakened(Weakening::CallRequeuedAtomically) {
+                self.0.store(QUEUED, Ordering::Release);
+            } else {
+                self.0.swap(QUEUED, Ordering::AcqRel);
+            }
         }
         idle.is_err()
     }

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::path::Path;
 use crate::schedule::strand::Runnable;
-use crate::sync::{Condvar, Mutex, wait};
+use crate::sync::{Condvar, Mutex, Weakening, wait, weakened};
 
 /// Marks the places of actors that have a thread of their own.
 const BLOCKING: u32 = 1 << 31;
@@ -84,7 +84,9 @@ impl BlockingThread {
         }
         state.ready = Some(ready);
         drop(state);
-        self.bell.notify_one();
+        if !weakened(Weakening::PushWakesBlockingThread) {
+            self.bell.notify_one();
+        }
     }
 
     pub(super) fn end(&self) -> Option<Runnable> {

@@ -16,7 +16,7 @@ use crate::schedule::spin::{self, SpinBackoff};
 use crate::schedule::strand::{Current, LifoSlot, LifoWriter, Lock, Runnable};
 use crate::schedule::{beat, wake};
 use crate::seeded_bug::{Bug, seeded};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, Weakening, weakened};
 
 /// Number of actors after which a dispatcher reads the clock.
 const STRIDE: u32 = 64;
@@ -155,7 +155,8 @@ impl DispatcherState {
         let mut queue = self.queue.lock();
         queue.ready.push_back(ready);
         self.note(&queue);
-        let parked = self.parked.load(Ordering::Relaxed);
+        let parked =
+            self.parked.load(Ordering::Relaxed) && !weakened(Weakening::PushWakesDispatcher);
         drop(queue);
         if parked {
             self.wake();
@@ -212,7 +213,9 @@ impl DispatcherState {
     pub(super) fn order_steal(&self, victim: usize, all: bool) {
         let steal_order = victim * 2 + usize::from(all) + 1;
         self.steal_order.store(steal_order, Ordering::Relaxed);
-        self.unpark();
+        if !weakened(Weakening::StealOrderWakesDispatcher) {
+            self.unpark();
+        }
     }
 
     /// Carries out an order to steal.
@@ -222,7 +225,10 @@ impl DispatcherState {
             return;
         };
         let (victim, all) = (&pool.dispatchers[steal_order / 2], steal_order % 2 == 1);
-        let next = if all { victim.next.take() } else { None };
+        let next = match all && !weakened(Weakening::StealTakesLifoSlot) {
+            true => victim.next.take(),
+            false => None,
+        };
         let mut theirs = victim.queue.lock();
         let half = |queue: &mut VecDeque<Runnable>| {
             let kept = if all { 0 } else { queue.len() / 2 };
@@ -383,7 +389,8 @@ impl DispatcherState {
         if pool.is_done() {
             return Some(Poll::Ready(()));
         }
-        if self.steal_order.load(Ordering::Relaxed) != 0 {
+        let is_ordered = self.steal_order.load(Ordering::Relaxed) != 0;
+        if is_ordered && !weakened(Weakening::ParkChecksStealOrder) {
             drop(queue);
             self.steal(pool);
             return None;

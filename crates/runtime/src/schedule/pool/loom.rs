@@ -134,7 +134,7 @@ fn a_dispatcher_that_is_sent_to_another_takes_what_waits_there() {
 }
 
 #[test]
-fn a_dispatcher_that_is_sent_to_one_that_is_held_takes_who_is_next_there() {
+fn order_to_relieve_a_blocked_dispatcher_takes_its_lifo_slot() {
     let handle = handle();
     model(move || {
         let pool = Pool::new(handle.clone());

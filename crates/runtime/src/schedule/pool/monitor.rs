@@ -23,7 +23,7 @@ use crate::reply::PendingReply;
 use crate::schedule::beat;
 use crate::schedule::strand::RecentAsks;
 use crate::seeded_bug::{Bug, seeded};
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, Ordering, Weakening, weaken_to, weakened};
 
 /// The period of the beat that bounds turns.
 const BEAT: Duration = Duration::from_micros(500);
@@ -75,10 +75,18 @@ impl MonitorSleep {
 
     /// Records that a dispatcher works; returns `true` if the caller has to wake the monitor.
     pub(super) fn begin(&self, busy: &AtomicBool) -> bool {
-        // This and the check in `sleep_unless` both modify `busy`, so one of them comes second and
-        // sees what the other one did before: the monitor sees that the dispatcher works, or the
-        // dispatcher sees that the monitor sleeps.
-        busy.swap(true, Ordering::AcqRel);
+        let acq_rel = weaken_to(Weakening::BusyAcquire, Ordering::AcqRel, Ordering::Release);
+        self.set(busy, acq_rel)
+    }
+
+    /// Sets a flag that the monitor checks before it sleeps; returns `true` if the caller has to
+    /// wake it.
+    #[inline(always)]
+    fn set(&self, flag: &AtomicBool, acq_rel: Ordering) -> bool {
+        // This and the check in `sleep_unless` both modify the flag, so one of them comes second
+        // and sees what the other one did before: the monitor sees that the flag is set, or this
+        // thread sees that the monitor sleeps.
+        flag.swap(true, acq_rel);
         self.0.load(Ordering::Relaxed) && self.end()
     }
 
@@ -90,7 +98,12 @@ impl MonitorSleep {
     /// the caller held before or after the monitor, makes the one visible to the other.
     #[inline]
     pub(super) fn want(&self, list: &RecentAsks) -> bool {
-        !list.wanted.load(Ordering::Relaxed) && self.begin(&list.wanted)
+        let acq_rel = weaken_to(
+            Weakening::WantedAcquire,
+            Ordering::AcqRel,
+            Ordering::Release,
+        );
+        !list.wanted.load(Ordering::Relaxed) && self.set(&list.wanted, acq_rel)
     }
 
     /// Ends the sleep, if there is one. Returns `true` if the caller has to wake the monitor.
@@ -102,7 +115,7 @@ impl MonitorSleep {
     pub(super) fn sleep_unless(&self, works: impl FnOnce() -> bool, park: impl FnOnce()) {
         // Swapped as everywhere else, so that all changes of the flag are in one order.
         self.0.swap(true, Ordering::Relaxed);
-        if !works() {
+        if !works() || weakened(Weakening::SleepChecksForWork) {
             park();
         }
         self.0.swap(false, Ordering::Relaxed);
@@ -148,13 +161,21 @@ pub(super) fn call_listed(list: &RecentAsks, wakers: &mut Vec<Waker>) -> bool {
         more = list.take(wakers);
         wakers.drain(..).for_each(Waker::wake);
     }
+    if weakened(Weakening::WantedClearedFirst) {
+        list.wanted.store(false, Ordering::Release);
+    }
     wanted
 }
 
 /// Returns `true` if a dispatcher works; one that begins to work after this sees whether the
 /// monitor sleeps.
 pub(super) fn is_busy(busy: &AtomicBool) -> bool {
-    busy.fetch_or(false, Ordering::AcqRel)
+    let acq_rel = weaken_to(
+        Weakening::BusyCheckRelease,
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    );
+    busy.fetch_or(false, acq_rel)
 }
 
 /// Watches a pool for as long as it exists.

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use crate::schedule::strand::ActorMark;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Weakening, weaken};
 
 /// Number of threads that are watched; further threads are not.
 const THREADS: usize = 512;
@@ -150,14 +150,16 @@ impl ThreadWatch {
 
     /// Claims the watch for this thread; returns `false` if another thread has it.
     fn claim(&self) -> bool {
+        let acquire = weaken(Weakening::WatchClaimAcquire, Ordering::Acquire);
         self.taken
-            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(false, true, acquire, Ordering::Relaxed)
             .is_ok()
     }
 
     /// Gives the watch back. The thread writes no more.
     pub(super) fn give_back(&self) {
-        self.taken.store(false, Ordering::Release);
+        let release = weaken(Weakening::WatchGiveBackRelease, Ordering::Release);
+        self.taken.store(false, release);
     }
 
     #[inline]

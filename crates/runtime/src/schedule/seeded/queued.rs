@@ -1,6 +1,6 @@
 //! A flag that is set while a task is in the run queue.
 
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, Ordering, Weakening, weaken_to};
 
 /// Set by the code that wakes the task, and cleared before its turn.
 #[derive(Debug)]
@@ -20,6 +20,11 @@ impl Queued {
     /// Records that the turn of the task begins: a wake from now on queues it again. The turn sees
     /// everything that was done before a wake that found the task queued, so no wake is lost.
     pub(super) fn leave(&self) {
-        self.0.swap(false, Ordering::AcqRel);
+        let acq_rel = weaken_to(
+            Weakening::QueuedAcquire,
+            Ordering::AcqRel,
+            Ordering::Release,
+        );
+        self.0.swap(false, acq_rel);
     }
 }

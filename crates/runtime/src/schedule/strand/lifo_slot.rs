@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::sync::{AtomicBool, AtomicU8, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicU8, Ordering, UnsafeCell, Weakening, weaken, weaken_to};
 
 const EMPTY: u8 = 0;
 const FULL: u8 = 1;
@@ -51,7 +51,12 @@ impl<T> LifoSlot<T> {
 
     /// Returns the filling side, unless another thread has it.
     pub(crate) fn writer(&self) -> Option<LifoWriter<T>> {
-        let taken = self.0.filled.swap(true, Ordering::AcqRel);
+        let acq_rel = weaken_to(
+            Weakening::LifoWriterAcquire,
+            Ordering::AcqRel,
+            Ordering::Release,
+        );
+        let taken = self.0.filled.swap(true, acq_rel);
         (!taken).then(|| LifoWriter {
             place: Arc::clone(&self.0),
             alone: PhantomData,
@@ -70,16 +75,18 @@ impl<T> LifoSlot<T> {
         if place.state.load(Ordering::Relaxed) == EMPTY {
             return None;
         }
+        let acquire = weaken(Weakening::LifoFullAcquire, Ordering::Acquire);
         let held = place
             .state
-            .compare_exchange(FULL, HELD, Ordering::Acquire, Ordering::Relaxed);
+            .compare_exchange(FULL, HELD, acquire, Ordering::Relaxed);
         // If another thread holds the place, that thread takes the value.
         held.ok()?;
         let taken = place.value.get_mut().with(|value| {
             // SAFETY: we moved the state to `HELD`.
             unsafe { (*value).take() }
         });
-        place.state.store(EMPTY, Ordering::Release);
+        let release = weaken(Weakening::LifoEmptyRelease, Ordering::Release);
+        place.state.store(EMPTY, release);
         taken
     }
 }
@@ -88,7 +95,8 @@ impl<T> LifoWriter<T> {
     /// Puts a value in; hands it back if the place is occupied.
     #[inline(always)]
     pub(crate) fn put(&self, value: T) -> Option<T> {
-        if self.place.state.load(Ordering::Acquire) != EMPTY {
+        let acquire = weaken(Weakening::LifoEmptyAcquire, Ordering::Acquire);
+        if self.place.state.load(acquire) != EMPTY {
             return Some(value);
         }
         let fill = |place: *mut Option<T>| {
@@ -96,13 +104,15 @@ impl<T> LifoWriter<T> {
             unsafe { place.write(Some(value)) };
         };
         self.place.value.get_mut().with(fill);
-        self.place.state.store(FULL, Ordering::Release);
+        let release = weaken(Weakening::LifoFullRelease, Ordering::Release);
+        self.place.state.store(FULL, release);
         None
     }
 }
 
 impl<T> Drop for LifoWriter<T> {
     fn drop(&mut self) {
-        self.place.filled.store(false, Ordering::Release);
+        let release = weaken(Weakening::LifoWriterRelease, Ordering::Release);
+        self.place.filled.store(false, release);
     }
 }

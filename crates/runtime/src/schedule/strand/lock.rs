@@ -5,7 +5,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::sync::{AtomicBool, MutPtr, Ordering, UnsafeCell, relax};
+use crate::sync::{AtomicBool, MutPtr, Ordering, UnsafeCell, Weakening, relax, weaken};
 
 /// A value behind a lock. The order of the fields matters: a thread that takes the lock would
 /// otherwise move a cache line for the flag alone.
@@ -39,9 +39,10 @@ impl<T> Lock<T> {
 
     #[inline(always)]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
+        let acquire = weaken(Weakening::LockAcquire, Ordering::Acquire);
         let free = self
             .taken
-            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+            .compare_exchange(false, true, acquire, Ordering::Relaxed);
         if free.is_err() {
             self.lock_slowly();
         }
@@ -53,6 +54,7 @@ impl<T> Lock<T> {
 
     #[cold]
     fn lock_slowly(&self) {
+        let acquire = weaken(Weakening::ContendedLockAcquire, Ordering::Acquire);
         let mut round = 0;
         loop {
             relax(round);
@@ -61,7 +63,7 @@ impl<T> Lock<T> {
             if !self.taken.load(Ordering::Relaxed)
                 && self
                     .taken
-                    .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                    .compare_exchange(false, true, acquire, Ordering::Relaxed)
                     .is_ok()
             {
                 return;
@@ -98,6 +100,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.lock.taken.store(false, Ordering::Release);
+        let release = weaken(Weakening::LockRelease, Ordering::Release);
+        self.lock.taken.store(false, release);
     }
 }

@@ -19,7 +19,7 @@ use std::ptr::{self, NonNull};
 use std::task::Waker;
 
 use super::Lock;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, Ordering, Weakening, weaken, weakened};
 
 /// This many entries are taken out under one lock, so that no thread waits for it for long.
 const BATCH: usize = 64;
@@ -79,7 +79,8 @@ impl RecentAsks {
             // SAFETY: the entry is in its slot, which is there while the entry is listed.
             wakers.extend(unsafe { (entry.call)(entry.slot) });
             // After this, the owner may free the entry.
-            entry.listed.store(false, Ordering::Release);
+            let release = weaken(Weakening::UnlistedRelease, Ordering::Release);
+            entry.listed.store(false, release);
         }
         true
     }
@@ -98,7 +99,8 @@ impl RecentAsk {
     }
 
     pub(super) fn is_listed(&self) -> bool {
-        self.listed.load(Ordering::Acquire)
+        let acquire = weaken(Weakening::UnlistedAcquire, Ordering::Acquire);
+        self.listed.load(acquire)
     }
 
     /// Returns `true` if the entry is in a list that will call the taker, which waits.
@@ -111,6 +113,9 @@ impl RecentAsk {
     pub(super) fn will_be_called(&self) -> bool {
         if !self.is_listed() {
             return false;
+        }
+        if weakened(Weakening::ListedCheckedUnderLock) {
+            return self.is_listed();
         }
         // SAFETY: it was put in this list, which outlives it.
         let list = unsafe { &*self.list.get() };

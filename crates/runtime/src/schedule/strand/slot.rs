@@ -33,7 +33,7 @@ use std::task::{Poll, Waker};
 use super::arena::BufferClass;
 use super::recent_asks::{RecentAsk, RecentAsks};
 use crate::seeded_bug::{Bug, linger, seeded};
-use crate::sync::{AtomicU8, Ordering, UnsafeCell, relax};
+use crate::sync::{AtomicU8, Ordering, UnsafeCell, Weakening, relax, weaken, weakened};
 
 const EMPTY: u8 = 0;
 const WAITS: u8 = 1;
@@ -143,12 +143,13 @@ impl<T, W> Giver<T, W> {
                 slot.watch.get_mut().with(watch);
             }
             let mut waker = None;
-            if now & WAITS != 0 {
+            if now & WAITS != 0 && !weakened(Weakening::ValueWakesTaker) {
                 // SAFETY: we took a slot that waits, so the waker is ours.
                 let take = |place: *mut Option<Waker>| unsafe { (*place).take() };
                 waker = slot.waker.get_mut().with(take);
             }
-            slot.state.store(FULL, Ordering::Release);
+            let release = weaken(Weakening::SlotFullRelease, Ordering::Release);
+            slot.state.store(FULL, release);
             return waker;
         }
     }
@@ -167,7 +168,8 @@ impl<T, W> Taker<T, W> {
     /// Returns `true` if the value is there.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.slot().state.load(Ordering::Acquire) == FULL
+        let acquire = weaken(Weakening::SlotFullAcquire, Ordering::Acquire);
+        self.slot().state.load(acquire) == FULL
     }
 
     /// Returns the value, if it is there.
@@ -216,10 +218,8 @@ impl<T, W> Taker<T, W> {
             !self.slot().entry.is_listed(),
             "what is listed is not watched yet"
         );
-        let held = match seeded(Bug::AnswerDuringWatchIsLost) {
-            true => EMPTY,
-            false => HELD,
-        };
+        let is_lost = seeded(Bug::AnswerDuringWatchIsLost) || weakened(Weakening::SlotHeldForWatch);
+        let held = if is_lost { EMPTY } else { HELD };
         let Some(was) = self.move_to(held) else {
             return false;
         };
@@ -300,7 +300,8 @@ impl<T, W> Drop for Taker<T, W> {
             && let Some(was) = self.reclaim()
         {
             let empty = was & !WAITS;
-            let left = state.compare_exchange(empty, LEFT, Ordering::AcqRel, Ordering::Relaxed);
+            let acq_rel = weaken(Weakening::SlotLeftRelease, Ordering::AcqRel);
+            let left = state.compare_exchange(empty, LEFT, acq_rel, Ordering::Relaxed);
             if left.is_ok() {
                 return;
             }
