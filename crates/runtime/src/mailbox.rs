@@ -547,9 +547,10 @@ impl<M> Mailbox<M> {
         }
         let wakers = lanes.grant(self.capacity, self.batch_len());
         drop(lanes);
-        if !weakened(Weakening::GivenUpPlaceWakesSender) {
-            wakers.into_iter().for_each(Waker::wake);
+        if weakened(Weakening::GivenUpPlaceWakesSender) {
+            return;
         }
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Delivers an answer, or the output of a pipe, beyond the capacity. Returns `false` if the
@@ -576,7 +577,10 @@ impl<M> Mailbox<M> {
 /// Releases the lock, and wakes the actor if it was waiting for what was pushed.
 #[inline(always)]
 fn wake_receiver<M>(mut lanes: StrandGuard<'_, MailboxState<M>>) {
-    if lanes.receiving && !weakened(Weakening::PushWakesReceiver) {
+    if weakened(Weakening::PushWakesReceiver) {
+        return;
+    }
+    if lanes.receiving {
         lanes.receiving = false;
         lanes.wake();
     }

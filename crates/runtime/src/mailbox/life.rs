@@ -62,9 +62,10 @@ impl<M> Mailbox<M> {
     }
 
     pub(super) fn notify(&self, lanes: StrandGuard<'_, MailboxState<M>>) {
-        if !weakened(Weakening::SignalInterruptsBatch) {
-            self.lock_needed.store(true, Ordering::Relaxed);
+        if weakened(Weakening::SignalInterruptsBatch) {
+            return wake_receiver(lanes);
         }
+        self.lock_needed.store(true, Ordering::Relaxed);
         wake_receiver(lanes);
     }
 
@@ -143,9 +144,10 @@ impl<M> Mailbox<M> {
             discard(user.into_values());
         }
         tell(left);
-        if let Some(waiting) = waiting
-            && !weakened(Weakening::CloseWakesSenders)
-        {
+        if weakened(Weakening::CloseWakesSenders) {
+            return count;
+        }
+        if let Some(waiting) = waiting {
             waiting
                 .senders
                 .into_iter()

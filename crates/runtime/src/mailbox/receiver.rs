@@ -292,7 +292,9 @@ impl<M> Receiver<M> {
         // What has expired counts as if it had been handled: it is dropped within the turn.
         let count = u16::try_from(stale.len()).unwrap_or(u16::MAX).max(1);
         discard(stale);
-        if !weakened(Weakening::RoomWakesSender) {
+        if weakened(Weakening::RoomWakesSender) {
+            drop(wakers);
+        } else {
             wakers.into_iter().for_each(wake);
         }
         let Some(next) = next else {
@@ -394,9 +396,17 @@ impl<M> TurnData for MailboxState<M> {
     fn rest(&mut self) -> bool {
         // Senders that wait behind others that hold a place are no work yet.
         let waits = self.has_new_waiter && self.has_ungranted();
-        let is_empty = self.user.is_empty() || weakened(Weakening::RestChecksMessages);
+        let is_empty = if weakened(Weakening::RestChecksMessages) {
+            true
+        } else {
+            self.user.is_empty()
+        };
         let rests = is_empty && !waits && !self.has_signals();
-        self.receiving = rests && !weakened(Weakening::RestMarksReceiving);
+        self.receiving = if weakened(Weakening::RestMarksReceiving) {
+            false
+        } else {
+            rests
+        };
         if rests {
             self.budget = BUDGET;
         }
