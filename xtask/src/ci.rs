@@ -106,8 +106,8 @@ fn everyday(project: &Project) -> Vec<Step<'_>> {
         }),
         simulate::step(project),
         simulate::n4::step(project),
-        Step::new("loom", "cargo xtask loom", || {
-            loom::check(project, false).map(Some)
+        Step::new("loom", "cargo xtask loom --weaken", || {
+            loom::check(project, true).map(Some)
         }),
     ]);
     steps
@@ -139,9 +139,6 @@ fn proofs(project: &Project) -> Vec<Step<'_>> {
             cargo(project, &[&["package", "--quiet"][..], &package].concat())
         }),
         Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
-        Step::new("weakenings", "cargo xtask loom --weaken", || {
-            loom::check(project, true).map(Some)
-        }),
         Step::new("miri", "cargo xtask miri --short", || {
             miri::check(project, true).map(Some)
         }),

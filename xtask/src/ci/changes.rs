@@ -9,9 +9,10 @@ use crate::step;
 const BASE: &str = "STROWGER_CI_BASE";
 
 /// Path prefixes, and the steps of `--full` that a change below them needs.
-const PULLS: [(&str, &[&str]); 4] = [
-    ("crates/runtime/src/schedule/", &["weakenings", "miri"]),
-    ("crates/runtime/src/mailbox", &["weakenings"]),
+const PULLS: [(&str, &[&str]); 5] = [
+    ("crates/runtime/src/schedule/", &["miri", "bugs"]),
+    ("crates/runtime/src/mailbox", &["bugs"]),
+    ("crates/runtime/src/supervision", &["bugs"]),
     ("crates/pfcp/src/", &["conformance"]),
     ("bench/", &["bench"]),
 ];
@@ -38,15 +39,10 @@ pub(super) fn needed(project: &Project) -> Result<Vec<&'static str>, String> {
 fn pulled<'a>(changed: impl IntoIterator<Item = &'a str>) -> Vec<&'static str> {
     let mut steps = Vec::new();
     for file in changed {
-        for (prefix, needed) in PULLS {
-            if file.starts_with(prefix) {
-                steps.extend(
-                    needed
-                        .iter()
-                        .filter(|step| !steps.contains(*step))
-                        .copied()
-                        .collect::<Vec<_>>(),
-                );
+        let pulls = PULLS.iter().filter(|(prefix, _)| file.starts_with(prefix));
+        for step in pulls.flat_map(|(_, needed)| *needed) {
+            if !steps.contains(step) {
+                steps.push(*step);
             }
         }
     }
@@ -58,14 +54,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn change_of_the_scheduler_pulls_in_loom_and_miri() {
+    fn change_of_the_scheduler_pulls_in_miri_and_seeded_bugs() {
         let changed = ["README.md", "crates/runtime/src/schedule/pool.rs"];
-        assert_eq!(pulled(changed), ["weakenings", "miri"]);
+        assert_eq!(pulled(changed), ["miri", "bugs"]);
         let both = [
             "crates/runtime/src/mailbox.rs",
             "crates/pfcp/src/wire/walk.rs",
         ];
-        assert_eq!(pulled(both), ["weakenings", "conformance"]);
+        assert_eq!(pulled(both), ["bugs", "conformance"]);
         assert_eq!(pulled(["docs/pfcp.md"]), [""; 0]);
     }
 }

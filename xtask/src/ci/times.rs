@@ -23,7 +23,7 @@ use crate::step::{self, StepResult};
 pub(super) const BUDGET: Duration = Duration::from_secs(30 * 60);
 
 /// The result of [`calibrate`] on the reference machine, two idle cores, with a margin of a tenth.
-const REFERENCE: Duration = Duration::from_millis(330);
+const REFERENCE: Duration = Duration::from_millis(165);
 
 /// Repetitions of the calibration loop.
 const ROUNDS: u32 = 20_000_000;
