@@ -38,7 +38,8 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     };
     if !tools::is_here(&tools::VALGRIND) {
         return Err(
-            "valgrind is missing: `cargo xtask setup` installs it, or says how to get it".to_owned(),
+            "valgrind is missing: `cargo xtask setup` installs it, or says how to get it"
+                .to_owned(),
         );
     }
     let program = build(project)?;

@@ -4,6 +4,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
+use crate::binary::strowger;
 use crate::demo_process::Demo;
 use crate::files::Files;
 use crate::node::{alone, answers, cores, hogs};
@@ -20,31 +23,50 @@ struct Noticed {
 }
 
 /// The time for which sessions are set up while hogs run.
-const SPAN: Duration = Duration::from_secs(3);
+const SPAN: &str = "4s";
 
 /// Loads a node beside `count` hogs. In every case, no session is lost or refused.
+///
+/// Delays are those of a load that begins once the hogs run: deploying them takes a compilation and
+/// two processes each, which delay others like any program does.
 fn notice(files: &Files, count: usize) -> Noticed {
-    let mut demo = Demo::start(&["--rate", "100", "--sessions", "100"]);
+    let mut demo = Demo::start(&["--rate", "20", "--sessions", "20"]);
     hogs(&demo.control, files, count, 2_000_000);
-    let since = Instant::now();
-    let mut control = answers(&demo.control);
-    while since.elapsed() < SPAN {
-        thread::sleep(Duration::from_millis(100));
-        control = control.min(answers(&demo.control));
-    }
+    let (load, control) = thread::scope(|scope| {
+        let load = scope.spawn(|| load(&demo.n4));
+        let mut control = answers(&demo.control);
+        while !load.is_finished() {
+            thread::sleep(Duration::from_millis(100));
+            control = control.min(answers(&demo.control));
+        }
+        (load.join().expect("no panic"), control)
+    });
     let began = Instant::now();
     let (code, last) = demo.end_by("TERM");
     let end = began.elapsed();
     for key in ["lost", "rejected"] {
         assert_eq!(last[key], 0, "{key} beside {count}: {last}");
+        assert_eq!(load[key], 0, "{key} beside {count}: {load}");
     }
     assert_eq!(code, Some(0), "{last}");
-    let p99 = last["p99_us"].as_u64().expect("a number");
+    let p99 = load["p99_us"].as_u64().expect("a number");
     Noticed {
         p99: Duration::from_micros(p99),
         control,
         end,
     }
+}
+
+/// Sets sessions up at a constant rate, and returns the summary.
+fn load(n4: &str) -> Value {
+    let rate = ["--rate", "100", "--sessions", "100", "--for", SPAN];
+    let ran = strowger(
+        ["pfcp", "load", "--json", "--to", n4]
+            .into_iter()
+            .chain(rate),
+    );
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran.last_object()
 }
 
 /// The lower bound of the limit, which is three times the quiet percentile: on a machine that
