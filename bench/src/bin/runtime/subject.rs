@@ -30,7 +30,7 @@ pub enum Seat {
     Here,
     /// On another worker than the driver, if the workers are separate runtimes.
     There,
-    /// Wherever the subject would run the task with this number.
+    /// The placement that the subject itself would choose for the task with this number.
     Any(usize),
 }
 

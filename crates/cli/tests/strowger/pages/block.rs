@@ -21,7 +21,7 @@ pub(super) struct Note {
     pub(super) text: String,
 }
 
-/// What a note says.
+/// The kind of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     NotRun,

@@ -1,4 +1,4 @@
-//! What the tables of the pages say, held against the programs.
+//! The tables of the pages, compared with the programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ fn table(path: &str, header: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// What stands in backticks.
+/// Returns the words in backticks.
 fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

@@ -17,14 +17,14 @@ use crate::agent::{Agent, cache};
 use self::place::Place;
 use self::process::{Background, Ended};
 
-/// What came of a page.
+/// The results of the blocks of a page.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) page: String,
     pub(super) commands: usize,
-    /// What is not run, and why.
+    /// The commands that are not run, each with its reason.
     pub(super) not_run: Vec<String>,
-    /// What does not hold, each with its place.
+    /// The failures, each with its place.
     pub(super) failures: Vec<String>,
     pub(super) took: Duration,
 }
@@ -62,11 +62,11 @@ struct Session {
     place: Place,
     /// The node that commands reach.
     node: Option<Background>,
-    /// What else was started and not waited for.
+    /// The other programs that commands started in the background.
     jobs: Vec<Background>,
-    /// What later commands have to know: aliases.
+    /// The aliases that later commands need.
     prelude: String,
-    /// What words stand for, by the line of their note.
+    /// The meanings of words, by the line of their note.
     words: BTreeMap<usize, String>,
     report: Report,
 }
@@ -238,7 +238,7 @@ impl Session {
         Some(said)
     }
 
-    /// What a word stands for: the first line that the command of its note prints.
+    /// Returns the meaning of a word: the first line that the command of its note prints.
     fn meaning(&mut self, note: &Note) -> Option<String> {
         let ended = process::run(&self.place, &self.prelude, &self.place.gently(&note.text));
         let printed = ended.out.lines().next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What a command printed, compared with what the page shows.
+//! The output of a command, compared with the output that the page shows.
 
 /// Returns `true` if the lines fit: `...` stands for anything within a line, and a line of its own
 /// for any number of lines.

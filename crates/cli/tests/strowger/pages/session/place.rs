@@ -20,10 +20,10 @@ pub(super) struct Place {
 
 /// Parts of a clone that commands only read.
 const LINKED: [&str; 6] = ["docs", "examples", "fixtures", "interop", "packages", "wit"];
-/// What the programs of others are run for in tests: a slow machine has its time.
+/// The time limit of code and programs of agents in tests, long enough for a slow machine.
 const PATIENCE: &str = "20s";
 
-/// What an agent says first to the program that it starts.
+/// The first request of an agent to the program that it starts.
 const HELLO: &str = concat!(
     r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": "#,
     r#"{"protocolVersion": "2025-06-18", "capabilities": {}, "#,

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::place::Place;
 
-/// What is not over by then hangs.
+/// The time after which a command counts as hung.
 const GUARD: Duration = Duration::from_secs(120);
 
-/// How a command ended.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub(super) struct Ended {
     /// None if it was killed.
@@ -22,7 +22,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// What is wrong with it.
+    /// Describes an end that differs from the expected exit code.
     pub(super) fn told(&self, command: &str, wanted: i32) -> String {
         let code = self
             .code
