@@ -274,7 +274,7 @@ impl<M: Send + 'static> ActorRef<M> {
         let mut asked = PendingAsk::new(&self.0.mailbox);
         // The clock is read, and the deadline set, only if the first poll does not complete.
         let mut deadline = self.0.node.shared.alarms.deadline(within);
-        let mut asking = Asking::new(&self.0.node, within);
+        let mut asking = Asking::new(&self.0.node);
         // Nearly every ask is answered before its deadline is needed.
         if within >= SOON {
             answer.defer_deadline();
@@ -288,7 +288,9 @@ impl<M: Send + 'static> ActorRef<M> {
             }
             let Some(number) = asked.number else {
                 asking.pending(cx, u64::MAX, || answer.watch())?;
-                return deadline.poll(cx).map(|()| Err(AskError::TimedOut));
+                return deadline
+                    .poll_ask(cx, &self.0)
+                    .map(|()| Err(AskError::TimedOut));
             };
             let scheduler = &self.0.node.shared.scheduler;
             if !looked {
@@ -299,7 +301,7 @@ impl<M: Send + 'static> ActorRef<M> {
                 cx,
                 |answer| scheduler.list(answer),
                 |cx, answer| Ok(asking.pending(cx, number, || answer.watch())?),
-                |cx| deadline.poll(cx).map(|()| AskError::TimedOut),
+                |cx| deadline.poll_ask(cx, &self.0).map(|()| AskError::TimedOut),
             );
             polled.map(|ended| {
                 let answer = ended?;

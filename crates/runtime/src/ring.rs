@@ -43,13 +43,11 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
-use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::cell::{ActorId, Node, PhaseGoal};
-use crate::late::WaitingEntry;
 use crate::path::Path;
 use crate::reply::AnswerPending;
 use crate::schedule::strand::Current;
@@ -252,17 +250,15 @@ fn implies(from: &Node, on: &Node) -> bool {
     from.children.is_closed() && parent.is_some_and(|parent| parent.node().id == from.id)
 }
 
-/// An ask, which is recorded while it waits inside a hook, and listed wherever it waits.
+/// An ask, which is recorded while it waits inside a hook.
 pub(crate) struct Asking<'a> {
     edge: Edge<'a>,
-    entry: WaitingEntry<'a>,
 }
 
 impl<'a> Asking<'a> {
-    pub(crate) const fn new(on: &'a Node, within: Duration) -> Self {
+    pub(crate) const fn new(on: &'a Node) -> Self {
         Self {
             edge: Edge::new(on),
-            entry: WaitingEntry::new(on, within),
         }
     }
 
@@ -275,7 +271,6 @@ impl<'a> Asking<'a> {
         number: u64,
         answer: impl FnOnce() -> Arc<AnswerPending>,
     ) -> Result<(), Arc<AskRing>> {
-        self.entry.begin();
         let from = self.edge.waiting_actor();
         if from.is_none() && self.edge.wait.is_none() {
             return Ok(());

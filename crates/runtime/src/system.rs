@@ -16,7 +16,7 @@ use crate::cell::{ActorId, AnyCell, Owner};
 use crate::event::EventStream;
 use crate::group::{Directories, Group, GroupInfo};
 use crate::info::{ActorInfo, TreeNode};
-use crate::late::LateAsk;
+use crate::late::{self, LateAsk};
 #[cfg(feature = "messages")]
 use crate::message::ExposedActors;
 use crate::metric;
@@ -382,7 +382,7 @@ impl ActorSystem {
     /// left out.
     #[must_use]
     pub fn late_asks(&self) -> Vec<LateAsk> {
-        self.shared.waiting_asks.late(&self.shared)
+        late::late_asks(&self.shared)
     }
 
     /// Returns `true` if [`ActorSystem::shutdown`] was called or all handles were dropped.

@@ -5,7 +5,6 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
-use std::time::Duration;
 
 use crate::address::{ActorRef, AnyRef, PendingAsk};
 use crate::budget::charge_poll;
@@ -226,7 +225,8 @@ impl SupervisorRef {
         let (reply, mut answer) = reply::slot();
         let mut sending = pin!(self.0.deliver(message(reply), None));
         let mut asked = PendingAsk::new(&cell.mailbox);
-        let mut asking = Asking::new(&cell.node, Duration::MAX);
+        let mut asking = Asking::new(&cell.node);
+        let mut deadline = cell.node.shared.alarms.no_deadline();
         let mut poll = |cx: &mut task::Context<'_>| {
             if asked.number.is_none()
                 && let Poll::Ready(sent) = sending.as_mut().poll(cx)
@@ -243,7 +243,7 @@ impl SupervisorRef {
             let noted = asking.pending(cx, number, || answer.watch());
             noted.map_err(|path| ChildError::Ring { path })?;
             // An answer that has come since the poll has woken this task.
-            Poll::Pending
+            deadline.poll_ask(cx, cell).map(|()| Err(ChildError::Ended))
         };
         poll_fn(|cx| charge_poll(cx, &mut poll)).await
     }

@@ -17,7 +17,6 @@ use crate::cell::{self, ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase, P
 use crate::children::{Children, InsertError};
 use crate::event::{Event, Events};
 use crate::exit::Exit;
-use crate::late::WaitingAsks;
 use crate::mailbox::{Mailbox, MailboxSpec};
 use crate::metric::Count;
 use crate::monitor::MonitorId;
@@ -86,7 +85,6 @@ pub(crate) struct SystemState {
     pub(crate) scheduler: Scheduler,
     pub(crate) alarms: Arc<Alarms>,
     pub(crate) waits: WaitGraph,
-    pub(crate) waiting_asks: WaitingAsks,
     pub(crate) ask_deadline: Duration,
     handler_limit: Duration,
     pub(crate) root: Children,
@@ -114,7 +112,6 @@ impl SystemState {
             name: settings.name,
             alarms: Alarms::new(scheduler.clone()),
             waits: WaitGraph::default(),
-            waiting_asks: WaitingAsks::default(),
             scheduler,
             ask_deadline: settings.ask_deadline,
             handler_limit: settings.handler_limit,

@@ -13,10 +13,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use slab::Slab;
 use tokio::time::{Instant, Sleep};
 
 use super::wheel::{AlarmKey, Wheel};
+use crate::cell::AnyCell;
 use crate::clock;
+use crate::late::WaitingAsk;
 use crate::path::Path;
 use crate::schedule::Scheduler;
 
@@ -28,6 +31,9 @@ pub(crate) struct Alarms {
 
 struct AlarmState {
     wheel: Wheel<Waker>,
+    /// The asks that wait with a deadline. They are here because setting the deadline takes the
+    /// lock anyway.
+    asks: Slab<WaitingAsk>,
     /// The time at which the driver next looks at the wheel, unless it is woken earlier.
     planned: u64,
     driver: DriverState,
@@ -56,6 +62,7 @@ impl Alarms {
             scheduler,
             state: Mutex::new(AlarmState {
                 wheel: Wheel::new(),
+                asks: Slab::new(),
                 planned: u64::MAX,
                 driver: DriverState::Absent,
                 closed: false,
@@ -69,6 +76,16 @@ impl Alarms {
         Deadline {
             alarms: self,
             state: DeadlineState::Unarmed(within),
+            ask: None,
+        }
+    }
+
+    /// Returns the deadline of an ask that waits without a limit, and is listed all the same.
+    pub(crate) const fn no_deadline(self: &Arc<Self>) -> Deadline<'_> {
+        Deadline {
+            alarms: self,
+            state: DeadlineState::Unlimited,
+            ask: None,
         }
     }
 
@@ -133,14 +150,29 @@ impl Alarms {
     }
 
     fn set(self: &Arc<Self>, at: Instant, waker: Waker) -> AlarmKey {
+        self.set_in(self.state.lock(), at, waker)
+    }
+
+    fn set_in(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, AlarmState>,
+        at: Instant,
+        waker: Waker,
+    ) -> AlarmKey {
         let at = self.since_start(at);
-        let mut state = self.state.lock();
         let key = state.wheel.insert(at, waker);
         if at < state.planned {
             state.planned = at;
             self.hurry(state);
         }
         key
+    }
+
+    /// Returns the asks that wait with a deadline and pass the filter.
+    pub(crate) fn waiting_asks(&self, filter: impl Fn(&WaitingAsk) -> bool) -> Vec<WaitingAsk> {
+        let state = self.state.lock();
+        let asks = state.asks.iter().map(|(_, ask)| ask);
+        asks.filter(|ask| filter(ask)).cloned().collect()
     }
 
     fn since_start(&self, at: Instant) -> u64 {
@@ -298,10 +330,13 @@ impl Drop for Alarm {
 pub(crate) struct Deadline<'a> {
     alarms: &'a Arc<Alarms>,
     state: DeadlineState,
+    /// The place of the ask that waits, in the list of asks.
+    ask: Option<u32>,
 }
 
 #[derive(Debug)]
 enum DeadlineState {
+    Unlimited,
     Unarmed(Duration),
     Armed(AlarmKey),
     Passed,
@@ -310,11 +345,40 @@ enum DeadlineState {
 impl Deadline<'_> {
     /// Returns `Ready` once the limit has passed. The time starts with the first poll.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.poll_with(cx, |_, _| None)
+    }
+
+    /// Like `poll`, for an ask of `callee`, which is listed as waiting until this is dropped.
+    #[inline]
+    pub(crate) fn poll_ask<C: AnyCell + 'static>(
+        &mut self,
+        cx: &Context<'_>,
+        callee: &Arc<C>,
+    ) -> Poll<()> {
+        self.poll_with(cx, |now, within| {
+            WaitingAsk::new(Arc::<C>::clone(callee), now, within)
+        })
+    }
+
+    #[inline]
+    fn poll_with(
+        &mut self,
+        cx: &Context<'_>,
+        ask: impl FnOnce(Instant, Duration) -> Option<WaitingAsk>,
+    ) -> Poll<()> {
         match self.state {
+            DeadlineState::Unlimited => {
+                if self.ask.is_none() {
+                    let ask = ask(clock::now(), Duration::MAX);
+                    self.list(&mut self.alarms.state.lock(), ask);
+                }
+                return Poll::Pending;
+            }
             DeadlineState::Unarmed(within) if within.is_zero() => {}
             DeadlineState::Unarmed(within) => {
-                let at = clock::saturating_add(clock::now(), within);
-                self.state = DeadlineState::Armed(self.alarms.set(at, cx.waker().clone()));
+                let now = clock::now();
+                let at = clock::saturating_add(now, within);
+                self.arm(cx.waker().clone(), at, ask(now, within));
                 return Poll::Pending;
             }
             DeadlineState::Armed(key) if self.alarms.poll(key, cx).is_pending() => {
@@ -325,13 +389,41 @@ impl Deadline<'_> {
         self.state = DeadlineState::Passed;
         Poll::Ready(())
     }
+
+    #[inline]
+    fn arm(&mut self, waker: Waker, at: Instant, ask: Option<WaitingAsk>) {
+        let mut state = self.alarms.state.lock();
+        self.list(&mut state, ask);
+        self.state = DeadlineState::Armed(self.alarms.set_in(state, at, waker));
+    }
+
+    #[inline]
+    fn list(&mut self, state: &mut AlarmState, ask: Option<WaitingAsk>) {
+        if let Some(ask) = ask {
+            let place = state.asks.insert(ask);
+            self.ask = Some(u32::try_from(place).expect("fewer than 2^32 asks"));
+        }
+    }
+
+    /// Cancels the alarm, and removes the ask from the list.
+    fn cancel(&mut self) {
+        let mut state = self.alarms.state.lock();
+        let waker = match self.state {
+            DeadlineState::Armed(key) => state.wheel.remove(key),
+            _ => None,
+        };
+        let ask = self.ask.and_then(|ask| state.asks.try_remove(ask as usize));
+        drop(state);
+        // It may hold the last reference to the callee.
+        drop((waker, ask));
+    }
 }
 
 impl Drop for Deadline<'_> {
+    #[inline]
     fn drop(&mut self) {
-        if let DeadlineState::Armed(key) = self.state {
-            let waker = self.alarms.state.lock().wheel.remove(key);
-            drop(waker);
+        if self.ask.is_some() || matches!(self.state, DeadlineState::Armed(_)) {
+            self.cancel();
         }
     }
 }
