@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -266,6 +267,8 @@ impl<M: Send + 'static> ActorRef<M> {
         M: Accepts<Ask<R>>,
     {
         let (reply, mut answer) = reply::slot();
+        let scheduler = &self.0.node.shared.scheduler;
+        let mut may_poll = scheduler.announce_ask();
         // The mailbox reads the ask from this place once it holds its lock.
         let mut ask = Some(OpaqueMessage::new(Ask { request, reply }));
         let sent = self.0.send(&mut ask, None);
@@ -279,7 +282,6 @@ impl<M: Send + 'static> ActorRef<M> {
         if within >= SOON {
             answer.defer_deadline();
         }
-        let mut looked = false;
         let mut poll = |cx: &mut TaskContext<'_>| {
             if asked.number.is_none()
                 && let Poll::Ready(sent) = sending.as_mut().poll(cx)
@@ -292,9 +294,7 @@ impl<M: Send + 'static> ActorRef<M> {
                     .poll_ask(cx, &self.0)
                     .map(|()| Err(AskError::TimedOut));
             };
-            let scheduler = &self.0.node.shared.scheduler;
-            if !looked {
-                looked = true;
+            if mem::take(&mut may_poll) {
                 scheduler.look_for_answer(|| answer.is_there());
             }
             let polled = answer.poll_wait(

@@ -123,8 +123,17 @@ impl Scheduler {
         }
     }
 
-    /// Polls for the answer to an ask that was just sent, where that pays off.
+    /// Announces an ask. Returns `true` if polling for its answer pays off.
     #[inline]
+    pub(crate) fn announce_ask(&self) -> bool {
+        match self {
+            Self::Pool(pool) => pool.announce_ask(),
+            #[cfg(feature = "testing")]
+            Self::Seeded(_) => false,
+        }
+    }
+
+    /// Polls for the answer to an ask that was announced, and has been sent since.
     pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
         match self {
             Self::Pool(pool) => pool.look_for_answer(is_there),

@@ -155,17 +155,30 @@ impl Pool {
         }
     }
 
-    /// Polls for the answer to an ask that was just sent, where that pays off: if the asker does
-    /// not belong to this runtime, which has threads of its own.
+    /// Announces an ask. Returns `true` if polling for its answer pays off: if the asker does not
+    /// belong to this runtime, which has threads of its own.
     #[inline]
-    pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
-        if self.runtime.is_some()
+    pub(crate) fn announce_ask(&self) -> bool {
+        let elsewhere = self.runtime.is_some()
             && local::dispatcher(self.runtime).is_none()
-            && !self.is_task_here()
-        {
-            self.asked.store(true, Ordering::Relaxed);
-            spin::look_for_answer(is_there);
+            && !self.is_task_here();
+        if elsewhere {
+            self.expect_question();
         }
+        elsewhere
+    }
+
+    /// Polls for the answer to an ask that was announced, and has been sent since.
+    #[cold]
+    pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
+        // A dispatcher may have taken the first note before the ask came.
+        self.expect_question();
+        spin::look_for_answer(is_there);
+    }
+
+    /// Notes that another runtime asks, and may soon ask more.
+    fn expect_question(&self) {
+        self.asked.store(true, Ordering::Relaxed);
     }
 
     /// Returns `true` if another runtime asked since the last `take_asked`.

@@ -378,9 +378,8 @@ impl DispatcherState {
     }
 
     /// Parks the dispatcher, if there is no work; returns the poll result of the task then. If its
-    /// beat is over, it does not poll for more work, because other tasks wait for its thread
-    /// meanwhile.
-    fn park(&self, pool: &Pool, over: bool, cx: &Context<'_>) -> Option<Poll<()>> {
+    /// beat is over, the other tasks of its thread run before it polls for more work.
+    fn park(&self, pool: &Pool, over: bool, cx: &mut Context<'_>) -> Option<Poll<()>> {
         let mut queue = self.queue.lock();
         if !queue.is_empty() || self.next.is_full() {
             self.note(&queue);
@@ -399,10 +398,16 @@ impl DispatcherState {
             cx.waker().wake_by_ref();
             return Some(Poll::Pending);
         }
-        if pool.is_asked() && pool.take_asked() && !over && queue.backoff.begin() {
+        if pool.is_asked() && queue.backoff.begin() {
             drop(queue);
-            let found = spin::look_for_work(|| self.is_told());
-            self.queue.lock().backoff.end(found);
+            if over {
+                // It polls when it comes back, once the others have had the thread.
+                return Some(yield_to_runtime(cx));
+            }
+            if pool.take_asked() {
+                let found = spin::look_for_work(|| self.is_told());
+                self.queue.lock().backoff.end(found);
+            }
             return None;
         }
         self.parked.store(true, Ordering::Relaxed);
