@@ -12,7 +12,7 @@ use crate::{Outcome, process, term};
 struct BugSet {
     /// The sources that list the bugs, as the variants of an enum.
     lists: &'static [&'static str],
-    /// Arguments of `cargo test` for the build.
+    /// The binaries with tests that may find them.
     tests: &'static [&'static str],
     /// The binary that runs first, and its tests that count.
     first: (&'static str, &'static str),
@@ -28,19 +28,7 @@ struct BugSet {
 const BUG_SETS: [BugSet; 3] = [
     BugSet {
         lists: &["crates/runtime/src/seeded_bug.rs"],
-        tests: &[
-            "-p",
-            "strowger",
-            "--lib",
-            "--test",
-            "storm",
-            "--test",
-            "behaviour",
-            "--test",
-            "parallel",
-            "--test",
-            "promises",
-        ],
+        tests: &["storm", "strowger", "behaviour", "parallel", "promises"],
         first: ("storm", "no_letter"),
         seeds: Some(("STROWGER_STORM_SEEDS", "0..200")),
         real: &["parallel", "promises"],
@@ -182,7 +170,7 @@ const BUG_SETS: [BugSet; 3] = [
             "crates/pfcp/src/seeded_bug.rs",
             "crates/pfcp-node/src/seeded_bug.rs",
         ],
-        tests: &["-p", "strowger-pfcp-node", "--lib", "--test", "lifetime"],
+        tests: &["strowger_pfcp_node", "lifetime"],
         first: ("strowger_pfcp_node", "simulation::both_roles"),
         seeds: Some(("STROWGER_N4_SEEDS", "0..400")),
         real: &["lifetime"],
@@ -236,7 +224,7 @@ const BUG_SETS: [BugSet; 3] = [
     },
     BugSet {
         lists: &["crates/wasm/src/seeded_bug.rs"],
-        tests: &["-p", "strowger-wasm", "--test", "fairness"],
+        tests: &["fairness"],
         first: ("fairness", ""),
         seeds: None,
         real: &["fairness"],
@@ -332,7 +320,7 @@ fn run_bugs(project: &Project, wanted: &[String]) -> Result<String, String> {
         }
     }
     if missed.is_empty() {
-        return Ok(format!("{count} of {count} planted bugs found"));
+        return Ok(format!("{count} of {count} seeded bugs found"));
     }
     let missed = missed.join(", ");
     Err(format!("no test finds {missed}"))
@@ -340,18 +328,7 @@ fn run_bugs(project: &Project, wanted: &[String]) -> Result<String, String> {
 
 /// Enables bugs of one set and returns those that no test finds.
 fn run_set(project: &Project, set: &BugSet, bugs: &[String]) -> Result<Vec<String>, String> {
-    let mut cargo = project.cargo();
-    cargo
-        .env("RUSTFLAGS", "--cfg strowger_bug")
-        .env("CARGO_TARGET_DIR", project.target().join("bugs"))
-        .args(["test", "--locked"])
-        .args(set.tests);
-    let mut binaries = binaries::build(&mut cargo)?;
-    // The simulation runs first: it is meant to find them.
-    binaries.sort_by_key(|one| one.name != set.first.0);
-    if binaries.is_empty() {
-        return Err("cargo built no tests".to_owned());
-    }
+    let binaries = test_binaries(project, set)?;
     let mut sound = HashSet::new();
     let mut missed = Vec::new();
     for bug in bugs {
@@ -377,6 +354,19 @@ fn run_set(project: &Project, set: &BugSet, bugs: &[String]) -> Result<Vec<Strin
         }
     }
     Ok(missed)
+}
+
+/// Returns the binaries of a set, in its order. The build is that of `cargo xtask test`: the tests
+/// contain the bugs, and none is active.
+fn test_binaries(project: &Project, set: &BugSet) -> Result<Vec<Binary>, String> {
+    let mut cargo = project.cargo();
+    cargo.args(["test", "--workspace", "--locked"]);
+    let built = binaries::build(&mut cargo)?;
+    let find = |name: &&str| {
+        let found = built.iter().find(|one| one.name == *name).cloned();
+        found.ok_or_else(|| format!("cargo built no test program `{name}`"))
+    };
+    set.tests.iter().map(find).collect()
 }
 
 /// Returns the binaries that look for a bug, in order, with their tests if not all run. The test
@@ -510,7 +500,7 @@ fn bugs(project: &Project, set: &BugSet) -> Result<Vec<String>, String> {
             .map_err(|error| format!("cannot read {list}: {error}"))?;
         let found = variants(&text);
         if found.is_empty() {
-            return Err(format!("{list} has no `enum Bug`"));
+            return Err(format!("{list} has no `bugs!`"));
         }
         bugs.extend(found);
     }
@@ -519,7 +509,7 @@ fn bugs(project: &Project, set: &BugSet) -> Result<Vec<String>, String> {
 
 fn variants(text: &str) -> Vec<String> {
     text.lines()
-        .skip_while(|line| !line.contains("enum Bug {"))
+        .skip_while(|line| !line.contains("bugs! {"))
         .skip(1)
         .take_while(|line| *line != "}")
         .map(str::trim)
@@ -589,8 +579,7 @@ mod tests {
             let known = bugs(&project, set).expect("the sources list them");
             for (bug, binary, test) in set.aimed {
                 assert!(known.iter().any(|one| one == bug), "{bug}");
-                let is_built = |name: &&str| name.replace('-', "_") == *binary;
-                assert!(set.tests.iter().any(is_built), "{binary} runs {test}");
+                assert!(set.tests.contains(binary), "{binary} runs {test}");
             }
         }
     }
@@ -603,7 +592,7 @@ mod tests {
 
     #[test]
     fn bugs_are_the_variants() {
-        let text = "//! enum\npub(crate) enum Bug {\n    /// One.\n    One,\n    Two,\n}\n\
+        let text = "//! bugs\nstrowger_seeded_bug::bugs! {\n    /// One.\n    One,\n    Two,\n}\n\
                     fn x() {}\n";
         assert_eq!(variants(text), ["One", "Two"]);
     }

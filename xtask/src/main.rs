@@ -94,7 +94,7 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            --background; --binary FILE runs one that is built)
   components [GUEST...]    build the guests of components/ anew; the result has to be what is in
                            fixtures/components (--save: puts it there)
-  bugs [BUG...]            plant bugs in the runtime and in the N4 node, one at a time; each must be
+  bugs [BUG...]            activate seeded bugs, one at a time; each must be
                            found (--list)
   mutants                  change mailbox and supervision, what judges PFCP messages (--pfcp), or
                            the limits of components (--wasm); no change may pass the tests

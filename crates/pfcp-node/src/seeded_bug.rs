@@ -1,11 +1,6 @@
-//! Seeded bugs, which the simulation has to find one at a time: `cargo xtask bugs`.
-//!
-//! They are compiled only with `--cfg strowger_bug`; the environment variable `STROWGER_BUG` then
-//! names the active bug. In all other builds [`seeded`] is constantly `false`.
+//! Seeded bugs, which the tests must find one at a time: `cargo xtask bugs`.
 
-/// A bug that can be seeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bug {
+strowger_seeded_bug::bugs! {
     /// A request is accepted before the store has written the change.
     AnsweredBeforeWritten,
     /// A change is written without the response that a retransmission may request.
@@ -28,19 +23,4 @@ pub(crate) enum Bug {
     RestorationForgotten,
     /// A session that the peer may have accepted before or after its restart counts as established.
     EitherLifeBelieved,
-}
-
-/// Returns `true` if `bug` is the active seeded bug.
-#[cfg(strowger_bug)]
-pub(crate) fn seeded(bug: Bug) -> bool {
-    static CHOSEN: std::sync::LazyLock<String> =
-        std::sync::LazyLock::new(|| std::env::var("STROWGER_BUG").unwrap_or_default());
-    format!("{bug:?}") == *CHOSEN
-}
-
-/// Returns `false`: this build contains no seeded bugs.
-#[cfg(not(strowger_bug))]
-#[inline(always)]
-pub(crate) const fn seeded(_: Bug) -> bool {
-    false
 }

@@ -1,11 +1,6 @@
-//! Seeded bugs, which the simulation must find one at a time: `cargo xtask bugs`.
-//!
-//! They exist only if the compiler is given `--cfg strowger_bug`. The environment variable
-//! `STROWGER_BUG` then names the active bug. In all other builds the check is a constant `false`.
+//! Seeded bugs, which the tests must find one at a time: `cargo xtask bugs`.
 
-/// A seeded bug.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bug {
+strowger_seeded_bug::bugs! {
     /// A request repeated while it is being processed is processed a second time.
     WorkedOnTwice,
     /// An answer is dropped as soon as it is given.
@@ -25,19 +20,4 @@ pub(crate) enum Bug {
     /// Sessions that late requests established after a restart stay when the new incarnation sets
     /// up its association.
     LateSessionsKept,
-}
-
-/// Returns `true` if `bug` is the active seeded bug.
-#[cfg(strowger_bug)]
-pub(crate) fn seeded(bug: Bug) -> bool {
-    static CHOSEN: std::sync::LazyLock<String> =
-        std::sync::LazyLock::new(|| std::env::var("STROWGER_BUG").unwrap_or_default());
-    format!("{bug:?}") == *CHOSEN
-}
-
-/// Returns `false`: no bug is seeded in this build.
-#[cfg(not(strowger_bug))]
-#[inline(always)]
-pub(crate) const fn seeded(_: Bug) -> bool {
-    false
 }

@@ -1,12 +1,6 @@
 //! Seeded bugs, which the tests must find one at a time: `cargo xtask bugs`.
-//!
-//! They exist only if the compiler was given `--cfg strowger_bug`, which a manifest cannot do for a
-//! dependency and no feature turns on. `STROWGER_BUG` then names the active bug. In all other
-//! builds [`seeded`] is constant, and the bugs are compiled out.
 
-/// A bug that can be seeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bug {
+strowger_seeded_bug::bugs! {
     /// The message that was being handled when its actor failed is not reported as a dead letter.
     DeadLetterUnreported,
     /// An overflow that drops messages reports one too few.
@@ -87,21 +81,6 @@ pub(crate) enum Bug {
     StopWaitsForSignals,
     /// The monitor wakes up every millisecond although nothing is running.
     MonitorNeverSleeps,
-}
-
-/// Returns `true` if this bug is the active one.
-#[cfg(strowger_bug)]
-pub(crate) fn seeded(bug: Bug) -> bool {
-    static CHOSEN: std::sync::LazyLock<String> =
-        std::sync::LazyLock::new(|| std::env::var("STROWGER_BUG").unwrap_or_default());
-    format!("{bug:?}") == *CHOSEN
-}
-
-/// Returns `false`: no bug is seeded.
-#[cfg(not(strowger_bug))]
-#[inline(always)]
-pub(crate) const fn seeded(_: Bug) -> bool {
-    false
 }
 
 /// Returns `true` once, in the thousandth call, if this bug is the active one.

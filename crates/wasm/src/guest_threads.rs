@@ -31,7 +31,7 @@ use self::job::{Deliver, Job};
 use self::queue::RunQueue;
 use crate::host::Host;
 #[cfg(target_os = "linux")]
-use crate::seeded_bug::{Bug, is_seeded};
+use crate::seeded_bug::{Bug, seeded};
 use crate::usage::Usage;
 
 /// Processor time after which a call yields to others that wait.
@@ -166,7 +166,7 @@ fn lower_priority(nice: u8) {
     // On Linux this sets the priority of the calling thread. On failure the thread continues.
     let lowered = match nice {
         0 => Ok(()),
-        _ if is_seeded(Bug::GuestsAsUrgent) => Ok(()),
+        _ if seeded(Bug::GuestsAsUrgent) => Ok(()),
         nice => rustix::process::setpriority_process(None, nice.into()),
     };
     if let Err(error) = lowered {

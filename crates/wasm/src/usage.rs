@@ -27,7 +27,7 @@ use crate::engine::{Excess, HostLimits};
 use crate::lines::LogLimits;
 use crate::manifest::Limits;
 use crate::metric;
-use crate::seeded_bug::{Bug, is_seeded};
+use crate::seeded_bug::{Bug, seeded};
 
 /// The processor usage of one component, and the rate limiters of its log lines. All its
 /// incarnations and versions share it.
@@ -162,7 +162,7 @@ impl Usage {
     /// Counts processor time that was measured on a guest thread.
     pub(crate) fn measured(&self, cpu: Duration) {
         let nanos = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
-        let weight = match is_seeded(Bug::WeightIgnored) {
+        let weight = match seeded(Bug::WeightIgnored) {
             true => u64::from(WEIGHT),
             false => u64::from(self.weight.load(Ordering::Relaxed)),
         };
@@ -200,7 +200,7 @@ impl Usage {
     }
 
     fn demote(&self, now: Instant) {
-        if is_seeded(Bug::HogStaysOnWorker) {
+        if seeded(Bug::HogStaysOnWorker) {
             return;
         }
         let patience = self.rules.lock().placement.demote(now);
@@ -233,7 +233,7 @@ impl Usage {
         if self.is_banned() {
             return Admission::Quarantine;
         }
-        if self.state.load(Ordering::Relaxed) & OVER == 0 || is_seeded(Bug::ShareIgnored) {
+        if self.state.load(Ordering::Relaxed) & OVER == 0 || seeded(Bug::ShareIgnored) {
             return Admission::Now;
         }
         let now = Instant::now();
@@ -244,7 +244,7 @@ impl Usage {
         };
         let (delay, over) = budget.delay(now);
         let is_banned = excess == Excess::Quarantine && over >= patience;
-        if is_banned && !is_seeded(Bug::QuarantineIgnored) {
+        if is_banned && !seeded(Bug::QuarantineIgnored) {
             self.banned.store(true, Ordering::Relaxed);
             metric::starved(&self.name);
             return Admission::Quarantine;

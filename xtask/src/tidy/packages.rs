@@ -8,11 +8,15 @@ use crate::project::Package;
 /// Our packages, each with those of our packages that it may import. No package imports the binary.
 const FLOORS: &[(&str, &[&str])] = &[
     ("strowger-macros", &[]),
-    ("strowger", &["strowger-macros"]),
-    ("strowger-pfcp", &[]),
-    ("strowger-pfcp-node", &["strowger", "strowger-pfcp"]),
+    ("strowger-seeded-bug", &[]),
+    ("strowger", &["strowger-macros", "strowger-seeded-bug"]),
+    ("strowger-pfcp", &["strowger-seeded-bug"]),
+    (
+        "strowger-pfcp-node",
+        &["strowger", "strowger-pfcp", "strowger-seeded-bug"],
+    ),
     ("strowger-gateway", &["strowger"]),
-    ("strowger-wasm", &["strowger"]),
+    ("strowger-wasm", &["strowger", "strowger-seeded-bug"]),
     ("strowger-tools", &["strowger"]),
     (
         "strowger-cli",
@@ -53,6 +57,7 @@ const SMALL: &[(&str, &[&str])] = &[(
         "rustc-hash",
         "serde_json",
         "strowger-pfcp",
+        "strowger-seeded-bug",
         "thiserror",
     ],
 )];

@@ -8,7 +8,7 @@ use wasmtime::UpdateDeadline;
 use super::Guest;
 use super::stopwatch::{Bounds, Remaining, ThreadInstant};
 use crate::guest_threads::TURN;
-use crate::seeded_bug::{Bug, is_seeded};
+use crate::seeded_bug::{Bug, seeded};
 use crate::usage::SLICE;
 
 /// The place where a call runs.
@@ -116,7 +116,7 @@ impl Guest {
 
     fn tick_on_worker(&mut self) -> UpdateDeadline {
         // On a guest thread the call is abandoned instead: its actor waits there, and ends at once.
-        if self.env.me.is_killed() && !is_seeded(Bug::KilledComputesOn) {
+        if self.env.me.is_killed() && !seeded(Bug::KilledComputesOn) {
             self.call.killed = true;
             return UpdateDeadline::Interrupt;
         }
@@ -130,7 +130,7 @@ impl Guest {
         let Some(left) = self.remaining(spent.remaining_of(self.stopwatch.bounds())) else {
             return UpdateDeadline::Interrupt;
         };
-        if sampled >= SLICE && !is_seeded(Bug::HogStaysOnWorker) && is_worker() {
+        if sampled >= SLICE && !seeded(Bug::HogStaysOnWorker) && is_worker() {
             self.usage.passed_slice();
             if self.image.waits() {
                 // The call has a stack of its own, so it can continue on another thread from here.
@@ -160,7 +160,7 @@ impl Guest {
             // The call began here because too many calls held the workers.
             self.usage.passed_slice();
         }
-        let makes_way = fiber && turn.cpu >= TURN && !is_seeded(Bug::WayNotMade);
+        let makes_way = fiber && turn.cpu >= TURN && !seeded(Bug::WayNotMade);
         if makes_way && self.host.guest_threads().has_waiting() {
             return UpdateDeadline::Yield(1);
         }
@@ -172,7 +172,7 @@ impl Guest {
     fn remaining(&mut self, left: Remaining) -> Option<Duration> {
         match left {
             Remaining::Cpu(left) => Some(left),
-            Remaining::Spent | Remaining::Late if is_seeded(Bug::CpuLimitIgnored) => Some(SLICE),
+            Remaining::Spent | Remaining::Late if seeded(Bug::CpuLimitIgnored) => Some(SLICE),
             Remaining::Spent => None,
             Remaining::Late => {
                 self.call.late = true;
@@ -185,7 +185,7 @@ impl Guest {
     /// that began on the worker's own stack cannot be suspended.
     #[cold]
     fn hand_over(&mut self) {
-        if self.call.handed >= TRIES || is_seeded(Bug::WorkerNotHandedOver) {
+        if self.call.handed >= TRIES || seeded(Bug::WorkerNotHandedOver) {
             return;
         }
         if self.call.handed == 0 {

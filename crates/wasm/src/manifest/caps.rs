@@ -7,7 +7,7 @@ use serde::Deserialize;
 use strowger::Size;
 
 use super::{FilesGrant, Grant, KvGrant, Limits, Manifest, RestartRule, RunRule, Share, StateRule};
-use crate::seeded_bug::{Bug, is_seeded};
+use crate::seeded_bug::{Bug, seeded};
 use crate::usage::WEIGHT;
 
 /// The most that the manifest of any component may ask for; `[components.caps]` in a node's
@@ -223,7 +223,7 @@ fn bounded<T: PartialOrd>(
         Bound::Most => asked <= cap,
         Bound::Least => asked >= cap,
     };
-    if is_allowed || is_seeded(Bug::CapIgnored) {
+    if is_allowed || seeded(Bug::CapIgnored) {
         return Ok(());
     }
     Err(Excessive {
@@ -404,7 +404,7 @@ impl Caps {
         asked.resolve();
         most.resolve();
         match asked.wider_parts(&most).into_iter().next() {
-            Some(wider) if !is_seeded(Bug::CapIgnored) => Err(Excessive {
+            Some(wider) if !seeded(Bug::CapIgnored) => Err(Excessive {
                 key: wider.key,
                 asked: match wider.name {
                     Some(name) => format!("`{name}`: {}", wider.asked),
