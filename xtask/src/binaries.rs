@@ -15,7 +15,7 @@ pub(crate) struct Binary {
     pub(crate) name: String,
     path: PathBuf,
     /// The folder in which cargo would run it: that of its package.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 /// Builds the binaries that a `cargo test` command would run.

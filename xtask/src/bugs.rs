@@ -12,7 +12,9 @@ use crate::{Outcome, process, term};
 struct BugSet {
     /// The sources that list the bugs, as the variants of an enum.
     lists: &'static [&'static str],
-    /// The binaries with tests that may find them.
+    /// The package whose tests find them.
+    package: &'static str,
+    /// Its binaries with tests that may find them.
     tests: &'static [&'static str],
     /// The binary that runs first, and its tests that count.
     first: (&'static str, &'static str),
@@ -28,6 +30,7 @@ struct BugSet {
 const BUG_SETS: [BugSet; 3] = [
     BugSet {
         lists: &["crates/runtime/src/seeded_bug.rs"],
+        package: "crates/runtime",
         tests: &["storm", "strowger", "behaviour", "parallel", "promises"],
         first: ("storm", "no_letter"),
         seeds: Some(("STROWGER_STORM_SEEDS", "0..200")),
@@ -170,6 +173,7 @@ const BUG_SETS: [BugSet; 3] = [
             "crates/pfcp/src/seeded_bug.rs",
             "crates/pfcp-node/src/seeded_bug.rs",
         ],
+        package: "crates/pfcp-node",
         tests: &["strowger_pfcp_node", "lifetime"],
         first: ("strowger_pfcp_node", "simulation::both_roles"),
         seeds: Some(("STROWGER_N4_SEEDS", "0..400")),
@@ -224,6 +228,7 @@ const BUG_SETS: [BugSet; 3] = [
     },
     BugSet {
         lists: &["crates/wasm/src/seeded_bug.rs"],
+        package: "crates/wasm",
         tests: &["fairness"],
         first: ("fairness", ""),
         seeds: None,
@@ -362,8 +367,10 @@ fn test_binaries(project: &Project, set: &BugSet) -> Result<Vec<Binary>, String>
     let mut cargo = project.cargo();
     cargo.args(["test", "--workspace", "--locked"]);
     let built = binaries::build(&mut cargo)?;
+    let folder = project.root().join(set.package);
     let find = |name: &&str| {
-        let found = built.iter().find(|one| one.name == *name).cloned();
+        let is_it = |one: &&Binary| one.name == *name && one.folder == folder;
+        let found = built.iter().find(is_it).cloned();
         found.ok_or_else(|| format!("cargo built no test program `{name}`"))
     };
     set.tests.iter().map(find).collect()

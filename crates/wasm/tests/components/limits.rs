@@ -77,8 +77,9 @@ impl Attack {
     }
 }
 
-/// Computes for a good part of a second.
-pub(crate) const SPIN: &str = "(call $spin (i32.const 300000000))";
+/// Computes for about half a second, ten times as long as the deadlines that cut it off: the thread
+/// that looks at the time may have to wait for a processor itself.
+pub(crate) const SPIN: &str = "(call $spin (i32.const 1000000000))";
 pub(crate) const SPINS: &str = "(func $spin (param $n i32)
   (loop $again
     (local.set $n (i32.sub (local.get $n) (i32.const 1)))
