@@ -406,7 +406,7 @@ impl Deadline<'_> {
     }
 
     /// Cancels the alarm, and removes the ask from the list.
-    fn cancel(&mut self) {
+    fn cancel(&self) {
         let mut state = self.alarms.state.lock();
         let waker = match self.state {
             DeadlineState::Armed(key) => state.wheel.remove(key),
