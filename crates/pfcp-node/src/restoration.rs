@@ -18,6 +18,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use strowger_pfcp::endpoint::message;
 use strowger_pfcp::ie::{Cause, FTeid, UeIpAddress};
 use strowger_pfcp::session::{Allocator, NoAllocator, RuleSet, UeWish};
@@ -97,7 +99,7 @@ pub(crate) struct PeerSearch {
     phase: SearchPhase,
     /// The time when the peer was last found, and the number of attempts that it took.
     found: Option<(Instant, u32)>,
-    seed: u64,
+    random: SplitMix64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,12 +128,12 @@ pub(crate) enum SearchAttempt {
 }
 
 impl PeerSearch {
-    pub(crate) const fn new(plan: Restoration, seed: u64) -> Self {
+    pub(crate) fn new(plan: Restoration, seed: u64) -> Self {
         Self {
             plan,
             phase: SearchPhase::Up,
             found: None,
-            seed,
+            random: SplitMix64::seed_from_u64(seed),
         }
     }
 
@@ -250,12 +252,8 @@ impl PeerSearch {
             .max(least)
             .saturating_mul(factor)
             .min(most);
-        // SplitMix64.
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.seed;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let part = u32::try_from((value ^ (value >> 31)) & 0xff).unwrap_or_default();
-        whole / 2 + whole / 2 * part / 255
+        let [part, ..] = self.random.next_u64().to_be_bytes();
+        whole / 2 + whole / 2 * part.into() / 255
     }
 }
 

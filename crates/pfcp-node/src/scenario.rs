@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use serde::Deserialize;
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
@@ -59,7 +61,7 @@ struct ScenarioState {
     /// For each rule: the number of messages that matched, and the number of times that the rule
     /// applied.
     counts: Vec<(u64, u64)>,
-    dice: u64,
+    random: SplitMix64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -168,7 +170,10 @@ impl From<ScenarioFile> for Scenario {
         let counts = vec![(0, 0); rules.rule.len()];
         Self(Arc::new(SharedScenario {
             rules: rules.rule,
-            state: Mutex::new(ScenarioState { counts, dice: 1 }),
+            state: Mutex::new(ScenarioState {
+                counts,
+                random: SplitMix64::seed_from_u64(1),
+            }),
             restart: Notify::new(),
             shift: AtomicI32::new(0),
         }))
@@ -238,14 +243,13 @@ impl Scenario {
 
 impl ScenarioState {
     fn applies(&mut self, probability: f64) -> bool {
-        // SplitMix64; 32 of its bits make a number below one.
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.dice;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let part = u32::try_from((value ^ (value >> 31)) >> 32).unwrap_or(u32::MAX);
-        f64::from(part) / 4_294_967_296.0 < probability
+        happens(&mut self.random, probability)
     }
+}
+
+/// Draws an event that happens with this probability.
+pub(crate) fn happens(random: &mut SplitMix64, probability: f64) -> bool {
+    f64::from(random.next_u32()) / 2_f64.powi(32) < probability
 }
 
 impl fmt::Display for Scenario {

@@ -142,7 +142,6 @@ mod seeded_bug;
 mod selection;
 mod sending;
 mod size;
-mod splitmix;
 mod starting;
 mod stream;
 mod supervision;

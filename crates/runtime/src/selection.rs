@@ -2,9 +2,9 @@
 
 use std::hash::{Hash, Hasher};
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use rustc_hash::FxHasher;
-
-use crate::splitmix::SplitMix64;
 
 /// Hashes a key; the result is the same in every process.
 pub(crate) fn digest(key: impl Hash) -> u64 {
@@ -17,8 +17,12 @@ pub(crate) fn digest(key: impl Hash) -> u64 {
 /// so a candidate that leaves affects only its own keys, and a candidate that joins takes only
 /// those for which its weight is the highest.
 pub(crate) fn rendezvous_weight(key: u64, candidate: u64) -> u64 {
-    let candidate = SplitMix64::new(candidate).next();
-    SplitMix64::new(key ^ candidate).next()
+    mix(key ^ mix(candidate))
+}
+
+/// Mixes the bits of a number.
+fn mix(number: u64) -> u64 {
+    SplitMix64::seed_from_u64(number).next_u64()
 }
 
 /// Returns the candidates in the order of a round: first those after `last`, then those up to it.

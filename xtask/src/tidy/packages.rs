@@ -54,6 +54,7 @@ const SMALL: &[(&str, &[&str])] = &[(
     &[
         "litemap",
         "proptest",
+        "rand_xoshiro",
         "rustc-hash",
         "serde_json",
         "strowger-pfcp",

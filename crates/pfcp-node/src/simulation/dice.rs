@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-/// A SplitMix64 generator.
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+/// A generator and its draws.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct Dice(SplitMix64);
 
 impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
+    }
+
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
+        self.0.next_u64()
     }
 
     pub(super) fn below(&mut self, limit: u64) -> u64 {
@@ -29,6 +32,6 @@ impl Dice {
 
     /// Creates an independent generator.
     pub(super) fn fork(&mut self) -> Self {
-        Self(self.next())
+        Self::new(self.next())
     }
 }

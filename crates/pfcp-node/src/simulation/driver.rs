@@ -116,7 +116,7 @@ impl Actor for RestartRecorder {
 
 impl Simulation {
     pub(super) fn new(system: ActorSystem, seed: u64, trace: bool) -> Arc<Self> {
-        let mut dice = Dice(seed ^ 0x5eed);
+        let mut dice = Dice::new(seed ^ 0x5eed);
         let forgets_responses = dice.percent(10);
         let mut config = NodeConfig {
             listen: vec![UPF],
@@ -149,7 +149,7 @@ impl Simulation {
 
     /// Runs the phase with faults and the calm phase after it.
     pub(super) async fn run(self: Arc<Self>) -> RunResult {
-        let mut dice = Dice(self.seed);
+        let mut dice = Dice::new(self.seed);
         let carrier = tokio::spawn(self.network.clone().carry());
         self.network.set_fault_rates(FaultRates {
             loss: dice.below(4) * 5,

@@ -90,7 +90,7 @@ impl Actor for GivenUpRecorder {
 pub(super) fn run(seed: u64) -> (Vec<String>, u64, usize) {
     let system = TestSystem::new(seed);
     let outcome = system.run(async {
-        let mut dice = Dice(seed ^ 0xf0_96e7);
+        let mut dice = Dice::new(seed ^ 0xf0_96e7);
         let run = Arc::new(StatelessUpfRun::new(system.system().clone(), &mut dice));
         Arc::clone(&run).execute(dice).await
     });

@@ -19,6 +19,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
@@ -27,7 +29,6 @@ use super::Ended;
 use super::pool::PoolOwner;
 use super::strand::Runnable;
 use crate::path::Path;
-use crate::splitmix::SplitMix64;
 use crate::sync::{AtomicBool, Ordering};
 
 /// One turn of a task.
@@ -146,7 +147,7 @@ impl RunQueue {
         Arc::new(Self(Mutex::new(SeededState {
             ready: Vec::new(),
             live: BTreeMap::new(),
-            numbers: SplitMix64::new(seed),
+            numbers: SplitMix64::seed_from_u64(seed),
             next_id: 0,
             start,
             trace: Trace {
@@ -191,7 +192,7 @@ impl RunQueue {
     /// Draws whether an actor that is restarted at once begins its next incarnation in the same
     /// turn.
     pub(crate) fn may_renew(&self) -> bool {
-        self.0.lock().numbers.below(2) == 0
+        self.0.lock().numbers.next_u64().is_multiple_of(2)
     }
 
     fn enter(&self, entry: QueuedWork) {
@@ -235,8 +236,9 @@ impl RunQueue {
             queue.driver = Some(driver.clone());
             return false;
         }
-        let ready = queue.ready.len();
-        let drawn = queue.numbers.below(ready);
+        let ready = queue.ready.len() as u64;
+        let drawn = queue.numbers.next_u64() % ready;
+        let drawn = usize::try_from(drawn).expect("below a length");
         // The last entry takes the place of the drawn one: moving all entries behind it would cost
         // a step for each.
         let entry = queue.ready.swap_remove(drawn);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::splitmix::SplitMix64;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 /// The delay before a restart, which grows while a child keeps failing.
 ///
@@ -85,8 +86,9 @@ impl Backoff {
         let exponent = i32::try_from(earlier - 1).unwrap_or(i32::MAX);
         let seconds = self.initial.as_secs_f64() * self.factor.powi(exponent);
         let whole = Duration::try_from_secs_f64(seconds).map_or(self.max, |d| d.min(self.max));
-        let mut numbers = SplitMix64::new(seed ^ u64::from(earlier).rotate_left(32));
-        whole.mul_f64(1.0 - self.jitter * numbers.fraction())
+        let seed = seed ^ u64::from(earlier).rotate_left(32);
+        let drawn = SplitMix64::seed_from_u64(seed).next_u64() >> 32;
+        whole.mul_f64(1.0 - self.jitter * drawn as f64 / 2_f64.powi(32))
     }
 
     fn recovery(&self) -> Duration {

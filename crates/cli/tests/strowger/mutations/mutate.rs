@@ -1,5 +1,7 @@
 //! Seeded changes to messages.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use strowger_pfcp::ie::descriptor::{Descriptor, describe};
 use strowger_pfcp::ie::{FSeid, NodeId, PdrId, Precedence, UpdatePdr};
 use strowger_pfcp::message::{
@@ -10,21 +12,17 @@ use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{IeType, Message, Seid, Sequence};
 use strowger_pfcp_node::Rules;
 
-/// Numbers derived from a seed (SplitMix64).
+/// Numbers derived from a seed.
 #[derive(Debug)]
-pub(super) struct Random(u64);
+pub(super) struct Random(SplitMix64);
 
 impl Random {
-    pub(super) const fn new(seed: u64) -> Self {
-        Self(seed)
+    pub(super) fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
+        self.0.next_u64()
     }
 
     /// A number below `limit`, which must not be 0.
@@ -105,7 +103,7 @@ pub(super) struct Mutator {
 }
 
 impl Mutator {
-    pub(super) const fn new(seed: u64, corpus: Vec<Vec<Vec<u8>>>) -> Self {
+    pub(super) fn new(seed: u64, corpus: Vec<Vec<Vec<u8>>>) -> Self {
         Self {
             random: Random::new(seed),
             corpus,

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-/// The SplitMix64 generator.
-pub(crate) struct Dice(pub(crate) u64);
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+/// A generator and its draws.
+pub(crate) struct Dice(SplitMix64);
 
 impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
+        self.0.next_u64()
     }
 
     pub(crate) fn below(&mut self, limit: u64) -> u64 {

@@ -13,7 +13,7 @@ use crate::simulation::world::{Side, endpoint, establishment, origin};
 #[test]
 fn hostile_octets_do_no_harm() {
     let now = origin();
-    let mut dice = Dice(7);
+    let mut dice = Dice::new(7);
     let mut upf = endpoint(Side::Upf, 0);
     let mut smf = endpoint(Side::Smf, 0);
     smf.associate(now, Side::Upf.address()).expect("room");

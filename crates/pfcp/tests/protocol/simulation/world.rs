@@ -143,7 +143,7 @@ pub(crate) fn endpoint(side: Side, life: u32) -> Endpoint {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         Self {
             loss: dice.below(20),
             doubling: dice.below(20),

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::splitmix::SplitMix64;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -122,11 +123,11 @@ fn key_of_a_timer_that_went_off_names_no_other() {
 #[test]
 fn million_timers_go_off_in_order() {
     const MILLION: usize = 1_000_000;
-    let mut numbers = SplitMix64::new(7);
+    let mut numbers = SplitMix64::seed_from_u64(7);
     let mut wheel = Wheel::new();
     let mut keys = Vec::with_capacity(MILLION);
     for _ in 0..MILLION {
-        let at = numbers.next() % 60_000 * TICK;
+        let at = numbers.next_u64() % 60_000 * TICK;
         keys.push(wheel.insert(at, at));
     }
     // Every other timer is removed.
