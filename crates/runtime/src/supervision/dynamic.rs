@@ -26,8 +26,8 @@ use crate::path::{Key, Path};
 use crate::run;
 use crate::supervision::backoff::Backoff;
 use crate::supervision::child_table::{ExitOutcome, Overseer, restarted, taken};
+use crate::supervision::indexed_slab::{HasActorId, IndexedSlab};
 use crate::supervision::intensity::Intensity;
-use crate::supervision::slab::{self, Slab};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
 use crate::supervision::strategy::{ChildState, Policy, Verdict};
 use crate::system::{CellSettings, StartError, SystemState};
@@ -117,7 +117,7 @@ impl<A: Actor> Dynamic<A> {
             initial_policy: policy.clone(),
             state: Mutex::new(DynamicState {
                 policy,
-                children: Slab::default(),
+                children: IndexedSlab::default(),
             }),
         })
     }
@@ -149,7 +149,7 @@ pub(crate) struct DynamicTable<A: Actor> {
 struct DynamicState<A: Actor> {
     policy: Policy,
     /// Holds only children that may be restarted; nothing is stored for temporary ones.
-    children: Slab<DynamicChild<A>>,
+    children: IndexedSlab<DynamicChild<A>>,
 }
 
 struct DynamicChild<A: Actor> {
@@ -158,7 +158,7 @@ struct DynamicChild<A: Actor> {
     state: ChildState,
 }
 
-impl<A: Actor> slab::HasActorId for DynamicChild<A> {
+impl<A: Actor> HasActorId for DynamicChild<A> {
     fn id(&self) -> ActorId {
         self.cell.node.id
     }

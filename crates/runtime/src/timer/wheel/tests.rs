@@ -1,8 +1,8 @@
 use proptest::prelude::*;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::SeedableRng as _;
 
 use super::*;
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 #[derive(Debug, Clone)]
 enum Step {
