@@ -52,6 +52,13 @@ fn pcap(link_type: u32, packets: &[&[u8]]) -> Vec<u8> {
     file
 }
 
+/// Returns a little-endian block of a pcapng file.
+fn block(block_type: u32, body: &[u8]) -> Vec<u8> {
+    let body = [body, &vec![0; body.len().next_multiple_of(4) - body.len()]].concat();
+    let length = u32::try_from(body.len() + 12).unwrap().to_le_bytes();
+    [&block_type.to_le_bytes()[..], &length, &body, &length].concat()
+}
+
 fn ipv4_packet() -> Vec<u8> {
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(8805, 8805);
@@ -128,6 +135,27 @@ fn every_link_type_is_understood() {
         assert_eq!(found[0].payload, PAYLOAD, "link type {link_type}");
     }
     assert_eq!(read(&pcap(229, &[&ipv6_packet()])).len(), 1);
+}
+
+#[test]
+fn obsolete_packet_blocks_are_read() {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let section: Vec<u8> = words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]);
+    let interface: Vec<u8> = words(&[101, 0]);
+    let packet = ipv4_packet();
+    let length = u32::try_from(packet.len()).unwrap();
+    // Interface 0, no drops; a second and a microsecond.
+    let mut obsolete: Vec<u8> = words(&[0, 0, 1_000_001, length, length]);
+    obsolete.extend_from_slice(&packet);
+    let file = [
+        block(0x0a0d_0d0a, &section),
+        block(1, &interface),
+        block(2, &obsolete),
+    ];
+    let found = read(&file.concat());
+    assert_eq!(found.len(), 1);
+    let time = Duration::new(1, 1000);
+    assert_eq!((found[0].timestamp, &found[0].payload[..]), (time, PAYLOAD));
 }
 
 #[test]
