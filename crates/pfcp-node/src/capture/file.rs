@@ -3,8 +3,8 @@
 //! One block is in memory at a time, never more than `MAX_BLOCK` bytes. Memory grows only as data
 //! arrives, whatever length a file claims.
 //!
-//! The crates for this leave something out: `pcap-parser` passes over obsolete packet blocks, and its
-//! errors have no offset; `pcap-file` does not know Kuznetzov's variant.
+//! The crates for this leave something out: `pcap-parser` passes over obsolete packet blocks, and
+//! its errors have no offset; `pcap-file` does not know Kuznetzov's variant.
 
 use std::fmt;
 use std::io::{self, Read};
