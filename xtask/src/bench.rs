@@ -297,8 +297,7 @@ pub(crate) fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
     );
     let text = lines_of(&all);
     write(&file, &text)?;
-    let page = report::page(&all);
-    write(&project.root().join("docs/performance.md"), &page)?;
+    report::write(project, &all)?;
     plots::draw(project, &all)
 }
 

@@ -18,9 +18,7 @@ pub(crate) fn run(project: &Project) -> Outcome {
         .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let all: Map<String, Value> = serde_json::from_str(&text)
         .map_err(|error| format!("{} is no JSON: {error}", file.display()))?;
-    let page = project.root().join("docs/performance.md");
-    std::fs::write(&page, report::page(&all))
-        .map_err(|error| format!("cannot write {}: {error}", page.display()))?;
+    report::write(project, &all)?;
     draw(project, &all)
 }
 

@@ -1,16 +1,196 @@
-//! Tables from rows: plain ones for the terminal, and `docs/performance.md`.
+//! Tables of measured rows: for the terminal, and `docs/performance.md` with the texts of
+//! `bench/rows.toml`.
 
-mod words;
-
+use std::collections::HashSet;
 use std::fmt::Write;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use words::{COMPONENTS, IDS, MESSAGES, PARTS, PREFACE};
+use crate::Outcome;
+use crate::project::Project;
 
 const OURS: &str = "strowger";
 /// The subject of rows whose figures are stated in a document.
 const DOCUMENT: &str = "document";
+
+/// The contents of `bench/rows.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Texts {
+    preface: String,
+    unit: Vec<Unit>,
+    suffix: Vec<Suffix>,
+    part: Vec<Part>,
+}
+
+/// The introductions of the tables of a unit.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unit {
+    name: String,
+    ratios: String,
+    figures: String,
+}
+
+/// An ending that measured ids may have besides the id of their row.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suffix {
+    name: String,
+    #[serde(default)]
+    text: String,
+}
+
+/// A section of the page.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    name: String,
+    title: String,
+    text: String,
+    #[serde(default)]
+    row: Vec<Row>,
+}
+
+/// The description of a row.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    id: String,
+    // Checked after parsing, so that the error can name the row.
+    #[serde(default)]
+    text: String,
+}
+
+/// Writes `docs/performance.md` from all measured parts and `bench/rows.toml`.
+pub(crate) fn write(project: &Project, all: &Map<String, Value>) -> Outcome {
+    let file = project.root().join("bench/rows.toml");
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let page = Texts::parse(&text).and_then(|texts| texts.page(all));
+    let page = page.map_err(|error| format!("bench/rows.toml: {error}"))?;
+    let file = project.root().join("docs/performance.md");
+    std::fs::write(&file, page).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+impl Texts {
+    fn parse(text: &str) -> Result<Self, String> {
+        let texts: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        for part in &texts.part {
+            let mut known = HashSet::new();
+            for Row { id, text } in &part.row {
+                if text.trim().is_empty() {
+                    return Err(format!("row `{id}` of part `{}` has no text", part.name));
+                }
+                if !known.insert(id) {
+                    return Err(format!("part `{}` has row `{id}` twice", part.name));
+                }
+            }
+        }
+        Ok(texts)
+    }
+
+    /// Returns the page that shows all parts.
+    fn page(&self, all: &Map<String, Value>) -> Result<String, String> {
+        let mut page = format!("# Performance\n\n{}\n", wrapped(&self.preface));
+        if let Some(name) = all
+            .keys()
+            .find(|name| !self.part.iter().any(|part| part.name == **name))
+        {
+            return Err(format!("no part `{name}`, which docs/performance.json has"));
+        }
+        for part in &self.part {
+            let Some(measured) = all.get(&part.name) else {
+                continue;
+            };
+            let rows = measured["rows"].as_array().map_or(&[][..], Vec::as_slice);
+            let _ = write!(
+                page,
+                "\n## {}\n\n{}\n\n{}\n",
+                part.title,
+                run(&measured["run"]),
+                wrapped(&format!("{}{}", part.text, machine(rows)))
+            );
+            let has_unit = |row: &&Value| self.unit.iter().any(|unit| row["unit"] == unit.name);
+            if let Some(row) = rows.iter().find(|row| !has_unit(row)) {
+                return Err(format!(
+                    "no unit {}, which row {} has",
+                    row["unit"], row["id"]
+                ));
+            }
+            for unit in &self.unit {
+                page.push_str(&unit_tables(unit, rows));
+            }
+            let _ = write!(page, "\n{}{}", self.legend(part, rows)?, reasons(rows));
+        }
+        Ok(page)
+    }
+
+    /// Describes each measured row, in the order of the file.
+    fn legend(&self, part: &Part, rows: &[Value]) -> Result<String, String> {
+        let ids = ids(rows);
+        let mut used = HashSet::new();
+        for id in &ids {
+            let row = self.row_of(part, id).ok_or_else(|| {
+                format!("part `{}` has no row `{id}`, which was measured", part.name)
+            })?;
+            used.insert(&row.id);
+        }
+        let rows = part.row.iter().filter(|row| used.contains(&row.id));
+        let mut text: String = rows
+            .map(|row| item(&format!("`{}`: {}.", row.id, row.text)))
+            .collect();
+        for Suffix { name, text: says } in &self.suffix {
+            if !says.is_empty() && ids.iter().any(|id| id.ends_with(name)) {
+                text.push_str(&item(&format!("`...{name}`: {says}.")));
+            }
+        }
+        Ok(text)
+    }
+
+    /// Returns the description of a measured id: of the id itself, or without its endings and
+    /// sizes.
+    fn row_of<'a>(&self, part: &'a Part, id: &str) -> Option<&'a Row> {
+        if let Some(row) = part.row.iter().find(|row| row.id == id) {
+            return Some(row);
+        }
+        let mut suffixes = self.suffix.iter();
+        let shorter = id.split_once('/').map(|(id, _)| id);
+        let shorter = shorter.or_else(|| suffixes.find_map(|suffix| id.strip_suffix(&suffix.name)));
+        let shorter = shorter.or_else(|| {
+            let (id, size) = id.rsplit_once('_')?;
+            size.parse::<u32>().is_ok().then_some(id)
+        });
+        self.row_of(part, shorter?)
+    }
+}
+
+/// Returns the tables of the rows of a unit; empty if there are none.
+fn unit_tables(unit: &Unit, rows: &[Value]) -> String {
+    let rows: Vec<Value> = rows
+        .iter()
+        .filter(|row| row["unit"] == unit.name)
+        .cloned()
+        .collect();
+    let mut text = String::new();
+    if rows.is_empty() {
+        return text;
+    }
+    for placement in [Placement::Pinned, Placement::Unpinned] {
+        let ratios = ratio_table(&rows, placement);
+        if !ratios.is_empty() {
+            let _ = write!(text, "\n{}{}:\n\n{ratios}", unit.ratios, placement.says());
+        }
+    }
+    let _ = write!(text, "\n{}:\n\n{}", unit.figures, figure_table(&rows));
+    text + &circumstance_tables(&rows)
+}
+
+/// Formats an item of a list.
+fn item(text: &str) -> String {
+    format!("- {}\n", wrapped(text).replace('\n', "\n  "))
+}
 
 /// Formats rows as columns of subjects for a terminal, with the ratio of ours to the first peer at
 /// the end.
@@ -66,42 +246,6 @@ fn plain_circumstances(rows: &[Value], subjects: &[&str]) -> String {
     format!("\n\nsleeps of threads in an operation / processors in use{text}")
 }
 
-/// Returns the page that shows all parts.
-pub(crate) fn page(all: &Map<String, Value>) -> String {
-    let preface = wrapped(PREFACE);
-    let mut text = format!("# Performance\n\n{preface}\n");
-    for (part, title, what) in PARTS {
-        let Some(held) = all.get(*part) else { continue };
-        let rows = held["rows"].as_array().map_or(&[][..], Vec::as_slice);
-        let _ = write!(
-            text,
-            "\n## {title}\n\n{}\n\n{}\n",
-            run(&held["run"]),
-            wrapped(&format!("{what}{}", machine(rows)))
-        );
-        for (unit, says) in UNITS {
-            let of_unit: Vec<Value> = rows
-                .iter()
-                .filter(|row| row["unit"] == *unit)
-                .cloned()
-                .collect();
-            if of_unit.is_empty() {
-                continue;
-            }
-            for placement in [Placement::Pinned, Placement::Unpinned] {
-                let ratios = ratio_table(&of_unit, placement);
-                if !ratios.is_empty() {
-                    let _ = write!(text, "\n{}{}:\n\n{ratios}", says.ratios, placement.says());
-                }
-            }
-            let _ = write!(text, "\n{}:\n\n{}", says.figures, figure_table(&of_unit));
-            let _ = write!(text, "{}", circumstance_tables(&of_unit));
-        }
-        let _ = write!(text, "\n{}{}", legend(part, rows), reasons(rows));
-    }
-    text
-}
-
 fn run(run: &Value) -> String {
     let get = |key: &str| run[key].as_str().unwrap_or("unknown");
     let versions = run["versions"]
@@ -142,71 +286,6 @@ fn machine(rows: &[Value]) -> String {
         waking / 1000.0
     )
 }
-
-/// The introductions of the tables of a unit.
-struct Introduction {
-    ratios: &'static str,
-    figures: &'static str,
-}
-
-const UNITS: &[(&str, Introduction)] = &[
-    (
-        "ns",
-        Introduction {
-            ratios: "How many times faster `strowger` is",
-            figures: "Nanoseconds for one operation",
-        },
-    ),
-    (
-        "us",
-        Introduction {
-            ratios: "How many times less late `strowger` is",
-            figures: "Microseconds late",
-        },
-    ),
-    (
-        "1/s",
-        Introduction {
-            ratios: "How many times more `strowger` does",
-            figures: "A second",
-        },
-    ),
-    (
-        "messages/s",
-        Introduction {
-            ratios: "What part of the messages of `strowger` others handle",
-            figures: "Messages a second",
-        },
-    ),
-    (
-        "bytes",
-        Introduction {
-            ratios: "How many times less `strowger` takes",
-            figures: "Bytes",
-        },
-    ),
-    (
-        "allocations",
-        Introduction {
-            ratios: "How many times fewer allocations `strowger` makes",
-            figures: "Allocations of one operation",
-        },
-    ),
-    (
-        "instructions",
-        Introduction {
-            ratios: "How many times fewer instructions `strowger` takes",
-            figures: "Instructions of one operation",
-        },
-    ),
-    (
-        "percent",
-        Introduction {
-            ratios: "How many times less `strowger` costs",
-            figures: "Percent of the instructions of one operation",
-        },
-    ),
-];
 
 /// The placement of the workers of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -371,8 +450,7 @@ fn reasons(rows: &[Value]) -> String {
     }
     let mut text = String::from("\nNo figure:\n\n");
     for (what, ids) in said {
-        let line = wrapped(&format!("{what} ({}).", ids.join(", ")));
-        let _ = writeln!(text, "- {}", line.replace('\n', "\n  "));
+        text.push_str(&item(&format!("{what} ({}).", ids.join(", "))));
     }
     text
 }
@@ -383,47 +461,6 @@ fn ratio(times: f64) -> String {
         format!("{times:.0}x")
     } else {
         format!("{times:.1}x")
-    }
-}
-
-fn legend(part: &str, rows: &[Value]) -> String {
-    let known = |id: &str| ids(rows).iter().any(|have| family(have) == id);
-    let mut text = String::new();
-    let says = match part {
-        "messages" => MESSAGES,
-        "wasm" => COMPONENTS,
-        _ => IDS,
-    };
-    for (id, what) in says.iter().filter(|(id, _)| known(id)) {
-        let line = wrapped(&format!("`{id}`: {what}."));
-        let _ = writeln!(text, "- {}", line.replace('\n', "\n  "));
-    }
-    if ids(rows).iter().any(|id| id.ends_with("_bounded")) {
-        text.push_str(
-            "- `..._bounded`: the same with mailboxes of 1024, where tellers wait for room;\n  \
-             without the suffix there is no bound on either side.\n",
-        );
-    }
-    text
-}
-
-/// Returns an id without its size and its bound.
-fn family(id: &str) -> &str {
-    let id = id.strip_suffix("_bounded").unwrap_or(id);
-    let id = id.strip_suffix("_bun").unwrap_or(id);
-    let id = id.strip_suffix("_rust").unwrap_or(id);
-    if let Some((family, _)) = id.split_once('/') {
-        return family;
-    }
-    match id.rsplit_once('_') {
-        Some((family, size)) if family.starts_with("decode") || family.starts_with("encode") => {
-            if size.parse::<u32>().is_ok() {
-                family
-            } else {
-                id
-            }
-        }
-        _ => id,
     }
 }
 
@@ -490,6 +527,39 @@ fn wrapped(paragraph: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Returns a file of texts with these rows.
+    fn sample(rows: &str) -> String {
+        let mut text = String::from("preface = \"Read.\"\n");
+        for (name, figures) in [
+            ("ns", "Nanoseconds for one operation"),
+            ("allocations", "Allocations of one operation"),
+        ] {
+            let _ = write!(
+                text,
+                "[[unit]]\nname = \"{name}\"\nratios = \"Ratios\"\nfigures = \"{figures}\"\n"
+            );
+        }
+        for name in ["_bounded", "_allocs"] {
+            let _ = write!(text, "[[suffix]]\nname = \"{name}\"\n");
+        }
+        text.push_str("[[part]]\nname = \"runtime\"\ntitle = \"Runtime\"\ntext = \"Counters.\"\n");
+        for id in rows.split(' ') {
+            let _ = write!(text, "[[part.row]]\nid = \"{id}\"\ntext = \"described\"\n");
+        }
+        text
+    }
+
+    fn texts(rows: &str) -> Texts {
+        Texts::parse(&sample(rows)).expect("the texts parse")
+    }
+
+    fn page(all: &Value) -> String {
+        let texts = texts("tell decode_typed restart_err");
+        texts
+            .page(all.as_object().expect("an object"))
+            .expect("each row has a text")
+    }
+
     fn rows() -> Vec<Value> {
         fn row(id: &str, subject: &str, value: f64, unit: &str) -> Value {
             json!({ "id": id, "subject": subject, "value": value, "unit": unit })
@@ -508,7 +578,7 @@ mod tests {
     fn ours_comes_first_and_ratios_say_how_much_faster() {
         let all = json!({ "runtime": { "run": { "command": "cargo xtask bench runtime" },
             "rows": rows() } });
-        let page = page(all.as_object().expect("an object"));
+        let page = page(&all);
         assert!(page.contains("| | to tokio |"), "{page}");
         assert!(page.contains("| `tell` | 3.0x |"), "{page}");
         assert!(page.contains("| | strowger | tokio |"), "{page}");
@@ -544,7 +614,7 @@ mod tests {
         assert!(plain.contains("takes 104 ns to"), "{plain}");
         assert!(plain.contains("after 52 us"), "{plain}");
         let all = json!({ "runtime": { "run": {}, "rows": rows } });
-        let page = page(all.as_object().expect("an object"));
+        let page = page(&all);
         assert!(page.contains("| `tell` | 3.2x (2.8-11) |"), "{page}");
         assert!(page.contains("| `tell` | 1.0x (0.9-1.1) |"), "{page}");
         assert!(page.contains("| `tell` | 0.250 / 1.9 |"), "{page}");
@@ -558,19 +628,66 @@ mod tests {
         assert!(plain.contains("  document"), "{plain}");
         assert!(plain.contains("to tokio"), "{plain}");
         let all = json!({ "runtime": { "run": {}, "rows": rows } });
-        let page = page(all.as_object().expect("an object"));
+        let page = page(&all);
         assert!(page.contains("| | strowger | tokio | document |"), "{page}");
         assert!(!page.contains("to document"), "{page}");
     }
 
     #[test]
-    fn families_have_no_size() {
-        assert_eq!(family("decode_typed_50"), "decode_typed");
-        assert_eq!(family("encode_1"), "encode");
-        assert_eq!(family("encode_heartbeat"), "encode_heartbeat");
-        assert_eq!(family("tell_4_to_1_bounded"), "tell_4_to_1");
-        assert_eq!(family("tell_4_to_1"), "tell_4_to_1");
-        assert_eq!(family("throughput/1000"), "throughput");
-        assert_eq!(family("ring_hop_bun"), "ring_hop");
+    fn endings_and_sizes_of_an_id_are_ignored() {
+        let texts = texts("decode_typed scatter_8 tell tell_4_to_1");
+        let row = |id| texts.row_of(&texts.part[0], id).map(|row| row.id.as_str());
+        assert_eq!(row("decode_typed_50"), Some("decode_typed"));
+        assert_eq!(row("decode_typed_10_allocs"), Some("decode_typed"));
+        assert_eq!(row("scatter_8"), Some("scatter_8"));
+        assert_eq!(row("tell_4_to_1_bounded"), Some("tell_4_to_1"));
+        assert_eq!(row("tell/1000"), Some("tell"));
+        assert_eq!(row("tell_other"), None);
+    }
+
+    #[test]
+    fn texts_in_use_are_complete() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/rows.toml");
+        let texts = std::fs::read_to_string(file).expect("the file is there");
+        let rows = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/performance.json");
+        let rows = std::fs::read_to_string(rows).expect("the file is there");
+        let rows: Value = serde_json::from_str(&rows).expect("it is JSON");
+        let texts = Texts::parse(&texts).expect("each row has a text");
+        texts
+            .page(rows.as_object().expect("an object"))
+            .expect("each measured row has a text");
+    }
+
+    #[test]
+    fn bad_or_missing_row_is_named() {
+        let error = |rows: &str| Texts::parse(&sample(rows)).err().unwrap_or_default();
+        assert_eq!(error("tell tell"), "part `runtime` has row `tell` twice");
+        let bare = format!("{}[[part.row]]\nid = \"ask\"\n", sample("tell"));
+        let bare = Texts::parse(&bare).err();
+        assert_eq!(
+            bare.as_deref(),
+            Some("row `ask` of part `runtime` has no text")
+        );
+
+        let all = json!({ "runtime": { "run": {}, "rows": rows() } });
+        let all = all.as_object().expect("an object");
+        assert_eq!(
+            texts("tell").page(all).unwrap_err(),
+            "part `runtime` has no row `decode_typed_10_allocs`, which was measured"
+        );
+        let odd = json!({ "runtime": { "run": {}, "rows": [{ "id": "tell", "unit": "miles" }] } });
+        assert_eq!(
+            texts("tell")
+                .page(odd.as_object().expect("an object"))
+                .unwrap_err(),
+            "no unit \"miles\", which row \"tell\" has"
+        );
+        let part = json!({ "engine": { "run": {}, "rows": [] } });
+        assert_eq!(
+            texts("tell")
+                .page(part.as_object().expect("an object"))
+                .unwrap_err(),
+            "no part `engine`, which docs/performance.json has"
+        );
     }
 }
