@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: all checks that must pass before review.
 
-mod changes;
+pub(crate) mod changes;
 mod times;
 
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy,
-    torture,
+    Outcome, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, simulate, term,
+    test, tidy, torture,
 };
 use times::RunRecord;
 
@@ -141,6 +141,9 @@ fn proofs(project: &Project) -> Vec<Step<'_>> {
         Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
         Step::new("miri", "cargo xtask miri --short", || {
             miri::check(project, true).map(Some)
+        }),
+        Step::new("mutants", "cargo xtask mutants", || {
+            mutants::run(project, &[]).map(|()| None)
         }),
         Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
             fuzz::run(project, &[]).map(|()| fuzz::impossible())

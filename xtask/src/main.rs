@@ -50,7 +50,8 @@ The project's own verbs.
 
 Usage: cargo xtask <VERB> [OPTIONS]
 
-  setup                    install what proofs need, or say how to get it
+  setup                    install what proofs need, or say how to get it (--short: without what
+                           only `ci --full` needs; guests: the compilers of components)
   test                     every test that needs only cargo, then the proof tools; it installs
                            nothing, always ends, and names the tests that hang
   tidy                     layout, imports, words and licences that clippy does not check
@@ -96,10 +97,9 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            fixtures/components (--save: puts it there)
   bugs [BUG...]            plant bugs in the runtime and in the N4 node, one at a time; each must be
                            found (--list)
-  mutants                  change mailbox and supervision, what judges PFCP messages (--pfcp), or
-                           the limits of components (--wasm); no change may pass the tests
-                           (--file GLOB, --list, --short; a run that was broken off goes on,
-                           --afresh starts again)
+  mutants [-- OPTIONS]     `cargo mutants` on the lines that differ from STROWGER_CI_BASE or main;
+                           a test must notice each mutation (-- --file GLOB mutates other files;
+                           all options after -- are those of cargo mutants)
   loom                     all interleavings of the runtime's small machines (--weaken: and for
                            each ordering or step that is taken away, a model must fail)
   miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are
@@ -178,7 +178,10 @@ fn dispatch(verb: Option<&str>, rest: &[String]) -> Outcome {
         Some("loom") => loom::run(project, rest),
         Some("asan") => asan::run(project, rest),
         Some("miri") => miri::run(project, rest),
-        Some("mutants") => mutants::run(project, rest),
+        Some("mutants") => mutants::run(
+            project,
+            rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest),
+        ),
         Some("chaos") => chaos::run(project, rest),
         Some("torture") => torture::run(project, rest),
         Some("soak") => soak::run(project, rest),
