@@ -75,9 +75,8 @@ Usage: cargo xtask <VERB> [OPTIONS]
                            (--check: says whether the page is current)
   gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
   plots                    docs/performance.md and docs/*.svg again from docs/performance.json
-  fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets;
-                           --background; --resume: time that was spent before counts;
-                           TARGET --keep NAME FILE adds a regression input, replayed by the tests)
+  fuzz [TARGET...]         coverage-guided fuzzing by `cargo fuzz` (--for 15s; --list names the
+                           targets; TARGET --keep NAME FILE adds a regression input, replayed by the tests)
   simulate                 the storm of the runtime's tests (--seeds 1000; a run that was broken
                            off goes on where it was; --background; --seed 7 runs one, and with
                            --trace prints which actor ran when)

@@ -54,8 +54,14 @@ pub(crate) const MUTANTS: CargoTool = CargoTool {
     subcommand: "mutants",
 };
 
+/// Builds and runs fuzz targets.
+pub(crate) const FUZZ: CargoTool = CargoTool {
+    package: "cargo-fuzz",
+    subcommand: "fuzz",
+};
+
 /// Every subcommand of cargo that a verb needs.
-pub(crate) const CARGO_TOOLS: &[CargoTool] = &[MUTANTS];
+pub(crate) const CARGO_TOOLS: &[CargoTool] = &[MUTANTS, FUZZ];
 
 impl CargoTool {
     pub(crate) fn is_here(&self) -> bool {
