@@ -24,56 +24,34 @@ const LONGEST: u64 = 512;
 const COMPONENT: &str = "component";
 const LONGEST_COMPONENT: usize = 64 << 10;
 
-#[derive(Debug, Default, PartialEq, Eq)]
-struct FuzzPlan {
-    seconds: u64,
-    wanted: Vec<String>,
+/// Options of `cargo xtask fuzz`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FuzzArgs {
+    /// Run only these targets
+    targets: Vec<String>,
+    /// Run each target for this time: 15s, 20m, 1h
+    #[arg(long = "for", value_name = "TIME", default_value = "15s", value_parser = parse_time)]
+    pub(crate) seconds: u64,
+    /// Print the names of the targets
+    #[arg(long)]
     list: bool,
-    /// The name and the file of an input to add to the repository.
-    keep: Option<(String, String)>,
-}
-
-impl FuzzPlan {
-    fn parse(args: &[String]) -> Result<Self, String> {
-        let mut plan = Self {
-            seconds: 15,
-            ..Self::default()
-        };
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--for" => {
-                    let time = args.next().ok_or("--for needs a time: 15s, 20m, 1h")?;
-                    plan.seconds = parse_time(time)?;
-                }
-                "--list" => plan.list = true,
-                "--keep" => {
-                    let pair = args.next().cloned().zip(args.next().cloned());
-                    plan.keep = Some(pair.ok_or("--keep needs a name and a file")?);
-                }
-                option if option.starts_with('-') => {
-                    return Err(format!("fuzz does not know `{option}`"));
-                }
-                name => plan.wanted.push(name.to_owned()),
-            }
-        }
-        Ok(plan)
-    }
+    /// Add FILE to the regression inputs of the one target, which the tests replay
+    #[arg(long, num_args = 2, value_names = ["NAME", "FILE"])]
+    keep: Option<Vec<String>>,
 }
 
 /// Fuzzes the named targets, or all that build quickly.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let plan = FuzzPlan::parse(args)?;
+pub(crate) fn run(project: &Project, args: &FuzzArgs) -> Outcome {
     let targets = targets(project)?;
-    if plan.list {
+    if args.list {
         targets.iter().for_each(|target| term::line(target));
         return Ok(());
     }
-    if let Some(unknown) = plan.wanted.iter().find(|name| !targets.contains(name)) {
+    if let Some(unknown) = args.targets.iter().find(|name| !targets.contains(name)) {
         return Err(format!("no target `{unknown}`: {}", targets.join(", ")));
     }
-    if let Some((name, file)) = &plan.keep {
-        let [target] = &plan.wanted[..] else {
+    if let Some([name, file]) = args.keep.as_deref() {
+        let [target] = &args.targets[..] else {
             return Err("--keep needs the one target that reads the file".to_owned());
         };
         return keep(project, target, name, Path::new(file));
@@ -86,12 +64,12 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         term::note(&left_out);
         return Ok(());
     }
-    let mut chosen = plan.wanted.clone();
+    let mut chosen = args.targets.clone();
     if chosen.is_empty() {
         chosen = targets;
         chosen.retain(|target| target != COMPONENT);
     }
-    let seconds = plan.seconds;
+    let seconds = args.seconds;
     let steps = chosen
         .into_iter()
         .map(|target| {
@@ -103,6 +81,17 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
         })
         .collect();
     step::run_all(steps, true)
+}
+
+/// Fuzzes all targets for a short time, as a step of `cargo xtask ci --full`.
+pub(crate) fn quick(project: &Project) -> Outcome {
+    let args = FuzzArgs {
+        targets: Vec::new(),
+        seconds: 15,
+        list: false,
+        keep: None,
+    };
+    run(project, &args)
 }
 
 /// Returns the reason why this machine cannot fuzz, if there is one.
@@ -262,22 +251,6 @@ mod tests {
         assert_eq!(parse_time("7"), Ok(7));
         assert!(parse_time("soon").is_err());
         assert!(parse_time("3d").is_err());
-    }
-
-    #[test]
-    fn an_unknown_option_is_no_target() {
-        let parse = |text: &str| {
-            let args: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-            FuzzPlan::parse(&args)
-        };
-        assert!(parse("--fast").is_err());
-        let plan = parse("view --for 2m").expect("complete");
-        assert_eq!(plan.seconds, 120);
-        assert_eq!(plan.wanted, ["view"]);
-        assert!(parse("view --keep cut-off").is_err());
-        let plan = parse("view --keep cut-off crash-1").expect("complete");
-        let kept = ("cut-off".to_owned(), "crash-1".to_owned());
-        assert_eq!(plan.keep, Some(kept));
     }
 
     #[test]

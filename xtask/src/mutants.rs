@@ -10,6 +10,14 @@ use crate::ci::changes;
 use crate::project::Project;
 use crate::{Outcome, step, term, tools};
 
+/// Options of `cargo xtask mutants`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MutantsArgs {
+    /// Options of `cargo mutants`; `--file GLOB` mutates whole files instead of the changed lines
+    #[arg(last = true)]
+    pub(crate) options: Vec<String>,
+}
+
 /// Runs `cargo mutants` with `options`, on the changed lines unless an option selects others.
 pub(crate) fn run(project: &Project, options: &[String]) -> Outcome {
     tools::need(&tools::MUTANTS)?;

@@ -4,13 +4,23 @@ use crate::project::strict;
 use crate::tools::{self, CargoTool};
 use crate::{Outcome, components, miri, term};
 
+/// Options of `cargo xtask setup`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SetupArgs {
+    /// Leave out the tools that only `ci --full` needs, which take minutes to build
+    #[arg(long)]
+    short: bool,
+    /// Install only the compilers of components
+    #[arg(value_parser = ["guests"])]
+    only: Option<String>,
+}
+
 /// Installs the proof tools, or the compilers of guests.
-pub(crate) fn run(args: &[String]) -> Outcome {
-    match args {
-        [] => proof_tools(tools::CARGO_TOOLS),
-        [only] if only == "--short" => proof_tools(&[]),
-        [only] if only == "guests" => components::install_compilers(),
-        _ => Err("setup takes `guests`, `--short` or nothing".to_owned()),
+pub(crate) fn run(args: &SetupArgs) -> Outcome {
+    match (&args.only, args.short) {
+        (Some(_), _) => components::install_compilers(),
+        (None, true) => proof_tools(&[]),
+        (None, false) => proof_tools(tools::CARGO_TOOLS),
     }
 }
 

@@ -14,7 +14,7 @@ const PULLS: [(&str, &[&str]); 5] = [
     ("crates/runtime/src/mailbox", &["bugs"]),
     ("crates/runtime/src/supervision", &["bugs"]),
     ("crates/pfcp/src/", &["conformance"]),
-    ("bench/", &["bench"]),
+    ("bench/", &["bench-clippy"]),
 ];
 
 /// Returns the steps of `--full` that the files need which changed since the base.
