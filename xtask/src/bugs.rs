@@ -292,20 +292,30 @@ const BUG_SETS: [BugSet; 3] = [
 /// Time limit of a test binary. A timeout proves nothing: the machine may be slow.
 const BINARY_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Options of `cargo xtask bugs`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BugsArgs {
+    /// Seed only these bugs
+    bugs: Vec<String>,
+    /// Print the names of the bugs
+    #[arg(long)]
+    list: bool,
+}
+
 /// Enables each bug, or those named by `args`, and reports which test found it.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
+pub(crate) fn run(project: &Project, args: &BugsArgs) -> Outcome {
     let mut known = Vec::new();
     for set in &BUG_SETS {
         known.extend(bugs(project, set)?);
     }
-    if args.iter().any(|arg| arg == "--list") {
+    if args.list {
         known.iter().for_each(|bug| term::line(bug));
         return Ok(());
     }
-    if let Some(unknown) = args.iter().find(|name| !known.contains(name)) {
+    if let Some(unknown) = args.bugs.iter().find(|name| !known.contains(name)) {
         return Err(format!("no bug `{unknown}`: {}", known.join(", ")));
     }
-    run_bugs(project, args).map(|found| term::note(&found))
+    run_bugs(project, &args.bugs).map(|found| term::note(&found))
 }
 
 /// Enables all bugs and returns the phrase for the summary of `cargo xtask ci`.

@@ -15,7 +15,6 @@
 mod damage;
 mod process;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,13 +31,23 @@ use crate::{Outcome, term};
 /// Kills for one load and its journal.
 const KILLS_PER_ROUND: u64 = 25;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ChaosPlan {
-    kills: u64,
+/// Options of `cargo xtask chaos`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChaosArgs {
+    /// Kill the node this many times
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    pub(crate) kills: u64,
+    /// Choose the moments by this seed
+    #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Print JSON
+    #[arg(long)]
     json: bool,
+    /// Run without this terminal; the output goes to a file
+    #[arg(long)]
     background: bool,
-    /// A binary that is already built.
+    /// Run this binary, which is already built
+    #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
 }
 
@@ -58,64 +67,28 @@ struct ChaosTally {
 }
 
 /// Kills a node as often as requested.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let plan = ChaosPlan::parse(args)?;
+pub(crate) fn run(project: &Project, plan: &ChaosArgs) -> Outcome {
     if plan.background {
-        return detach(project, &plan);
+        return step::background(project.root(), &folder(project)?);
     }
-    let tally = all(project, &plan)?;
-    report(&plan, tally);
+    let tally = all(project, plan)?;
+    report(plan, tally);
     tally.verdict()
 }
 
 /// Returns the step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
-    Step::new("kills", "cargo xtask chaos --kills 50", || {
-        let plan = ChaosPlan {
-            kills: 50,
-            ..ChaosPlan::default()
-        };
-        let tally = all(project, &plan)?;
-        tally.verdict().map(|()| Some(tally.text()))
-    })
-}
-
-impl Default for ChaosPlan {
-    fn default() -> Self {
-        Self {
+    Step::new("chaos", "cargo xtask chaos --kills 50", || {
+        let plan = ChaosArgs {
             kills: 50,
             seed: 1,
             json: false,
             background: false,
             binary: None,
-        }
-    }
-}
-
-impl ChaosPlan {
-    fn parse(args: &[String]) -> Result<Self, String> {
-        let mut plan = Self::default();
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            let mut number = || {
-                let text = args.next().ok_or_else(|| format!("{arg} needs a number"))?;
-                let number = text.parse::<u64>();
-                number.map_err(|_| format!("`{text}` is no number of {arg}"))
-            };
-            match arg.as_str() {
-                "--kills" => plan.kills = number()?,
-                "--seed" => plan.seed = number()?,
-                "--binary" => {
-                    let path = args.next().ok_or("--binary needs a file")?;
-                    plan.binary = Some(PathBuf::from(path));
-                }
-                "--json" => plan.json = true,
-                "--background" => plan.background = true,
-                other => return Err(format!("chaos does not know `{other}`")),
-            }
-        }
-        Ok(plan)
-    }
+        };
+        let tally = all(project, &plan)?;
+        tally.verdict().map(|()| Some(tally.text()))
+    })
 }
 
 impl ChaosTally {
@@ -173,7 +146,7 @@ impl ChaosTally {
     }
 }
 
-fn report(plan: &ChaosPlan, tally: ChaosTally) {
+fn report(plan: &ChaosArgs, tally: ChaosTally) {
     term::note(&tally.text());
     if plan.json {
         let ChaosTally {
@@ -195,7 +168,7 @@ fn report(plan: &ChaosPlan, tally: ChaosTally) {
 
 /// Kills in rounds. An interrupted run resumes after its last round, as long as the binary is the
 /// same.
-fn all(project: &Project, plan: &ChaosPlan) -> Result<ChaosTally, String> {
+fn all(project: &Project, plan: &ChaosArgs) -> Result<ChaosTally, String> {
     let binary = plan.binary.clone().map_or_else(|| build(project), Ok)?;
     let folder = folder(project)?;
     let note = folder.join("progress");
@@ -386,33 +359,9 @@ fn folder(project: &Project) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Starts the verb again, detached from this terminal.
-fn detach(project: &Project, plan: &ChaosPlan) -> Outcome {
-    let (kills, seed) = (plan.kills.to_string(), plan.seed.to_string());
-    let mut verb: Vec<OsString> = ["chaos", "--json", "--kills", &kills, "--seed", &seed]
-        .map(OsString::from)
-        .into();
-    if let Some(binary) = &plan.binary {
-        verb.extend(["--binary".into(), binary.into()]);
-    }
-    step::background(project.root(), &folder(project)?, verb)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_no_number_is_refused() {
-        let parse = |text: &str| {
-            let args: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-            ChaosPlan::parse(&args)
-        };
-        assert!(parse("--kills many").is_err());
-        assert!(parse("--kill 3").is_err());
-        let plan = parse("--kills 1000 --json").expect("it is complete");
-        assert_eq!((plan.kills, plan.json), (1000, true));
-    }
 
     #[test]
     fn a_run_goes_on_only_where_the_binary_is_the_same() {

@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: all checks that must pass before review.
 
-mod changes;
+pub(crate) mod changes;
 mod times;
 
 use std::path::PathBuf;
@@ -9,34 +9,38 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, simulate, term, test, tidy,
-    torture,
+    Outcome, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, simulate, term,
+    test, tidy, torture,
 };
 use times::RunRecord;
 
-/// Runs the everyday steps, those that `args` name, or with `--full` all steps.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let mut keep_going = false;
-    let (mut full, mut resume) = (false, false);
-    let mut wanted: Vec<&str> = Vec::new();
-    for arg in args {
-        match arg.as_str() {
-            "--keep-going" => keep_going = true,
-            "--full" => full = true,
-            "--resume" => resume = true,
-            "--list" => {
-                list("everyday steps", &everyday(project));
-                list("steps of --full, after these", &proofs(project));
-                return Ok(());
-            }
-            option if option.starts_with('-') => {
-                return Err(format!(
-                    "unknown option `{option}`; `cargo xtask help` shows those of `ci`"
-                ));
-            }
-            name => wanted.push(name),
-        }
+/// Options of `cargo xtask ci`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CiArgs {
+    /// Run only these steps
+    steps: Vec<String>,
+    /// Run the long proofs as well
+    #[arg(long)]
+    full: bool,
+    /// Print the names of the steps
+    #[arg(long)]
+    list: bool,
+    /// Continue after a failure
+    #[arg(long)]
+    keep_going: bool,
+    /// Leave out the steps that have passed on this commit
+    #[arg(long)]
+    resume: bool,
+}
+
+/// Runs the everyday steps, the named ones, or with `--full` all steps.
+pub(crate) fn run(project: &Project, args: &CiArgs) -> Outcome {
+    if args.list {
+        list("everyday steps", &everyday(project));
+        list("steps of --full, after these", &proofs(project));
+        return Ok(());
     }
+    let wanted: Vec<&str> = args.steps.iter().map(String::as_str).collect();
     let pulled = changes::needed(project)?;
     let mut chosen = everyday(project);
     let proofs = proofs(project);
@@ -51,13 +55,13 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
     chosen.extend(
         proofs
             .into_iter()
-            .filter(|step| full || is_wanted(step) || pulled.contains(&step.name)),
+            .filter(|step| args.full || is_wanted(step) || pulled.contains(&step.name)),
     );
     chosen.retain(|step| wanted.is_empty() || is_wanted(step));
-    let is_everyday = !full && wanted.is_empty() && pulled.is_empty();
-    let record = RunRecord::begin(project, resume)?;
+    let is_everyday = !args.full && wanted.is_empty() && pulled.is_empty();
+    let record = RunRecord::begin(project, args.resume)?;
     chosen.retain(|step| !record.has_passed(step.name));
-    step::run_recorded(chosen, keep_going, |results| record.write(results))?;
+    step::run_recorded(chosen, args.keep_going, |results| record.write(results))?;
     match is_everyday && project::strict() {
         true => record.check_budget(times::BUDGET),
         false => Ok(()),
@@ -67,7 +71,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
 fn list(title: &str, steps: &[Step<'_>]) {
     term::line(&format!("{title}:"));
     for step in steps {
-        term::line(&format!("  {:<11} {}", step.name, step.rerun));
+        term::line(&format!("  {:<12} {}", step.name, step.rerun));
     }
 }
 
@@ -127,9 +131,9 @@ fn proofs(project: &Project) -> Vec<Step<'_>> {
     let mut steps = vec![
         Step::command("interop", || cargo(project, INTEROP)),
         Step::new("conformance", "cargo xtask conformance --check", || {
-            conformance::run(project, &["--check".to_owned()]).map(|()| None)
+            conformance::run(project, true).map(|()| None)
         }),
-        Step::command("bench", || cargo(project, &[BENCH, &LINTS].concat())),
+        Step::command("bench-clippy", || cargo(project, &[BENCH, &LINTS].concat())),
         Step::new(
             "benches",
             "cargo bench -p strowger-benches -- --list",
@@ -142,8 +146,11 @@ fn proofs(project: &Project) -> Vec<Step<'_>> {
         Step::new("miri", "cargo xtask miri --short", || {
             miri::check(project, true).map(Some)
         }),
+        Step::new("mutants", "cargo xtask mutants", || {
+            mutants::run(project, &[]).map(|()| None)
+        }),
         Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
-            fuzz::run(project, &[]).map(|()| fuzz::impossible())
+            fuzz::quick(project).map(|()| fuzz::impossible())
         }),
     ];
     steps.extend(finished(project));
@@ -159,7 +166,7 @@ fn finished(project: &Project) -> [Step<'_>; 6] {
             || demo::demo(project, false),
         ),
         Step::new(
-            "chaos",
+            "demo-chaos",
             step::shown(&demo::demo_command(project, true)),
             || demo::demo(project, true),
         ),

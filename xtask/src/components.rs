@@ -28,17 +28,26 @@ const SUMS: &str = "SHA256SUMS";
 /// The compilers of the fixtures.
 const COMPILERS: &str = "COMPILERS";
 
+/// Options of `cargo xtask components`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ComponentsArgs {
+    /// Build only these guests
+    guests: Vec<String>,
+    /// Put the result into fixtures/components
+    #[arg(long)]
+    save: bool,
+}
+
 /// Builds all guests, or the named ones.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let save = args.iter().any(|arg| arg == "--save");
-    let named: Vec<&String> = args.iter().filter(|arg| *arg != "--save").collect();
+pub(crate) fn run(project: &Project, args: &ComponentsArgs) -> Outcome {
+    let (save, named) = (args.save, &args.guests);
     let all = guests(project)?;
     if let Some(unknown) = named.iter().find(|name| !all.contains(name)) {
         return Err(format!("no guest `{unknown}`: {}", all.join(", ")));
     }
     let chosen = all
         .into_iter()
-        .filter(|name| named.is_empty() || named.contains(&name));
+        .filter(|name| named.is_empty() || named.contains(name));
     let strowger = chaos::build(project)?;
     let out = project.target().join(GUESTS);
     made(fs::create_dir_all(&out), &out)?;

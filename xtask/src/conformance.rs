@@ -57,13 +57,16 @@ const TESTS: [&[&str]; 3] = [
 
 const PAGE: &str = "docs/pfcp-conformance.md";
 
-/// Runs the proving tests and writes the page; with `--check`, only checks whether it is current.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let check = match args {
-        [] => false,
-        [only] if only == "--check" => true,
-        _ => return Err("conformance takes --check or nothing".to_owned()),
-    };
+/// Options of `cargo xtask conformance`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConformanceArgs {
+    /// Only check whether the page is current
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// Runs the proving tests and writes the page, or only checks whether it is current.
+pub(crate) fn run(project: &Project, check: bool) -> Outcome {
     let folder = prove(project)?;
     let page = compose(&ConformanceRows::read(&folder)?);
     let path = project.root().join(PAGE);

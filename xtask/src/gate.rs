@@ -29,13 +29,16 @@ const ROWS: &[(&str, u64, f64)] = &[
 /// The permitted difference of the memory of an idle actor.
 const HEAP: (&str, f64) = ("heap_per_idle_actor", 0.10);
 
-/// Counts, and compares with the accepted counts; `--save` accepts the current counts.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let save = match args {
-        [] => false,
-        [one] if one == "--save" => true,
-        _ => return Err("usage: cargo xtask gate [--save]".to_owned()),
-    };
+/// Options of `cargo xtask gate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GateArgs {
+    /// Accept the current counts
+    #[arg(long)]
+    pub(crate) save: bool,
+}
+
+/// Counts, and compares with the accepted counts; `save` accepts the current counts.
+pub(crate) fn run(project: &Project, save: bool) -> Outcome {
     if !tools::is_here(&tools::VALGRIND) {
         return Err(
             "valgrind is missing: `cargo xtask setup` installs it, or says how to get it"

@@ -47,14 +47,17 @@ struct Weakening {
     model: String,
 }
 
+/// Options of `cargo xtask loom`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LoomArgs {
+    /// Also take away one ordering or step at a time: a model must fail for each
+    #[arg(long)]
+    weaken: bool,
+}
+
 /// Runs the models; with `--weaken`, also the model of each weakening.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let weaken = match args {
-        [] => false,
-        [one] if one == "--weaken" => true,
-        _ => return Err("loom knows no option but --weaken".to_owned()),
-    };
-    check(project, weaken).map(|said| term::note(&said))
+pub(crate) fn run(project: &Project, args: &LoomArgs) -> Outcome {
+    check(project, args.weaken).map(|said| term::note(&said))
 }
 
 /// Runs the models, and returns a phrase with the number of those that hold.

@@ -45,72 +45,94 @@ use crate::project::Project;
 /// The result of a verb: nothing, or an error message for the terminal.
 type Outcome = Result<(), String>;
 
-const HELP: &str = "\
-The project's own verbs.
+/// The project's own verbs.
+#[derive(Debug, clap::Parser)]
+#[command(bin_name = "cargo xtask", after_help = ENVIRONMENT)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
 
-Usage: cargo xtask <VERB> [OPTIONS]
+const ENVIRONMENT: &str = "\
+Environment: CI=true makes a missing tool or missing fixtures a failure. XTASK_LIMIT=2h is the \
+time after which a run is ended with all programs that it started, XTASK_STEP_LIMIT=30m that of \
+each step and XTASK_TEST_LIMIT=10m that of each test program; a slow machine may need more than \
+the defaults.";
 
-  setup                    install what proofs need, or say how to get it
-  test                     every test that needs only cargo, then the proof tools; it installs
-                           nothing, always ends, and names the tests that hang
-  tidy                     layout, imports, words and licences that clippy does not check
-  ci [STEP...]             the everyday checks: format, lints, tests, docs, simulation, loom
-                           (--full: all proofs as well; --list: the names of the steps;
-                           --keep-going: run on after a failure; --resume: leave out the steps
-                           that have passed on this commit). The target folder keeps the times
-                           in ci-times.json. STROWGER_CI_BASE=COMMIT adds the proofs that the
-                           files changed since then need
-  bench PART               ours beside its peers, in one binary; PART is runtime, scale (many
-                           actors and growing load, for the plots), pfcp, n4 (the node under
-                           load), wasm (components), messages (the actor model in TypeScript),
-                           tools or stress (all of the tools at once)
-                           (--quick: short; --only ROWS: separated by commas, with a * at the end
-                           for all that begin so; --json: rows only; a whole run goes to
-                           docs/performance.json and docs/performance.md is written anew;
-                           --resume goes on with one that was cut off)
-  bench observe            what it costs to watch actors, in instructions under callgrind
-                           (--quick, --json as above)
-  conformance              docs/pfcp-conformance.md from what tests compared and found right
-                           (--check: says whether the page is current)
-  gate [--save]            instructions under callgrind beside those accepted in bench/gate.json
-  plots                    docs/performance.md and docs/*.svg again from docs/performance.json
-  fuzz [TARGET...]         coverage-guided fuzzing (--for 15s; --list names the targets;
-                           --background; --resume: time that was spent before counts;
-                           TARGET --keep NAME FILE adds a regression input, replayed by the tests)
-  simulate                 the storm of the runtime's tests (--seeds 1000; a run that was broken
-                           off goes on where it was; --background; --seed 7 runs one, and with
-                           --trace prints which actor ran when)
-  simulate --n4            both roles of the N4 node over a bad network and a bad disk, with crashes
-                           of either; how often each fault struck (--seeds, --seed, --trace and
-                           --background as above)
-  chaos                    kill a node with -9 under load, in recovery and in compaction, and
-                           compare what it has then with what was acknowledged (--kills 50;
-                           --seed 1; --json; --background; --binary FILE runs one that is built;
-                           a run that was broken off goes on)
-  torture                  bad input to a node with a thousand sessions, a table of what passed,
-                           and its memory after it (--json; --binary FILE runs one that is built)
-  soak                     the demo under chaos while components come, are upgraded and go; memory,
-                           mappings and files have to stay as they were (--for 20m; --json;
-                           --background; --binary FILE runs one that is built)
-  components [GUEST...]    build the guests of components/ anew; the result has to be what is in
-                           fixtures/components (--save: puts it there)
-  bugs [BUG...]            activate seeded bugs, one at a time; each must be
-                           found (--list)
-  mutants                  change mailbox and supervision, what judges PFCP messages (--pfcp), or
-                           the limits of components (--wasm); no change may pass the tests
-                           (--file GLOB, --list, --short; a run that was broken off goes on,
-                           --afresh starts again)
-  loom                     all interleavings of the runtime's small machines (--weaken: and for
-                           each ordering or step that is taken away, a model must fail)
-  miri                     undefined behaviour: Miri, AddressSanitizer and valgrind, whichever are
-                           here; it says which (--short: Miri alone where it is)
-  asan                     the runtime's tests under AddressSanitizer (needs a nightly toolchain)
-  picture                  run the demo and draw what it printed as docs/demo.svg
+/// A verb, with the options of its module.
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Install what proofs need, or say how to get it
+    Setup(setup::SetupArgs),
+    /// Run every test that needs only cargo, then the proof tools
+    ///
+    /// It installs nothing, always ends, and names the tests that hang.
+    Test(test::TestArgs),
+    /// Check layout, imports, words and licences, which clippy does not
+    Tidy,
+    /// Run the everyday checks: format, lints, tests, docs, simulation, loom
+    ///
+    /// The target folder keeps the times in ci-times.json. STROWGER_CI_BASE=COMMIT adds the proofs
+    /// that the files changed since then need.
+    Ci(ci::CiArgs),
+    /// Measure our code beside its peers, in one binary
+    ///
+    /// PART is runtime, scale (many actors and growing load, for the plots), pfcp, n4 (the node
+    /// under load), wasm (components), messages (the actor model in TypeScript), tools, stress (all
+    /// of the tools at once), or observe (the cost of watching actors, in instructions under
+    /// callgrind).
+    ///
+    /// --quick measures for a short time; --only ROWS, separated by commas, with a * at the end for
+    /// all that begin so; --json prints rows only. A whole run goes to docs/performance.json, and
+    /// docs/performance.md is written anew; --resume continues one that was cut off.
+    #[command(override_usage = "cargo xtask bench PART [OPTIONS]")]
+    Bench(PassedOn),
+    /// Write docs/pfcp-conformance.md from what tests compared and found right
+    Conformance(conformance::ConformanceArgs),
+    /// Compare instructions under callgrind with those accepted in bench/gate.json
+    Gate(gate::GateArgs),
+    /// Write docs/performance.md and docs/*.svg again from docs/performance.json
+    Plots,
+    /// Run the fuzz targets with `cargo fuzz`
+    Fuzz(fuzz::FuzzArgs),
+    /// Run the storm of the runtime's tests, or with --n4 that of the N4 node
+    ///
+    /// A run that was interrupted resumes where it was. With --n4, both roles of the node run over
+    /// a bad network and a bad disk, with crashes of either; a table has how often each fault
+    /// struck.
+    Simulate(simulate::SimulateArgs),
+    /// Kill a node with -9 under load, in recovery and in compaction
+    ///
+    /// What it has then is compared with what was acknowledged. A run that was interrupted resumes.
+    Chaos(chaos::ChaosArgs),
+    /// Send bad input to a node with a thousand sessions, and watch its memory
+    Torture(torture::TortureArgs),
+    /// Run the demo under chaos while components are deployed, upgraded and removed
+    ///
+    /// Memory, mappings and files have to stay as they were.
+    Soak(soak::SoakArgs),
+    /// Build the guests of components/ anew and compare them with fixtures/components
+    Components(components::ComponentsArgs),
+    /// Seed bugs in the runtime and the N4 node, one at a time; each must be found
+    Bugs(bugs::BugsArgs),
+    /// Mutate the lines that differ from STROWGER_CI_BASE or main; a test must notice each mutation
+    Mutants(mutants::MutantsArgs),
+    /// Check all interleavings of the runtime's small machines
+    Loom(loom::LoomArgs),
+    /// Look for undefined behaviour with Miri, AddressSanitizer and valgrind, whichever are here
+    Miri(miri::MiriArgs),
+    /// Run the runtime's tests under AddressSanitizer (needs a nightly toolchain)
+    Asan,
+    /// Run the demo and draw what it printed as docs/demo.svg
+    Picture,
+}
 
-Environment: CI=true makes a missing tool or missing fixtures a failure. XTASK_LIMIT=2h is the time
-after which a run is ended with all programs that it started, XTASK_STEP_LIMIT=30m that of each step
-and XTASK_TEST_LIMIT=10m that of each test program; a slow machine may need more than the defaults.
-";
+/// Arguments that the verb parses itself.
+#[derive(Debug, clap::Args)]
+struct PassedOn {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    args: Vec<String>,
+}
 
 /// The variable that sets the limit of a run.
 const LIMIT: &str = "XTASK_LIMIT";
@@ -133,13 +155,15 @@ const LIMITS: [(&str, u64); 9] = [
 const LONGEST: u64 = 24 * 60;
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    let verb = args.next();
-    let rest: Vec<String> = args.collect();
-    let code = match process::guard() {
-        Ok(()) if verb.as_deref() == Some(runner::VERB) => runner::run(&rest),
-        Ok(()) => reported(within_limit(verb.as_deref(), &rest)),
-        error => reported(error),
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let verb = args.first().map(String::as_str);
+    // The arguments of `run-test` are those of a test program.
+    let is_runner = verb == Some(runner::VERB);
+    let cli = (!is_runner).then(<Cli as clap::Parser>::parse);
+    let code = match (process::guard(), cli) {
+        (Ok(()), None) => runner::run(&args[1..]),
+        (Ok(()), Some(cli)) => reported(within_limit(verb.unwrap_or_default(), cli.verb)),
+        (error, _) => reported(error),
     };
     process::hold_if_interrupted();
     code
@@ -156,42 +180,115 @@ fn reported(outcome: Outcome) -> ExitCode {
     }
 }
 
-fn within_limit(verb: Option<&str>, rest: &[String]) -> Outcome {
-    let name = verb.unwrap_or("help");
+fn within_limit(name: &str, verb: Verb) -> Outcome {
     let own = LIMITS.iter().find(|(of, _)| *of == name);
     let minutes = own.map_or(LONGEST, |(_, minutes)| *minutes);
     let limit = Duration::from_secs(minutes * 60);
     let what = format!("cargo xtask {name}");
-    process::within(&what, limit, LIMIT, || dispatch(verb, rest))
+    process::within(&what, limit, LIMIT, || dispatch(verb))
 }
 
-fn dispatch(verb: Option<&str>, rest: &[String]) -> Outcome {
+fn dispatch(verb: Verb) -> Outcome {
     let project = &Project::locate()?;
     match verb {
-        Some("setup") => setup::run(rest),
-        Some("test") => test::run(project, rest).map(drop),
-        Some("tidy") => tidy::run(project),
-        Some("ci") => ci::run(project, rest),
-        Some("fuzz") => fuzz::run(project, rest),
-        Some("picture") => picture::run(project),
-        Some("simulate") => simulate::run(project, rest),
-        Some("loom") => loom::run(project, rest),
-        Some("asan") => asan::run(project, rest),
-        Some("miri") => miri::run(project, rest),
-        Some("mutants") => mutants::run(project, rest),
-        Some("chaos") => chaos::run(project, rest),
-        Some("torture") => torture::run(project, rest),
-        Some("soak") => soak::run(project, rest),
-        Some("components") => components::run(project, rest),
-        Some("bugs") => bugs::run(project, rest),
-        Some("bench") => bench::run(project, rest),
-        Some("conformance") => conformance::run(project, rest),
-        Some("gate") => gate::run(project, rest),
-        Some("plots") => plots::run(project),
-        None | Some("help" | "--help" | "-h") => {
-            term::line(HELP);
-            Ok(())
+        Verb::Setup(args) => setup::run(&args),
+        Verb::Test(args) => test::run(project, &args.cargo).map(drop),
+        Verb::Tidy => tidy::run(project),
+        Verb::Ci(args) => ci::run(project, &args),
+        Verb::Fuzz(args) => fuzz::run(project, &args),
+        Verb::Picture => picture::run(project),
+        Verb::Simulate(args) => simulate::run(project, &args),
+        Verb::Loom(args) => loom::run(project, &args),
+        Verb::Asan => asan::run(project),
+        Verb::Miri(args) => miri::run(project, &args),
+        Verb::Mutants(args) => mutants::run(project, &args.options),
+        Verb::Chaos(args) => chaos::run(project, &args),
+        Verb::Torture(args) => torture::run(project, args),
+        Verb::Soak(args) => soak::run(project, args),
+        Verb::Components(args) => components::run(project, &args),
+        Verb::Bugs(args) => bugs::run(project, &args),
+        Verb::Bench(passed_on) => bench::run(project, &passed_on.args),
+        Verb::Conformance(args) => conformance::run(project, args.check),
+        Verb::Gate(args) => gate::run(project, args.save),
+        Verb::Plots => plots::run(project),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Verb, String> {
+        let words = std::iter::once("xtask").chain(line.split_whitespace());
+        let parsed = Cli::try_parse_from(words);
+        parsed
+            .map(|cli| cli.verb)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn definition_of_the_verbs_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn unknown_verbs_options_and_values_are_refused() {
+        for line in [
+            "",
+            "tidied",
+            "tidy --all",
+            "ci --fast",
+            "loom --weak",
+            "gate --saved",
+            "asan --short",
+            "simulate --seeds many",
+            "simulate --seeds",
+            "simulate --sed 3",
+            "simulate --trace",
+            "simulate --seed 3 --background",
+            "chaos --kills many",
+            "chaos --kill 3",
+            "fuzz --fast",
+            "fuzz --for soon",
+            "fuzz view --keep cut-off",
+            "soak --for 19s",
+            "setup all",
+            "mutants --file x",
+        ] {
+            assert!(parsed(line).is_err(), "{line}");
         }
-        Some(other) => Err(format!("there is no verb `{other}`\n\n{HELP}")),
+    }
+
+    #[test]
+    fn test_passes_options_on_and_has_help_of_its_own() {
+        for (line, cargo) in [
+            ("test -p strowger-pfcp", &["-p", "strowger-pfcp"][..]),
+            ("test -- --lib", &["--lib"]),
+            (
+                "test --offline --test a -- --exact b",
+                &["--offline", "--test", "a", "--", "--exact", "b"],
+            ),
+        ] {
+            assert!(
+                matches!(parsed(line), Ok(Verb::Test(args)) if args.cargo == cargo),
+                "{line}"
+            );
+        }
+        let help = parsed("test --help").expect_err("help");
+        assert!(help.contains("Usage: cargo xtask test"), "{help}");
+        let help = parsed("bench --help").expect_err("help");
+        assert!(help.contains("--quick measures"), "{help}");
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_help() {
+        assert!(matches!(parsed("fuzz"), Ok(Verb::Fuzz(args)) if args.seconds == 15));
+        assert!(matches!(parsed("chaos"), Ok(Verb::Chaos(args)) if args.kills == 50));
+        assert!(matches!(parsed("simulate --seed 7 --trace"),
+            Ok(Verb::Simulate(args)) if args.seeds == 1000 && args.seed == Some(7)));
+        assert!(matches!(parsed("bench n4 --quick"),
+            Ok(Verb::Bench(passed_on)) if passed_on.args == ["n4", "--quick"]));
     }
 }

@@ -37,14 +37,17 @@ const LIVES: [&str; 2] = [
 /// The behaviour tests that are worth an interpreter's time.
 const BEHAVIOUR: [&str; 2] = ["lifecycle::", "hanging::"];
 
+/// Options of `cargo xtask miri`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MiriArgs {
+    /// Run Miri alone where it is here
+    #[arg(long)]
+    short: bool,
+}
+
 /// Runs the tools that this machine has; `--short` omits what another tool has checked.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let short = match args {
-        [] => false,
-        [one] if one == "--short" => true,
-        _ => return Err("miri knows no option but --short".to_owned()),
-    };
-    check(project, short).map(|ran| term::note(&ran))
+pub(crate) fn run(project: &Project, args: &MiriArgs) -> Outcome {
+    check(project, args.short).map(|ran| term::note(&ran))
 }
 
 /// Runs the tools and returns their names.

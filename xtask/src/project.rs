@@ -1,6 +1,5 @@
 //! The repository as the verbs see it: its root, its files, its packages.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -84,46 +83,6 @@ impl Project {
         files.sort();
         files.dedup();
         Ok(files)
-    }
-
-    /// Copies the workspace's sources into a folder below the target folder. Files that `keeps`
-    /// selects stay as they are in the copy, and unchanged files keep their time, so that cargo
-    /// does not rebuild them.
-    pub(crate) fn copied(
-        &self,
-        name: &str,
-        keeps: impl Fn(&str) -> bool,
-    ) -> Result<PathBuf, String> {
-        let copy = self.target().join(name);
-        let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
-        let files = self.files()?;
-        let wanted: BTreeSet<PathBuf> = files.iter().map(|file| copy.join(file)).collect();
-        let mut folders = vec![copy.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in folder.read_dir().into_iter().flatten() {
-                let path = entry.map_err(failed)?.path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if !wanted.contains(&path) {
-                    std::fs::remove_file(path).map_err(failed)?;
-                }
-            }
-        }
-        for file in files {
-            let (from, to) = (self.root.join(&file), copy.join(&file));
-            let there = std::fs::read(&to).ok();
-            let stays = |there: Vec<u8>| {
-                keeps(&file) || std::fs::read(&from).is_ok_and(|text| text == there)
-            };
-            if there.is_some_and(stays) {
-                continue;
-            }
-            if let Some(folder) = to.parent() {
-                std::fs::create_dir_all(folder).map_err(failed)?;
-            }
-            std::fs::copy(from, &to).map_err(failed)?;
-        }
-        Ok(copy)
     }
 
     /// Returns the members of the workspace, and all of their dependencies.

@@ -17,20 +17,30 @@ const STORM: &str =
     "no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_order";
 const TWICE: &str = "one_seed_gives_the_same_storm_twice";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct SimulatePlan {
-    seeds: u64,
-    seed: Option<u64>,
+/// Options of `cargo xtask simulate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SimulateArgs {
+    /// Run the seeds below this number
+    #[arg(long, value_name = "NUMBER", default_value_t = CHUNK)]
+    pub(crate) seeds: u64,
+    /// Run only this seed
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Print which actor ran when
+    #[arg(long, requires = "seed")]
     trace: bool,
+    /// Run without this terminal; the output goes to a file
+    #[arg(long, conflicts_with = "seed")]
     background: bool,
+    /// Run both roles of the N4 node instead of the runtime's actors
+    #[arg(long)]
     n4: bool,
 }
 
 /// Runs the storm for many seeds or for one, and prints its trace on request.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let plan = SimulatePlan::parse(args)?;
+pub(crate) fn run(project: &Project, plan: &SimulateArgs) -> Outcome {
     if plan.background {
-        return detach(project, args);
+        return step::background(project.root(), &folder(project)?);
     }
     if plan.n4 {
         return match plan.seed {
@@ -65,41 +75,6 @@ pub(crate) fn short(project: &Project) -> Result<Option<String>, String> {
     Ok(Some(format!(
         "200 seeds; a trace of {turns} lines, twice the same"
     )))
-}
-
-impl SimulatePlan {
-    fn parse(args: &[String]) -> Result<Self, String> {
-        let mut plan = Self {
-            seeds: CHUNK,
-            seed: None,
-            trace: false,
-            background: false,
-            n4: false,
-        };
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            let mut number = || {
-                let text = args.next().ok_or_else(|| format!("{arg} needs a number"))?;
-                let number = text.parse::<u64>();
-                number.map_err(|_| format!("`{text}` is no number of {arg}"))
-            };
-            match arg.as_str() {
-                "--seeds" => plan.seeds = number()?,
-                "--seed" => plan.seed = Some(number()?),
-                "--trace" => plan.trace = true,
-                "--background" => plan.background = true,
-                "--n4" => plan.n4 = true,
-                other => return Err(format!("simulate does not know `{other}`")),
-            }
-        }
-        if plan.trace && plan.seed.is_none() {
-            return Err("--trace needs --seed: a trace is that of one seed".to_owned());
-        }
-        if plan.background && plan.seed.is_some() {
-            return Err("--background is for many seeds, not for --seed".to_owned());
-        }
-        Ok(plan)
-    }
 }
 
 fn only(storm: &Binary, test: &str) -> Command {
@@ -163,17 +138,6 @@ fn read_trace(project: &Project, storm: &Binary, seed: u64) -> Result<String, St
     }
 }
 
-/// Starts the verb again, detached from this terminal.
-fn detach(project: &Project, args: &[String]) -> Outcome {
-    let mut verb = vec!["simulate"];
-    verb.extend(
-        args.iter()
-            .map(String::as_str)
-            .filter(|arg| *arg != "--background"),
-    );
-    step::background(project.root(), &folder(project)?, verb)
-}
-
 fn folder(project: &Project) -> Result<PathBuf, String> {
     let folder = project.target().join("simulate");
     std::fs::create_dir_all(&folder)
@@ -191,26 +155,6 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(text: &str) -> Result<SimulatePlan, String> {
-        let args: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        SimulatePlan::parse(&args)
-    }
-
-    #[test]
-    fn a_trace_is_that_of_one_seed() {
-        assert!(parse("--trace").is_err());
-        let plan = parse("--seed 7 --trace").expect("it is complete");
-        assert_eq!((plan.seed, plan.trace), (Some(7), true));
-    }
-
-    #[test]
-    fn what_is_no_number_is_refused() {
-        assert!(parse("--seeds many").is_err());
-        assert!(parse("--seeds").is_err());
-        assert!(parse("--sed 3").is_err());
-        assert_eq!(parse("").expect("all have defaults").seeds, CHUNK);
-    }
 
     #[test]
     fn a_run_goes_on_only_where_the_storm_is_the_same() {

@@ -20,39 +20,41 @@ use crate::project::Project;
 use crate::step;
 use crate::{Outcome, chaos, fuzz, process, term};
 
+/// Options of `cargo xtask soak`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SoakArgs {
+    /// Run for this time, at least 20s
+    #[arg(long = "for", value_name = "TIME", default_value = "20m", value_parser = parse_time)]
+    seconds: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Run without this terminal; the output goes to a file
+    #[arg(long)]
+    background: bool,
+    /// Run this binary, which is already built
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+}
+
+fn parse_time(text: &str) -> Result<u64, String> {
+    match fuzz::parse_time(text)? {
+        seconds if seconds < SHORTEST => Err(format!("a soak takes at least {SHORTEST} s")),
+        seconds => Ok(seconds),
+    }
+}
+
 /// Runs a soak and reports the result.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let (mut seconds, mut binary, mut json, mut background) = (1200, None, false, false);
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        match arg.as_str() {
-            "--for" => {
-                let time = rest.next().ok_or("--for needs a time: 60s, 20m")?;
-                seconds = fuzz::parse_time(time)?;
-            }
-            "--binary" => binary = Some(PathBuf::from(rest.next().ok_or("--binary needs a file")?)),
-            "--json" => json = true,
-            "--background" => background = true,
-            other => return Err(format!("soak does not know `{other}`")),
-        }
+pub(crate) fn run(project: &Project, args: SoakArgs) -> Outcome {
+    if args.background {
+        return step::background(project.root(), &folder(project)?);
     }
-    if seconds < SHORTEST {
-        return Err(format!("a soak takes at least {SHORTEST} s"));
-    }
-    if background {
-        let verb = args.iter().filter(|arg| *arg != "--background");
-        let verb: Vec<&str> = ["soak"]
-            .into_iter()
-            .chain(verb.map(String::as_str))
-            .collect();
-        return step::background(project.root(), &folder(project)?, verb);
-    }
-    let time = Duration::from_secs(seconds);
+    let time = Duration::from_secs(args.seconds);
     let limit = time + BUILD;
     let report = process::within("soak", limit, "XTASK_STEP_LIMIT", || {
-        soak(project, binary, time)
+        soak(project, args.binary, time)
     })?;
-    if json {
+    if args.json {
         term::line(&report.to_string());
     } else {
         term::line(&text(&report));

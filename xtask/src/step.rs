@@ -13,11 +13,12 @@ const LIMIT: &str = "XTASK_STEP_LIMIT";
 
 /// Limits of steps, in minutes. They end what hangs: on two slow cores with empty caches, a step
 /// takes a third of its limit or less.
-const LIMITS: [(&str, u64); 7] = [
+const LIMITS: [(&str, u64); 8] = [
     ("asan", 120),
     ("bugs", 120),
     ("loom", 180),
     ("miri", 240),
+    ("mutants", 240),
     ("test", 240),
     ("tests", 180),
     ("valgrind", 120),
@@ -66,12 +67,9 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Starts a verb of this program detached from this terminal; its output goes to `log` in `folder`.
-pub(crate) fn background<S: AsRef<std::ffi::OsStr>>(
-    root: &Path,
-    folder: &Path,
-    verb: impl IntoIterator<Item = S>,
-) -> Outcome {
+/// Starts this program again, detached from this terminal and without `--background`; its output
+/// goes to `log` in `folder`.
+pub(crate) fn background(root: &Path, folder: &Path) -> Outcome {
     use std::os::unix::process::CommandExt;
 
     let log = folder.join("log");
@@ -81,7 +79,11 @@ pub(crate) fn background<S: AsRef<std::ffi::OsStr>>(
     let err = out.try_clone().map_err(failed)?;
     let me = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
     let child = Command::new(me)
-        .args(verb)
+        .args(
+            std::env::args_os()
+                .skip(1)
+                .filter(|arg| arg != "--background"),
+        )
         .current_dir(root)
         .stdin(Stdio::null())
         .stdout(out)

@@ -14,6 +14,18 @@ use crate::typescript;
 const FIXTURES_PROVE: &str = "captures by others decode, agree with tshark and encode to the same \
                               octets; the facts of the specification agree with ours";
 
+/// Options of `cargo xtask test`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TestArgs {
+    /// Options of `cargo test`, such as -p strowger; without any, all tests run
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CARGO_OPTIONS"
+    )]
+    pub(crate) cargo: Vec<String>,
+}
+
 /// Runs the tests and returns how many passed; `args` go to `cargo test` (`-p strowger`).
 pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> {
     let mut surroundings = Vec::new();

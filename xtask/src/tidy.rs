@@ -52,6 +52,8 @@ impl fmt::Display for Finding {
 /// Checks the whole repository and reports all findings at once.
 pub(crate) fn run(project: &Project) -> Outcome {
     let files = project.files()?;
+    let mut verbs = <crate::Cli as clap::CommandFactory>::command();
+    verbs.build();
     let mut findings = layout::check(&files);
     let read = |path: &String| std::fs::read_to_string(project.root().join(path)).ok();
     let shown: Vec<String> = files
@@ -68,7 +70,7 @@ pub(crate) fn run(project: &Project) -> Outcome {
             findings.extend(quotes::check(path, &text, &shown));
         }
         if path.ends_with(".md") {
-            findings.extend(commands::check(path, &text, crate::HELP));
+            findings.extend(commands::check(path, &text, &verbs));
         }
         if path.ends_with(".rs") {
             findings.extend(source::check(path, &text));

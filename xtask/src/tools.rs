@@ -2,9 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use crate::process;
 use crate::project;
 use crate::term::{self, TextStyle};
+use crate::{Outcome, process, step};
 
 /// A program that proves something which our own code cannot prove about itself.
 pub(crate) struct ExternalTool {
@@ -40,6 +40,57 @@ pub(crate) const VALGRIND: ExternalTool = ExternalTool {
     package: "valgrind",
     proves: "no change made the runtime slower",
 };
+
+/// A subcommand of cargo, which `cargo xtask setup` builds.
+pub(crate) struct CargoTool {
+    /// The package, and the name of its program.
+    pub(crate) package: &'static str,
+    subcommand: &'static str,
+}
+
+/// Mutates sources and runs the tests.
+pub(crate) const MUTANTS: CargoTool = CargoTool {
+    package: "cargo-mutants",
+    subcommand: "mutants",
+};
+
+/// Builds and runs fuzz targets.
+pub(crate) const FUZZ: CargoTool = CargoTool {
+    package: "cargo-fuzz",
+    subcommand: "fuzz",
+};
+
+/// Every subcommand of cargo that a verb needs.
+pub(crate) const CARGO_TOOLS: &[CargoTool] = &[MUTANTS, FUZZ];
+
+impl CargoTool {
+    pub(crate) fn is_here(&self) -> bool {
+        let mut command = Command::new("cargo");
+        let version = process::output(command.args([self.subcommand, "--version"]));
+        version.is_ok_and(|output| output.status.success())
+    }
+
+    /// Builds the tool from the registry, without optimisation: it waits for cargo most of the
+    /// time.
+    pub(crate) fn install(&self) {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["install", "--locked", "--debug", self.package]);
+        if let Err(error) = step::run(&mut cargo) {
+            term::note(&error);
+        }
+    }
+}
+
+/// Returns an error that says how to get a tool, if it is missing.
+pub(crate) fn need(tool: &CargoTool) -> Outcome {
+    match tool.is_here() {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is missing; get it: cargo xtask setup",
+            tool.package
+        )),
+    }
+}
 
 /// Returns every proof tool that a verb looks for.
 pub(crate) fn all() -> impl Iterator<Item = &'static ExternalTool> {

@@ -21,19 +21,21 @@ const ROUNDS: usize = 10;
 /// bytes a case.
 const REST: u64 = 512;
 
+/// Options of `cargo xtask torture`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TortureArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Run this binary, which is already built
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+}
+
 /// Runs the robustness tests against a node and prints the table.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    let (mut binary, mut json) = (None, false);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--binary" => binary = Some(PathBuf::from(args.next().ok_or("--binary needs a file")?)),
-            "--json" => json = true,
-            other => return Err(format!("torture does not know `{other}`")),
-        }
-    }
-    let report = all(project, binary)?;
-    if json {
+pub(crate) fn run(project: &Project, args: TortureArgs) -> Outcome {
+    let report = all(project, args.binary)?;
+    if args.json {
         term::line(&report.to_string());
     } else {
         table(&report);

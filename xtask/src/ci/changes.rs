@@ -6,7 +6,7 @@ use crate::project::Project;
 use crate::step;
 
 /// The variable that names the commit with which a change is compared.
-const BASE: &str = "STROWGER_CI_BASE";
+pub(crate) const BASE: &str = "STROWGER_CI_BASE";
 
 /// Path prefixes, and the steps of `--full` that a change below them needs.
 const PULLS: [(&str, &[&str]); 5] = [
@@ -14,7 +14,7 @@ const PULLS: [(&str, &[&str]); 5] = [
     ("crates/runtime/src/mailbox", &["bugs"]),
     ("crates/runtime/src/supervision", &["bugs"]),
     ("crates/pfcp/src/", &["conformance"]),
-    ("bench/", &["bench"]),
+    ("bench/", &["bench-clippy"]),
 ];
 
 /// Returns the steps of `--full` that the files need which changed since the base.
@@ -22,18 +22,25 @@ const PULLS: [(&str, &[&str]); 5] = [
 /// The base is the commit in `STROWGER_CI_BASE`, which a hosted workflow sets to the target of the
 /// change. Without it, nothing is pulled in: the nightly run has all proofs.
 pub(super) fn needed(project: &Project) -> Result<Vec<&'static str>, String> {
-    let Some(base) = std::env::var_os(BASE).filter(|base| !base.is_empty()) else {
+    let Some(base) = base()? else {
         return Ok(Vec::new());
     };
-    let base = base
-        .into_string()
-        .map_err(|_| format!("{BASE} is not UTF-8"))?;
     let mut git = Command::new("git");
     git.current_dir(project.root());
     git.args(["diff", "--name-only", &format!("{base}...HEAD"), "--"]);
     let changed = step::output(&mut git)
         .map_err(|error| format!("{BASE}={base} is not a commit to compare with: {error}"))?;
     Ok(pulled(changed.lines()))
+}
+
+/// Returns the commit in `STROWGER_CI_BASE`, if it is set.
+pub(crate) fn base() -> Result<Option<String>, String> {
+    let base = std::env::var_os(BASE).filter(|base| !base.is_empty());
+    base.map(|base| {
+        base.into_string()
+            .map_err(|_| format!("{BASE} is not UTF-8"))
+    })
+    .transpose()
 }
 
 fn pulled<'a>(changed: impl IntoIterator<Item = &'a str>) -> Vec<&'static str> {

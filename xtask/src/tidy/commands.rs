@@ -1,9 +1,11 @@
 //! Verbs of the project in pages: each must be in the help, with its options.
 
+use clap::Command;
+
 use super::Finding;
 
-/// Checks every `cargo xtask` of a page against the help.
-pub(super) fn check(path: &str, page: &str, help: &str) -> Vec<Finding> {
+/// Checks every `cargo xtask` of a page against the help of its verb.
+pub(super) fn check(path: &str, page: &str, verbs: &Command) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, line) in page.lines().enumerate() {
         for command in line.split("cargo xtask ").skip(1) {
@@ -14,24 +16,27 @@ pub(super) fn check(path: &str, page: &str, help: &str) -> Vec<Finding> {
             let Some(verb) = words.next().filter(|verb| is_word(verb)) else {
                 continue;
             };
-            let said: String = paragraphs(help, verb).collect();
             let mut wrong = |what: String| {
                 findings.push(Finding::new(path, at + 1, "command", what));
             };
-            if said.is_empty() {
+            let Some(known) = verbs.find_subcommand(verb) else {
                 wrong(format!("there is no `cargo xtask {verb}`"));
-            } else if verb != "test" {
-                // The arguments of `test` are for cargo.
-                let part = words.next().filter(|part| verb == "bench" && is_word(part));
-                if let Some(part) = part.filter(|part| !has_word(&said, part)) {
-                    wrong(format!("the help of `bench` has no part `{part}`"));
-                }
-                let options = command
-                    .split_whitespace()
-                    .filter(|word| word.starts_with("--"));
-                for option in options.filter(|option| !has_word(&said, option)) {
-                    wrong(format!("the help of `{verb}` has no `{option}`"));
-                }
+                continue;
+            };
+            // The arguments of `test` are for cargo.
+            if verb == "test" {
+                continue;
+            }
+            let said = known.clone().render_long_help().to_string();
+            let part = words.next().filter(|part| verb == "bench" && is_word(part));
+            if let Some(part) = part.filter(|part| !has_word(&said, part)) {
+                wrong(format!("the help of `bench` has no part `{part}`"));
+            }
+            // Options after `--` are those of another program.
+            let options = command.split_whitespace().take_while(|word| *word != "--");
+            let options = options.filter(|word| word.starts_with("--"));
+            for option in options.filter(|option| !has_word(&said, option)) {
+                wrong(format!("the help of `{verb}` has no `{option}`"));
             }
         }
     }
@@ -41,21 +46,6 @@ pub(super) fn check(path: &str, page: &str, help: &str) -> Vec<Finding> {
 /// Returns `true` for a word that is neither an option nor a placeholder.
 fn is_word(text: &str) -> bool {
     text.chars().all(|letter| letter.is_ascii_lowercase())
-}
-
-/// Returns the help of a verb, which may be in several places.
-fn paragraphs<'a>(help: &'a str, verb: &'a str) -> impl Iterator<Item = &'a str> {
-    let mut is_of_it = false;
-    help.split_inclusive('\n').filter(move |line| {
-        if let Some(rest) = line.strip_prefix("  ")
-            && !rest.starts_with(' ')
-        {
-            is_of_it = rest.split_whitespace().next() == Some(verb);
-        } else if line.trim().is_empty() {
-            is_of_it = false;
-        }
-        is_of_it
-    })
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -68,19 +58,12 @@ fn has_word(text: &str, word: &str) -> bool {
 mod tests {
     use super::*;
 
-    const HELP: &str = "\
-Usage: x
-
-  tidy          words
-  bench PART    PART is n4 or runtime
-                (--quick: short)
-  bench tools   more (--json)
-
-Environment: CI
-";
-
     fn wrong(page: &str) -> Vec<String> {
-        let found = check("docs/page.md", page, HELP).into_iter();
+        let option = |name| clap::Arg::new(name).long(name);
+        let bench = Command::new("bench").about("PART is n4, runtime or tools");
+        let bench = bench.args([option("quick"), option("json")]);
+        let verbs = Command::new("xtask").subcommands([Command::new("tidy"), bench]);
+        let found = check("docs/page.md", page, &verbs).into_iter();
         found.map(|finding| finding.what).collect()
     }
 
@@ -90,6 +73,7 @@ Environment: CI
             "run `cargo xtask tidy`.",
             "$ cargo xtask bench runtime --quick # ours, --slow is none",
             "cargo xtask bench tools --json",
+            "cargo xtask tidy -- --of-another-program",
             "cargo xtask VERB, `cargo xtask`",
             "| `cargo xtask bench PART` | `other` |",
         ] {
