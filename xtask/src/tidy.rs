@@ -49,6 +49,19 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Returns `true` if a text has a word or phrase that is not a part of longer words.
+///
+/// A word that ends in `-` may go on.
+fn has_word(text: &str, word: &str) -> bool {
+    let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(part_of_word)
+            && (word.ends_with('-') || !after.is_some_and(part_of_word))
+    })
+}
+
 /// Checks the whole repository and reports all findings at once.
 pub(crate) fn run(project: &Project) -> Outcome {
     let files = project.files()?;

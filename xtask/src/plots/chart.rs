@@ -1,6 +1,10 @@
 //! Line and bar charts as SVG, readable on light and on dark pages.
 
-use std::fmt::Write;
+use std::ops::Range;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// A line of a chart.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,260 +32,210 @@ pub(super) struct Bars {
     pub(super) note: String,
 }
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 420.0;
-/// The plotting area: left, top, right, bottom.
-const AREA: (f64, f64, f64, f64) = (76.0, 52.0, 650.0, 344.0);
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// Colours that differ in lightness too, for people who cannot tell them apart by hue.
-const STYLE: &str = "\
-<style>
-  text { font: 13px system-ui, sans-serif; fill: #24292f; }
-  .title { font-size: 15px; font-weight: 600; }
-  .note { font-size: 11px; fill: #57606a; }
-  .axis { stroke: #57606a; } .grid { stroke: #d8dee4; }
-  path { fill: none; stroke-width: 2; }
-  .s0 { stroke: #0969da; fill: #0969da; } .s1 { stroke: #24292f; fill: #24292f; }
-  .s2 { stroke: #bc4c00; fill: #bc4c00; } .s3 { stroke: #1a7f37; fill: #1a7f37; }
-  .s4 { stroke: #8250df; fill: #8250df; } .s5 { stroke: #bf3989; fill: #bf3989; }
-  path.s0, path.s1, path.s2, path.s3, path.s4, path.s5 { fill: none; } path.s0 { stroke-width: 3; }
-  text.s0, text.s1, text.s2, text.s3, text.s4, text.s5 { stroke: none; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6edf3; } .note { fill: #9198a1; }
-    .axis { stroke: #9198a1; } .grid { stroke: #3d444d; }
-    .s0 { stroke: #58a6ff; fill: #58a6ff; } .s1 { stroke: #e6edf3; fill: #e6edf3; }
-    .s2 { stroke: #f0883e; fill: #f0883e; } .s3 { stroke: #3fb950; fill: #3fb950; }
-    .s4 { stroke: #bc8cff; fill: #bc8cff; } .s5 { stroke: #ff7bc0; fill: #ff7bc0; }
-  }
-</style>
-";
+const SIZE: (u32, u32) = (760, 420);
+/// Height of the title above a chart.
+const TITLE: i32 = 36;
+/// Height of the line below a chart that names the origin of its figures.
+const NOTE: u32 = 28;
+/// Width of the column at the right of a chart that names its lines.
+const NAMES: u32 = 110;
+const FONT: &str = "system-ui, sans-serif";
+
+const TEXT: RGBColor = RGBColor(0x24, 0x29, 0x2f);
+const FAINT_TEXT: RGBColor = RGBColor(0x57, 0x60, 0x6a);
+const GRID: RGBColor = RGBColor(0xd8, 0xde, 0xe4);
+/// Colours that differ in lightness too, for readers who cannot distinguish the hues.
+const LINES: [RGBColor; 6] = [
+    RGBColor(0x09, 0x69, 0xda),
+    TEXT,
+    RGBColor(0xbc, 0x4c, 0x00),
+    RGBColor(0x1a, 0x7f, 0x37),
+    RGBColor(0x82, 0x50, 0xdf),
+    RGBColor(0xbf, 0x39, 0x89),
+];
+/// The colour that replaces each colour on a dark page.
+const DARK: [(RGBColor, &str); 8] = [
+    (FAINT_TEXT, "#9198a1"),
+    (GRID, "#3d444d"),
+    (LINES[0], "#58a6ff"),
+    (LINES[1], "#e6edf3"),
+    (LINES[2], "#f0883e"),
+    (LINES[3], "#3fb950"),
+    (LINES[4], "#bc8cff"),
+    (LINES[5], "#ff7bc0"),
+];
 
 impl Chart {
     /// Draws the chart.
-    pub(super) fn svg(&self) -> String {
+    pub(super) fn svg(&self) -> Result<String, String> {
+        svg(self.title, &self.note, |area| self.draw(area))
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Drawn {
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let xs = Scale::logarithmic(points().map(|point| point.0), (AREA.0, AREA.2));
+        let xs = decades(points().map(|point| point.0));
         let values = points().map(|point| point.1);
-        let upwards = (AREA.3, AREA.1);
         let ys = if self.logarithmic {
-            Scale::logarithmic(values, upwards)
+            decades(values)
         } else {
-            Scale::linear(values, upwards)
+            0.0..values.fold(0.0, f64::max) * 1.05
         };
-        let mut svg = head(self.title);
-        for (value, at) in xs.ticks() {
-            let _ = writeln!(
-                svg,
-                "<line class=\"grid\" x1=\"{at:.1}\" y1=\"{}\" x2=\"{at:.1}\" y2=\"{}\"/>\
-                 <text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                AREA.1,
-                AREA.3,
-                AREA.3 + 18.0,
-                short(value)
-            );
-        }
-        for (value, at) in ys.ticks() {
-            let _ = writeln!(
-                svg,
-                "<line class=\"grid\" x1=\"{}\" y1=\"{at:.1}\" x2=\"{}\" y2=\"{at:.1}\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                AREA.0,
-                AREA.2,
-                AREA.0 - 8.0,
-                at + 4.0,
-                short(value)
-            );
-        }
-        svg.push_str(&axes(self.x, self.y));
-        let mut labels: Vec<(usize, f64)> = Vec::new();
+        let place = |&(x, y): &(f64, f64)| {
+            let y = if self.logarithmic { y.log10() } else { y };
+            (x.log10(), y)
+        };
+        // One label for each power of ten.
+        let x_labels = labels(&xs);
+        let y_labels = if self.logarithmic { labels(&ys) } else { 10 };
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(12)
+            .margin_right(NAMES)
+            .margin_left(12)
+            .x_label_area_size(48)
+            .y_label_area_size(64)
+            .build_cartesian_2d(xs, ys)?;
+        let label = |value: &f64| short(*value);
+        let power = |value: &f64| short(10_f64.powf(*value));
+        chart
+            .configure_mesh()
+            .max_light_lines(0)
+            .x_labels(x_labels)
+            .y_labels(y_labels)
+            .bold_line_style(GRID)
+            .axis_style(FAINT_TEXT)
+            .label_style((FONT, 13, &TEXT))
+            .x_label_formatter(&power)
+            .y_label_formatter(if self.logarithmic { &power } else { &label })
+            .x_desc(self.x)
+            .y_desc(self.y)
+            .draw()?;
+        let mut names = Vec::new();
         for (number, series) in self.series.iter().enumerate() {
-            let places = series
-                .points
-                .iter()
-                .map(|(x, y)| (xs.place(*x), ys.place(*y)));
-            let places: Vec<(f64, f64)> = places.collect();
-            let mut path = String::new();
-            for (at, (x, y)) in places.iter().enumerate() {
-                let verb = if at == 0 { 'M' } else { 'L' };
-                let _ = write!(path, "{verb}{x:.1} {y:.1}");
-                let _ = writeln!(
-                    svg,
-                    "<circle class=\"s{number}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>"
-                );
-            }
-            let _ = writeln!(svg, "<path class=\"s{number}\" d=\"{path}\"/>");
-            if let Some((_, y)) = places.last() {
-                labels.push((number, *y));
+            let colour = LINES[number % LINES.len()];
+            let width = if number == 0 { 3 } else { 2 };
+            let places: Vec<(f64, f64)> = series.points.iter().map(place).collect();
+            let line = LineSeries::new(places.iter().copied(), colour.filled().stroke_width(width));
+            chart.draw_series(line.point_size(3))?;
+            if let Some(end) = places.last() {
+                // Relative to the area, as text is drawn.
+                names.push((number, chart.backend_coord(end).1 - TITLE));
             }
         }
-        for (number, y) in apart(labels) {
-            let _ = writeln!(
-                svg,
-                "<text class=\"s{number}\" x=\"{}\" y=\"{:.1}\">{}</text>",
-                AREA.2 + 12.0,
-                y + 4.0,
-                escaped(&self.series[number].name)
-            );
+        let (right, _) = area.dim_in_pixel();
+        let left = i32::try_from(right - NAMES)? + 10;
+        for (number, y) in apart(names) {
+            let style = style(13, &LINES[number % LINES.len()], HPos::Left);
+            area.draw_text(&self.series[number].name, &style, (left, y))?;
         }
-        svg + &foot(&self.note)
+        Ok(())
     }
 }
 
 impl Bars {
     /// Draws the chart.
-    pub(super) fn svg(&self) -> String {
-        let scale = Scale::linear(self.bars.iter().map(|bar| bar.1), (AREA.0 + 20.0, AREA.2));
-        let mut svg = head(self.title);
-        let step = (AREA.3 - AREA.1) / self.bars.len().max(1) as f64;
-        let left = scale.place(0.0);
+    pub(super) fn svg(&self) -> Result<String, String> {
+        svg(self.title, &self.note, |area| self.draw(area))
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Drawn {
+        let longest = self.bars.iter().map(|bar| bar.1).fold(0.0, f64::max);
+        let chart = ChartBuilder::on(area)
+            .margin_left(NAMES)
+            .margin_right(NAMES)
+            .margin_top(12)
+            .build_cartesian_2d(0.0..longest, 0.0..self.bars.len() as f64)?;
+        let plot = chart.plotting_area();
         for (number, (name, value)) in self.bars.iter().enumerate() {
-            let top = AREA.1 + step * number as f64;
-            let middle = top + step * 0.4 + 4.0;
-            let right = scale.place(*value);
-            let _ = writeln!(
-                svg,
-                "<text x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>\
-                 <rect class=\"s{number}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" \
-                 height=\"{:.1}\"/><text x=\"{:.1}\" y=\"{middle:.1}\">{value:.0} {}</text>",
-                left - 8.0,
-                escaped(name),
-                right - left,
-                step * 0.8,
-                right + 8.0,
-                self.unit
-            );
+            let top = (self.bars.len() - number) as f64;
+            let colour = LINES[number % LINES.len()];
+            plot.draw(&Rectangle::new(
+                [(0.0, top), (*value, top - 0.8)],
+                colour.filled(),
+            ))?;
+            let (left, y) = chart.backend_coord(&(0.0, top - 0.4));
+            let y = y - TITLE;
+            area.draw_text(name, &style(13, &TEXT, HPos::Right), (left - 8, y))?;
+            let (right, _) = chart.backend_coord(&(*value, top));
+            let figure = format!("{value:.0} {}", self.unit);
+            area.draw_text(&figure, &style(13, &TEXT, HPos::Left), (right + 8, y))?;
         }
-        svg + &foot(&self.note)
+        Ok(())
     }
 }
 
-/// A mapping from values to positions.
-struct Scale {
-    values: (f64, f64),
-    places: (f64, f64),
-    logarithmic: bool,
+/// Draws a chart between its title and the origin of its figures.
+fn svg(title: &str, note: &str, draw: impl Fn(&Area<'_>) -> Drawn) -> Result<String, String> {
+    let mut svg = String::new();
+    let mut drawn = || -> Drawn {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let chart = root.margin(TITLE, NOTE, 0, 0);
+        let bold = FontDesc::new(FontFamily::Name(FONT), 15.0, FontStyle::Bold);
+        root.draw_text(title, &bold.color(&TEXT), (20, 14))?;
+        draw(&chart)?;
+        let y = i32::try_from(SIZE.1)? - 14;
+        root.draw_text(note, &style(11, &FAINT_TEXT, HPos::Left), (20, y))?;
+        root.present()?;
+        Ok(())
+    };
+    drawn().map_err(|error| format!("cannot draw `{title}`: {error}"))?;
+    Ok(svg.replacen(
+        '>',
+        &format!(" role=\"img\" aria-label=\"{title}\">\n{}", dark()),
+        1,
+    ))
 }
 
-impl Scale {
-    /// Returns a scale of whole powers of ten around the values.
-    fn logarithmic(values: impl Iterator<Item = f64>, places: (f64, f64)) -> Self {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.filter(|value| *value > 0.0) {
-            low = low.min(value.log10().floor());
-            high = high.max(value.log10().ceil());
-        }
-        if low > high {
-            (low, high) = (0.0, 1.0);
-        }
-        Self {
-            values: (low, high.max(low + 1.0)),
-            places,
-            logarithmic: true,
-        }
-    }
-
-    /// Returns a scale from zero to a round number above the values.
-    fn linear(values: impl Iterator<Item = f64>, places: (f64, f64)) -> Self {
-        let most = values.fold(0.0_f64, f64::max).max(1e-9);
-        let step = round_step(most);
-        Self {
-            values: (0.0, (most / step).ceil() * step),
-            places,
-            logarithmic: false,
-        }
-    }
-
-    fn place(&self, value: f64) -> f64 {
-        let value = if self.logarithmic {
-            value.log10()
-        } else {
-            value
-        };
-        let part = (value - self.values.0) / (self.values.1 - self.values.0);
-        self.places.0 + part * (self.places.1 - self.places.0)
-    }
-
-    fn ticks(&self) -> Vec<(f64, f64)> {
-        let step = if self.logarithmic {
-            1.0
-        } else {
-            round_step(self.values.1)
-        };
-        let mut values = vec![self.values.0];
-        while let Some(last) = values.last()
-            && *last + step / 2.0 < self.values.1
-        {
-            values.push(last + step);
-        }
-        values
-            .into_iter()
-            .map(|value| {
-                if self.logarithmic {
-                    10_f64.powf(value)
-                } else {
-                    value
-                }
-            })
-            .map(|value| (value, self.place(value)))
-            .collect()
-    }
+/// Returns a style sheet that replaces the colours on dark pages.
+fn dark() -> String {
+    let rules = DARK.map(|(RGBColor(r, g, b), dark)| {
+        let light = format!("#{r:02X}{g:02X}{b:02X}");
+        format!(
+            "  [fill=\"{light}\"] {{ fill: {dark} }} [stroke=\"{light}\"] {{ stroke: {dark} }}\n"
+        )
+    });
+    format!(
+        "<style>@media (prefers-color-scheme: dark) {{\n{}}}</style>",
+        rules.concat()
+    )
 }
 
-/// Returns a step of 1, 2 or 5 times a power of ten, with four to ten steps up to `most`.
-fn round_step(most: f64) -> f64 {
-    let power = 10_f64.powf((most / 5.0).log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
-    steps
-        .into_iter()
-        .find(|step| most / step <= 8.0)
-        .unwrap_or(10.0 * power)
+fn style(size: u32, colour: &RGBColor, side: HPos) -> TextStyle<'_> {
+    let style = TextStyle::from((FONT, size).into_font()).color(colour);
+    style.pos(Pos::new(side, VPos::Center))
+}
+
+/// Returns the exponents of the powers of ten around the values.
+fn decades(values: impl Iterator<Item = f64>) -> Range<f64> {
+    let (low, high) = values
+        .filter(|value| *value > 0.0)
+        .map(f64::log10)
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value.floor()), high.max(value.ceil()))
+        });
+    if low > high {
+        return 0.0..1.0;
+    }
+    low..high.max(low + 1.0)
+}
+
+/// Returns the number of powers of ten whose exponents are in a range.
+fn labels(decades: &Range<f64>) -> usize {
+    let is_inside = |step: &u32| decades.start + f64::from(*step) <= decades.end;
+    (0..).take_while(is_inside).count()
 }
 
 /// Moves the labels at the ends of lines so that none covers another.
-fn apart(mut labels: Vec<(usize, f64)>) -> Vec<(usize, f64)> {
-    labels.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let mut free = f64::NEG_INFINITY;
+fn apart(mut labels: Vec<(usize, i32)>) -> Vec<(usize, i32)> {
+    labels.sort_by_key(|label| label.1);
+    let mut free = i32::MIN;
     for (_, y) in &mut labels {
-        *y = y.max(free);
-        free = *y + 16.0;
+        *y = (*y).max(free);
+        free = *y + 16;
     }
     labels
-}
-
-fn head(title: &str) -> String {
-    let title = escaped(title);
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-         width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{title}\">\n{STYLE}\
-         <text class=\"title\" x=\"{}\" y=\"28\">{title}</text>\n",
-        AREA.0
-    )
-}
-
-fn axes(x: &str, y: &str) -> String {
-    let (left, top, right, bottom) = AREA;
-    format!(
-        "<line class=\"axis\" x1=\"{left}\" y1=\"{bottom}\" x2=\"{right}\" y2=\"{bottom}\"/>\n\
-         <line class=\"axis\" x1=\"{left}\" y1=\"{top}\" x2=\"{left}\" y2=\"{bottom}\"/>\n\
-         <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n\
-         <text x=\"20\" y=\"{}\" text-anchor=\"middle\" \
-         transform=\"rotate(-90 20 {})\">{}</text>\n",
-        f64::midpoint(left, right),
-        bottom + 40.0,
-        escaped(x),
-        f64::midpoint(top, bottom),
-        f64::midpoint(top, bottom),
-        escaped(y),
-    )
-}
-
-fn foot(note: &str) -> String {
-    let y = HEIGHT - 12.0;
-    let note = escaped(note);
-    format!(
-        "<text class=\"note\" x=\"{}\" y=\"{y}\">{note}</text>\n</svg>\n",
-        AREA.0
-    )
 }
 
 /// Formats 1000 as 1k and 1000000 as 1M.
@@ -296,13 +250,6 @@ fn short(value: f64) -> String {
     format!("{text}{unit}")
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,18 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn scales_begin_and_end_with_round_numbers() {
-        let scale = Scale::linear([3.0, 37.0].into_iter(), (0.0, 100.0));
-        let ticks: Vec<f64> = scale.ticks().into_iter().map(|tick| tick.0).collect();
-        assert_eq!(ticks, [0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0]);
-        let scale = Scale::logarithmic([10.0, 1e6].into_iter(), (0.0, 100.0));
-        assert_eq!(scale.ticks().len(), 6);
-        assert!((scale.place(1e6) - 100.0).abs() < 1e-9);
-    }
-
-    #[test]
     fn labels_do_not_cover_each_other() {
-        let placed = apart(vec![(0, 100.0), (1, 98.0), (2, 101.0)]);
-        assert_eq!(placed, [(1, 98.0), (0, 114.0), (2, 130.0)]);
+        let placed = apart(vec![(0, 100), (1, 98), (2, 101)]);
+        assert_eq!(placed, [(1, 98), (0, 114), (2, 130)]);
     }
 }

@@ -52,35 +52,31 @@ pub(super) fn check(files: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for path in files {
         let top = path.split('/').next().unwrap_or(path);
+        let mut found = |rule, what: &str| findings.push(Finding::new(path, 1, rule, what));
         if !ROOT.contains(&top) {
-            findings.push(Finding::new(
-                path,
-                1,
-                "root",
-                "the root is a closed list (layout.rs)",
-            ));
+            found("root", "the root is a closed list (layout.rs)");
         }
         let (folder, name) = path
             .rsplit_once('/')
             .map_or(("", path.as_str()), |parts| parts);
         if name == "mod.rs" {
-            findings.push(Finding::new(
-                path,
-                1,
+            found(
                 "no-mod-rs",
                 "use foo.rs beside foo/; tests share through a folder with a main.rs, or #[path]",
-            ));
+            );
         }
         if name.ends_with(".md") && !may_hold_prose(folder, &package_roots) {
-            let what = "prose belongs in docs/ or in the root of a package";
-            findings.push(Finding::new(path, 1, "prose", what));
+            found(
+                "prose",
+                "prose belongs in docs/ or in the root of a package",
+            );
         }
         if path.ends_with(".rs") || path.ends_with(".ts") {
             let stem = name.split('.').next().unwrap_or(name);
             for part in folder.split('/').chain([stem]) {
                 if EMPTY_NAMES.contains(&part) {
                     let what = format!("`{part}` names no idea; say what it holds");
-                    findings.push(Finding::new(path, 1, "name", what));
+                    found("name", &what);
                 }
             }
         }
@@ -94,10 +90,7 @@ fn may_hold_prose(folder: &str, package_roots: &BTreeSet<&str>) -> bool {
 }
 
 fn in_tree(folder: &str, top: &str) -> bool {
-    folder == top
-        || folder
-            .strip_prefix(top)
-            .is_some_and(|rest| rest.starts_with('/'))
+    folder.split('/').next() == Some(top)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Packages: permitted imports, published metadata, and permitted dependencies.
 
-use toml::{Table, Value};
+use serde::Deserialize;
+use spdx::{Expression, Licensee, ParseMode};
 
 use super::Finding;
 use crate::project::Package;
@@ -27,7 +28,6 @@ const FLOORS: &[(&str, &[&str])] = &[
             "strowger-gateway",
             "strowger-tools",
             "strowger-wasm",
-            "strowger-tools",
         ],
     ),
     (
@@ -146,14 +146,42 @@ pub(super) fn check_lock(path: &str, text: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Checks licences, bans and sources of `deny.toml` without a network.
+/// The parts of `deny.toml` that are checked without `cargo deny`.
+#[derive(Deserialize)]
+struct Policy {
+    licenses: Licences,
+    bans: Bans,
+}
+
+#[derive(Deserialize)]
+struct Licences {
+    allow: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Bans {
+    deny: Vec<Ban>,
+}
+
+#[derive(Deserialize)]
+struct Ban {
+    #[serde(rename = "crate")]
+    name: String,
+    #[serde(default)]
+    wrappers: Vec<String>,
+}
+
+/// Checks licences and bans of `deny.toml`, without a network and without `cargo deny`.
+///
+/// A banned package is accepted if one of its `wrappers` is present; `cargo deny` also checks
+/// whether another package depends on it.
 pub(super) fn check_policy(theirs: &[Package], policy: &str) -> Result<Vec<Finding>, String> {
-    let policy: Table = policy
-        .parse()
-        .map_err(|error| format!("deny.toml does not parse: {error}"))?;
-    let allowed = names(&policy, "licenses", "allow");
-    let banned = banned(&policy, theirs);
-    let registries = names(&policy, "sources", "allow-registry");
+    let policy: Policy = toml::from_str(policy).map_err(|error| format!("deny.toml: {error}"))?;
+    let allowed = policy.licenses.allow.iter().map(|licence| {
+        Licensee::parse(licence).map_err(|error| format!("deny.toml: `{licence}`: {error}"))
+    });
+    let allowed = allowed.collect::<Result<Vec<_>, _>>()?;
+    let is_present = |wrapper: &String| theirs.iter().any(|one| one.name == *wrapper);
     let mut findings = Vec::new();
     for package in theirs {
         let mut found = |rule, what: String| {
@@ -164,98 +192,20 @@ pub(super) fn check_policy(theirs: &[Package], policy: &str) -> Result<Vec<Findi
         if !satisfies(licence, &allowed) {
             found("licence", format!("licence `{licence}` is not allowed"));
         }
-        if banned.contains(&package.name) {
+        let mut bans = policy.bans.deny.iter();
+        if bans.any(|ban| ban.name == package.name && !ban.wrappers.iter().any(is_present)) {
             found("banned", "this package is banned".to_owned());
-        }
-        let from = package.source.as_deref().unwrap_or_default();
-        if !registries
-            .iter()
-            .any(|url| from == format!("registry+{url}"))
-        {
-            found("registry", format!("from `{from}`"));
         }
     }
     Ok(findings)
 }
 
-/// Returns the banned packages, except those that one of their `wrappers` brings in if the wrapper
-/// is present. `cargo deny` also checks whether another package depends on them.
-fn banned(policy: &Table, theirs: &[Package]) -> Vec<String> {
-    let list = policy.get("bans").and_then(|bans| bans.get("deny"));
-    let list = list
-        .and_then(Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
-    let wrapped = |ban: &&Value| {
-        let wrappers = ban.get("wrappers").and_then(Value::as_array);
-        let mut names = wrappers.into_iter().flatten().filter_map(Value::as_str);
-        names.any(|name| theirs.iter().any(|one| one.name == name))
-    };
-    let each = list.iter().filter(|ban| !wrapped(ban));
-    each.filter_map(|ban| ban.get("crate").and_then(Value::as_str))
-        .map(str::to_owned)
-        .collect()
-}
-
-fn names(policy: &Table, section: &str, key: &str) -> Vec<String> {
-    let list = policy
-        .get(section)
-        .and_then(|section| section.get(key))
-        .and_then(Value::as_array);
-    list.map_or_else(Vec::new, |list| {
-        list.iter()
-            .filter_map(|one| one.as_str().map(str::to_owned))
-            .collect()
-    })
-}
-
 /// Returns `true` if an SPDX expression can be satisfied with the allowed licences.
-///
-/// `AND` binds tighter than `OR`; `/` is the old form of `OR`; an exception (`WITH`) is part of its
-/// licence.
-fn satisfies(expression: &str, allowed: &[String]) -> bool {
-    let spaced = expression
-        .replace('(', " ( ")
-        .replace(')', " ) ")
-        .replace('/', " OR ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut at = 0;
-    any_of(&words, &mut at, allowed) && at == words.len()
-}
-
-fn any_of(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
-    let mut met = all_of(words, at, allowed);
-    while words.get(*at) == Some(&"OR") {
-        *at += 1;
-        met |= all_of(words, at, allowed);
-    }
-    met
-}
-
-fn all_of(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
-    let mut met = one(words, at, allowed);
-    while words.get(*at) == Some(&"AND") {
-        *at += 1;
-        met &= one(words, at, allowed);
-    }
-    met
-}
-
-fn one(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
-    let Some(&word) = words.get(*at) else {
-        return false;
-    };
-    *at += 1;
-    if word == "(" {
-        let met = any_of(words, at, allowed);
-        *at += 1;
-        return met;
-    }
-    let mut licence = word.to_owned();
-    if words.get(*at) == Some(&"WITH") {
-        licence = format!("{word} WITH {}", words.get(*at + 1).unwrap_or(&""));
-        *at += 2;
-    }
-    allowed.contains(&licence)
+fn satisfies(expression: &str, allowed: &[Licensee]) -> bool {
+    // Older manifests separate alternatives by `/`.
+    Expression::parse_mode(expression, ParseMode::LAX).is_ok_and(|expression| {
+        expression.evaluate(|asked| allowed.iter().any(|licence| licence.satisfies(asked)))
+    })
 }
 
 #[cfg(test)]
@@ -327,10 +277,8 @@ mod tests {
 
     #[test]
     fn licence_expressions_are_read() {
-        let allowed: Vec<String> = ["MIT", "Apache-2.0 WITH LLVM-exception"]
-            .iter()
-            .map(|&one| one.to_owned())
-            .collect();
+        let allowed = ["MIT", "Apache-2.0 WITH LLVM-exception"]
+            .map(|licence| Licensee::parse(licence).expect("a licence"));
         for good in [
             "MIT",
             "MIT/GPL-2.0",
@@ -353,16 +301,9 @@ mod tests {
 
     #[test]
     fn forbidden_package_is_found() {
-        let policy = "[licenses]\nallow = [\"MIT\"]\n[bans]\ndeny = [{ crate = \"bad\" }]\n\
-                      [sources]\n\
-                      allow-registry = [\"https://github.com/rust-lang/crates.io-index\"]";
-        let source = Some(CRATES_IO.to_owned());
-        let good = Package {
-            source: source.clone(),
-            ..package("good", &[])
-        };
+        let policy = "[licenses]\nallow = [\"MIT\"]\n[bans]\ndeny = [{ crate = \"bad\" }]";
+        let good = package("good", &[]);
         let bad = Package {
-            source,
             licence: None,
             ..package("bad", &[])
         };
@@ -374,14 +315,9 @@ mod tests {
     #[test]
     fn forbidden_package_may_come_with_its_wrapper() {
         let policy = "[licenses]\nallow = [\"MIT\"]\n\
-                      [bans]\ndeny = [{ crate = \"bad\", wrappers = [\"machine\"] }]\n[sources]\n\
-                      allow-registry = [\"https://github.com/rust-lang/crates.io-index\"]";
-        let from_there = |name| Package {
-            source: Some(CRATES_IO.to_owned()),
-            ..package(name, &[])
-        };
+                      [bans]\ndeny = [{ crate = \"bad\", wrappers = [\"machine\"] }]";
         let found = |theirs: &[Package]| check_policy(theirs, policy).expect("it parses").len();
-        assert_eq!(found(&[from_there("bad")]), 1);
-        assert_eq!(found(&[from_there("bad"), from_there("machine")]), 0);
+        assert_eq!(found(&[package("bad", &[])]), 1);
+        assert_eq!(found(&[package("bad", &[]), package("machine", &[])]), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! The prose of comments: how the docs of an item begin, and phrases that nobody says.
 
-use super::Finding;
+use super::{Finding, has_word};
 
 /// Beginnings of docs that name no thing and no deed.
 const OPENINGS: &[&str] = &[
@@ -46,22 +46,13 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         if let Some(comment) = trimmed.strip_prefix("//") {
             let comment = comment.to_lowercase();
             for (phrase, instead) in PHRASES {
-                if has_phrase(&comment, phrase) {
+                if has_word(&comment, phrase) {
                     found("phrase", format!("`{phrase}`: {instead}"));
                 }
             }
         }
     }
     findings
-}
-
-/// Returns `true` if the phrase stands between the ends of words.
-fn has_phrase(text: &str, phrase: &str) -> bool {
-    text.match_indices(phrase).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + phrase.len()..].chars().next();
-        !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
-    })
 }
 
 #[cfg(test)]

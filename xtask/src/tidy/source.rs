@@ -7,10 +7,6 @@ use super::Finding;
 
 /// Maximum number of lines of a file without its tests.
 const FILE_LIMIT: usize = 1000;
-/// Maximum number of lines of a file that is only a table of facts.
-const TABLE_LIMIT: usize = 1500;
-/// Files that are only a table of facts.
-const TABLES: &[&str] = &[];
 /// Maximum number of columns of a line.
 const LINE_LIMIT: usize = 100;
 
@@ -44,11 +40,11 @@ const REAL_TIME: &[&str] = &[
 const VIRTUAL_TIME: &[&str] = &["start_paused", "TestSystem", "time::pause("];
 
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = check_lengths(path, text);
     // The samples of these rules would violate the rules.
     if path.starts_with("xtask/src/tidy") {
-        return check_lengths(path, text);
+        return findings;
     }
-    let mut findings = check_lengths(path, text);
     let test_file = is_test_file(path);
     let tests_begin = tests_begin(text);
     let real = REAL_TIME.iter().any(|folder| path.starts_with(folder));
@@ -144,14 +140,9 @@ fn check_lengths(path: &str, text: &str) -> Vec<Finding> {
         .lines()
         .count()
         .min(tests_begin(text).saturating_sub(1));
-    let limit = if TABLES.contains(&path) {
-        TABLE_LIMIT
-    } else {
-        FILE_LIMIT
-    };
-    if lines > limit && !is_test_file(path) {
-        let what = format!("{lines} lines without tests, at most {limit}: split by idea");
-        findings.push(Finding::new(path, limit + 1, "file-length", what));
+    if lines > FILE_LIMIT && !is_test_file(path) {
+        let what = format!("{lines} lines without tests, at most {FILE_LIMIT}: split by idea");
+        findings.push(Finding::new(path, FILE_LIMIT + 1, "file-length", what));
     }
     findings
 }

@@ -1,39 +1,16 @@
 //! Words that do not belong in the repository, in any kind of file.
 
-use super::Finding;
+use super::{Finding, has_word};
 
-struct Banned {
-    word: &'static str,
-    rule: &'static str,
-    why: &'static str,
-}
+const LATER: &str = "do it, or write the limit as a fact";
 
-const BANNED: &[Banned] = &[
-    Banned {
-        word: "TODO",
-        rule: "unfinished",
-        why: "do it, or write the limit as a fact",
-    },
-    Banned {
-        word: "FIXME",
-        rule: "unfinished",
-        why: "do it, or write the limit as a fact",
-    },
-    Banned {
-        word: "XXX",
-        rule: "unfinished",
-        why: "do it, or write the limit as a fact",
-    },
-    Banned {
-        word: "TASK-",
-        rule: "planning",
-        why: "plans are not part of the code",
-    },
-    Banned {
-        word: "ADR-",
-        rule: "planning",
-        why: "say the reason, not its number",
-    },
+/// Banned words, each with its rule and what to do instead.
+const BANNED: &[(&str, &str, &str)] = &[
+    ("TODO", "unfinished", LATER),
+    ("FIXME", "unfinished", LATER),
+    ("XXX", "unfinished", LATER),
+    ("TASK-", "planning", "plans are not part of the code"),
+    ("ADR-", "planning", "say the reason, not its number"),
 ];
 
 /// Beginnings of paths and addresses that exist on one machine only.
@@ -50,9 +27,9 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let mut found = |rule, what: String| findings.push(Finding::new(path, at + 1, rule, what));
-        for banned in BANNED {
-            if has_word(line, banned.word) {
-                found(banned.rule, format!("`{}`: {}", banned.word, banned.why));
+        for (word, rule, why) in BANNED {
+            if has_word(line, word) {
+                found(rule, format!("`{word}`: {why}"));
             }
         }
         // A state may be called a phase; a numbered phase is a plan.
@@ -79,16 +56,6 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         }
     }
     findings
-}
-
-fn has_word(line: &str, word: &str) -> bool {
-    let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    let open_end = word.ends_with('-');
-    line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        let after = line[at + word.len()..].chars().next();
-        !before.is_some_and(part_of_word) && (open_end || !after.is_some_and(part_of_word))
-    })
 }
 
 fn at_word_start(line: &str, place: &str) -> bool {
