@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn node_announces_itself_and_ends_when_told() {
         let (mut node, folder) =
-            started("echo '{\"n4\": 1}'; trap 'exit 4' TERM; while :; do sleep 0.1; done");
+            started("trap 'exit 4' TERM; echo '{\"n4\": 1}'; while :; do sleep 0.1; done");
         assert_eq!(node.object().expect("it announces")["n4"], 1);
         node.alive().expect("it runs");
         let status = node.end(Signal::TERM).expect("it ends");
