@@ -69,7 +69,7 @@ struct ChaosTally {
 /// Kills a node as often as requested.
 pub(crate) fn run(project: &Project, plan: &ChaosArgs) -> Outcome {
     if plan.background {
-        return step::background(project.root(), &folder(project)?);
+        return step::background(project.root(), &project.folder("chaos")?);
     }
     let tally = all(project, plan)?;
     report(plan, tally);
@@ -170,7 +170,7 @@ fn report(plan: &ChaosArgs, tally: ChaosTally) {
 /// same.
 fn all(project: &Project, plan: &ChaosArgs) -> Result<ChaosTally, String> {
     let binary = plan.binary.clone().map_or_else(|| build(project), Ok)?;
-    let folder = folder(project)?;
+    let folder = project.folder("chaos")?;
     let note = folder.join("progress");
     let built = std::fs::metadata(&binary).and_then(|data| data.modified());
     let mark = format!("{} {} {built:?}", plan.kills, plan.seed);
@@ -350,13 +350,6 @@ pub(crate) fn build(project: &Project) -> Result<PathBuf, String> {
     let mut built = messages.filter(|message| message["target"]["name"] == "strowger");
     let path = built.find_map(|message| message["executable"].as_str().map(PathBuf::from));
     path.ok_or_else(|| "cargo built no binary called `strowger`".to_owned())
-}
-
-fn folder(project: &Project) -> Result<PathBuf, String> {
-    let folder = project.target().join("chaos");
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    Ok(folder)
 }
 
 #[cfg(test)]

@@ -186,10 +186,11 @@ fn keep(project: &Project, target: &str, name: &str, file: &Path) -> Outcome {
         ));
     }
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
-    let octets = file.metadata().map_err(failed)?.len();
-    if octets > LONGEST {
+    let bytes = file.metadata().map_err(failed)?.len();
+    if bytes > LONGEST {
         return Err(format!(
-            "{} has {octets} octets, at most {LONGEST} are kept: minimize it (-minimize_crash=1)",
+            "{} has {bytes} bytes, at most {LONGEST} are kept: minimize it with \
+             `cargo +nightly fuzz tmin {target} FILE`",
             file.display()
         ));
     }

@@ -21,10 +21,13 @@ pub(crate) struct MutantsArgs {
 /// Runs `cargo mutants` with `options`, on the changed lines unless an option selects others.
 pub(crate) fn run(project: &Project, options: &[String]) -> Outcome {
     tools::need(&tools::MUTANTS)?;
-    let folder = project.target().join("mutants");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let folder = project.folder("mutants")?;
     let mut mutants = project.cargo();
     mutants.args(["mutants", "--output"]).arg(&folder);
+    // Each mutation rebuilds one crate and its tests.
+    mutants
+        .env("CARGO_INCREMENTAL", "1")
+        .env("CARGO_PROFILE_DEV_DEBUG", "0");
     // The copy of the sources would confuse cargo in the target folder of the originals.
     mutants.env("CARGO_TARGET_DIR", folder.join("target"));
     let is_given = |names: &[&str]| {

@@ -49,6 +49,14 @@ impl NodeProcess {
         })
     }
 
+    /// Starts a node with a new log, and waits until it announces itself.
+    pub(crate) fn announced(command: &mut Command, log: &Path) -> Result<(Self, Value), String> {
+        fs::write(log, "").map_err(|error| format!("{}: {error}", log.display()))?;
+        let node = Self::start(command, log)?;
+        let said = node.object()?;
+        Ok((node, said))
+    }
+
     /// Waits for the next line that it writes, and parses it.
     pub(crate) fn object(&self) -> Result<Value, String> {
         let line = self.lines.recv_timeout(LINE);
@@ -71,6 +79,15 @@ impl NodeProcess {
 
     pub(crate) fn id(&self) -> u32 {
         self.running.id()
+    }
+
+    /// Returns its resident memory, in KiB.
+    pub(crate) fn resident(&self) -> Result<u64, String> {
+        let path = format!("/proc/{}/status", self.id());
+        let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let size = size.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        size.ok_or_else(|| format!("{path} does not say the memory of the node"))
     }
 
     /// Fails if it has ended.

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use serde_json::Value;
 
 pub(crate) use self::watch::{guard, hold_if_interrupted, limit_or, on_interrupt, within};
 use crate::{step, term};
@@ -61,6 +62,11 @@ pub(crate) fn status(command: &mut Command) -> Result<ExitStatus, String> {
 /// Runs a program to its end and returns what it wrote.
 pub(crate) fn output(command: &mut Command) -> Result<Output, String> {
     spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?.output()
+}
+
+/// Runs a program to its end and parses the JSON that it wrote to standard output.
+pub(crate) fn json(command: &mut Command) -> Result<Value, String> {
+    spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?.json()
 }
 
 /// Runs a program to its end and returns what it wrote to standard output.
@@ -121,6 +127,17 @@ impl Running {
         let shown = self.shown.clone();
         let output = self.output_within(None)?;
         output.ok_or_else(|| format!("`{shown}` has no end"))
+    }
+
+    /// Waits for its end and parses the JSON that it wrote. The status may be that of a failure
+    /// which the JSON describes.
+    pub(crate) fn json(self) -> Result<Value, String> {
+        let shown = self.shown.clone();
+        let ran = self.output()?;
+        serde_json::from_slice(&ran.stdout).map_err(|error| {
+            let [out, err] = [&ran.stdout, &ran.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+            format!("`{shown}` printed no JSON: {error}\n{out}{err}")
+        })
     }
 
     fn output_within(mut self, limit: Option<Duration>) -> Result<Option<Output>, String> {

@@ -57,6 +57,14 @@ impl Project {
         given.map_or_else(|| self.root.join("target"), |path| self.root.join(path))
     }
 
+    /// Creates a folder below the target folder.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, String> {
+        let folder = self.target().join(name);
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        Ok(folder)
+    }
+
     /// Returns the folder of captures, vectors and facts beside the repository.
     pub(crate) fn shared(&self) -> PathBuf {
         self.root.parent().unwrap_or(&self.root).join("shared")

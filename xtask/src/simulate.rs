@@ -2,7 +2,6 @@
 
 pub(crate) mod n4;
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::binaries::{self, Binary};
@@ -40,7 +39,7 @@ pub(crate) struct SimulateArgs {
 /// Runs the storm for many seeds or for one, and prints its trace on request.
 pub(crate) fn run(project: &Project, plan: &SimulateArgs) -> Outcome {
     if plan.background {
-        return step::background(project.root(), &folder(project)?);
+        return step::background(project.root(), &project.folder("simulate")?);
     }
     if plan.n4 {
         return match plan.seed {
@@ -86,7 +85,7 @@ fn only(storm: &Binary, test: &str) -> Command {
 /// Runs all seeds below a number. An interrupted run resumes where it was, as long as the storm is
 /// the same.
 fn all(project: &Project, storm: &Binary, seeds: u64) -> Outcome {
-    let note = folder(project)?.join("progress");
+    let note = project.folder("simulate")?.join("progress");
     let mark = format!("{} {seeds}", storm.stamp());
     let kept = std::fs::read_to_string(&note).unwrap_or_default();
     let mut next = resumed(&kept, &mark);
@@ -123,7 +122,7 @@ fn trace(project: &Project, storm: &Binary, seed: u64) -> Outcome {
 
 /// Runs a seed twice and returns its trace. Returns an error if the two differ, or the seed fails.
 fn read_trace(project: &Project, storm: &Binary, seed: u64) -> Result<String, String> {
-    let file = folder(project)?.join(format!("trace-{seed}"));
+    let file = project.folder("simulate")?.join(format!("trace-{seed}"));
     let mut command = only(storm, TWICE);
     command.env("STROWGER_SEED", seed.to_string());
     command.env("STROWGER_STORM_TRACE", &file);
@@ -136,13 +135,6 @@ fn read_trace(project: &Project, storm: &Binary, seed: u64) -> Result<String, St
         Ok(()) => Ok(text),
         Err(error) => Err(format!("{error}; its trace is {}", file.display())),
     }
-}
-
-fn folder(project: &Project) -> Result<PathBuf, String> {
-    let folder = project.target().join("simulate");
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    Ok(folder)
 }
 
 /// Returns the step of `cargo xtask ci`.

@@ -47,7 +47,7 @@ fn parse_time(text: &str) -> Result<u64, String> {
 /// Runs a soak and reports the result.
 pub(crate) fn run(project: &Project, args: SoakArgs) -> Outcome {
     if args.background {
-        return step::background(project.root(), &folder(project)?);
+        return step::background(project.root(), &project.folder("soak")?);
     }
     let time = Duration::from_secs(args.seconds);
     let limit = time + BUILD;
@@ -68,13 +68,6 @@ const BUILD: Duration = Duration::from_secs(3600);
 /// Minimum duration in seconds. The caches of the node fill up in half of this.
 const SHORTEST: u64 = 20;
 
-fn folder(project: &Project) -> Result<PathBuf, String> {
-    let folder = project.target().join("soak");
-    let made = fs::create_dir_all(&folder);
-    made.map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(folder)
-}
-
 /// The resources of a process at one moment.
 #[derive(Clone, Copy)]
 struct ProcessResources {
@@ -85,7 +78,7 @@ struct ProcessResources {
 
 fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Value, String> {
     let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
-    let folder = folder(project)?;
+    let folder = project.folder("soak")?;
     let manifest = manifest(project, &folder)?;
     let mut node = DemoProcess::start(&binary, &folder)?;
     let start = Instant::now();
@@ -187,16 +180,12 @@ struct DemoProcess {
 
 impl DemoProcess {
     fn start(binary: &Path, folder: &Path) -> Result<Self, String> {
-        let log = folder.join("node.log");
-        // The log is that of this run.
-        fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
         let mut command = Command::new(binary);
         command.args(["demo", "--chaos", "--json", "--port", "0", "--control"]);
         command.arg(folder.join("control.sock"));
-        let node = NodeProcess::start(&mut command, &log)?;
-        let first = node.object()?;
+        let (node, first) = NodeProcess::announced(&mut command, &folder.join("node.log"))?;
         let control = first["control"].as_str();
-        let control = control.ok_or_else(|| format!("no demo: see {}", log.display()))?;
+        let control = control.ok_or_else(|| format!("the demo announced {first}"))?;
         Ok(Self {
             binary: binary.to_owned(),
             control: control.to_owned(),
@@ -216,15 +205,12 @@ impl DemoProcess {
             let path = format!("{place}/{name}");
             fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
         };
-        let status = read("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         let files = fs::read_dir(format!("{place}/fd"));
         let files = files
             .map_err(|error| format!("{place}/fd: {error}"))?
             .count();
         Ok(ProcessResources {
-            kib: kib.ok_or_else(|| format!("{place}/status does not say its memory"))?,
+            kib: self.node.resident()?,
             maps: read("maps")?.lines().count() as u64,
             files: files as u64,
         })

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::Outcome;
 use crate::process;
+use crate::project::Project;
 use crate::term::{self, TextStyle};
 
 /// The variable that sets the limit of each step.
@@ -126,6 +127,10 @@ pub(crate) fn run_recorded(
         term::note(&format!("\n{title}  {}", step.rerun));
         let start = Instant::now();
         let result = process::within(step.name, step.limit, LIMIT, &mut step.work);
+        let result = result.map_err(|error| match full_disk() {
+            Some(advice) => format!("{error}\n  {advice}"),
+            None => error,
+        });
         let took = start.elapsed();
         let word = verdict(&result);
         term::note(&format!("{title}  {word} in {}", term::human(took)));
@@ -142,6 +147,24 @@ pub(crate) fn run_recorded(
         }
     }
     summary(&done, total, begun.elapsed())
+}
+
+/// Free space in the target folder below which a failure is taken for that of a full disk.
+const ROOM: u64 = 4 << 20;
+
+/// Returns the folder that has no room, and a remedy, if the disk of the target folder is full.
+fn full_disk() -> Option<String> {
+    let target = Project::locate().ok()?.target();
+    let disk = rustix::fs::statvfs(&target).ok()?;
+    let free = disk.f_bavail * disk.f_frsize;
+    let target = target.display();
+    (free < ROOM).then(|| {
+        format!(
+            "the disk of {target} is full, {} KiB are free: make room, or set CARGO_TARGET_DIR to \
+             a folder on another disk",
+            free >> 10
+        )
+    })
 }
 
 fn paint_title(place: &str, name: &str) -> String {

@@ -58,8 +58,7 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
 /// two.
 fn all(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
     let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
-    let folder = project.target().join("torture");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let folder = project.folder("torture")?;
     // Limit the cache of responses, so that it fills in the first round and takes no more after
     // that.
     let config = folder.join("node.toml");
@@ -76,14 +75,11 @@ fn all(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
         if cases.is_file() {
             torture.arg("--cases").arg(&cases);
         }
-        let ran = process::output(&mut torture)?;
-        let report = String::from_utf8_lossy(&ran.stdout);
-        last = serde_json::from_str(&report)
-            .map_err(|error| format!("the torture printed no object: {error}"))?;
+        last = process::json(&mut torture)?;
         if verdict(&last).is_err() {
             return Ok(last);
         }
-        memory.push(resident(&node)?);
+        memory.push(node.resident()?);
         if let [.., before, _, after] = memory[..] {
             last["kib_before"] = before.into();
             last["kib_after"] = after.into();
@@ -159,26 +155,12 @@ fn table(report: &Value) {
 
 /// Starts a node on a port that the system chooses, and returns it with its address.
 fn start(binary: &Path, folder: &Path) -> Result<(NodeProcess, String), String> {
-    let log = folder.join("node.log");
-    // The log is that of this run.
-    fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
     let mut command = Command::new(binary);
     command.args(["run", "--json", "--port", "0", "--config"]);
     command.arg(folder.join("node.toml"));
     command.arg("--control").arg(folder.join("control.sock"));
-    let node = NodeProcess::start(&mut command, &log)?;
-    let said = node.object()?;
+    let (node, said) = NodeProcess::announced(&mut command, &folder.join("node.log"))?;
     let address = said["n4"].as_str();
     let address = address.ok_or_else(|| format!("the node said {said}"))?;
     Ok((node, address.to_owned()))
-}
-
-/// Returns the resident memory of a node, in KiB.
-fn resident(node: &NodeProcess) -> Result<u64, String> {
-    let path = format!("/proc/{}/status", node.id());
-    let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let words = line.and_then(|line| line.split_whitespace().nth(1));
-    let size = words.and_then(|size| size.parse().ok());
-    size.ok_or_else(|| format!("{path} does not say what the node takes"))
 }

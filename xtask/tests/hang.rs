@@ -36,6 +36,13 @@ fn c_fails_and_leaves_its_program() {
     let _child = sleeper("left");
     panic!("on purpose");
 }
+
+#[test]
+fn d_binds_a_port() {
+    let Ok(port) = std::env::var("TAKEN_PORT") else { return };
+    let _child = sleeper("bound");
+    std::net::TcpListener::bind(("127.0.0.1", port.parse().unwrap())).unwrap();
+}
 "#;
 
 /// Runs of `xtask` in a project of its own, which is removed at the end.
@@ -65,7 +72,11 @@ impl SmallProject {
 
     /// Starts `xtask test` with a filter of tests.
     fn start(&self, filter: &[&str], limits: &[(&str, &str)]) -> Run {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        self.start_with(Command::new(env!("CARGO_BIN_EXE_xtask")), filter, limits)
+    }
+
+    /// Starts `xtask test` through a command that ends with the program.
+    fn start_with(&self, mut command: Command, filter: &[&str], limits: &[(&str, &str)]) -> Run {
         command
             .args(["test", "--offline", "--test", "sleepy", "--"])
             .args(filter);
@@ -246,4 +257,67 @@ fn interrupted_run_ends_all_that_it_started() {
         assert!(said.contains("still running: b_never_ends"), "{said}");
         assert!(project.is_ended("hung"));
     }
+}
+
+#[test]
+fn missing_program_is_named_with_advice() {
+    let project = SmallProject::new("missing");
+    let run = project.start(&["a_"], &[("PATH", "/nowhere")]);
+    let (passed, said) = run.end();
+    assert!(!passed, "{said}");
+    assert!(
+        said.contains("step `tests`: cannot start `cargo "),
+        "{said}"
+    );
+    assert!(said.contains("is it installed?"), "{said}");
+    assert!(said.contains("cargo xtask setup"), "{said}");
+}
+
+#[test]
+fn full_disk_is_named_with_its_folder() {
+    let project = SmallProject::new("disk");
+    let target = project.folder.join("target");
+    fs::create_dir_all(&target).expect("it is ours");
+    let mount = "mount -t tmpfs -o size=64k none \"$1\" || exit 77; shift; exec \"$@\"";
+    let mut namespace = Command::new("unshare");
+    namespace.args([
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        mount,
+        "sh",
+    ]);
+    let probe = Command::new("unshare")
+        .args(namespace.get_args())
+        .arg(&target)
+        .arg("true")
+        .status();
+    if !probe.is_ok_and(|status| status.success()) {
+        eprintln!("not tested: this machine does not let a test mount a small disk");
+        return;
+    }
+    namespace.arg(&target).arg(env!("CARGO_BIN_EXE_xtask"));
+    let (passed, said) = project.start_with(namespace, &["a_"], &[]).end();
+    assert!(!passed, "{said}");
+    let full = format!("the disk of {} is full", target.display());
+    assert!(said.contains(&full), "{said}");
+    assert!(said.contains("set CARGO_TARGET_DIR"), "{said}");
+}
+
+#[test]
+fn step_whose_port_is_taken_is_named_with_its_error() {
+    let project = SmallProject::new("port");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let port = taken.local_addr().expect("it is bound").port().to_string();
+    let run = project.start(&["d_binds"], &[("TAKEN_PORT", &port)]);
+    let (passed, said) = run.end();
+    assert!(!passed, "{said}");
+    assert!(
+        said.contains("step `tests`: 2 failed: d_binds_a_port"),
+        "{said}"
+    );
+    assert!(said.contains("AddrInUse"), "{said}");
+    assert!(project.is_ended("bound"));
 }

@@ -89,12 +89,7 @@ impl ChaosSetup {
         let mut command = Command::new(&self.binary);
         command.args(["pfcp", "audit", "--json", "--control"]);
         command.args([self.socket(), self.journal()]);
-        let ran = process::output(&mut command)?;
-        let text = String::from_utf8_lossy(&ran.stdout);
-        serde_json::from_str(&text).map_err(|error| {
-            let said = String::from_utf8_lossy(&ran.stderr);
-            format!("the audit printed no object: {error}\n{text}{said}")
-        })
+        process::json(&mut command)
     }
 }
 
@@ -161,12 +156,7 @@ impl LoadProcess {
     /// Ends the load, which deletes its sessions, and returns its report.
     pub(super) fn end(self) -> Result<Value, String> {
         self.0.signal(Signal::INT)?;
-        let ran = self.0.output()?;
-        let text = String::from_utf8_lossy(&ran.stdout);
-        serde_json::from_str(&text).map_err(|error| {
-            let said = String::from_utf8_lossy(&ran.stderr);
-            format!("the load printed no object: {error}\n{text}{said}")
-        })
+        self.0.json()
     }
 }
 

@@ -177,7 +177,13 @@ pub(super) fn start(
     if let Some(span) = watched.spans.iter().find(|span| span.ended.is_some()) {
         return Err(format!("`{}` has no time left for `{shown}`", span.what));
     }
-    let child = spawn().map_err(|error| format!("cannot start `{shown}`: {error}"))?;
+    let child = spawn().map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::NotFound => "; is it installed? get proof tools: cargo xtask setup",
+            _ => "",
+        };
+        format!("cannot start `{shown}`: {error}{advice}")
+    })?;
     let id = watched.take_id();
     watched.children.push(WatchedChild {
         id,

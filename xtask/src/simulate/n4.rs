@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::folder;
 use crate::binaries::{self, Binary};
 use crate::project::Project;
 use crate::step::{self, Step};
@@ -131,7 +130,7 @@ fn run(binary: &Binary, seeds: &Range<u64>) -> Result<String, String> {
 
 /// Runs a seed twice. Returns its trace, and an error if the runs differed or failed.
 fn read_trace(project: &Project, binary: &Binary, seed: u64) -> Result<(String, Outcome), String> {
-    let file = folder(project)?.join(format!("n4-trace-{seed}"));
+    let file = project.folder("simulate")?.join(format!("n4-trace-{seed}"));
     let mut command = only(binary, TWICE);
     command.env("STROWGER_N4_SEED", seed.to_string());
     command.env("STROWGER_N4_TRACE", &file);
