@@ -107,6 +107,12 @@ impl TestPeer {
         come.into_iter().map(octets).collect()
     }
 
+    /// Takes the responses that no request waits for any more.
+    pub(super) fn take_unclaimed(&mut self) -> Vec<Vec<u8>> {
+        let come = std::mem::take(&mut self.unclaimed);
+        come.into_iter().map(|(_, octets)| octets).collect()
+    }
+
     /// Receives one datagram. Returns `false` if none arrived in time.
     fn receive(&mut self, wait: Duration) -> bool {
         let wait = wait.max(Duration::from_millis(1));

@@ -146,8 +146,35 @@ impl TestRun {
         Ok(self.end())
     }
 
-    /// Sends a case. Returns the received messages, and the fault if there is one.
+    /// Sends a case, and again if it failed while the session of an earlier one was still there.
+    /// Returns the received messages, and the fault if there is one.
     fn case(&mut self, case: &mut TortureCase) -> (Vec<Vec<u8>>, Option<String>) {
+        let sent = self.send(case);
+        if sent.1.is_some() && self.delete_late_sessions() {
+            return self.send(case);
+        }
+        sent
+    }
+
+    /// Deletes sessions whose establishment was answered only after its case was over: they hold
+    /// the addresses that later cases ask for. Returns `true` if there was one.
+    fn delete_late_sessions(&mut self) -> bool {
+        let session = |octets: &Vec<u8>| {
+            let is_establishment =
+                octets.get(1) == Some(&MessageType::SESSION_ESTABLISHMENT_RESPONSE.0);
+            let accepted = cause_of(octets).is_some_and(Cause::is_acceptance);
+            (is_establishment && accepted).then(|| f_seid_of(octets))?
+        };
+        let late = self.owner.take_unclaimed();
+        let late: Vec<Seid> = late.iter().filter_map(session).collect();
+        for seid in &late {
+            let kind = MessageType::SESSION_DELETION_REQUEST;
+            self.owner.ask(kind, Some(*seid), &[]);
+        }
+        !late.is_empty()
+    }
+
+    fn send(&mut self, case: &mut TortureCase) -> (Vec<Vec<u8>>, Option<String>) {
         if let TortureSender::OfSession | TortureSender::Other = case.sender
             && let Some(place) = case.octets.get_mut(4..12)
         {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use strowger::ActorSystem;
 use strowger_pfcp::endpoint::{Elements, answer_header, message};
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp::{Frame, IeType, MessageType};
+use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 use strowger_pfcp_node::{
     Node, NodeConfig, Torture, TortureAnswer, TortureCase, TortureError, TorturePlan,
     TortureReport, TortureSender,
@@ -51,34 +51,104 @@ async fn every_case_is_answered_as_it_has_to_be_and_harms_nobody() {
 /// The datagram that ends a [`credulous`] node; no test case sends it.
 const END: &[u8] = b"enough";
 
-/// A node that accepts every request.
-fn credulous(socket: &UdpSocket) {
+/// Returns the acceptance of a request; a session gets the next SEID.
+fn acceptance(frame: &Frame<'_>, seid: &mut u64) -> Vec<u8> {
+    let time = [0xf0, 0, 0, 1];
+    let mut body = Elements::new();
+    if frame.header.message_type != MessageType::HEARTBEAT_REQUEST {
+        body = body
+            .cause(Cause::REQUEST_ACCEPTED)
+            .with(IeType::NODE_ID, &[0, 127, 0, 0, 1]);
+    }
+    if frame.header.seid.is_none() {
+        body = body.with(IeType::RECOVERY_TIME_STAMP, &time);
+    } else {
+        *seid += 1;
+        let f_seid = [&[2][..], &seid.to_be_bytes(), &[127, 0, 0, 1]].concat();
+        body = body.with(IeType::F_SEID, &f_seid);
+    }
+    let answer = message(&answer_header(&frame.header, None), body.as_slice());
+    answer.expect("it is short")
+}
+
+/// Answers requests until [`END`] comes; `answers` returns the responses to a request.
+fn node(socket: &UdpSocket, mut answers: impl FnMut(&Frame<'_>) -> Vec<Vec<u8>>) {
     let mut buffer = vec![0; 65_536];
-    let mut seid = 0u64;
     while let Ok((length, peer)) = socket.recv_from(&mut buffer) {
         if &buffer[..length] == END {
             return;
         }
-        let Ok(frame) = Frame::decode(&buffer[..length]) else {
-            continue;
-        };
-        let time = [0xf0, 0, 0, 1];
-        let mut body = Elements::new();
-        if frame.header.message_type != MessageType::HEARTBEAT_REQUEST {
-            body = body
-                .cause(Cause::REQUEST_ACCEPTED)
-                .with(IeType::NODE_ID, &[0, 127, 0, 0, 1]);
+        if let Ok(frame) = Frame::decode(&buffer[..length]) {
+            for answer in answers(&frame) {
+                let _sent = socket.send_to(&answer, peer);
+            }
         }
-        if frame.header.seid.is_none() {
-            body = body.with(IeType::RECOVERY_TIME_STAMP, &time);
-        } else {
-            seid += 1;
-            let f_seid = [&[2][..], &seid.to_be_bytes(), &[127, 0, 0, 1]].concat();
-            body = body.with(IeType::F_SEID, &f_seid);
-        }
-        let answer = message(&answer_header(&frame.header, None), body.as_slice());
-        let _sent = socket.send_to(&answer.expect("it is short"), peer);
     }
+}
+
+/// A node that accepts every request.
+fn credulous(socket: &UdpSocket) {
+    let mut seid = 0;
+    node(socket, |frame| vec![acceptance(frame, &mut seid)]);
+}
+
+/// A node like [`credulous`] which answers one establishment only when the next comes, and refuses
+/// all others until that session is deleted. Returns the number of refusals.
+fn late_once(socket: &UdpSocket) -> u32 {
+    // Beyond the sessions of the preparation.
+    const LATE: u32 = 40;
+    let (mut seid, mut establishments, mut refusals) = (0, 0, 0);
+    let (mut late, mut held) = (None, None);
+    node(socket, |frame| {
+        let header = &frame.header;
+        let answer = acceptance(frame, &mut seid);
+        match (header.message_type, late) {
+            (MessageType::SESSION_ESTABLISHMENT_REQUEST, None) => {
+                establishments += 1;
+                if establishments == LATE {
+                    late = Some((Seid(seid), header.sequence));
+                    held = Some(answer);
+                    return Vec::new();
+                }
+            }
+            (MessageType::SESSION_ESTABLISHMENT_REQUEST, Some((_, sequence))) => {
+                if header.sequence == sequence {
+                    return Vec::new();
+                }
+                let refusal = Elements::new().cause(Cause::RULE_FAILURE);
+                let refusal = message(&answer_header(header, None), refusal.as_slice());
+                let answer = refusal.expect("it is short");
+                refusals += 1;
+                return held.take().into_iter().chain([answer]).collect();
+            }
+            (MessageType::SESSION_DELETION_REQUEST, Some((session, _)))
+                if header.seid == Some(session) =>
+            {
+                late = None;
+            }
+            _ => {}
+        }
+        vec![answer]
+    });
+    assert_ne!(establishments, 0, "it was asked");
+    refusals
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_that_is_answered_late_does_not_fail_the_cases_after_it() {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    let to = socket.local_addr().expect("it is bound");
+    let node = std::thread::spawn(move || late_once(&socket));
+    let mut plan = plan(to);
+    plan.wait = Duration::from_millis(100);
+    tortured(plan).await.expect("it is usable");
+    let end = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    end.send_to(END, to).expect("loopback");
+    let refusals = node.join().expect("it has ended");
+    assert!(
+        (1..5).contains(&refusals),
+        "{refusals} cases met the session"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
