@@ -25,7 +25,7 @@ use self::damage::Damage;
 use self::process::{ChaosSetup, LoadProcess};
 use crate::node::NodeProcess;
 use crate::project::Project;
-use crate::step::{self, Step};
+use crate::step::{self, LongRunArgs, Step};
 use crate::{Outcome, term};
 
 /// Kills for one load and its journal.
@@ -40,15 +40,8 @@ pub(crate) struct ChaosArgs {
     /// Choose the moments by this seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Run without this terminal; the output goes to a file
-    #[arg(long)]
-    background: bool,
-    /// Run this binary, which is already built
-    #[arg(long, value_name = "FILE")]
-    binary: Option<PathBuf>,
+    #[command(flatten)]
+    run: LongRunArgs,
 }
 
 /// The counters, including those of interrupted runs.
@@ -68,7 +61,7 @@ struct ChaosTally {
 
 /// Kills a node as often as requested.
 pub(crate) fn run(project: &Project, plan: &ChaosArgs) -> Outcome {
-    if plan.background {
+    if plan.run.background {
         return step::background(project.root(), &project.folder("chaos")?);
     }
     let tally = all(project, plan)?;
@@ -82,9 +75,7 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
         let plan = ChaosArgs {
             kills: 50,
             seed: 1,
-            json: false,
-            background: false,
-            binary: None,
+            run: LongRunArgs::default(),
         };
         let tally = all(project, &plan)?;
         tally.verdict().map(|()| Some(tally.text()))
@@ -148,7 +139,7 @@ impl ChaosTally {
 
 fn report(plan: &ChaosArgs, tally: ChaosTally) {
     term::note(&tally.text());
-    if plan.json {
+    if plan.run.json {
         let ChaosTally {
             kills,
             acknowledged,
@@ -169,7 +160,7 @@ fn report(plan: &ChaosArgs, tally: ChaosTally) {
 /// Kills in rounds. An interrupted run resumes after its last round, as long as the binary is the
 /// same.
 fn all(project: &Project, plan: &ChaosArgs) -> Result<ChaosTally, String> {
-    let binary = plan.binary.clone().map_or_else(|| build(project), Ok)?;
+    let binary = plan.run.binary.clone().map_or_else(|| build(project), Ok)?;
     let folder = project.folder("chaos")?;
     let note = folder.join("progress");
     let built = std::fs::metadata(&binary).and_then(|data| data.modified());

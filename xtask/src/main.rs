@@ -97,13 +97,14 @@ enum Verb {
     Fuzz(fuzz::FuzzArgs),
     /// Run the storm of the runtime's tests, or with --n4 that of the N4 node
     ///
-    /// A run that was interrupted resumes where it was. With --n4, both roles of the node run over
+    /// An interrupted run resumes where it was. With --n4, both roles of the node run over
     /// a bad network and a bad disk, with crashes of either; a table has how often each fault
     /// struck.
     Simulate(simulate::SimulateArgs),
     /// Kill a node with -9 under load, in recovery and in compaction
     ///
-    /// What it has then is compared with what was acknowledged. A run that was interrupted resumes.
+    /// The sessions of the restarted node are compared with those that it had acknowledged. An
+    /// interrupted run resumes.
     Chaos(chaos::ChaosArgs),
     /// Send bad input to a node with a thousand sessions, and watch its memory
     Torture(torture::TortureArgs),

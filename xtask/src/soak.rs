@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::node::NodeProcess;
 use crate::project::Project;
-use crate::step;
+use crate::step::{self, LongRunArgs};
 use crate::{Outcome, chaos, fuzz, process, term};
 
 /// Options of `cargo xtask soak`.
@@ -26,15 +26,8 @@ pub(crate) struct SoakArgs {
     /// Run for this time, at least 20s
     #[arg(long = "for", value_name = "TIME", default_value = "20m", value_parser = parse_time)]
     seconds: u64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Run without this terminal; the output goes to a file
-    #[arg(long)]
-    background: bool,
-    /// Run this binary, which is already built
-    #[arg(long, value_name = "FILE")]
-    binary: Option<PathBuf>,
+    #[command(flatten)]
+    run: LongRunArgs,
 }
 
 fn parse_time(text: &str) -> Result<u64, String> {
@@ -46,15 +39,15 @@ fn parse_time(text: &str) -> Result<u64, String> {
 
 /// Runs a soak and reports the result.
 pub(crate) fn run(project: &Project, args: SoakArgs) -> Outcome {
-    if args.background {
+    if args.run.background {
         return step::background(project.root(), &project.folder("soak")?);
     }
     let time = Duration::from_secs(args.seconds);
     let limit = time + BUILD;
     let report = process::within("soak", limit, "XTASK_STEP_LIMIT", || {
-        soak(project, args.binary, time)
+        soak(project, args.run.binary, time)
     })?;
-    if args.json {
+    if args.run.json {
         term::line(&report.to_string());
     } else {
         term::line(&text(&report));

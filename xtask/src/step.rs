@@ -1,6 +1,6 @@
 //! Steps: named tasks, run one after the other, timed, and summarized at the end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -66,6 +66,20 @@ impl<'a> Step<'a> {
         let rerun = shown(&make());
         Self::new(name, rerun, move || run(&mut make()).map(|()| None))
     }
+}
+
+/// Options of long runs of a binary.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct LongRunArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Run without this terminal; the output goes to a file
+    #[arg(long)]
+    pub(crate) background: bool,
+    /// Run this binary, which is already built
+    #[arg(long, value_name = "FILE")]
+    pub(crate) binary: Option<PathBuf>,
 }
 
 /// Starts this program again, detached from this terminal and without `--background`; its output
