@@ -165,8 +165,10 @@ impl TestRun {
             let accepted = cause_of(octets).is_some_and(Cause::is_acceptance);
             (is_establishment && accepted).then(|| f_seid_of(octets))?
         };
-        let late = self.owner.take_unclaimed();
-        let late: Vec<Seid> = late.iter().filter_map(session).collect();
+        let peers = [&mut self.owner, &mut self.apart];
+        let peers = peers.into_iter().chain(&mut self.other);
+        let responses: Vec<Vec<u8>> = peers.flat_map(TestPeer::take_unclaimed).collect();
+        let late: Vec<Seid> = responses.iter().filter_map(session).collect();
         for seid in &late {
             let kind = MessageType::SESSION_DELETION_REQUEST;
             self.owner.ask(kind, Some(*seid), &[]);
@@ -174,6 +176,7 @@ impl TestRun {
         !late.is_empty()
     }
 
+    /// Sends a case once, looks for harm and reverts its effects.
     fn send(&mut self, case: &mut TortureCase) -> (Vec<Vec<u8>>, Option<String>) {
         if let TortureSender::OfSession | TortureSender::Other = case.sender
             && let Some(place) = case.octets.get_mut(4..12)
