@@ -25,12 +25,15 @@
 /// interleavings must not depend on it.
 pub const PRESENT: bool = cfg!(all(feature = "present", not(strowger_loom)));
 
-/// Returns the place of the active bug among these names.
+/// Returns the index of the active bug in a list of names.
 #[doc(hidden)]
 #[must_use]
 pub fn active(names: &[&str]) -> Option<usize> {
-    let name = std::env::var("STROWGER_BUG").ok()?;
-    names.iter().position(|known| *known == name)
+    index_of(&std::env::var("STROWGER_BUG").ok()?, names)
+}
+
+fn index_of(bug: &str, names: &[&str]) -> Option<usize> {
+    names.iter().position(|name| *name == bug)
 }
 
 /// Defines the enum `Bug` of a crate, and the function `seeded`, which returns `true` for the bug
@@ -58,9 +61,10 @@ macro_rules! bugs {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn active_bug_is_found_by_its_name() {
-        // The only test of this program, so nothing else reads the environment meanwhile.
-        let names = ["One", "Other"];
-        assert_eq!(super::active(&names), None);
+    fn bug_is_found_by_its_whole_name() {
+        let names = ["One", "OneMore"];
+        assert_eq!(super::index_of("OneMore", &names), Some(1));
+        assert_eq!(super::index_of("OneM", &names), None);
+        assert_eq!(super::index_of("", &names), None);
     }
 }
