@@ -163,7 +163,7 @@ impl Pool {
             && local::dispatcher(self.runtime).is_none()
             && !self.is_task_here();
         if elsewhere {
-            self.expect_question();
+            self.expect_more_asks();
         }
         elsewhere
     }
@@ -171,13 +171,13 @@ impl Pool {
     /// Polls for the answer to an ask that was announced, and has been sent since.
     #[cold]
     pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
-        // A dispatcher may have taken the first note before the ask came.
-        self.expect_question();
+        // A dispatcher may have taken the first note, and polled in vain, before the ask was sent.
+        self.expect_more_asks();
         spin::look_for_answer(is_there);
     }
 
-    /// Notes that another runtime asks, and may soon ask more.
-    fn expect_question(&self) {
+    /// Notes for the dispatchers that another runtime asks, and may soon ask more.
+    fn expect_more_asks(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 

@@ -31,8 +31,8 @@ pub(crate) struct Alarms {
 
 struct AlarmState {
     wheel: Wheel<Waker>,
-    /// The asks that wait with a deadline. They are here because setting the deadline takes the
-    /// lock anyway.
+    /// The asks that wait for their answers. They are here because setting the deadline of an ask
+    /// takes the lock anyway.
     asks: Slab<WaitingAsk>,
     /// The time at which the driver next looks at the wheel, unless it is woken earlier.
     planned: u64,
@@ -168,7 +168,7 @@ impl Alarms {
         key
     }
 
-    /// Returns the asks that wait with a deadline and pass the filter.
+    /// Returns the waiting asks that pass the filter.
     pub(crate) fn waiting_asks(&self, filter: impl Fn(&WaitingAsk) -> bool) -> Vec<WaitingAsk> {
         let state = self.state.lock();
         let asks = state.asks.iter().map(|(_, ask)| ask);
@@ -330,7 +330,7 @@ impl Drop for Alarm {
 pub(crate) struct Deadline<'a> {
     alarms: &'a Arc<Alarms>,
     state: DeadlineState,
-    /// The place of the ask that waits, in the list of asks.
+    /// The key of the waiting ask in [`AlarmState::asks`], if it is listed.
     ask: Option<u32>,
 }
 
