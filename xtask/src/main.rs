@@ -3,7 +3,6 @@
 //! Each verb is a module with a function `run`. All verbs start programs through [`step`], so that
 //! every failure names its step, the time it took and the command to run it alone.
 
-mod asan;
 mod bench;
 mod benches;
 mod binaries;
@@ -200,7 +199,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Picture => picture::run(project),
         Verb::Simulate(args) => simulate::run(project, &args),
         Verb::Loom(args) => loom::run(project, &args),
-        Verb::Asan => asan::run(project),
+        Verb::Asan => miri::asan(project),
         Verb::Miri(args) => miri::run(project, &args),
         Verb::Mutants(args) => mutants::run(project, &args.options),
         Verb::Chaos(args) => chaos::run(project, &args),

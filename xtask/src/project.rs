@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::step;
+use crate::{Outcome, step};
 
 /// The repository that this program was built in.
 pub(crate) struct Project {
@@ -133,6 +133,18 @@ impl Project {
             manifest,
         }
     }
+}
+
+/// Reads a text file. An error names it.
+pub(crate) fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))
+}
+
+/// Writes a file. An error names it.
+pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Outcome {
+    std::fs::write(file, contents)
+        .map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
 /// Returns `true` if a missing tool or fixture is a failure.
