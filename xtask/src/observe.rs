@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::project::Project;
-use crate::{bench, report, step, term, tools};
+use crate::{step, tools};
 
 const PACKAGE: &str = "strowger-bench-observe";
 
@@ -19,25 +19,17 @@ const WAYS: [&str; 6] = ["alone", "recorder", "subscriber", "events", "top", "tr
 const WORKS: [&str; 2] = ["tell", "ask"];
 
 /// Runs with every observer and makes the rows.
-pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
-    let mut options = ObserveOptions::default();
-    for arg in args {
-        match arg.as_str() {
-            "--quick" => options.quick = true,
-            "--json" => options.json = true,
-            other => return Err(format!("`{other}` is not an option of `bench observe`")),
-        }
-    }
+pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String> {
     tools::need(&tools::VALGRIND)?;
     let counted = build(project, true)?;
     let uncounted = build(project, false)?;
     let mut rows = Vec::new();
     for work in WORKS {
-        let bare = a_message(&uncounted, "alone", work, options.quick)?;
+        let bare = a_message(&uncounted, "alone", work, quick)?;
         rows.push(figure(&format!("without_figures/{work}"), bare));
         let mut alone = 0.0;
         for way in WAYS {
-            let cost = a_message(&counted, way, work, options.quick)?;
+            let cost = a_message(&counted, way, work, quick)?;
             let (name, before) = match way {
                 "alone" => ("figures", bare),
                 way => (way, alone),
@@ -49,22 +41,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
             rows.push(share(&format!("cost_of_{name}/{work}"), cost, before));
         }
     }
-    for row in rows.iter().filter(|_| options.json) {
-        term::line(&row.to_string());
-    }
-    if !options.json {
-        term::line(&report::plain_table(&rows));
-    }
-    if options.quick {
-        return Ok(());
-    }
-    bench::keep(project, "observe", &rows)
-}
-
-#[derive(Default)]
-struct ObserveOptions {
-    quick: bool,
-    json: bool,
+    Ok(rows)
 }
 
 /// Builds the program with the stats of actors, or without them in a folder of its own.
