@@ -193,7 +193,7 @@ fn run_store(
         load.hold()?;
         let said = setup.log()?.len();
         let damage = match kind {
-            RoundKind::Damage => Some(Damage::inflict(&setup.store(), random)?),
+            RoundKind::Damage => Some(Damage::inflict(&setup.store, random)?),
             RoundKind::Process | RoundKind::Disk => None,
         };
         tally.damaged += u64::from(damage.is_some());
@@ -215,7 +215,7 @@ fn run_store(
             term::note(&format!("{audit}"));
             term::note(&format!(
                 "{damage:?}; the store is in {}",
-                setup.folder().display()
+                setup.store.display()
             ));
             tally.acknowledged += acknowledged;
             return Ok(());
