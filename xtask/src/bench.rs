@@ -3,7 +3,8 @@
 
 mod spread;
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -11,87 +12,129 @@ use serde_json::{Map, Value, json};
 
 use spread::BenchProcess;
 
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::{Outcome, observe, plots, process, report, step, term, typescript};
 
-/// The parts that can be measured, each with the program of the bench workspace that measures it.
-const PARTS: &[(&str, &str)] = &[
-    ("runtime", "runtime"),
-    ("scale", "runtime"),
-    ("pfcp", "pfcp"),
-    ("n4", "n4"),
-    ("wasm", "wasm"),
-    ("messages", TYPESCRIPT),
-    ("tools", "tools"),
-    ("stress", "tools"),
-];
+/// A part that can be measured.
+struct Part {
+    name: &'static str,
+    /// The program of the bench workspace that measures it.
+    program: &'static str,
+    /// The package of the program, if it has one of its own because of its dependencies.
+    package: Option<&'static str>,
+    /// The placements of workers, each measured by several processes because its rows depend on
+    /// where threads run: `true` if workers are pinned. One process measures a part without any.
+    pinned: &'static [bool],
+}
 
-/// The parts whose rows depend on where threads run, measured by several processes. `true` adds as
-/// many processes in which the system places the threads.
-const SEVERAL: &[(&str, bool)] = &[("runtime", true), ("scale", false)];
+const fn part(name: &'static str, program: &'static str, package: Option<&'static str>) -> Part {
+    let pinned = &[];
+    Part {
+        name,
+        program,
+        package,
+        pinned,
+    }
+}
+
+const PARTS: [Part; 9] = [
+    Part {
+        pinned: &[true, false],
+        ..part("runtime", "runtime", None)
+    },
+    Part {
+        pinned: &[true],
+        ..part("scale", "runtime", None)
+    },
+    part("pfcp", "pfcp", None),
+    part("n4", "n4", None),
+    part("wasm", "wasm", Some("strowger-bench-wasm")),
+    part("messages", TYPESCRIPT, None),
+    part("tools", "tools", Some("strowger-bench-tools")),
+    part("stress", "tools", Some("strowger-bench-tools")),
+    part(OBSERVE, OBSERVE, None),
+];
 
 /// The program of the part that is measured by the TypeScript package, together with a program of
 /// the bench workspace.
 const TYPESCRIPT: &str = "typescript";
 
-/// Programs in packages of their own, because of their dependencies.
-const APART: &[(&str, &str)] = &[
-    ("wasm", "strowger-bench-wasm"),
-    ("tools", "strowger-bench-tools"),
-];
+/// The part that is measured under callgrind.
+const OBSERVE: &str = "observe";
 
 /// The packages whose versions a page shows.
 const PEERS: &[&str] = &[
     "tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp", "wasmtime", "cap-std", "rquickjs",
 ];
 
+/// Options of `cargo xtask bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchArgs {
+    /// Measure this part
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(PARTS.map(|part| part.name)))]
+    pub(crate) part: String,
+    /// Measure for a short time, and keep nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print rows only, as JSON
+    #[arg(long)]
+    json: bool,
+    /// Measure only these rows, separated by commas; a * at the end stands for all that begin so
+    #[arg(long, value_name = "ROWS")]
+    only: Option<String>,
+    /// Continue a whole run that was cut off
+    #[arg(long, conflicts_with_all = ["quick", "only"])]
+    resume: bool,
+}
+
 /// Measures a part, and keeps the rows if the part was measured completely and at full length.
-pub(crate) fn run(project: &Project, args: &[String]) -> Outcome {
-    if let Some((part, rest)) = args.split_first()
-        && part == "observe"
-    {
-        return observe::run(project, rest);
-    }
-    let options = BenchOptions::parse(args)?;
-    let part = options.part.0;
-    let rows = if options.is_whole() {
-        let mut unfinished = KeptRows::open(project, part, options.resume)?;
-        measure(project, &options, &mut unfinished)?;
-        let rows = options.combined(&unfinished.rows);
-        keep(project, part, &rows)?;
-        unfinished.remove();
-        rows
-    } else {
-        let mut unfinished = KeptRows::default();
-        measure(project, &options, &mut unfinished)?;
-        options.combined(&unfinished.rows)
-    };
-    if options.json {
-        for row in &rows {
-            term::line(&row.to_string());
+pub(crate) fn run(project: &Project, args: &BenchArgs) -> Outcome {
+    let part = PARTS.iter().find(|part| part.name == args.part);
+    let part = part.ok_or_else(|| format!("no part `{}`", args.part))?;
+    let is_whole = !args.quick && args.only.is_none();
+    let mut unfinished = KeptRows::default();
+    let rows = if part.name == OBSERVE {
+        if args.only.is_some() || args.resume {
+            return Err("`bench observe` has neither --only nor --resume".to_owned());
         }
+        observe::rows(project, args.quick)?
     } else {
-        term::line(&report::plain_table(&rows));
+        if is_whole {
+            unfinished = KeptRows::open(project, part.name, args.resume)?;
+        }
+        measure(project, part, args, &mut unfinished)?;
+        match part.pinned {
+            [] => unfinished.rows.clone(),
+            _ => spread::combine(&unfinished.rows),
+        }
+    };
+    if is_whole {
+        keep(project, part.name, &rows)?;
+        unfinished.remove();
+    }
+    if args.json {
+        rows.iter().for_each(|row| term::line(&row.to_string()));
+    } else {
+        term::line(&report::tables(project, &rows)?);
     }
     Ok(())
 }
 
 /// Runs the programs of a part, each as often as its rows need.
-fn measure(project: &Project, options: &BenchOptions, rows: &mut KeptRows) -> Outcome {
-    let (part, program) = options.part;
-    let passes = options.passes();
-    let passes: Vec<Option<BenchProcess>> = if passes.is_empty() {
-        vec![None]
-    } else {
-        passes.into_iter().map(Some).collect()
+fn measure(project: &Project, part: &Part, args: &BenchArgs, rows: &mut KeptRows) -> Outcome {
+    let pinned = part.pinned.iter().copied();
+    let pinned: Vec<bool> = pinned.filter(|pinned| *pinned || !args.quick).collect();
+    let passes: Vec<Option<BenchProcess>> = match pinned.as_slice() {
+        [] => vec![None],
+        pinned => BenchProcess::all(pinned).into_iter().map(Some).collect(),
     };
     for pass in passes {
         let done = rows.ids(pass);
-        for mut measure in programs(project, part, program)? {
-            if options.quick {
+        for mut measure in programs(project, part)? {
+            if args.quick {
                 measure.arg("--quick");
             }
-            if let Some(only) = &options.only {
+            if let Some(only) = &args.only {
                 measure.args(["--only", only]);
             }
             if let Some(done) = &done {
@@ -110,90 +153,22 @@ fn measure(project: &Project, options: &BenchOptions, rows: &mut KeptRows) -> Ou
 }
 
 /// Builds the programs that measure a part, one after the other.
-fn programs(project: &Project, part: &str, program: &str) -> Result<Vec<Command>, String> {
-    if program == TYPESCRIPT {
+fn programs(project: &Project, part: &Part) -> Result<Vec<Command>, String> {
+    if part.program == TYPESCRIPT {
         return typescript::benches(project);
     }
-    let mut binary = vec!["--release", "--bin", program];
-    if let Some((_, package)) = APART.iter().find(|(apart, _)| *apart == program) {
-        binary.extend(["--package", package]);
-    }
+    let mut binary = vec!["--release", "--bin", part.program];
+    binary.extend(
+        part.package
+            .iter()
+            .flat_map(|package| ["--package", package]),
+    );
     let mut build = bench_cargo(project);
     step::run(build.arg("build").args(&binary).arg("--quiet"))?;
     let mut measure = bench_cargo(project);
     measure.args(["run", "--quiet"]).args(&binary);
-    measure.args(["--", "--part", part]);
+    measure.args(["--", "--part", part.name]);
     Ok(vec![measure])
-}
-
-struct BenchOptions {
-    part: (&'static str, &'static str),
-    quick: bool,
-    json: bool,
-    resume: bool,
-    only: Option<String>,
-}
-
-impl BenchOptions {
-    fn parse(args: &[String]) -> Result<Self, String> {
-        let mut options = Self {
-            part: ("", ""),
-            quick: false,
-            json: false,
-            resume: false,
-            only: None,
-        };
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--quick" => options.quick = true,
-                "--json" => options.json = true,
-                "--resume" => options.resume = true,
-                "--only" => {
-                    let rows = args.next().ok_or("--only needs the ids of rows")?;
-                    options.only = Some(rows.clone());
-                }
-                name if options.part.0.is_empty() => {
-                    let part = PARTS.iter().find(|(part, _)| *part == name);
-                    options.part = *part.ok_or_else(|| format!("no part `{name}`: {}", parts()))?;
-                }
-                other => return Err(format!("`{other}` is not an option of `bench`")),
-            }
-        }
-        if options.part.0.is_empty() {
-            return Err(format!("which part? {}", parts()));
-        }
-        if options.resume && !options.is_whole() {
-            return Err("--resume goes on with a whole run: without --quick and --only".to_owned());
-        }
-        Ok(options)
-    }
-
-    /// Returns `true` if every row is measured at full length, so that the rows are worth keeping.
-    fn is_whole(&self) -> bool {
-        !self.quick && self.only.is_none()
-    }
-
-    /// Returns the processes that measure the part, or an empty list if one process does.
-    fn passes(&self) -> Vec<BenchProcess> {
-        let several = SEVERAL.iter().find(|(part, _)| *part == self.part.0);
-        several.map_or_else(Vec::new, |&(_, unpinned)| {
-            BenchProcess::all(unpinned && !self.quick)
-        })
-    }
-
-    /// Returns the rows as they are shown and kept.
-    fn combined(&self, rows: &[Value]) -> Vec<Value> {
-        if self.passes().is_empty() {
-            return rows.to_vec();
-        }
-        spread::combine(rows)
-    }
-}
-
-fn parts() -> String {
-    let names: Vec<&str> = PARTS.iter().map(|(part, _)| *part).collect();
-    names.join(", ")
 }
 
 /// The rows of a run so far. Those of a complete run are in a file, so that an interrupted run can
@@ -206,43 +181,35 @@ struct KeptRows {
 
 impl KeptRows {
     fn open(project: &Project, part: &str, resume: bool) -> Result<Self, String> {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| project.root().join("target"), PathBuf::from);
-        let folder = target.join("bench");
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-        let file = folder.join(format!("{part}.jsonl"));
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        if resume {
-            let rows = parse(&text)?;
-            let file = Some(file);
-            return Ok(Self { file, rows });
+        let file = project.folder("bench")?.join(format!("{part}.jsonl"));
+        if !resume {
+            project::write(&file, "")?;
         }
-        write(&file, "")?;
-        Ok(Self {
-            file: Some(file),
-            rows: Vec::new(),
-        })
+        let rows = match file.exists() {
+            true => parse(&project::read(&file)?)?,
+            false => Vec::new(),
+        };
+        let file = Some(file);
+        Ok(Self { file, rows })
     }
 
     /// Returns the ids that need not be measured again, by this process if there are several.
     fn ids(&self, pass: Option<BenchProcess>) -> Option<String> {
-        let rows = match pass {
-            Some(pass) => pass.rows(&self.rows),
-            None => self.rows.iter().collect(),
-        };
-        let mut ids: Vec<&str> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
+        let own = |row: &&Value| pass.is_none_or(|pass| pass.measured(row));
+        let rows = self.rows.iter().filter(own);
+        let mut ids: Vec<&str> = rows.filter_map(|row| row["id"].as_str()).collect();
         ids.dedup();
         (!ids.is_empty()).then(|| ids.join(","))
     }
 
     fn add(&mut self, row: Value) -> Outcome {
+        if let Some(path) = &self.file {
+            let file = File::options().append(true).create(true).open(path);
+            file.and_then(|mut file| writeln!(file, "{row}"))
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        }
         self.rows.push(row);
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        let lines: Vec<String> = self.rows.iter().map(Value::to_string).collect();
-        write(file, &format!("{}\n", lines.join("\n")))
+        Ok(())
     }
 
     fn remove(&self) {
@@ -284,25 +251,18 @@ fn parse(text: &str) -> Result<Vec<Value>, String> {
         .collect()
 }
 
-/// Replaces the part in `docs/performance.json` and regenerates the page.
-pub(crate) fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
+/// Replaces the part in `docs/performance.json` and regenerates the page and the plots.
+fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
     let file = project.root().join("docs/performance.json");
-    let mut all: Map<String, Value> = std::fs::read_to_string(&file)
+    let mut all: Map<String, Value> = project::read(&file)
         .ok()
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
-    all.insert(
-        part.to_owned(),
-        json!({ "run": surroundings(project, part), "rows": rows }),
-    );
-    let text = lines_of(&all);
-    write(&file, &text)?;
+    let run = surroundings(project, part);
+    all.insert(part.to_owned(), json!({ "run": run, "rows": rows }));
+    project::write(&file, lines_of(&all))?;
     report::write(project, &all)?;
     plots::draw(project, &all)
-}
-
-fn write(file: &std::path::Path, text: &str) -> Outcome {
-    std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
 /// Formats one row a line, so that a change of one figure is a change of one line.
@@ -371,19 +331,14 @@ fn idle() -> Option<String> {
 
 /// Returns the versions of the peers, from the lock file of the bench workspace.
 fn versions(lock: &str) -> Value {
-    let mut versions = Map::new();
-    let mut name = "";
-    for line in lock.lines() {
-        if let Some(value) = line.strip_prefix("name = ") {
-            name = value.trim_matches('"');
-        }
-        if let Some(version) = line.strip_prefix("version = ")
-            && PEERS.contains(&name)
-        {
-            versions.insert(name.to_owned(), json!(version.trim_matches('"')));
-        }
-    }
-    Value::Object(versions)
+    let lock: toml::Table = lock.parse().unwrap_or_default();
+    let packages = lock.get("package").and_then(toml::Value::as_array);
+    let versions = packages.into_iter().flatten().filter_map(|package| {
+        let name = package.get("name")?.as_str()?;
+        let version = json!(package.get("version")?.as_str()?);
+        PEERS.contains(&name).then(|| (name.to_owned(), version))
+    });
+    Value::Object(versions.collect())
 }
 
 #[cfg(test)]
@@ -406,24 +361,5 @@ mod tests {
         let again: Map<String, Value> = serde_json::from_str(&text).expect("it is JSON");
         assert_eq!(again, all);
         assert_eq!(text.lines().count(), 6, "one row a line: {text}");
-    }
-
-    #[test]
-    fn unknown_part_is_refused() {
-        assert!(BenchOptions::parse(&["tunring".to_owned()]).is_err());
-        assert!(BenchOptions::parse(&[]).is_err());
-    }
-
-    #[test]
-    fn part_of_a_run_cannot_be_resumed() {
-        let parse = |line: &str| {
-            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            BenchOptions::parse(&args).map(|options| options.is_whole())
-        };
-        assert_eq!(parse("runtime --resume"), Ok(true));
-        assert_eq!(parse("runtime --only tell"), Ok(false));
-        assert!(parse("runtime --resume --only tell").is_err());
-        assert!(parse("runtime --only").is_err());
-        assert!(parse("runtime tell").is_err());
     }
 }

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::step;
 
 /// An id of each file, so that a file that lists nothing is noticed.
@@ -43,7 +43,7 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>, String> {
             missing.join(", ")
         ));
     }
-    let page = read(project, PAGE)?;
+    let page = project::read(&project.root().join(PAGE))?;
     let unknown = unknown(&page, &ids);
     if !unknown.is_empty() {
         return Err(format!(
@@ -68,15 +68,11 @@ fn bench(project: &Project, args: &[&str]) -> Command {
         "bench",
         "--quiet",
         "--locked",
-        // This checks that benchmarks list and run, not their speed, so no optimized build is
-        // needed.
-        "--profile",
-        "dev",
         "--package",
         "strowger-benches",
-        "--",
     ]);
-    cargo.args(args);
+    // This checks that benchmarks list and run, not their speed.
+    cargo.args(["--profile", "dev", "--"]).args(args);
     cargo
 }
 
@@ -86,10 +82,6 @@ fn ids(listed: &str) -> Vec<&str> {
         .lines()
         .filter_map(|line| line.strip_suffix(": benchmark"));
     ids.collect()
-}
-
-fn read(project: &Project, path: &str) -> Result<String, String> {
-    std::fs::read_to_string(project.root().join(path)).map_err(|error| format!("{path}: {error}"))
 }
 
 /// Returns the ids in the page's table that do not exist. `...` stands for anything, `N` for a

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::project::Project;
 use crate::step;
 
 /// The binary of a test target.
@@ -35,15 +34,6 @@ pub(crate) fn build(cargo: &mut Command) -> Result<Vec<Binary>, String> {
             })
         });
     Ok(binaries.collect())
-}
-
-/// Builds the storm with the features of the workspace's tests, so that nothing is built twice.
-pub(crate) fn storm(project: &Project) -> Result<Binary, String> {
-    let mut cargo = project.cargo();
-    cargo.args(["test", "--workspace", "--locked", "--test", "storm"]);
-    let built = build(&mut cargo)?;
-    let storm = built.into_iter().find(|one| one.name == "storm");
-    storm.ok_or_else(|| "cargo built no test called `storm`".to_owned())
 }
 
 impl Binary {

@@ -18,7 +18,9 @@ mod process;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fastrand::Rng;
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::damage::Damage;
@@ -45,7 +47,7 @@ pub(crate) struct ChaosArgs {
 }
 
 /// The counters, including those of interrupted runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ChaosTally {
     kills: u64,
     /// Kills before the node had announced itself.
@@ -65,7 +67,10 @@ pub(crate) fn run(project: &Project, plan: &ChaosArgs) -> Outcome {
         return step::background(project.root(), &project.folder("chaos")?);
     }
     let tally = all(project, plan)?;
-    report(plan, tally);
+    term::note(&tally.text());
+    if plan.run.json {
+        term::line(&json!(tally).to_string());
+    }
     tally.verdict()
 }
 
@@ -83,34 +88,6 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
 }
 
 impl ChaosTally {
-    fn to_json(self) -> Value {
-        json!({
-            "kills": self.kills,
-            "in_recovery": self.in_recovery,
-            "acknowledged": self.acknowledged,
-            "audits": self.audits,
-            "damaged": self.damaged,
-            "told": self.told,
-            "lost": self.lost,
-            "wrong": self.wrong,
-        })
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(text).ok()?;
-        let number = |key: &str| value[key].as_u64();
-        Some(Self {
-            kills: number("kills")?,
-            in_recovery: number("in_recovery")?,
-            acknowledged: number("acknowledged")?,
-            audits: number("audits")?,
-            damaged: number("damaged")?,
-            told: number("told")?,
-            lost: number("lost")?,
-            wrong: number("wrong")?,
-        })
-    }
-
     fn text(self) -> String {
         let Self {
             kills,
@@ -137,65 +114,31 @@ impl ChaosTally {
     }
 }
 
-fn report(plan: &ChaosArgs, tally: ChaosTally) {
-    term::note(&tally.text());
-    if plan.run.json {
-        let ChaosTally {
-            kills,
-            acknowledged,
-            lost,
-            wrong,
-            ..
-        } = tally;
-        let rows = json!({
-            "kills": kills,
-            "acknowledged": acknowledged,
-            "lost": lost,
-            "wrong": wrong,
-        });
-        term::line(&rows.to_string());
-    }
-}
-
 /// Kills in rounds. An interrupted run resumes after its last round, as long as the binary is the
 /// same.
 fn all(project: &Project, plan: &ChaosArgs) -> Result<ChaosTally, String> {
     let binary = plan.run.binary.clone().map_or_else(|| build(project), Ok)?;
     let folder = project.folder("chaos")?;
-    let note = folder.join("progress");
     let built = std::fs::metadata(&binary).and_then(|data| data.modified());
     let mark = format!("{} {} {built:?}", plan.kills, plan.seed);
-    let kept = std::fs::read_to_string(&note).unwrap_or_default();
-    let mut tally = resumed(&kept, &mark);
+    let progress = project.progress("chaos", mark)?;
+    let mut tally: ChaosTally = progress.read();
     if tally.kills > 0 {
         term::note(&format!("goes on after {} kills", tally.kills));
     }
     while tally.kills < plan.kills {
         let kills = KILLS_PER_ROUND.min(plan.kills - tally.kills);
-        let mut random = Random(plan.seed ^ tally.kills.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        round(
-            &ChaosSetup::new(&folder, &binary)?,
-            kills,
-            &mut random,
-            &mut tally,
-        )?;
-        std::fs::write(&note, format!("{mark}\n{}", tally.to_json()))
-            .map_err(|error| format!("cannot write {}: {error}", note.display()))?;
+        let mut random = Rng::with_seed(plan.seed ^ tally.kills << 32);
+        let setup = ChaosSetup::new(&folder, &binary)?;
+        round(&setup, kills, &mut random, &mut tally)?;
+        progress.write(&tally)?;
         if tally.lost + tally.wrong > 0 {
             break;
         }
         term::note(&tally.text());
     }
-    // The next run starts anew.
-    std::fs::remove_file(&note).map_err(|error| format!("{}: {error}", note.display()))?;
+    progress.remove()?;
     Ok(tally)
-}
-
-fn resumed(kept: &str, mark: &str) -> ChaosTally {
-    match kept.split_once('\n') {
-        Some((of, tally)) if of == mark => ChaosTally::read(tally).unwrap_or_default(),
-        _ => ChaosTally::default(),
-    }
 }
 
 /// The kind of a round.
@@ -217,7 +160,7 @@ const ROUND_KINDS: [RoundKind; 4] = [
 
 /// Performs this many kills of one kind. After each loss that the node reported, a new store is
 /// used.
-fn round(setup: &ChaosSetup, kills: u64, random: &mut Random, tally: &mut ChaosTally) -> Outcome {
+fn round(setup: &ChaosSetup, kills: u64, random: &mut Rng, tally: &mut ChaosTally) -> Outcome {
     let round = usize::try_from(tally.kills / KILLS_PER_ROUND).unwrap_or_default();
     let kind = ROUND_KINDS[round % ROUND_KINDS.len()];
     let end = tally.kills + kills;
@@ -232,7 +175,7 @@ fn run_store(
     setup: &ChaosSetup,
     kind: RoundKind,
     end: u64,
-    random: &mut Random,
+    random: &mut Rng,
     tally: &mut ChaosTally,
 ) -> Outcome {
     setup.clean(match kind {
@@ -244,13 +187,13 @@ fn run_store(
     let load = LoadProcess::start(setup)?;
     let mut acknowledged = 0;
     while tally.kills < end {
-        std::thread::sleep(Duration::from_millis(20 + random.below(230)));
+        std::thread::sleep(Duration::from_millis(20 + random.u64(..230)));
         node.kill();
         tally.kills += 1;
         load.hold()?;
         let said = setup.log()?.len();
         let damage = match kind {
-            RoundKind::Damage => Some(Damage::inflict(&setup.store(), random)?),
+            RoundKind::Damage => Some(Damage::inflict(&setup.store, random)?),
             RoundKind::Process | RoundKind::Disk => None,
         };
         tally.damaged += u64::from(damage.is_some());
@@ -272,7 +215,7 @@ fn run_store(
             term::note(&format!("{audit}"));
             term::note(&format!(
                 "{damage:?}; the store is in {}",
-                setup.folder().display()
+                setup.store.display()
             ));
             tally.acknowledged += acknowledged;
             return Ok(());
@@ -300,12 +243,12 @@ fn run_store(
 fn start_again(
     setup: &ChaosSetup,
     end: u64,
-    random: &mut Random,
+    random: &mut Rng,
     tally: &mut ChaosTally,
 ) -> Result<NodeProcess, String> {
     let mut node = process::start(setup)?;
-    while tally.kills < end && random.below(3) == 0 {
-        std::thread::sleep(Duration::from_millis(random.below(60)));
+    while tally.kills < end && random.u8(..3) == 0 {
+        std::thread::sleep(Duration::from_millis(random.u64(..60)));
         node.kill();
         tally.kills += 1;
         tally.in_recovery += 1;
@@ -318,19 +261,6 @@ fn start_again(
 /// The text that a node logs when its store has lost data.
 const LOSS_REPORT: &str = "Recovery Time Stamp moves";
 
-/// A generator of pseudorandom numbers from a seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-}
-
 /// Builds the binary with the features of the workspace's tests, so that nothing is built twice.
 pub(crate) fn build(project: &Project) -> Result<PathBuf, String> {
     let mut cargo = project.cargo();
@@ -341,21 +271,4 @@ pub(crate) fn build(project: &Project) -> Result<PathBuf, String> {
     let mut built = messages.filter(|message| message["target"]["name"] == "strowger");
     let path = built.find_map(|message| message["executable"].as_str().map(PathBuf::from));
     path.ok_or_else(|| "cargo built no binary called `strowger`".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_goes_on_only_where_the_binary_is_the_same() {
-        let tally = ChaosTally {
-            kills: 25,
-            acknowledged: 7,
-            ..ChaosTally::default()
-        };
-        let kept = format!("a\n{}", tally.to_json());
-        assert_eq!(resumed(&kept, "a"), tally);
-        assert_eq!(resumed(&kept, "b"), ChaosTally::default());
-    }
 }

@@ -7,13 +7,13 @@
 
 mod compiler;
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use self::compiler::{C, Rust};
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::{Outcome, chaos, step, term};
 
 /// Installs the compilers of guests where Debian has them.
@@ -49,8 +49,7 @@ pub(crate) fn run(project: &Project, args: &ComponentsArgs) -> Outcome {
         .into_iter()
         .filter(|name| named.is_empty() || named.contains(name));
     let strowger = chaos::build(project)?;
-    let out = project.target().join(GUESTS);
-    made(fs::create_dir_all(&out), &out)?;
+    let out = project.folder(GUESTS)?;
     let mut records = CompilerRecords::read(project);
     let mut compilers = Compilers::default();
     let mut differ = Vec::new();
@@ -70,11 +69,11 @@ pub(crate) fn run(project: &Project, args: &ComponentsArgs) -> Outcome {
         };
         term::line(&format!("{name:<12} {octets:>9} octets  {found}"));
         if save {
-            made(fs::write(&fixture, &new), &fixture)?;
-            records.set(&name, &compiler);
+            project::write(&fixture, &new)?;
+            records.0.insert(name, compiler);
         } else if old.is_none_or(|old| old != new) {
-            differ.push(match records.of(&name) {
-                Some(by) if by != compiler => {
+            differ.push(match records.0.get(&name) {
+                Some(by) if *by != compiler => {
                     format!("{name} (compiled here by {compiler}, the fixture by {by})")
                 }
                 _ => format!("{name} (compiled by {compiler})"),
@@ -157,7 +156,7 @@ impl Compilers {
 }
 
 /// The compiler of each fixture, in lines of `name: compiler`.
-struct CompilerRecords(Vec<(String, String)>);
+struct CompilerRecords(BTreeMap<String, String>);
 
 impl CompilerRecords {
     fn read(project: &Project) -> Self {
@@ -170,28 +169,13 @@ impl CompilerRecords {
         Self(lines.map(|(a, b)| (a.to_owned(), b.to_owned())).collect())
     }
 
-    fn of(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(guest, _)| guest == name);
-        found.map(|(_, compiler)| compiler.as_str())
-    }
-
-    fn set(&mut self, name: &str, compiler: &str) {
-        self.0.retain(|(guest, _)| guest != name);
-        self.0.push((name.to_owned(), compiler.to_owned()));
-        self.0.sort();
-    }
-
     fn text(&self) -> String {
-        self.0.iter().fold(String::new(), |mut text, (name, by)| {
-            // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "{name}: {by}");
-            text
-        })
+        let lines = self.0.iter();
+        lines.map(|(name, by)| format!("{name}: {by}\n")).collect()
     }
 
     fn write(&self, project: &Project) -> Outcome {
-        let file = project.root().join(FIXTURES).join(COMPILERS);
-        made(fs::write(&file, self.text()), &file)
+        project::write(&project.root().join(FIXTURES).join(COMPILERS), self.text())
     }
 }
 
@@ -205,7 +189,7 @@ fn sums(project: &Project) -> Outcome {
     let mut sum = Command::new("sha256sum");
     let sums = step::output(sum.current_dir(&folder).args(&names))?;
     let file = folder.join(SUMS);
-    made(fs::write(&file, sums), &file)
+    project::write(&file, sums)
 }
 
 fn wasm(name: &str) -> String {
@@ -214,10 +198,6 @@ fn wasm(name: &str) -> String {
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     fs::read(file).map_err(|error| failed(file, &error))
-}
-
-fn made(done: std::io::Result<()>, what: &Path) -> Outcome {
-    done.map_err(|error| failed(what, &error))
 }
 
 fn failed(what: &Path, error: &std::io::Error) -> String {
@@ -232,10 +212,9 @@ mod tests {
     fn compilers_are_written_as_they_are_read() {
         let text = "echo: rustc 1\nupper: clang 2: 3\n";
         let mut records = CompilerRecords::parse(text);
-        assert_eq!(records.of("upper"), Some("clang 2: 3"));
-        assert_eq!(records.of("other"), None);
+        assert_eq!(records.0["upper"], "clang 2: 3");
         assert_eq!(records.text(), text);
-        records.set("echo", "rustc 2");
+        records.0.insert("echo".to_owned(), "rustc 2".to_owned());
         assert_eq!(records.text(), "echo: rustc 2\nupper: clang 2: 3\n");
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::{Outcome, runner, step, term};
 
 /// The kinds of proof: the name of the file, and what was compared.
@@ -71,7 +71,7 @@ pub(crate) fn run(project: &Project, check: bool) -> Outcome {
     let page = compose(&ConformanceRows::read(&folder)?);
     let path = project.root().join(PAGE);
     if !check {
-        fs::write(&path, page).map_err(|error| format!("cannot write {PAGE}: {error}"))?;
+        project::write(&path, page)?;
         term::line(&format!("wrote {PAGE}"));
         return Ok(());
     }
@@ -174,30 +174,20 @@ fn compose(found: &ConformanceRows) -> String {
          clauses are those of TS 29.244 V19.5.0.\n\n| Proof | What holds | Messages | Elements |\n\
          |---|---|--:|--:|\n",
     );
-    let count = |what: &str| found.of(what).count();
-    for (proof, holds) in PROOFS {
-        let of = |what: &str| {
-            found.proved[proof]
-                .iter()
-                .filter(|key| key.0 == what)
-                .count()
-        };
+    let mut row = |proof: &str, holds: &str, counts: &dyn Fn(&RowKey) -> bool| {
+        let of = |what| found.of(what).filter(|(key, _)| counts(key)).count();
         let (messages, elements) = (of("message"), of("ie"));
         let _ = writeln!(page, "| {proof} | {holds} | {messages} | {elements} |");
-    }
-    let by_others = |what: &str| {
-        let proved = |key: &RowKey| found.proofs(key).any(|proof| proof != OURS);
-        found.of(what).filter(|(key, _)| proved(key)).count()
     };
-    let _ = writeln!(
-        page,
-        "| any but {OURS} | another stack, or its octets, agreed | {} | {} |\n\
-         | there are | | {} | {} |\n",
-        by_others("message"),
-        by_others("ie"),
-        count("message"),
-        count("ie"),
-    );
+    for (proof, holds) in PROOFS {
+        row(proof, holds, &|key| found.proved[proof].contains(key));
+    }
+    let others = format!("any but {OURS}");
+    row(&others, "another stack, or its octets, agreed", &|key| {
+        found.proofs(key).any(|proof| proof != OURS)
+    });
+    row("there are", "", &|_| true);
+    page.push('\n');
     unproved(found, &mut page);
     for (title, what) in [("Messages", "message"), ("Elements", "ie")] {
         table(found, title, what, &mut page);
@@ -208,30 +198,26 @@ fn compose(found: &ConformanceRows) -> String {
 
 /// Lists what no other stack has confirmed, and what nothing has.
 fn unproved(found: &ConformanceRows, page: &mut String) {
-    let named = |wanted: fn(usize, usize) -> bool| {
+    let named = |wanted: fn(bool, bool) -> bool| {
         let fits = |key: &RowKey| {
-            let proofs: Vec<&str> = found.proofs(key).collect();
-            let others = proofs.iter().filter(|proof| **proof != OURS).count();
-            wanted(proofs.len(), others)
+            let is_proved = found.proofs(key).next().is_some();
+            wanted(is_proved, found.proofs(key).any(|proof| proof != OURS))
         };
-        let names: Vec<String> = found
-            .rows
-            .iter()
-            .filter(|(key, _)| fits(key))
+        let rows = found.rows.iter().filter(|(key, _)| fits(key));
+        let names: Vec<String> = rows
             .map(|(key, (name, _))| format!("{name} ({})", key.1))
             .collect();
-        if names.is_empty() {
-            "nothing".to_owned()
-        } else {
-            names.join(", ")
+        match names.is_empty() {
+            true => "nothing".to_owned(),
+            false => names.join(", "),
         }
     };
     let _ = writeln!(
         page,
         "Without any proof: {}.\n\nKnown to no other stack that is at hand, so that only the \
          facts of the tables and {OURS} tests speak for them: {}.\n",
-        named(|all, _| all == 0),
-        named(|all, others| all > 0 && others == 0),
+        named(|is_proved, _| !is_proved),
+        named(|is_proved, by_others| is_proved && !by_others),
     );
 }
 
@@ -248,12 +234,8 @@ fn table(found: &ConformanceRows, title: &str, what: &str, page: &mut String) {
     for (key, (name, clause)) in found.of(what) {
         let _ = write!(page, "| {} | {name} | {clause} |", key.1);
         for (proof, _) in PROOFS {
-            let mark = if found.proved[proof].contains(key) {
-                "yes"
-            } else {
-                ""
-            };
-            let _ = write!(page, " {mark} |");
+            let is_proved = found.proved[proof].contains(key);
+            let _ = write!(page, " {} |", if is_proved { "yes" } else { "" });
         }
         page.push('\n');
     }
@@ -264,54 +246,30 @@ fn table(found: &ConformanceRows, title: &str, what: &str, page: &mut String) {
 mod tests {
     use super::*;
 
-    fn found() -> ConformanceRows {
-        let row = |what: &str, number, name: &str| {
-            (
-                (what.to_owned(), number),
-                (name.to_owned(), "8.2.1".to_owned()),
-            )
-        };
-        let mut proved: BTreeMap<_, BTreeSet<_>> = PROOFS
-            .iter()
-            .map(|(proof, _)| (*proof, BTreeSet::new()))
-            .collect();
-        let keys = [("vector", 19), ("property", 19), ("property", 20)];
-        for (proof, number) in keys {
-            proved
-                .entry(proof)
-                .or_default()
-                .insert(("ie".to_owned(), number));
-        }
-        ConformanceRows {
+    #[test]
+    fn proofs_are_counted_and_marked_and_lacking_ones_are_named() {
+        let key = |what: &str, number| (what.to_owned(), number);
+        let row =
+            |what, number, name: &str| (key(what, number), (name.to_owned(), "8.2.1".to_owned()));
+        let mut proved = BTreeMap::from(PROOFS.map(|(proof, _)| (proof, BTreeSet::new())));
+        proved.insert("vector", BTreeSet::from([key("ie", 19)]));
+        proved.insert(OURS, BTreeSet::from([key("ie", 19), key("ie", 20)]));
+        let page = compose(&ConformanceRows {
             rows: BTreeMap::from([
                 row("message", 1, "Heartbeat Request"),
                 row("ie", 19, "Cause"),
                 row("ie", 20, "Source Interface"),
             ]),
             proved,
+        });
+        for text in [
+            "Without any proof: Heartbeat Request (1).",
+            "speak for them: Source Interface (20).",
+            "| 19 | Cause | 8.2.1 | yes |  |",
+            "| any but property | another stack, or its octets, agreed | 0 | 1 |\n",
+            "| there are |  | 1 | 2 |\n\n",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
         }
-    }
-
-    #[test]
-    fn what_nothing_proves_is_said() {
-        let page = compose(&found());
-        assert!(
-            page.contains("Without any proof: Heartbeat Request (1)."),
-            "{page}"
-        );
-        assert!(
-            page.contains("speak for them: Source Interface (20)."),
-            "{page}"
-        );
-    }
-
-    #[test]
-    fn a_proof_is_counted_and_marked() {
-        let page = compose(&found());
-        assert!(page.contains("| 19 | Cause | 8.2.1 | yes |  |"), "{page}");
-        assert!(
-            page.contains("| any but property | another stack, or its octets, agreed | 0 | 1 |"),
-            "{page}"
-        );
     }
 }

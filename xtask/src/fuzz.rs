@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::project::{self, Project};
 use crate::step::{self, Step};
-use crate::{Outcome, miri, process, term, tools};
+use crate::{Outcome, process, term, tools};
 
 /// The folder of `fuzz/corpus` for the targets that read datagrams; the others have their own.
 const MESSAGES: &str = "message";
@@ -96,10 +96,8 @@ pub(crate) fn quick(project: &Project) -> Outcome {
 
 /// Returns the reason why this machine cannot fuzz, if there is one.
 pub(crate) fn impossible() -> Option<String> {
-    if !miri::has_nightly() {
-        return Some("no nightly toolchain (rustup toolchain install nightly)".to_owned());
-    }
-    tools::need(&tools::FUZZ).err()
+    let needed = tools::need(&tools::NIGHTLY).and_then(|()| tools::need(&tools::FUZZ));
+    needed.err()
 }
 
 /// Builds a target and runs it for this many seconds.

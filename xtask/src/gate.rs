@@ -13,9 +13,9 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::term::{self, TextStyle};
-use crate::{Outcome, process, step, tools};
+use crate::{Outcome, step, tools};
 
 /// The rows: id, operations of the short run, and the permitted difference.
 const ROWS: &[(&str, u64, f64)] = &[
@@ -39,17 +39,13 @@ pub(crate) struct GateArgs {
 
 /// Counts, and compares with the accepted counts; `save` accepts the current counts.
 pub(crate) fn run(project: &Project, save: bool) -> Outcome {
-    if !tools::is_here(&tools::VALGRIND) {
-        return Err(
-            "valgrind is missing: `cargo xtask setup` installs it, or says how to get it"
-                .to_owned(),
-        );
-    }
+    tools::need(&tools::VALGRIND)?;
     let program = build(project)?;
     let mut counts = Map::new();
     for (id, operations, _) in ROWS {
-        let short = instructions(&program, id, *operations)?;
-        let long = instructions(&program, id, 2 * operations)?;
+        let count =
+            |operations: u64| tools::instructions(&program, &[*id, &operations.to_string()]);
+        let (short, long) = (count(*operations)?, count(2 * operations)?);
         let each = long.saturating_sub(short) / operations;
         counts.insert((*id).to_owned(), json!(each));
     }
@@ -63,12 +59,9 @@ pub(crate) fn run(project: &Project, save: bool) -> Outcome {
     let now = json!({ "rustc": rustc()?, "processor": std::env::consts::ARCH, "counts": counts });
     if save {
         let text = serde_json::to_string_pretty(&now).map_err(|error| error.to_string())?;
-        return std::fs::write(&file, format!("{text}\n"))
-            .map_err(|error| format!("cannot write {}: {error}", file.display()));
+        return project::write(&file, format!("{text}\n"));
     }
-    let accepted = std::fs::read_to_string(&file)
-        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let accepted: Value = serde_json::from_str(&accepted)
+    let accepted: Value = serde_json::from_str(&project::read(&file)?)
         .map_err(|error| format!("{} is no JSON: {error}", file.display()))?;
     let compared = compare(&accepted, &now);
     for line in &compared.lines {
@@ -103,28 +96,6 @@ fn rustc() -> Result<String, String> {
     Ok(step::output(Command::new("rustc").arg("--version"))?
         .trim()
         .to_owned())
-}
-
-/// Returns the instructions of a whole run.
-fn instructions(program: &Path, work: &str, operations: u64) -> Result<u64, String> {
-    let mut command = Command::new("valgrind");
-    command
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args([work, &operations.to_string()]);
-    let shown = step::shown(&command);
-    let output = process::output(&mut command)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        return Err(format!("`{shown}` ended with {}:\n{said}", output.status));
-    }
-    collected(&said).ok_or_else(|| format!("`{shown}` told no count:\n{said}"))
-}
-
-/// Parses the number in callgrind's line `==1== Collected : 1234`.
-fn collected(said: &str) -> Option<u64> {
-    let line = said.lines().find(|line| line.contains("Collected :"))?;
-    line.rsplit(' ').next()?.parse().ok()
 }
 
 /// The counts compared with the accepted ones.
@@ -219,13 +190,6 @@ mod tests {
             let row = format!("| {what} | {:.0} % |", 100.0 * limit);
             assert!(page.contains(&row), "docs/benchmarking.md has no {row}");
         }
-    }
-
-    #[test]
-    fn callgrind_is_read() {
-        let said = "==7== Events    : Ir\n==7== Collected : 60310\n==7==\n";
-        assert_eq!(collected(said), Some(60310));
-        assert_eq!(collected("==7== nothing"), None);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! Each verb is a module with a function `run`. All verbs start programs through [`step`], so that
 //! every failure names its step, the time it took and the command to run it alone.
 
-mod asan;
 mod bench;
 mod benches;
 mod binaries;
@@ -82,11 +81,8 @@ enum Verb {
     /// of the tools at once), or observe (the cost of watching actors, in instructions under
     /// callgrind).
     ///
-    /// --quick measures for a short time; --only ROWS, separated by commas, with a * at the end for
-    /// all that begin so; --json prints rows only. A whole run goes to docs/performance.json, and
-    /// docs/performance.md is written anew; --resume continues one that was cut off.
-    #[command(override_usage = "cargo xtask bench PART [OPTIONS]")]
-    Bench(PassedOn),
+    /// A whole run goes to docs/performance.json, and docs/performance.md is written anew.
+    Bench(bench::BenchArgs),
     /// Write docs/pfcp-conformance.md from what tests compared and found right
     Conformance(conformance::ConformanceArgs),
     /// Compare instructions under callgrind with those accepted in bench/gate.json
@@ -126,13 +122,6 @@ enum Verb {
     Asan,
     /// Run the demo and draw what it printed as docs/demo.svg
     Picture,
-}
-
-/// Arguments that the verb parses itself.
-#[derive(Debug, clap::Args)]
-struct PassedOn {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    args: Vec<String>,
 }
 
 /// The variable that sets the limit of a run.
@@ -200,7 +189,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Picture => picture::run(project),
         Verb::Simulate(args) => simulate::run(project, &args),
         Verb::Loom(args) => loom::run(project, &args),
-        Verb::Asan => asan::run(project),
+        Verb::Asan => miri::asan(project),
         Verb::Miri(args) => miri::run(project, &args),
         Verb::Mutants(args) => mutants::run(project, &args.options),
         Verb::Chaos(args) => chaos::run(project, &args),
@@ -208,7 +197,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Soak(args) => soak::run(project, args),
         Verb::Components(args) => components::run(project, &args),
         Verb::Bugs(args) => bugs::run(project, &args),
-        Verb::Bench(passed_on) => bench::run(project, &passed_on.args),
+        Verb::Bench(args) => bench::run(project, &args),
         Verb::Conformance(args) => conformance::run(project, args.check),
         Verb::Gate(args) => gate::run(project, args.save),
         Verb::Plots => plots::run(project),
@@ -257,6 +246,12 @@ mod tests {
             "soak --for 19s",
             "setup all",
             "mutants --file x",
+            "bench",
+            "bench tunring",
+            "bench runtime tell",
+            "bench runtime --only",
+            "bench runtime --resume --only tell",
+            "bench runtime --resume --quick",
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }
@@ -280,7 +275,7 @@ mod tests {
         let help = parsed("test --help").expect_err("help");
         assert!(help.contains("Usage: cargo xtask test"), "{help}");
         let help = parsed("bench --help").expect_err("help");
-        assert!(help.contains("--quick measures"), "{help}");
+        assert!(help.contains("--quick"), "{help}");
     }
 
     #[test]
@@ -290,6 +285,6 @@ mod tests {
         assert!(matches!(parsed("simulate --seed 7 --trace"),
             Ok(Verb::Simulate(args)) if args.seeds == 1000 && args.seed == Some(7)));
         assert!(matches!(parsed("bench n4 --quick"),
-            Ok(Verb::Bench(passed_on)) if passed_on.args == ["n4", "--quick"]));
+            Ok(Verb::Bench(args)) if args.part == "n4" && args.quick));
     }
 }

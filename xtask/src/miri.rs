@@ -10,14 +10,7 @@ use crate::binaries::{self, Binary};
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::tools::{self, ExternalTool};
-use crate::{Outcome, asan, process, term};
-
-const VALGRIND: ExternalTool = ExternalTool {
-    program: "valgrind",
-    version_flag: "--version",
-    package: "valgrind",
-    proves: "no octet is read before it was written, and none is leaked",
-};
+use crate::{Outcome, term};
 
 /// The parts of the library that own memory and wake others; the rest is built on them.
 const UNITS: [&str; 4] = [
@@ -37,6 +30,9 @@ const LIVES: [&str; 2] = [
 /// The behaviour tests that are worth an interpreter's time.
 const BEHAVIOUR: [&str; 2] = ["lifecycle::", "hanging::"];
 
+/// The target of AddressSanitizer, named so that its flags do not reach build scripts.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
 /// Options of `cargo xtask miri`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MiriArgs {
@@ -51,33 +47,23 @@ pub(crate) fn run(project: &Project, args: &MiriArgs) -> Outcome {
 }
 
 /// Runs the tools and returns their names.
-pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
-    let mut ran = Vec::new();
-    let mut left_out = Vec::new();
-    let mut steps = Vec::new();
-    if has_miri() {
-        steps.extend(miri(project, short));
-        ran.push("Miri");
-    } else {
-        left_out.push("Miri (rustup toolchain install nightly, cargo xtask setup)");
-    }
+pub(crate) fn check<'a>(project: &'a Project, short: bool) -> Result<String, String> {
+    let (mut ran, mut steps) = (Vec::new(), Vec::new());
+    let mut add =
+        |tool: &ExternalTool, name, more: &dyn Fn() -> Vec<Step<'a>>| match tools::need(tool) {
+            Ok(()) => {
+                steps.extend(more());
+                ran.push(name);
+            }
+            Err(missing) => term::note(&format!("left out {name}: {missing}")),
+        };
+    add(&tools::MIRI, "Miri", &|| miri(project, short));
     // Miri finds more in what it runs, but is too slow for real threads.
-    if !short || ran.is_empty() {
-        if has_nightly() {
-            steps.push(asan::step(project));
-            ran.push("AddressSanitizer");
-        } else {
-            left_out.push("AddressSanitizer (rustup toolchain install nightly)");
-        }
-        if tools::is_here(&VALGRIND) {
-            steps.push(valgrind(project));
-            ran.push("valgrind");
-        } else {
-            left_out.push("valgrind (cargo xtask setup)");
-        }
-    }
-    for missing in &left_out {
-        term::note(&format!("left out: {missing}"));
+    if !short || !tools::MIRI.is_here() {
+        add(&tools::NIGHTLY, "AddressSanitizer", &|| {
+            vec![asan_step(project)]
+        });
+        add(&tools::VALGRIND, "valgrind", &|| vec![valgrind(project)]);
     }
     if ran.is_empty() && project::strict() {
         return Err("CI=true, and neither Miri nor AddressSanitizer nor valgrind".to_owned());
@@ -89,30 +75,8 @@ pub(crate) fn check(project: &Project, short: bool) -> Result<String, String> {
     })
 }
 
-fn answers(command: &mut Command) -> bool {
-    process::output(command).is_ok_and(|output| output.status.success())
-}
-
-/// Returns `true` if a nightly toolchain is installed.
-pub(crate) fn has_nightly() -> bool {
-    answers(Command::new("rustc").args(["+nightly", "--version"]))
-}
-
-/// Returns `true` if Miri is installed.
-pub(crate) fn has_miri() -> bool {
-    answers(Command::new("cargo").args(["+nightly", "miri", "--version"]))
-}
-
-/// Adds Miri to the nightly toolchain, if there is one.
-pub(crate) fn install() {
-    let add = ["component", "add", "--toolchain", "nightly", "miri"];
-    if has_nightly() && !has_miri() {
-        answers(Command::new("rustup").args(add).arg("rust-src"));
-    }
-}
-
 /// Returns a cargo command of the nightly toolchain, with a target folder of this name.
-pub(crate) fn nightly(project: &Project, folder: &str) -> Command {
+fn nightly(project: &Project, folder: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo
         .current_dir(project.root())
@@ -121,34 +85,63 @@ pub(crate) fn nightly(project: &Project, folder: &str) -> Command {
     cargo
 }
 
-fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
-    let command = move || {
-        let mut cargo = nightly(project, "miri");
-        // The tests read their seeds from the environment.
-        cargo.env("MIRIFLAGS", "-Zmiri-disable-isolation");
-        cargo.args(["miri", "test", "--locked", "-p", "strowger"]);
+/// Runs AddressSanitizer over the tests of the runtime: Miri finds more, but is too slow for real
+/// threads and for a storm of any length.
+pub(crate) fn asan(project: &Project) -> Outcome {
+    tools::need(&tools::NIGHTLY)?;
+    step::run_all(vec![asan_step(project)], true)
+}
+
+fn asan_step(project: &Project) -> Step<'_> {
+    Step::command("asan", || {
+        let mut cargo = nightly(project, "asan");
         cargo
+            .env("RUSTFLAGS", "-Zsanitizer=address")
+            // Miri and valgrind look for leaks: LeakSanitizer would need to trace the process.
+            .env("ASAN_OPTIONS", "detect_leaks=0")
+            .env("STROWGER_STORM_SEEDS", "0..100")
+            .args(["test", "--locked", "-p", "strowger", "--all-features"])
+            .args(["--target", PLATFORM, "--lib"])
+            .args(
+                ["behaviour", "parallel", "storm"]
+                    .iter()
+                    .flat_map(|test| ["--test", test]),
+            );
+        cargo
+    })
+}
+
+fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
+    // The tests read their seeds from the environment.
+    let flags = "-Zmiri-disable-isolation";
+    let step = |name, flags: String, tests: Vec<&'static str>| {
+        Step::command(name, move || {
+            let mut cargo = nightly(project, "miri");
+            cargo
+                .env("MIRIFLAGS", &flags)
+                .env("STROWGER_STORM_SEEDS", "0..3");
+            cargo
+                .args(["miri", "test", "--locked", "-p", "strowger"])
+                .args(&tests);
+            cargo
+        })
     };
+    let lives = [&["--test", "behaviour", "--"][..], &LIVES].concat();
     let mut steps = vec![
-        Step::command("miri units", move || {
-            let mut cargo = command();
-            cargo.args(["--lib", "--"]).args(UNITS);
-            cargo
-        }),
-        Step::command("miri lives", move || {
-            let mut cargo = command();
-            cargo.args(["--test", "behaviour", "--"]).args(LIVES);
-            cargo
-        }),
+        step(
+            "miri units",
+            flags.to_owned(),
+            [&["--lib", "--"][..], &UNITS].concat(),
+        ),
+        step("miri lives", flags.to_owned(), lives),
     ];
     if !short {
-        steps.push(Step::command("miri storm", move || {
-            let mut cargo = command();
-            cargo.env("STROWGER_STORM_SEEDS", "0..3");
-            cargo.env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-ignore-leaks");
-            cargo.args(["--test", "storm", "no_letter"]);
-            cargo
-        }));
+        let flags = format!("{flags} -Zmiri-ignore-leaks");
+        steps.push(step(
+            "miri storm",
+            flags,
+            vec!["--test", "storm", "no_letter"],
+        ));
     }
     steps
 }

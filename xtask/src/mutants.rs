@@ -3,11 +3,10 @@
 //!
 //! `.cargo/mutants.toml` excludes mutations that no test can notice, each with its reason.
 
-use std::fs;
 use std::process::Command;
 
 use crate::ci::changes;
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::{Outcome, step, term, tools};
 
 /// Options of `cargo xtask mutants`.
@@ -44,7 +43,7 @@ pub(crate) fn run(project: &Project, options: &[String]) -> Outcome {
             return Ok(());
         }
         let file = folder.join("changes.diff");
-        fs::write(&file, diff).map_err(|error| format!("{}: {error}", file.display()))?;
+        project::write(&file, diff)?;
         mutants.arg("--in-diff").arg(&file);
     }
     step::run(mutants.args(options))

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::Outcome;
 use crate::process::{self, Running};
+use crate::project;
 
 /// Longest time until a node writes a line that it owes, on a busy machine.
 const LINE: Duration = Duration::from_secs(120);
@@ -51,7 +52,7 @@ impl NodeProcess {
 
     /// Starts a node with a new log, and waits until it announces itself.
     pub(crate) fn announced(command: &mut Command, log: &Path) -> Result<(Self, Value), String> {
-        fs::write(log, "").map_err(|error| format!("{}: {error}", log.display()))?;
+        project::write(log, "")?;
         let node = Self::start(command, log)?;
         let said = node.object()?;
         Ok((node, said))
@@ -83,11 +84,10 @@ impl NodeProcess {
 
     /// Returns its resident memory, in KiB.
     pub(crate) fn resident(&self) -> Result<u64, String> {
-        let path = format!("/proc/{}/status", self.id());
-        let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let status = project::read(format!("/proc/{}/status", self.id()).as_ref())?;
         let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let size = size.and_then(|line| line.split_whitespace().next()?.parse().ok());
-        size.ok_or_else(|| format!("{path} does not say the memory of the node"))
+        size.ok_or_else(|| format!("the node has no resident memory:\n{status}"))
     }
 
     /// Fails if it has ended.

@@ -5,21 +5,11 @@
 //! messages, and the difference is the cost of the messages.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::project::Project;
-use crate::tools::{ExternalTool, is_here};
-use crate::{bench, process, report, step, term};
-
-/// Counts instructions.
-const VALGRIND: ExternalTool = ExternalTool {
-    program: "valgrind",
-    version_flag: "--version",
-    package: "valgrind",
-    proves: "watching actors costs under two percent of the instructions of a message",
-};
+use crate::{step, tools};
 
 const PACKAGE: &str = "strowger-bench-observe";
 
@@ -29,27 +19,17 @@ const WAYS: [&str; 6] = ["alone", "recorder", "subscriber", "events", "top", "tr
 const WORKS: [&str; 2] = ["tell", "ask"];
 
 /// Runs with every observer and makes the rows.
-pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
-    let mut options = ObserveOptions::default();
-    for arg in args {
-        match arg.as_str() {
-            "--quick" => options.quick = true,
-            "--json" => options.json = true,
-            other => return Err(format!("`{other}` is not an option of `bench observe`")),
-        }
-    }
-    if !is_here(&VALGRIND) {
-        return Err("valgrind is missing: install it, or run this as root".to_owned());
-    }
+pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String> {
+    tools::need(&tools::VALGRIND)?;
     let counted = build(project, true)?;
     let uncounted = build(project, false)?;
     let mut rows = Vec::new();
     for work in WORKS {
-        let bare = a_message(&uncounted, "alone", work, options.quick)?;
+        let bare = a_message(&uncounted, "alone", work, quick)?;
         rows.push(figure(&format!("without_figures/{work}"), bare));
         let mut alone = 0.0;
         for way in WAYS {
-            let cost = a_message(&counted, way, work, options.quick)?;
+            let cost = a_message(&counted, way, work, quick)?;
             let (name, before) = match way {
                 "alone" => ("figures", bare),
                 way => (way, alone),
@@ -61,22 +41,7 @@ pub(crate) fn run(project: &Project, args: &[String]) -> crate::Outcome {
             rows.push(share(&format!("cost_of_{name}/{work}"), cost, before));
         }
     }
-    for row in rows.iter().filter(|_| options.json) {
-        term::line(&row.to_string());
-    }
-    if !options.json {
-        term::line(&report::plain_table(&rows));
-    }
-    if options.quick {
-        return Ok(());
-    }
-    bench::keep(project, "observe", &rows)
-}
-
-#[derive(Default)]
-struct ObserveOptions {
-    quick: bool,
-    json: bool,
+    Ok(rows)
 }
 
 /// Builds the program with the stats of actors, or without them in a folder of its own.
@@ -104,30 +69,9 @@ fn a_message(program: &Path, way: &str, work: &str, quick: bool) -> Result<f64, 
         true => (100_000_u32, 200_000),
         false => (100_000, 600_000),
     };
-    let least = instructions(program, way, work, few)?;
-    let most = instructions(program, way, work, many)?;
-    Ok((most - least) / f64::from(many - few))
-}
-
-fn instructions(program: &Path, way: &str, work: &str, messages: u32) -> Result<f64, String> {
-    let mut valgrind = Command::new(VALGRIND.program);
-    valgrind
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args([way, work, &messages.to_string()]);
-    let shown = step::shown(&valgrind);
-    let output = process::output(&mut valgrind)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        return Err(format!("`{shown}` ended with {}: {said}", output.status));
-    }
-    collected(&said).ok_or_else(|| format!("`{shown}` counted nothing: {said}"))
-}
-
-/// Parses the number after `Collected :`.
-fn collected(said: &str) -> Option<f64> {
-    let line = said.lines().find(|line| line.contains("Collected"))?;
-    line.rsplit(':').next()?.trim().parse().ok()
+    let count = |messages: u32| tools::instructions(program, &[way, work, &messages.to_string()]);
+    let cost = count(many)?.saturating_sub(count(few)?);
+    Ok(cost as f64 / f64::from(many - few))
 }
 
 fn figure(id: &str, value: f64) -> Value {
@@ -147,13 +91,6 @@ fn row(id: &str, value: f64, unit: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn instructions_are_read_from_what_callgrind_says() {
-        let said = "==7== Events    : Ir\n==7== Collected : 123456\n==7==\n";
-        assert_eq!(collected(said), Some(123_456.0));
-        assert_eq!(collected("==7== killed"), None);
-    }
 
     #[test]
     fn a_cost_is_a_share_of_what_was_before() {

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::{Outcome, demo, step, term};
 
 /// Columns and rows of the drawn terminal.
@@ -14,11 +14,9 @@ pub(crate) fn run(project: &Project) -> Outcome {
     let args = ["demo", "--for", "8s", "--port", "0"];
     let mut command = demo::strowger(project, &args);
     let text = step::output(command.stdin(Stdio::null()))?;
-    let file = project.root().join("docs/demo.svg");
     let command = format!("cargo run --release -- {}", args.join(" "));
     let svg = anstyle_svg::Term::new().render_svg(&screen(&command, &text));
-    std::fs::write(&file, svg)
-        .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    project::write(&project.root().join("docs/demo.svg"), svg)?;
     term::line(&text);
     Ok(())
 }

@@ -7,16 +7,14 @@ mod chart;
 
 use serde_json::{Map, Value};
 
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::{Outcome, report, term};
 use chart::{Bars, Chart, Series};
 
 /// Reads the results, writes the page and draws the plots.
 pub(crate) fn run(project: &Project) -> Outcome {
     let file = project.root().join("docs/performance.json");
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let all: Map<String, Value> = serde_json::from_str(&text)
+    let all: Map<String, Value> = serde_json::from_str(&project::read(&file)?)
         .map_err(|error| format!("{} is no JSON: {error}", file.display()))?;
     report::write(project, &all)?;
     draw(project, &all)
@@ -25,9 +23,7 @@ pub(crate) fn run(project: &Project) -> Outcome {
 /// Draws every plot that has rows.
 pub(crate) fn draw(project: &Project, all: &Map<String, Value>) -> Outcome {
     for (name, svg) in drawings(all)? {
-        let file = project.root().join("docs").join(name);
-        std::fs::write(&file, svg)
-            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        project::write(&project.root().join("docs").join(name), svg)?;
         term::note(&format!("drew docs/{name}"));
     }
     Ok(())

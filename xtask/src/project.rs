@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use crate::step;
+use crate::{Outcome, step};
 
 /// The repository that this program was built in.
 pub(crate) struct Project {
@@ -63,6 +65,12 @@ impl Project {
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         Ok(folder)
+    }
+
+    /// Returns the progress of a long run whose results hold as long as `mark` is the same.
+    pub(crate) fn progress(&self, verb: &str, mark: String) -> Result<Progress, String> {
+        let file = self.folder(verb)?.join("progress");
+        Ok(Progress { file, mark })
     }
 
     /// Returns the folder of captures, vectors and facts beside the repository.
@@ -135,7 +143,65 @@ impl Project {
     }
 }
 
+/// The progress of a run that an interrupted one resumes.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    file: PathBuf,
+    mark: String,
+}
+
+impl Progress {
+    /// Returns the progress of an interrupted run, or the beginning.
+    pub(crate) fn read<T: DeserializeOwned + Default>(&self) -> T {
+        let kept = read(&self.file).unwrap_or_default();
+        let kept = kept.split_once('\n').filter(|(mark, _)| *mark == self.mark);
+        let done = kept.and_then(|(_, done)| serde_json::from_str(done).ok());
+        done.unwrap_or_default()
+    }
+
+    pub(crate) fn write(&self, done: &impl Serialize) -> Outcome {
+        write(&self.file, format!("{}\n{}", self.mark, json!(done)))
+    }
+
+    /// Lets the next run begin anew.
+    pub(crate) fn remove(&self) -> Outcome {
+        std::fs::remove_file(&self.file)
+            .map_err(|error| format!("cannot remove {}: {error}", self.file.display()))
+    }
+}
+
+/// Reads a text file. An error names it.
+pub(crate) fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))
+}
+
+/// Writes a file. An error names it.
+pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Outcome {
+    std::fs::write(file, contents)
+        .map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
 /// Returns `true` if a missing tool or fixture is a failure.
 pub(crate) fn strict() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_resumes_only_where_its_mark_is_the_same() {
+        let name = format!("xtask-progress-{}", std::process::id());
+        let progress = |mark: &str| Progress {
+            file: std::env::temp_dir().join(&name),
+            mark: mark.to_owned(),
+        };
+        progress("a").write(&3000).expect("a file of our own");
+        assert_eq!(progress("a").read::<u64>(), 3000);
+        assert_eq!(progress("b").read::<u64>(), 0);
+        progress("a").remove().expect("it is there");
+        assert_eq!(progress("a").read::<u64>(), 0);
+    }
 }

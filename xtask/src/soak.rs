@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::node::NodeProcess;
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::step::{self, LongRunArgs};
 use crate::{Outcome, chaos, fuzz, process, term};
 
@@ -61,13 +61,9 @@ const BUILD: Duration = Duration::from_secs(3600);
 /// Minimum duration in seconds. The caches of the node fill up in half of this.
 const SHORTEST: u64 = 20;
 
-/// The resources of a process at one moment.
-#[derive(Clone, Copy)]
-struct ProcessResources {
-    kib: u64,
-    maps: u64,
-    files: u64,
-}
+/// The resources of a process: KiB, mappings, files. Each with the part of it, as a divisor, and
+/// the number by which it may fluctuate.
+const RESOURCES: [(&str, u64, u64); 3] = [("kib", 20, 8192), ("maps", 20, 32), ("files", 20, 4)];
 
 fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Value, String> {
     let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
@@ -85,22 +81,18 @@ fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Va
         thread::sleep(Duration::from_millis(200));
     }
     let quarter = samples.len() / 4;
-    let (before, after) = (&samples[quarter..2 * quarter], &samples[3 * quarter..]);
-    let middle = |samples: &[ProcessResources], read: fn(&ProcessResources) -> u64| {
-        let mut values: Vec<u64> = samples.iter().map(read).collect();
+    let middle = |samples: &[[u64; 3]], at: usize| {
+        let mut values: Vec<u64> = samples.iter().map(|sample| sample[at]).collect();
         values.sort_unstable();
         values.get(values.len() / 2).copied().unwrap_or_default()
     };
-    let pair = |read| [middle(before, read), middle(after, read)];
-    let summary = node.end()?;
-    Ok(json!({
-        "seconds": start.elapsed().as_secs(),
-        "rounds": rounds,
-        "kib": pair(|resources| resources.kib),
-        "maps": pair(|resources| resources.maps),
-        "files": pair(|resources| resources.files),
-        "demo": summary,
-    }))
+    let mut report = json!({ "seconds": start.elapsed().as_secs(), "rounds": rounds });
+    for (at, (key, ..)) in RESOURCES.iter().enumerate() {
+        let before = middle(&samples[quarter..2 * quarter], at);
+        report[key] = json!([before, middle(&samples[3 * quarter..], at)]);
+    }
+    report["demo"] = node.end()?;
+    Ok(report)
 }
 
 /// Writes the manifest of a component that is deployed again and again.
@@ -111,7 +103,7 @@ fn manifest(project: &Project, folder: &Path) -> Result<PathBuf, String> {
          init = \"5s\"\n[state]\nmode = \"snapshot\"\n"
     );
     let manifest = folder.join("soak.toml");
-    fs::write(&manifest, text).map_err(|error| format!("{}: {error}", manifest.display()))?;
+    project::write(&manifest, text)?;
     Ok(manifest)
 }
 
@@ -154,7 +146,7 @@ fn verdict(report: &Value) -> Outcome {
     if demo["lost"] != 0 || demo["rejected"] != 0 {
         return Err(format!("sessions were lost or rejected: {demo}"));
     }
-    for (key, part, free) in [("kib", 20, 8192), ("maps", 20, 32), ("files", 20, 4)] {
+    for (key, part, free) in RESOURCES {
         let number = |at: usize| report[key][at].as_u64().unwrap_or(u64::MAX / 2);
         let (before, after) = (number(0), number(1));
         if after > before + before / part + free {
@@ -192,21 +184,12 @@ impl DemoProcess {
         step::output(command.args(args).args(["--control", &self.control]))
     }
 
-    fn resources(&self) -> Result<ProcessResources, String> {
-        let place = format!("/proc/{}", self.node.id());
-        let read = |name: &str| {
-            let path = format!("{place}/{name}");
-            fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
-        };
-        let files = fs::read_dir(format!("{place}/fd"));
-        let files = files
-            .map_err(|error| format!("{place}/fd: {error}"))?
-            .count();
-        Ok(ProcessResources {
-            kib: self.node.resident()?,
-            maps: read("maps")?.lines().count() as u64,
-            files: files as u64,
-        })
+    fn resources(&self) -> Result<[u64; 3], String> {
+        let place = PathBuf::from(format!("/proc/{}", self.node.id()));
+        let maps = project::read(&place.join("maps"))?.lines().count();
+        let files = fs::read_dir(place.join("fd"));
+        let files = files.map_err(|error| format!("{}: {error}", place.display()))?;
+        Ok([self.node.resident()?, maps as u64, files.count() as u64])
     }
 
     /// Ends the node as ctrl-c does, and returns its summary.

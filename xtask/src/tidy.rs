@@ -1,22 +1,18 @@
 //! `cargo xtask tidy`: the rules of the style guide that neither rustc nor clippy checks.
 //!
-//! [`layout`] checks the places of files, [`source`] reads Rust and TypeScript line by line,
-//! [`words`] reads every text, [`quotes`] compares pages with the code that they show, [`commands`]
-//! compares them with the existing verbs, [`packages`] reads `cargo metadata`. A rule is a function
+//! [`layout`] checks the places of files, [`lines`] their lines, [`pages`] compares documents with
+//! the code and the verbs that they show, [`packages`] reads `cargo metadata`. A rule is a function
 //! from text to findings, so each is tested on a bad sample.
 
-mod commands;
 mod layout;
+mod lines;
 mod packages;
-mod prose;
-mod quotes;
-mod source;
-mod words;
+mod pages;
 
 use std::fmt;
 
 use crate::Outcome;
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::term::{self, TextStyle};
 
 /// A violation of a rule.
@@ -69,39 +65,21 @@ pub(crate) fn run(project: &Project) -> Outcome {
     verbs.build();
     let mut findings = layout::check(&files);
     let read = |path: &String| std::fs::read_to_string(project.root().join(path)).ok();
-    let shown: Vec<String> = files
-        .iter()
-        .filter(|path| quotes::is_source(path))
-        .filter_map(read)
-        .collect();
+    let sources = files.iter().filter(|path| pages::may_be_quoted(path));
+    let sources: Vec<String> = sources.filter_map(read).collect();
     for path in &files {
-        let Ok(text) = std::fs::read_to_string(project.root().join(path)) else {
+        let Some(text) = read(path) else {
             continue;
         };
-        findings.extend(words::check(path, &text));
-        if quotes::is_page(path) {
-            findings.extend(quotes::check(path, &text, &shown));
-        }
-        if path.ends_with(".md") {
-            findings.extend(commands::check(path, &text, &verbs));
-        }
-        if path.ends_with(".rs") {
-            findings.extend(source::check(path, &text));
-            findings.extend(prose::check(path, &text));
-        }
-        if path.ends_with(".ts") {
-            findings.extend(source::check_typescript(path, &text));
-        }
+        findings.extend(lines::check(path, &text));
+        findings.extend(pages::check(path, &text, &sources, &verbs));
         if path.ends_with("Cargo.lock") {
             findings.extend(packages::check_lock(path, &text));
         }
     }
     let (ours, theirs) = project.packages()?;
-    findings.extend(packages::check_floors(&ours));
-    findings.extend(packages::check_small(&ours));
-    findings.extend(packages::check_metadata(&ours));
-    let policy = std::fs::read_to_string(project.root().join("deny.toml"))
-        .map_err(|error| format!("cannot read deny.toml: {error}"))?;
+    findings.extend(packages::check_ours(&ours));
+    let policy = project::read(&project.root().join("deny.toml"))?;
     findings.extend(packages::check_policy(&theirs, &policy)?);
     findings.sort();
     findings.dedup();

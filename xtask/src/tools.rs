@@ -1,125 +1,160 @@
-//! Proof tools: programs by others that our results are compared with.
+//! Programs by others that verbs and tests need.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::project;
 use crate::term::{self, TextStyle};
-use crate::{Outcome, process, step};
+use crate::{Outcome, process, project, step};
 
 /// A program that proves something which our own code cannot prove about itself.
 pub(crate) struct ExternalTool {
-    /// The program, and the option that prints its version.
-    pub(crate) program: &'static str,
-    pub(crate) version_flag: &'static str,
-    /// The Debian package.
-    pub(crate) package: &'static str,
+    pub(crate) name: &'static str,
+    /// The command that prints its version.
+    version: &'static [&'static str],
+    source: Source,
     /// The property that stays unproven without the tool.
-    pub(crate) proves: &'static str,
+    proves: &'static str,
 }
 
-/// Every proof tool that a test looks for.
-pub(crate) const TOOLS: &[ExternalTool] = &[
+enum Source {
+    /// A Debian package.
+    Debian(&'static str),
+    /// A package of the registry, named as the tool.
+    Cargo,
+    /// A component of the nightly toolchain, or the toolchain itself.
+    Rustup,
+}
+
+pub(crate) const VALGRIND: ExternalTool = ExternalTool {
+    name: "valgrind",
+    version: &["valgrind", "--version"],
+    source: Source::Debian("valgrind"),
+    proves: "no change made the runtime slower, and none of its bytes is read before it is written",
+};
+
+pub(crate) const NIGHTLY: ExternalTool = ExternalTool {
+    name: "a nightly toolchain",
+    version: &["rustc", "+nightly", "--version"],
+    source: Source::Rustup,
+    proves: "no input and no interleaving leads to undefined behaviour",
+};
+
+pub(crate) const MIRI: ExternalTool = ExternalTool {
+    name: "miri",
+    version: &["cargo", "+nightly", "miri", "--version"],
+    source: Source::Rustup,
+    proves: "the runtime has no undefined behaviour",
+};
+
+pub(crate) const MUTANTS: ExternalTool = ExternalTool {
+    name: "cargo-mutants",
+    version: &["cargo", "mutants", "--version"],
+    source: Source::Cargo,
+    proves: "a test notices each mutation",
+};
+
+pub(crate) const FUZZ: ExternalTool = ExternalTool {
+    name: "cargo-fuzz",
+    version: &["cargo", "fuzz", "--version"],
+    source: Source::Cargo,
+    proves: "no input of others makes a decoder panic",
+};
+
+/// The tools that tests look for.
+const TESTED: [ExternalTool; 2] = [
     ExternalTool {
-        program: "tshark",
-        version_flag: "--version",
-        package: "tshark",
+        name: "tshark",
+        version: &["tshark", "--version"],
+        source: Source::Debian("tshark"),
         proves: "names, integers, flags and addresses of every element agree with Wireshark",
     },
     ExternalTool {
-        program: "go",
-        version_flag: "version",
-        package: "golang-go",
+        name: "go",
+        version: &["go", "version"],
+        source: Source::Debian("golang-go"),
         proves: "go-pfcp reads what we encode, and we read what it builds",
     },
 ];
 
-/// Counts instructions, which repeat where times do not.
-pub(crate) const VALGRIND: ExternalTool = ExternalTool {
-    program: "valgrind",
-    version_flag: "--version",
-    package: "valgrind",
-    proves: "no change made the runtime slower",
-};
+/// The other tools that `cargo xtask setup` installs, and those that take minutes to build.
+const PROOFS: [ExternalTool; 2] = [VALGRIND, MIRI];
+const BUILT: [ExternalTool; 2] = [MUTANTS, FUZZ];
 
-/// A subcommand of cargo, which `cargo xtask setup` builds.
-pub(crate) struct CargoTool {
-    /// The package, and the name of its program.
-    pub(crate) package: &'static str,
-    subcommand: &'static str,
-}
-
-/// Mutates sources and runs the tests.
-pub(crate) const MUTANTS: CargoTool = CargoTool {
-    package: "cargo-mutants",
-    subcommand: "mutants",
-};
-
-/// Builds and runs fuzz targets.
-pub(crate) const FUZZ: CargoTool = CargoTool {
-    package: "cargo-fuzz",
-    subcommand: "fuzz",
-};
-
-/// Every subcommand of cargo that a verb needs.
-pub(crate) const CARGO_TOOLS: &[CargoTool] = &[MUTANTS, FUZZ];
-
-impl CargoTool {
-    pub(crate) fn is_here(&self) -> bool {
-        let mut command = Command::new("cargo");
-        let version = process::output(command.args([self.subcommand, "--version"]));
-        version.is_ok_and(|output| output.status.success())
+impl ExternalTool {
+    /// Returns the version that the tool prints, if it is present.
+    fn version(&self) -> Option<String> {
+        let output =
+            process::output(Command::new(self.version[0]).args(&self.version[1..])).ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().next().unwrap_or_default();
+        output.status.success().then(|| line.to_owned())
     }
 
-    /// Builds the tool from the registry, without optimisation: it waits for cargo most of the
-    /// time.
-    pub(crate) fn install(&self) {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["install", "--locked", "--debug", self.package]);
-        if let Err(error) = step::run(&mut cargo) {
-            term::note(&error);
+    pub(crate) fn is_here(&self) -> bool {
+        self.version().is_some()
+    }
+
+    fn advice(&self) -> String {
+        match self.source {
+            Source::Debian(package) => {
+                format!("cargo xtask setup as root on Debian, or the package {package}")
+            }
+            Source::Cargo => format!("cargo xtask setup, or cargo install {}", self.name),
+            Source::Rustup => {
+                "rustup toolchain install nightly --component miri,rust-src".to_owned()
+            }
+        }
+    }
+
+    /// Says which version is here, or as an error what stays unproven and how to get the tool.
+    fn described(&self) -> Result<String, String> {
+        let (name, proves) = (self.name, self.proves);
+        if let Some(version) = self.version() {
+            return Ok(format!("{name}: {version}"));
+        }
+        let word = term::paint(TextStyle::Yellow, "missing");
+        let advice = self.advice();
+        Err(format!(
+            "{name}: {word}; not proven: {proves}; get it: {advice}"
+        ))
+    }
+
+    fn install(&self) {
+        match self.source {
+            Source::Debian(package) => install(package),
+            Source::Cargo => {
+                // Without optimisation: it waits for cargo most of the time.
+                let mut cargo = Command::new("cargo");
+                cargo.args(["install", "--locked", "--debug", self.name]);
+                if let Err(error) = step::run(&mut cargo) {
+                    term::note(&error);
+                }
+            }
+            Source::Rustup if NIGHTLY.is_here() => {
+                let add = [
+                    "component",
+                    "add",
+                    "--toolchain",
+                    "nightly",
+                    "miri",
+                    "rust-src",
+                ];
+                succeeds(Command::new("rustup").args(add).stdout(Stdio::null()));
+            }
+            Source::Rustup => (),
         }
     }
 }
 
 /// Returns an error that says how to get a tool, if it is missing.
-pub(crate) fn need(tool: &CargoTool) -> Outcome {
+pub(crate) fn need(tool: &ExternalTool) -> Outcome {
     match tool.is_here() {
         true => Ok(()),
         false => Err(format!(
-            "{} is missing; get it: cargo xtask setup",
-            tool.package
+            "{} is missing; get it: {}",
+            tool.name,
+            tool.advice()
         )),
-    }
-}
-
-/// Returns every proof tool that a verb looks for.
-pub(crate) fn all() -> impl Iterator<Item = &'static ExternalTool> {
-    TOOLS.iter().chain([&VALGRIND])
-}
-
-/// A line about a tool.
-pub(crate) struct ToolLine {
-    pub(crate) text: String,
-    pub(crate) is_here: bool,
-}
-
-/// Says which version of a tool is here, or what stays unproven and how to get the tool.
-pub(crate) fn described(tool: &ExternalTool) -> ToolLine {
-    let program = tool.program;
-    if let Some(version) = version(tool) {
-        return ToolLine {
-            text: format!("{program}: {version}"),
-            is_here: true,
-        };
-    }
-    let word = term::paint(TextStyle::Yellow, "missing");
-    let (proves, package) = (tool.proves, tool.package);
-    ToolLine {
-        text: format!(
-            "{program}: {word}; not proven: {proves}; get it: cargo xtask setup as root on Debian, \
-             or the package {package}"
-        ),
-        is_here: false,
     }
 }
 
@@ -128,63 +163,93 @@ pub(crate) fn described(tool: &ExternalTool) -> ToolLine {
 /// # Errors
 /// With `CI=true`, returns an error if a tool is missing.
 pub(crate) fn look() -> Result<Vec<String>, String> {
-    let mut lines = Vec::new();
-    let mut missing = Vec::new();
-    for tool in TOOLS {
-        let line = described(tool);
-        lines.push(line.text);
-        if !line.is_here {
-            missing.push(tool.program);
+    described(&TESTED.iter().collect::<Vec<_>>())
+}
+
+/// Installs the tools that are missing, without those that take minutes to build if `short`, and
+/// returns a line for each.
+///
+/// # Errors
+/// With `CI=true`, returns an error if a tool is still missing.
+pub(crate) fn install_all(short: bool) -> Result<Vec<String>, String> {
+    let built = BUILT.iter().filter(|_| !short);
+    let tools: Vec<_> = TESTED.iter().chain(&PROOFS).chain(built).collect();
+    tools
+        .iter()
+        .filter(|tool| !tool.is_here())
+        .for_each(|tool| tool.install());
+    described(&tools)
+}
+
+fn described(tools: &[&ExternalTool]) -> Result<Vec<String>, String> {
+    let (mut lines, mut missing) = (Vec::new(), Vec::new());
+    for tool in tools {
+        let line = tool.described();
+        // Each verb that needs a nightly toolchain checks that itself.
+        if line.is_err() && !matches!(tool.source, Source::Rustup) {
+            missing.push(tool.name);
         }
+        lines.push(line.unwrap_or_else(|missing| missing));
     }
-    if !missing.is_empty() && project::strict() {
-        let missing = missing.join(", ");
-        return Err(format!(
-            "CI=true and missing: {missing}; get them: cargo xtask setup"
-        ));
+    if missing.is_empty() || !project::strict() {
+        return Ok(lines);
     }
-    Ok(lines)
+    let (lines, missing) = (lines.join("\n"), missing.join(", "));
+    Err(format!(
+        "CI=true and missing: {missing}; get them: cargo xtask setup\n{lines}"
+    ))
 }
 
-/// Returns `true` if a tool is here, and else says how to get it.
-pub(crate) fn is_here(tool: &ExternalTool) -> bool {
-    let line = described(tool);
-    if !line.is_here {
-        term::note(&line.text);
+/// Returns the instructions that a program executes, which repeat where times do not.
+pub(crate) fn instructions(program: &Path, args: &[&str]) -> Result<u64, String> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    let shown = step::shown(valgrind.arg(program).args(args));
+    let output = process::output(&mut valgrind)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("`{shown}` ended with {}:\n{said}", output.status));
     }
-    line.is_here
+    collected(&said).ok_or_else(|| format!("`{shown}` printed no count:\n{said}"))
 }
 
-/// Returns the version that the tool prints, if it is present.
-pub(crate) fn version(tool: &ExternalTool) -> Option<String> {
-    let output = process::output(Command::new(tool.program).arg(tool.version_flag)).ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    output
-        .status
-        .success()
-        .then(|| text.lines().next().unwrap_or_default().to_owned())
+/// Parses the number in callgrind's line `==1== Collected : 1234`.
+fn collected(said: &str) -> Option<u64> {
+    let line = said.lines().find(|line| line.contains("Collected :"))?;
+    line.rsplit(' ').next()?.parse().ok()
 }
 
-fn may_install() -> bool {
-    let root = process::output(Command::new("id").arg("-u"));
-    let root = root.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
-    root && std::path::Path::new("/etc/debian_version").exists()
+fn succeeds(command: &mut Command) -> bool {
+    process::status(command).is_ok_and(|status| status.success())
 }
 
 /// Installs a Debian package, if this is Debian and we may.
 pub(crate) fn install(package: &str) {
-    if !may_install() {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || !Path::new("/etc/debian_version").exists() {
         return;
     }
     term::note(&format!("{package} is missing: installing it with apt-get"));
     let apt = |args: &[&str]| {
         let mut apt = Command::new("apt-get");
         apt.args(args).env("DEBIAN_FRONTEND", "noninteractive");
-        process::status(apt.stdout(Stdio::null())).is_ok_and(|status| status.success())
+        succeeds(apt.stdout(Stdio::null()))
     };
     let install = ["install", "-y", "--no-install-recommends", package];
     // The package lists of a fresh container are empty; elsewhere they are good enough.
     if !apt(&install) && apt(&["update"]) {
         apt(&install);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callgrind_is_read() {
+        let said = "==7== Events    : Ir\n==7== Collected : 60310\n==7==\n";
+        assert_eq!(collected(said), Some(60310));
+        assert_eq!(collected("==7== killed"), None);
     }
 }

@@ -1,14 +1,13 @@
 //! `cargo xtask torture`: robustness tests against a node of ours with a thousand sessions, and its
 //! memory.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::node::NodeProcess;
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::step::Step;
 use crate::{Outcome, chaos, process, term};
 
@@ -62,8 +61,7 @@ fn all(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
     // Limit the cache of responses, so that it fills in the first round and takes no more after
     // that.
     let config = folder.join("node.toml");
-    fs::write(&config, "[n4.limits]\nresponse_cache = 1024\n")
-        .map_err(|error| format!("{}: {error}", config.display()))?;
+    project::write(&config, "[n4.limits]\nresponse_cache = 1024\n")?;
     let (mut node, address) = start(&binary, &folder)?;
     let cases = project.shared().join("pfcp/bad-inputs.json");
     let mut memory = Vec::new();
@@ -127,27 +125,22 @@ fn verdict(report: &Value) -> Outcome {
 }
 
 fn table(report: &Value) {
-    let rows = report["rows"].as_array().map(Vec::as_slice);
+    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
     term::line(&format!(
         "{:<28} {:>6} {:>6} {:>6}  TS 29.244",
         "cases", "sent", "passed", "failed"
     ));
-    for row in rows.unwrap_or_default() {
-        let clauses = row["clauses"].as_array().map(Vec::as_slice);
-        let clauses: Vec<&str> = clauses
-            .unwrap_or_default()
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        let [sent, passed, failed] = ["sent", "passed", "failed"].map(|key| number(row, key));
+    for row in items(&report["rows"]) {
+        let clauses = items(&row["clauses"]);
+        let clauses: Vec<&str> = clauses.iter().filter_map(Value::as_str).collect();
+        let [sent, passed, failed] = ["sent", "passed", "failed"].map(|key| number(&row, key));
         let family = row["family"].as_str().unwrap_or_default();
+        let clauses = clauses.join(", ");
         term::line(&format!(
-            "{family:<28} {sent:>6} {passed:>6} {failed:>6}  {}",
-            clauses.join(", ")
+            "{family:<28} {sent:>6} {passed:>6} {failed:>6}  {clauses}"
         ));
     }
-    let failures = report["failures"].as_array().map(Vec::as_slice);
-    for failure in failures.unwrap_or_default() {
+    for failure in items(&report["failures"]) {
         term::line(&failure.to_string());
     }
     term::line(&text(report));

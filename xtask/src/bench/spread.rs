@@ -24,12 +24,7 @@ pub(super) struct BenchProcess {
 impl BenchProcess {
     /// Returns all processes, alternating placements, so that a slow minute of the machine affects
     /// both.
-    pub(super) fn all(unpinned: bool) -> Vec<Self> {
-        let placements = if unpinned {
-            &[true, false][..]
-        } else {
-            &[true]
-        };
+    pub(super) fn all(placements: &[bool]) -> Vec<Self> {
         let of = |number| {
             placements
                 .iter()
@@ -53,10 +48,9 @@ impl BenchProcess {
         row["pinned"] = json!(self.pinned);
     }
 
-    /// Returns the rows of this process.
-    pub(super) fn rows(self, rows: &[Value]) -> Vec<&Value> {
-        let own = |row: &&Value| row["process"] == self.number && row["pinned"] == self.pinned;
-        rows.iter().filter(own).collect()
+    /// Returns `true` for a row of this process.
+    pub(super) fn measured(self, row: &Value) -> bool {
+        row["process"] == self.number && row["pinned"] == self.pinned
     }
 }
 
@@ -225,12 +219,11 @@ mod tests {
 
     #[test]
     fn passes_take_turns_and_know_their_rows() {
-        let passes = BenchProcess::all(true);
+        let passes = BenchProcess::all(&[true, false]);
         assert_eq!(passes.len(), 2 * PROCESSES);
         assert_ne!(passes[0].pinned, passes[1].pinned);
-        assert_eq!(BenchProcess::all(false).len(), PROCESSES);
-        let rows = [row("tokio", 0, true, 1.0), row("tokio", 0, false, 2.0)];
-        assert_eq!(passes[1].rows(&rows), [&rows[1]]);
+        assert!(!passes[1].measured(&row("tokio", 0, true, 1.0)));
+        assert!(passes[1].measured(&row("tokio", 0, false, 2.0)));
         assert_eq!(passes[1].args(), ["--process", "0", "--unpinned"]);
     }
 }

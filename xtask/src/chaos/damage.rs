@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::Random;
+use fastrand::Rng;
 
 /// A kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,19 +20,17 @@ pub(super) enum Damage {
 
 impl Damage {
     /// Damages a store and returns the kind of damage.
-    pub(super) fn inflict(store: &Path, random: &mut Random) -> Result<Self, String> {
+    pub(super) fn inflict(store: &Path, random: &mut Rng) -> Result<Self, String> {
         let files = files(store)?;
         let newest = files
             .iter()
             .filter(|file| file.is_journal())
             .max_by_key(|file| file.changed);
-        match (newest, random.below(3)) {
+        match (newest, random.u8(..3)) {
             (Some(journal), 0) => journal.tear(random).map(|()| Self::Torn),
             (Some(journal), 1) => journal.cut(random).map(|()| Self::Cut),
             _ => {
-                let at = random.below(files.len() as u64);
-                let at = usize::try_from(at).map_err(|error| error.to_string())?;
-                let file = files.get(at).ok_or("the store has no files")?;
+                let file = random.choice(&files).ok_or("the store has no files")?;
                 file.flip(random).map(|()| Self::Flipped)
             }
         }
@@ -62,12 +60,11 @@ impl StoreFile {
     }
 
     /// Returns a number of bytes, from one up to the smaller of `MOST` and the size.
-    fn some(&self, random: &mut Random) -> usize {
-        let most = (self.octets.len() as u64).min(MOST);
-        usize::try_from(1 + random.below(most)).unwrap_or(1)
+    fn some(&self, random: &mut Rng) -> usize {
+        random.usize(1..=self.octets.len().min(MOST))
     }
 
-    fn tear(&self, random: &mut Random) -> Result<(), String> {
+    fn tear(&self, random: &mut Rng) -> Result<(), String> {
         let from = self.octets.len() - self.some(random);
         let last = &self.octets[from..];
         let half = &last[..last.len().div_ceil(2)];
@@ -75,23 +72,22 @@ impl StoreFile {
         written.map_err(|error| self.failed(&error))
     }
 
-    fn cut(&self, random: &mut Random) -> Result<(), String> {
+    fn cut(&self, random: &mut Rng) -> Result<(), String> {
         let left = self.octets.len() - self.some(random);
         let cut = self.open()?.set_len(left as u64);
         cut.map_err(|error| self.failed(&error))
     }
 
-    fn flip(&self, random: &mut Random) -> Result<(), String> {
-        let at = random.below(self.octets.len() as u64);
-        let place = usize::try_from(at).map_err(|error| error.to_string())?;
-        let flipped = self.octets[place] ^ 1 << random.below(8);
-        let written = self.open()?.write_all_at(&[flipped], at);
+    fn flip(&self, random: &mut Rng) -> Result<(), String> {
+        let at = random.usize(..self.octets.len());
+        let flipped = self.octets[at] ^ 1 << random.u8(..8);
+        let written = self.open()?.write_all_at(&[flipped], at as u64);
         written.map_err(|error| self.failed(&error))
     }
 }
 
 /// Maximum number of bytes of a journal that are cut off or repeated.
-const MOST: u64 = 600;
+const MOST: usize = 600;
 
 /// Returns the files that a store reads at its start.
 fn files(store: &Path) -> Result<Vec<StoreFile>, String> {
@@ -110,10 +106,6 @@ fn files(store: &Path) -> Result<Vec<StoreFile>, String> {
                 continue;
             }
             let mut octets = fs::read(&path).map_err(failed)?;
-            let empty = [0; 4096];
-            while octets.ends_with(&empty) {
-                octets.truncate(octets.len() - empty.len());
-            }
             let end = octets.iter().rposition(|&octet| octet != 0);
             octets.truncate(end.map_or(0, |last| last + 1));
             let changed = fs::metadata(&path)

@@ -1,7 +1,6 @@
 //! The processes of a round: runs of the node, a load, an audit.
 
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,13 +12,18 @@ use serde_json::Value;
 use crate::Outcome;
 use crate::node::NodeProcess;
 use crate::process::{self, Running};
+use crate::project;
 
-/// The folder of a round, the binary, and the port of the node.
+/// The files of a round, the binary, and the port of the node.
 #[derive(Debug)]
 pub(super) struct ChaosSetup {
-    folder: PathBuf,
     binary: PathBuf,
     port: u16,
+    pub(super) store: PathBuf,
+    config: PathBuf,
+    socket: PathBuf,
+    journal: PathBuf,
+    log: PathBuf,
 }
 
 impl ChaosSetup {
@@ -28,67 +32,43 @@ impl ChaosSetup {
         let address = socket.and_then(|socket| socket.local_addr());
         let address = address.map_err(|error| format!("no port: {error}"))?;
         Ok(Self {
-            folder: folder.to_owned(),
             binary: binary.to_owned(),
             port: address.port(),
+            store: folder.join("store"),
+            config: folder.join("node.toml"),
+            socket: folder.join("control.sock"),
+            journal: folder.join("ledger"),
+            log: folder.join("node.log"),
         })
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Creates an empty store, and a configuration with which the store writes tables all the time.
     /// Answers are kept for as long as the load repeats its requests.
     pub(super) fn clean(&self, durability: &str) -> Outcome {
-        let store = self.store();
-        if store.exists() {
-            fs::remove_dir_all(&store).map_err(|error| failed(&store, &error))?;
+        if self.store.exists() {
+            fs::remove_dir_all(&self.store).map_err(|error| failed(&self.store, &error))?;
         }
         let text = format!(
             "[n4]\nlisten = [\"127.0.0.1:{}\"]\n[n4.timers]\nt1 = \"6s\"\nn1 = 100\n\
-             [n4.store]\npath = {store:?}\n\
+             [n4.store]\npath = {:?}\n\
              durability = \"{durability}\"\nbuffer = \"64KiB\"\nreserve = \"1MiB\"\n",
-            self.port
+            self.port, self.store
         );
-        let config = self.config();
-        fs::write(&config, text).map_err(|error| failed(&config, &error))?;
-        let log = self.folder.join("node.log");
-        File::create(&log).map_err(|error| failed(&log, &error))?;
-        let journal = self.journal();
-        match fs::remove_file(&journal) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&journal, &error)),
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn store(&self) -> PathBuf {
-        self.folder.join("store")
-    }
-
-    fn config(&self) -> PathBuf {
-        self.folder.join("node.toml")
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.join("control.sock")
-    }
-
-    fn journal(&self) -> PathBuf {
-        self.folder.join("ledger")
+        project::write(&self.config, text)?;
+        project::write(&self.log, "")?;
+        project::write(&self.journal, "")
     }
 
     /// Returns what all runs of the node wrote to standard error.
     pub(super) fn log(&self) -> Result<String, String> {
-        let log = self.folder.join("node.log");
-        fs::read_to_string(&log).map_err(|error| failed(&log, &error))
+        project::read(&self.log)
     }
 
     /// Compares the journal with the node.
     pub(super) fn audit(&self) -> Result<Value, String> {
         let mut command = Command::new(&self.binary);
         command.args(["pfcp", "audit", "--json", "--control"]);
-        command.args([self.socket(), self.journal()]);
+        command.args([&self.socket, &self.journal]);
         process::json(&mut command)
     }
 }
@@ -97,11 +77,9 @@ impl ChaosSetup {
 pub(super) fn start(setup: &ChaosSetup) -> Result<NodeProcess, String> {
     let mut command = Command::new(&setup.binary);
     command.args(["run", "--json", "--config"]);
-    command
-        .arg(setup.config())
-        .arg("--control")
-        .arg(setup.socket());
-    NodeProcess::start(&mut command, &setup.folder.join("node.log"))
+    command.arg(&setup.config);
+    command.arg("--control").arg(&setup.socket);
+    NodeProcess::start(&mut command, &setup.log)
 }
 
 /// A load that continues across restarts of the node.
@@ -118,20 +96,15 @@ impl LoadProcess {
         let mut command = Command::new(&setup.binary);
         command.args(["pfcp", "load", "--json", "--to", &to]);
         command.args(patience).args(much);
-        command.arg("--ledger").arg(setup.journal());
+        command.arg("--ledger").arg(&setup.journal);
         let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut load = process::spawn(piped)?;
-        let journal = setup.journal();
-        let begun = Instant::now();
-        while fs::metadata(&journal).map_or(0, |data| data.len()) < A_REQUEST {
-            if let Some(status) = load.try_wait()? {
-                return Err(format!("the load ended with {status}"));
+        wait_until("the load did not send a request", || {
+            match load.try_wait()? {
+                Some(status) => Err(format!("the load ended with {status}")),
+                None => Ok(fs::metadata(&setup.journal).is_ok_and(|data| data.len() >= A_REQUEST)),
             }
-            if begun.elapsed() > STEP {
-                return Err(format!("the load sent nothing within {STEP:?}"));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        })?;
         Ok(Self(load))
     }
 
@@ -139,14 +112,7 @@ impl LoadProcess {
     /// the signal, which takes a while on a busy machine.
     pub(super) fn hold(&self) -> Outcome {
         self.0.signal(Signal::STOP)?;
-        let begun = Instant::now();
-        while !is_stopped(self.0.id())? {
-            if begun.elapsed() > STEP {
-                return Err(format!("the load did not stop within {STEP:?}"));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
+        wait_until("the load did not stop", || is_stopped(self.0.id()))
     }
 
     pub(super) fn go_on(&self) -> Outcome {
@@ -162,6 +128,17 @@ impl LoadProcess {
 
 /// Longest time for what takes milliseconds, on a busy machine.
 const STEP: Duration = Duration::from_secs(120);
+
+fn wait_until(failure: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Outcome {
+    let begun = Instant::now();
+    while !is_so()? {
+        if begun.elapsed() > STEP {
+            return Err(format!("{failure} within {STEP:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
 
 /// A journal with more bytes than this contains a request.
 const A_REQUEST: u64 = 64;

@@ -7,128 +7,78 @@ use super::Finding;
 use crate::project::Package;
 
 /// Our packages, each with those of our packages that it may import. No package imports the binary.
-const FLOORS: &[(&str, &[&str])] = &[
-    ("strowger-macros", &[]),
-    ("strowger-seeded-bug", &[]),
-    ("strowger", &["strowger-macros", "strowger-seeded-bug"]),
-    ("strowger-pfcp", &["strowger-seeded-bug"]),
+const FLOORS: &[(&str, &str)] = &[
+    ("strowger-macros", ""),
+    ("strowger-seeded-bug", ""),
+    ("strowger", "strowger-macros strowger-seeded-bug"),
+    ("strowger-pfcp", "strowger-seeded-bug"),
     (
         "strowger-pfcp-node",
-        &["strowger", "strowger-pfcp", "strowger-seeded-bug"],
+        "strowger strowger-pfcp strowger-seeded-bug",
     ),
-    ("strowger-gateway", &["strowger"]),
-    ("strowger-wasm", &["strowger", "strowger-seeded-bug"]),
-    ("strowger-tools", &["strowger"]),
+    ("strowger-gateway", "strowger"),
+    ("strowger-wasm", "strowger strowger-seeded-bug"),
+    ("strowger-tools", "strowger"),
     (
         "strowger-cli",
-        &[
-            "strowger",
-            "strowger-pfcp",
-            "strowger-pfcp-node",
-            "strowger-gateway",
-            "strowger-tools",
-            "strowger-wasm",
-        ],
+        "strowger strowger-pfcp strowger-pfcp-node strowger-gateway strowger-tools strowger-wasm",
     ),
     (
         "strowger-examples",
-        &[
-            "strowger",
-            "strowger-pfcp",
-            "strowger-pfcp-node",
-            "strowger-tools",
-        ],
+        "strowger strowger-pfcp strowger-pfcp-node strowger-tools",
     ),
     (
         "strowger-examples-code",
-        &["strowger", "strowger-tools", "strowger-wasm"],
+        "strowger strowger-tools strowger-wasm",
     ),
-    ("strowger-benches", &["strowger", "strowger-pfcp"]),
-    ("xtask", &[]),
+    ("strowger-benches", "strowger strowger-pfcp"),
+    ("xtask", ""),
 ];
 
-/// Packages without I/O, clock, async and command line, with all permitted dependencies, including
-/// those of their tests.
-const SMALL: &[(&str, &[&str])] = &[(
-    "strowger-pfcp",
-    &[
-        "litemap",
-        "proptest",
-        "rand_xoshiro",
-        "rustc-hash",
-        "serde_json",
-        "strowger-pfcp",
-        "strowger-seeded-bug",
-        "thiserror",
-    ],
-)];
+/// The package without I/O, clock, async and command line, and all permitted dependencies,
+/// including those of its tests.
+const SMALL: &str = "strowger-pfcp";
+const SMALL_IMPORTS: &str = "litemap proptest rand_xoshiro rustc-hash serde_json strowger-pfcp \
+                             strowger-seeded-bug thiserror";
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Checks that packages that must stay small have no dependencies besides those of their list.
-pub(super) fn check_small(ours: &[Package]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (name, may) in SMALL {
-        for package in ours.iter().filter(|package| package.name == *name) {
-            for asked in package
-                .asks_for
-                .iter()
-                .filter(|one| !may.contains(&one.as_str()))
-            {
-                let what = format!("`{name}` is to be small and may not bring in `{asked}`");
-                findings.push(Finding::new(&package.manifest, 1, "small", what));
-            }
-        }
-    }
-    findings
-}
-
-/// Checks that imports point down. A package's tests may depend on the package itself, with its
-/// features.
-pub(super) fn check_floors(ours: &[Package]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for package in ours {
-        let mut found = |what: String| {
-            findings.push(Finding::new(&package.manifest, 1, "floor", what));
-        };
-        let Some((_, may)) = FLOORS.iter().find(|(name, _)| *name == package.name) else {
-            found(format!(
-                "`{}` stands on no floor: name it in packages.rs",
-                package.name
-            ));
-            continue;
-        };
-        let ours_asked = package
-            .asks_for
-            .iter()
-            .filter(|name| ours.iter().any(|one| one.name == **name));
-        // Tests of a package may depend on the package itself, with its test kit.
-        let others = ours_asked.filter(|name| **name != package.name);
-        for name in others.filter(|name| !may.contains(&name.as_str())) {
-            found(format!("`{}` may not import `{name}`", package.name));
-        }
-    }
-    findings
-}
-
-/// Checks the metadata that a registry shows for a package.
-pub(super) fn check_metadata(ours: &[Package]) -> Vec<Finding> {
+/// Checks our packages: imports point down, a small package stays small, and the metadata that a
+/// registry shows is there. A package's tests may depend on the package itself, with its features.
+pub(super) fn check_ours(ours: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let empty = |text: &Option<String>| text.as_ref().is_none_or(|text| text.trim().is_empty());
     for package in ours {
-        let mut missing = Vec::new();
-        if empty(&package.description) {
-            missing.push("description");
+        let name = package.name.as_str();
+        let mut found = |rule, what: String| {
+            findings.push(Finding::new(&package.manifest, 1, rule, what));
+        };
+        let is_in = |list: &str, asked: &str| list.split(' ').any(|one| one == asked);
+        let floor = FLOORS.iter().find(|(one, _)| *one == name);
+        if floor.is_none() {
+            found(
+                "floor",
+                format!("`{name}` stands on no floor: name it in packages.rs"),
+            );
         }
-        if empty(&package.licence) {
-            missing.push("license");
+        for asked in &package.asks_for {
+            let is_other = asked != name && ours.iter().any(|one| one.name == *asked);
+            if is_other && floor.is_some_and(|(_, may)| !is_in(may, asked)) {
+                found("floor", format!("`{name}` may not import `{asked}`"));
+            }
+            if name == SMALL && !is_in(SMALL_IMPORTS, asked) {
+                let what = format!("`{name}` is to be small and may not bring in `{asked}`");
+                found("small", what);
+            }
         }
-        if package.publishes && package.name == "xtask" {
-            missing.push("publish = false");
-        }
-        for what in missing {
-            let what = format!("`{}` lacks `{what}`", package.name);
-            findings.push(Finding::new(&package.manifest, 1, "metadata", what));
+        for (what, is_missing) in [
+            ("description", empty(&package.description)),
+            ("license", empty(&package.licence)),
+            ("publish = false", package.publishes && name == "xtask"),
+        ] {
+            if is_missing {
+                found("metadata", format!("`{name}` lacks `{what}`"));
+            }
         }
     }
     findings
@@ -223,56 +173,41 @@ mod tests {
     }
 
     #[test]
-    fn import_that_points_up_is_found() {
-        let runtime = package("strowger", &["tokio", "strowger"]);
-        let pfcp = package("strowger-pfcp", &["strowger"]);
-        let gateway = package("strowger-gateway", &["strowger", "strowger-cli"]);
-        let cli = package("strowger-cli", &["strowger", "strowger-gateway"]);
-        let found = check_floors(&[runtime, pfcp, gateway, cli]);
+    fn bad_imports_and_missing_metadata_are_found() {
+        let bare = Package {
+            name: "strowger-macros".to_owned(),
+            ..Package::default()
+        };
+        let ours = [
+            package("strowger", &["tokio", "strowger"]),
+            package("strowger-pfcp", &["strowger", "thiserror", "tokio"]),
+            package("strowger-gateway", &["strowger", "strowger-cli"]),
+            package("strowger-cli", &["strowger", "strowger-gateway"]),
+            package("strowger-extra", &[]),
+            bare,
+        ];
+        let found = check_ours(&ours);
         let said: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
         assert_eq!(
             said,
             [
                 "`strowger-pfcp` may not import `strowger`",
+                "`strowger-pfcp` is to be small and may not bring in `strowger`",
+                "`strowger-pfcp` is to be small and may not bring in `tokio`",
                 "`strowger-gateway` may not import `strowger-cli`",
+                "`strowger-extra` stands on no floor: name it in packages.rs",
+                "`strowger-macros` lacks `description`",
+                "`strowger-macros` lacks `license`",
             ],
         );
-    }
-
-    #[test]
-    fn a_small_package_that_grows_is_found() {
-        let found = check_small(&[package("strowger-pfcp", &["thiserror", "tokio"])]);
-        let said: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
-        assert_eq!(
-            said,
-            ["`strowger-pfcp` is to be small and may not bring in `tokio`"]
-        );
-        assert_eq!(check_small(&[package("strowger", &["tokio"])]), []);
-    }
-
-    #[test]
-    fn package_without_a_floor_is_found() {
-        assert_eq!(check_floors(&[package("strowger-extra", &[])]).len(), 1);
-    }
-
-    #[test]
-    fn package_without_metadata_is_found() {
-        let bare = Package {
-            name: "strowger".to_owned(),
-            ..Package::default()
-        };
-        assert_eq!(check_metadata(&[bare]).len(), 2);
-        assert_eq!(check_metadata(&[package("strowger", &[])]), []);
     }
 
     #[test]
     fn locked_package_from_elsewhere_is_found() {
         let lock = "name = \"a\"\nsource = \"registry+https://example.org/index\"\n";
         assert_eq!(check_lock("Cargo.lock", lock)[0].line, 2);
-        assert_eq!(
-            check_lock("Cargo.lock", &format!("source = \"{CRATES_IO}\"\n")),
-            []
-        );
+        let lock = format!("source = \"{CRATES_IO}\"\n");
+        assert_eq!(check_lock("Cargo.lock", &lock), []);
     }
 
     #[test]
@@ -300,24 +235,24 @@ mod tests {
     }
 
     #[test]
-    fn forbidden_package_is_found() {
-        let policy = "[licenses]\nallow = [\"MIT\"]\n[bans]\ndeny = [{ crate = \"bad\" }]";
-        let good = package("good", &[]);
-        let bad = Package {
+    fn forbidden_package_is_found_unless_its_wrapper_is_there() {
+        let policy = "[licenses]\nallow = [\"MIT\"]\n\
+                      [bans]\ndeny = [{ crate = \"bad\", wrappers = [\"machine\"] }]";
+        let unlicensed = Package {
             licence: None,
             ..package("bad", &[])
         };
-        let found = check_policy(&[good, bad], policy).expect("the policy parses");
-        let rules: Vec<&str> = found.iter().map(|finding| finding.rule).collect();
-        assert_eq!(rules, ["licence", "banned"]);
-    }
-
-    #[test]
-    fn forbidden_package_may_come_with_its_wrapper() {
-        let policy = "[licenses]\nallow = [\"MIT\"]\n\
-                      [bans]\ndeny = [{ crate = \"bad\", wrappers = [\"machine\"] }]";
-        let found = |theirs: &[Package]| check_policy(theirs, policy).expect("it parses").len();
-        assert_eq!(found(&[package("bad", &[])]), 1);
-        assert_eq!(found(&[package("bad", &[]), package("machine", &[])]), 0);
+        for (theirs, rules) in [
+            (
+                vec![package("good", &[]), unlicensed],
+                &["licence", "banned"][..],
+            ),
+            (vec![package("bad", &[])], &["banned"]),
+            (vec![package("bad", &[]), package("machine", &[])], &[]),
+        ] {
+            let found = check_policy(&theirs, policy).expect("the policy parses");
+            let found: Vec<&str> = found.iter().map(|finding| finding.rule).collect();
+            assert_eq!(found, rules);
+        }
     }
 }

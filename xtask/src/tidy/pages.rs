@@ -1,0 +1,162 @@
+//! Pages: their verbs must be in the help with their options, and their Rust must be quoted from
+//! code that is compiled.
+
+use clap::Command;
+
+use super::Finding;
+
+pub(super) fn check(path: &str, page: &str, sources: &[String], verbs: &Command) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if path.ends_with(".md") {
+        let wrong = wrong_commands(page, verbs).into_iter();
+        findings.extend(wrong.map(|(line, what)| Finding::new(path, line, "command", what)));
+    }
+    if path.starts_with("docs/") && path.ends_with(".md") {
+        let what = "this code is in no file of bench/compare or examples, so nothing compiles it";
+        let unquoted = unquoted(page, sources).into_iter();
+        findings.extend(unquoted.map(|line| Finding::new(path, line, "quote", what)));
+    }
+    findings
+}
+
+/// Checks every `cargo xtask` of a page against the help of its verb.
+fn wrong_commands(page: &str, verbs: &Command) -> Vec<(usize, String)> {
+    let mut wrong = Vec::new();
+    for (at, line) in page.lines().enumerate() {
+        for command in line.split("cargo xtask ").skip(1) {
+            let end = command.find(['`', '|', '\n', ')']).unwrap_or(command.len());
+            let command = command[..end].split(" #").next().unwrap_or_default();
+            let mut words = command.split_whitespace();
+            // Skip placeholders, and the command without a verb.
+            let Some(verb) = words.next().filter(|verb| is_word(verb)) else {
+                continue;
+            };
+            let mut wrong = |what: String| wrong.push((at + 1, what));
+            let Some(known) = verbs.find_subcommand(verb) else {
+                wrong(format!("there is no `cargo xtask {verb}`"));
+                continue;
+            };
+            // The arguments of `test` are for cargo.
+            if verb == "test" {
+                continue;
+            }
+            let said = known.clone().render_long_help().to_string();
+            let part = words.next().filter(|part| verb == "bench" && is_word(part));
+            if let Some(part) = part.filter(|part| !says(&said, part)) {
+                wrong(format!("the help of `bench` has no part `{part}`"));
+            }
+            // Options after `--` are those of another program.
+            let options = command.split_whitespace().take_while(|word| *word != "--");
+            let options = options.filter(|word| word.starts_with("--"));
+            for option in options.filter(|option| !says(&said, option)) {
+                wrong(format!("the help of `{verb}` has no `{option}`"));
+            }
+        }
+    }
+    wrong
+}
+
+/// Returns `true` for a word that is neither an option nor a placeholder.
+fn is_word(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_ascii_lowercase())
+}
+
+fn says(help: &str, word: &str) -> bool {
+    let is_inner = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    help.split(|letter| !is_inner(letter))
+        .any(|one| one == word)
+}
+
+/// Returns `true` if a file is compiled and may be quoted.
+pub(super) fn may_be_quoted(path: &str) -> bool {
+    let folder = path.starts_with("bench/compare/") || path.starts_with("examples/");
+    folder && path.ends_with(".rs")
+}
+
+/// Returns the lines of Rust blocks that are not, line by line, in one of the sources. Indentation
+/// does not count.
+fn unquoted(page: &str, sources: &[String]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut lines = page.lines().enumerate();
+    while let Some((at, line)) = lines.next() {
+        let Some(language) = line.trim_start().strip_prefix("```") else {
+            continue;
+        };
+        let body = lines.by_ref().map(|(_, line)| line.trim());
+        let block: Vec<&str> = body.take_while(|line| *line != "```").collect();
+        let is_rust = language == "rust" || language.starts_with("rust,");
+        if is_rust && !sources.iter().any(|source| quotes(source, &block)) {
+            found.push(at + 1);
+        }
+    }
+    found
+}
+
+fn quotes(source: &str, block: &[&str]) -> bool {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    !block.is_empty() && lines.windows(block.len()).any(|window| window == block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_the_help_does_not_have_are_found() {
+        let option = |name| clap::Arg::new(name).long(name);
+        let bench = Command::new("bench").about("PART is n4, runtime or tools");
+        let bench = bench.args([option("quick"), option("json")]);
+        let verbs = Command::new("xtask").subcommands([Command::new("tidy"), bench]);
+        for (page, wrong) in [
+            ("run `cargo xtask tidy`.", None),
+            (
+                "$ cargo xtask bench runtime --quick # ours, --slow is none",
+                None,
+            ),
+            ("cargo xtask bench tools --json", None),
+            ("cargo xtask tidy -- --of-another-program", None),
+            ("cargo xtask VERB, `cargo xtask`", None),
+            ("| `cargo xtask bench PART` | `other` |", None),
+            (
+                "cargo xtask tidied",
+                Some("there is no `cargo xtask tidied`"),
+            ),
+            (
+                "`cargo xtask tidy --all`",
+                Some("the help of `tidy` has no `--all`"),
+            ),
+            (
+                "cargo xtask bench wasm",
+                Some("the help of `bench` has no part `wasm`"),
+            ),
+        ] {
+            let found = wrong_commands(page, &verbs);
+            let found: Vec<&str> = found.iter().map(|(_, what)| what.as_str()).collect();
+            assert_eq!(found, Vec::from_iter(wrong), "{page}");
+        }
+    }
+
+    #[test]
+    fn code_that_nothing_compiles_is_found() {
+        let source = "fn a() {\n    b();\n}\n\nfn c() {}\n".to_owned();
+        for (page, lines) in [
+            ("```rust\nfn a() {\n    b();\n}\n```\n", &[][..]),
+            ("- so:\n  ```rust\n  b();\n  ```\n", &[]),
+            ("```erlang\nd() -> ok.\n```\n```\nfn d() {}\n```\n", &[]),
+            ("text\n```rust\nfn d() {}\n```\n", &[2]),
+            ("```rust,no_run\nfn a() {\n}\n```\n", &[1]),
+            ("```rust\n```\n", &[1]),
+        ] {
+            assert_eq!(
+                unquoted(page, std::slice::from_ref(&source)),
+                lines,
+                "{page}"
+            );
+        }
+        assert!(may_be_quoted("bench/compare/kameo.rs") && may_be_quoted("examples/ask.rs"));
+        assert!(!may_be_quoted("bench/src/lib.rs"));
+        let page = "```rust\nfn d() {}\n```\n";
+        let found = |path| check(path, page, &[], &Command::new("xtask")).len();
+        assert_eq!((found("docs/guides/tokio.md"), found("README.md")), (1, 0));
+    }
+}
