@@ -1,13 +1,14 @@
 //! The HTTP endpoint for monitoring: `/metrics`, `/healthz` and `/readyz`.
 //!
 //! Input is untrusted. A connection is an actor that hyper serves from the first byte. Until it
-//! shows a token, it is limited to one request with a head of bounded length, whose body is not
-//! read, and one answer, all within a single time limit. At the maximum number of connections, the
-//! connection that has been silent for longest is closed.
+//! shows a token, its requests have heads of bounded length and bodies that are not read, and they
+//! are bounded in number and by a single time limit for all of them. At the maximum number of
+//! connections, the connection that has been silent for longest is closed, and one that has its
+//! answer.
 //!
 //! The path `/mcp` serves agents once tools were [offered](HttpDoor::offer). Their requests have
-//! bodies, and their connections may stay open: a connection whose first head has a token is
-//! counted separately and serves any number of requests.
+//! bodies, and their connections may stay open: from the first head with a token on, a connection
+//! is counted separately and serves any number of requests.
 //!
 //! ```text
 //! socket ──▶ stream ──▶ hyper ──▶ client ──▶ page ────▶ answer
@@ -64,7 +65,8 @@ pub struct HttpLimits {
     pub connections: usize,
     /// Maximum length of the request line and all headers, in bytes.
     pub head: usize,
-    /// Maximum duration of a connection, from its start until the client has read the answer.
+    /// Maximum duration of a connection, from its start until the client has read its answers. In
+    /// its first half the client may send further requests.
     pub time: Duration,
     /// Maximum number of connections of agents with a token, in addition; these may stay open.
     pub agents: usize,

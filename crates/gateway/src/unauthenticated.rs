@@ -124,6 +124,11 @@ impl UnauthenticatedSlot {
         }
     }
 
+    /// Returns `true` if there are too many clients, so that this one leaves once it is answered.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.of.entries.lock().len() > self.of.most
+    }
+
     /// Returns a token that is cancelled when the client has to leave.
     pub(crate) fn eviction(&self) -> CancellationToken {
         self.eviction.clone()

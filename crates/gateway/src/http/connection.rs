@@ -56,8 +56,7 @@ impl Actor for HttpConnection {
     ) -> Result<Self, AlreadyServed> {
         let mut client = args.client.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, slot) = client.take().ok_or(AlreadyServed)?;
-        let until = cx.now() + args.state.limits.time;
-        let client = HttpClient::new(args.state, cx.system(), slot, until);
+        let client = HttpClient::new(args.state, cx.system(), slot, cx.now());
         cx.task("client", async move {
             if let Err(error) = receive(stream, client).await {
                 tracing::debug!(%error, "a client has gone");

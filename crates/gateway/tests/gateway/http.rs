@@ -44,18 +44,35 @@ impl Answer {
     }
 }
 
-/// Sends these bytes and reads until the endpoint closes the connection; returns the text received.
+/// Sends these bytes, ends its side once it has an answer, and reads until the endpoint closes the
+/// connection; returns the text received.
 async fn sent(address: SocketAddr, octets: &[u8]) -> io::Result<String> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(octets).await?;
         let mut text = Vec::new();
+        while !is_answered(octets, &text) && stream.read_buf(&mut text).await? > 0 {}
+        // Fails if the endpoint has closed the connection.
+        let _ = stream.shutdown().await;
         stream.read_to_end(&mut text).await?;
         Ok(String::from_utf8(text).expect("answers are text"))
     };
     tokio::time::timeout(LIMIT, exchange)
         .await
         .expect("the door closes every connection")
+}
+
+/// Returns `true` if the text begins with a whole response.
+fn is_answered(request: &[u8], text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.map_or(0, |length| length.parse().expect("a number"));
+    request.starts_with(b"HEAD ") || body.len() >= length
 }
 
 async fn get(address: SocketAddr, path: &str) -> Answer {
