@@ -1,14 +1,11 @@
 //! HTTP answers, and counters for them.
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
@@ -61,37 +58,14 @@ pub(super) fn last_answer(answer: HttpAnswer) -> HttpAnswer {
 }
 
 /// Keeps a value alive until the answer was sent, or its client is gone.
-pub(crate) fn with_guard(
-    answer: HttpAnswer,
-    kept: impl Send + Sync + Unpin + 'static,
-) -> HttpAnswer {
-    answer.map(|content| GuardedBody { content, kept }.boxed())
-}
-
-struct GuardedBody<T> {
-    content: HttpBody,
-    kept: T,
-}
-
-impl<T: Unpin> Body for GuardedBody<T> {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let _kept = &self.kept;
-        Pin::new(&mut self.content).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.content.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.content.size_hint()
-    }
+pub(crate) fn with_guard(answer: HttpAnswer, kept: impl Send + Sync + 'static) -> HttpAnswer {
+    answer.map(|content| {
+        let keep = move |never| {
+            let _kept = &kept;
+            never
+        };
+        content.map_err(keep).boxed()
+    })
 }
 
 /// Number of answers by status, and number of clients that were turned away.
