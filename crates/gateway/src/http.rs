@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use hyper::StatusCode;
+use metrics::{counter, describe_counter};
 use socket2::SockRef;
 use strowger::{
     Actor, ActorSystem, ChildSpec, Context, Dynamic, DynamicRef, MailboxSpec, Restart, Shutdown,
@@ -39,7 +41,6 @@ use strowger::{
 };
 use tokio::net::TcpListener;
 
-use self::answer::AnswerCounters;
 pub(crate) use self::answer::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
 use self::connection::{HttpConnection, HttpConnectionArgs};
 use crate::access::{Audit, Callers, Token, TokenError};
@@ -175,6 +176,17 @@ impl HttpDoor {
         state: HttpState,
     ) -> Result<Self, HttpError> {
         let limits = state.limits;
+        metrics::with_local_recorder(&state.recorder, || {
+            describe_counter!(
+                RESPONSES,
+                "Requests that the HTTP door answered, by status."
+            );
+            describe_counter!(
+                TURNED_AWAY,
+                "Silent clients that the HTTP door turned away because it had as many as it may."
+            );
+            counter!(TURNED_AWAY).increment(0);
+        });
         let bind = || {
             let listener = StdListener::bind(address)?;
             listener.set_nonblocking(true)?;
@@ -241,7 +253,6 @@ pub(crate) struct HttpState {
     limits: HttpLimits,
     recorder: Recorder,
     health: Vitals,
-    counters: AnswerCounters,
     agents: OnceLock<Arc<McpHttpService>>,
     /// The callers that may read metrics; `None` if everybody may.
     readers: Option<Callers>,
@@ -258,10 +269,24 @@ impl HttpState {
             limits,
             recorder,
             health,
-            counters: AnswerCounters::default(),
             agents: OnceLock::new(),
             readers,
         }
+    }
+}
+
+const RESPONSES: &str = "strowger_http_responses_total";
+const TURNED_AWAY: &str = "strowger_http_turned_away_total";
+
+impl HttpState {
+    fn count_answer(&self, status: StatusCode) {
+        metrics::with_local_recorder(&self.recorder, || {
+            counter!(RESPONSES, "status" => status.as_str().to_owned()).increment(1);
+        });
+    }
+
+    fn count_turned_away(&self) {
+        metrics::with_local_recorder(&self.recorder, || counter!(TURNED_AWAY).increment(1));
     }
 }
 

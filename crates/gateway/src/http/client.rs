@@ -243,7 +243,7 @@ impl HttpClient {
     pub(super) fn farewell(&self, reason: EvictReason) -> HttpAnswer {
         match reason {
             EvictReason::Evicted => {
-                self.state.counters.turned_away();
+                self.state.count_turned_away();
                 unavailable("others want this place: come again when you have a request\n")
             }
             EvictReason::Late => {
@@ -256,7 +256,7 @@ impl HttpClient {
 
     fn counted(&self, answer: HttpAnswer) -> HttpAnswer {
         let status = answer.status();
-        self.state.counters.count(status);
+        self.state.count_answer(status);
         self.refused
             .store(status.is_client_error(), Ordering::Relaxed);
         let answer = with_header(answer, header::CACHE_CONTROL, "no-store");
