@@ -39,10 +39,7 @@ use self::name::{BoundName, BoundNames};
 use self::outbox::{OpenCall, Outbox};
 use self::pump::pump;
 use self::settings::AcceptError;
-pub(crate) use self::settings::{
-    Admission, ByteStream, ClientStatus, ConnectionArgs, EndpointSettings,
-};
-pub(crate) use self::wire::full;
+pub(crate) use self::settings::{Admission, ByteStream, ConnectionArgs, EndpointSettings};
 use self::wire::{AdmittedClient, PendingClient};
 use crate::access::{Caller, Record};
 use crate::connection::method_call::{MethodCall, MethodCallArgs, StartMethod, stream_asked};

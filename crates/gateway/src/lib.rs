@@ -93,7 +93,7 @@ pub use frame::{Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
 #[cfg(unix)]
 pub use gateway::{Gateway, OpenError};
 pub use health::{Usage, Vitals};
-pub use http::{HttpDoor, HttpError, HttpLimits};
+pub use http::{HttpDoor, HttpLimits};
 pub use limits::Limits;
 pub use mcp::{
     Mcp, McpAnswer, McpCall, McpContent, McpEffect, McpError, McpHttp, McpLimits, McpTool,

@@ -80,7 +80,7 @@ fn a_metrics_port_that_is_taken_is_said_with_what_to_do() {
     let address = node.http.as_deref().expect("the door is open");
     let ran = strowger(["run", "--port", "0", "--metrics", address]);
     assert_eq!(ran.code, 3);
-    assert!(ran.err.contains("for HTTP"), "{}", ran.err);
+    assert!(ran.err.contains("HTTP endpoint"), "{}", ran.err);
     assert!(
         ran.err.contains("hint: give it another address"),
         "{}",

@@ -5,23 +5,23 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::client::HttpClient;
+use crate::connection::ByteStream;
 
 /// A connection that only carries answers of this crate.
 ///
 /// hyper answers a head that it cannot parse by itself, with a status and no text. That answer is
 /// dropped here, and the connection stays open for a better one.
 pub(super) struct ClientStream<'a> {
-    stream: &'a mut TcpStream,
+    stream: &'a mut dyn ByteStream,
     client: &'a HttpClient,
     /// `true` once the end of the stream was held back until the answer is written.
     has_ended: bool,
 }
 
 impl<'a> ClientStream<'a> {
-    pub(super) const fn new(stream: &'a mut TcpStream, client: &'a HttpClient) -> Self {
+    pub(super) const fn new(stream: &'a mut dyn ByteStream, client: &'a HttpClient) -> Self {
         Self {
             stream,
             client,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger::{Actor, ActorSystem, BoxError, Context};
 use strowger_gateway::{
-    HttpDoor, HttpError, HttpLimits, MetricKind, Recorder, Role, Token, Usage, Vitals,
+    HttpDoor, HttpLimits, MetricKind, OpenError, Recorder, Role, Token, Usage, Vitals,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -419,7 +419,7 @@ async fn a_port_that_is_taken_is_said() {
         Vitals::new(),
     );
     let error = taken.await.expect_err("the port is taken");
-    assert!(matches!(error, HttpError::Bind { .. }), "{error}");
+    assert!(matches!(error, OpenError::Bind { .. }), "{error}");
     assert!(
         error.to_string().starts_with("cannot listen on 127.0.0.1:"),
         "{error}"
