@@ -22,7 +22,6 @@ mod settings;
 mod wire;
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -131,7 +130,7 @@ impl Actor for Connection {
             "names": limits.names,
             "token": admission.tokens().is_some(),
         }));
-        outbox.write(hello);
+        outbox.write(&hello);
         let is_unauthenticated = admission.tokens().is_some();
         let admitted = Arc::new(OnceLock::new());
         let pending = PendingClient {
@@ -583,10 +582,4 @@ fn is_asked(frame: &Frame) -> bool {
 
 fn unread() -> Fault {
     Fault::new(Code::Cancelled, "the client says no more")
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").finish_non_exhaustive()
-    }
 }
