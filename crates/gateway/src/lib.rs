@@ -78,7 +78,6 @@ mod method;
 mod metric;
 mod process;
 mod relay;
-mod secret;
 mod snapshot;
 mod unauthenticated;
 #[cfg(unix)]
