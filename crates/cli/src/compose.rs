@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
-use strowger_gateway::{Doors, Gateway, HttpDoor, HttpError, Methods, OpenError, Recorder, Vitals};
+use strowger_gateway::{Doors, Gateway, HttpDoor, Methods, OpenError, Recorder, Vitals};
 use strowger_pfcp_node::{Node, NodeError, NodeHandle, NodeParts, StoreError};
 
 use crate::agent;
@@ -155,7 +155,7 @@ async fn watch(
         }
     };
     let opened = match open(address).await {
-        Err(HttpError::Bind { source, .. })
+        Err(OpenError::Bind { source, .. })
             if config.metrics.any_port && source.kind() == std::io::ErrorKind::AddrInUse =>
         {
             open(SocketAddr::new(address.ip(), 0)).await
@@ -163,7 +163,8 @@ async fn watch(
         opened => opened,
     };
     let door = opened.map_err(|error| {
-        Failure::outside(error.to_string()).hint("give it another address: --metrics ADDRESS")
+        Failure::outside(format!("HTTP endpoint: {error}"))
+            .hint("give it another address: --metrics ADDRESS")
     })?;
     Ok(Some(door))
 }

@@ -22,7 +22,6 @@ mod settings;
 mod wire;
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -39,10 +38,7 @@ use self::name::{BoundName, BoundNames};
 use self::outbox::{OpenCall, Outbox};
 use self::pump::pump;
 use self::settings::AcceptError;
-pub(crate) use self::settings::{
-    Admission, ByteStream, ClientStatus, ConnectionArgs, EndpointSettings,
-};
-pub(crate) use self::wire::full;
+pub(crate) use self::settings::{Admission, ByteStream, ConnectionArgs, EndpointSettings};
 use self::wire::{AdmittedClient, PendingClient};
 use crate::access::{Caller, Record};
 use crate::connection::method_call::{MethodCall, MethodCallArgs, StartMethod, stream_asked};
@@ -134,7 +130,7 @@ impl Actor for Connection {
             "names": limits.names,
             "token": admission.tokens().is_some(),
         }));
-        outbox.write(hello);
+        outbox.write(&hello);
         let is_unauthenticated = admission.tokens().is_some();
         let admitted = Arc::new(OnceLock::new());
         let pending = PendingClient {
@@ -586,10 +582,4 @@ fn is_asked(frame: &Frame) -> bool {
 
 fn unread() -> Fault {
     Fault::new(Code::Cancelled, "the client says no more")
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").finish_non_exhaustive()
-    }
 }

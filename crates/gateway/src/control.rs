@@ -44,31 +44,31 @@ pub(crate) fn with_control_methods(methods: Methods) -> Methods {
     let health = methods.health().clone();
     let [of_ps, of_tree, of_top] = std::array::from_fn(|_| methods.notes());
     let methods = methods
-        .with_system(PING, |system, _| async move { Ok(ping(&system)) })
-        .with_system(PS, move |system, params| {
+        .add(PING, |request| async move { Ok(ping(&request.system)) })
+        .add(PS, move |request| {
             let notes = of_ps.clone();
-            async move { ps(&system, &params, notes) }
+            async move { ps(&request.system, &request.params, notes) }
         })
-        .with_system(TREE, move |system, params| {
+        .add(TREE, move |request| {
             let notes = of_tree.clone();
-            async move { tree(&system, &params, notes) }
+            async move { tree(&request.system, &request.params, notes) }
         })
-        .with_system(INSPECT, move |system, params| {
+        .add(INSPECT, move |request| {
             let described = Arc::clone(&described);
-            async move { inspect(&system, &described, &params).await }
+            async move { inspect(&request.system, &described, &request.params).await }
         })
-        .with_system(TOP, move |system, params| {
+        .add(TOP, move |request| {
             let (health, notes) = (health.clone(), of_top.clone());
-            async move { watch::top(&system, &health, &notes, &params).await }
+            async move { watch::top(&request.system, &health, &notes, &request.params).await }
         })
-        .with_system(TRACE, |system, params| async move {
-            watch::trace(&system, &params).await
+        .add(TRACE, |request| async move {
+            watch::trace(&request.system, &request.params).await
         })
-        .with_system(EXPOSED, |system, params| async move {
-            exposed(&system, &params)
+        .add(EXPOSED, |request| async move {
+            exposed(&request.system, &request.params)
         })
-        .with_system(KILL, |system, params| async move {
-            kill(&system, &params).await
+        .add(KILL, |request| async move {
+            kill(&request.system, &request.params).await
         });
     let methods =
         methods.register_for_caller(WHOAMI, |caller, _| async move { Ok(caller.to_json()) });

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use strowger::{
     ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
@@ -138,35 +139,27 @@ impl Doors {
         }
         let (counter, admitted_count) = (ConnectionCounter::default(), AdmittedCount::default());
         let (mut tcp, mut web) = (None, None);
-        for (key, listen_address, admission, origins) in endpoints {
-            let bound = listen_address.bind()?;
-            let listen_address = match (listen_address, bound.socket_address()) {
-                // A new incarnation of the listener uses the same port as the first.
-                (ListenAddress::Tcp(_), Some(address)) => {
-                    *if origins.is_some() {
-                        &mut web
-                    } else {
-                        &mut tcp
-                    } = Some(address);
-                    ListenAddress::Tcp(address)
-                }
-                (listen_address, _) => listen_address,
+        for (key, address, admission, origins) in endpoints {
+            let bound = address.bind()?;
+            match key {
+                TCP => tcp = bound.socket_address(),
+                WEB => web = bound.socket_address(),
+                _ => {}
+            }
+            let args = ListenerArgs {
+                address,
+                bound: Arc::new(Mutex::new(Some(bound))),
+                endpoint: EndpointSettings {
+                    methods: Arc::clone(&methods),
+                    limits,
+                    admission,
+                    admitted_count: admitted_count.clone(),
+                    origins,
+                },
+                connections_key: CLIENTS,
+                counter: Arc::clone(&counter),
             };
-            let settings = EndpointSettings {
-                methods: Arc::clone(&methods),
-                limits,
-                admission,
-                admitted_count: admitted_count.clone(),
-                origins,
-            };
-            let args = ListenerArgs::new(
-                listen_address,
-                bound,
-                settings,
-                CLIENTS,
-                Arc::clone(&counter),
-            );
-            let child = ChildSpec::new::<Listener>(key, args).restart(Restart::Permanent);
+            let child = ChildSpec::new::<Listener<_>>(key, args).restart(Restart::Permanent);
             supervisor = supervisor.child(child);
         }
         let supervisor = system.supervise("doors", supervisor).await?;

@@ -1,13 +1,6 @@
 //! Frames: a header of 24 bytes and a payload.
 //!
-//! All numbers are big-endian.
-//!
-//! ```text
-//!  0               4     5     6       8       12      16        20      24
-//! ┌───────────────┬─────┬─────┬───────┬───────┬───────┬─────────┬───────┬─────────┐
-//! │ length        │kind │cont.│ flags │ id    │target │deadline │credit │ payload │
-//! └───────────────┴─────┴─────┴───────┴───────┴───────┴─────────┴───────┴─────────┘
-//! ```
+//! The crate's documentation draws the header. All numbers are big-endian.
 //!
 //! | field | meaning |
 //! |---|---|
@@ -93,18 +86,7 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hello => "hello",
-            Self::Name => "name",
-            Self::Call => "call",
-            Self::Item => "item",
-            Self::Done => "done",
-            Self::Error => "error",
-            Self::Cancel => "cancel",
-            Self::Credit => "credit",
-            Self::Tell => "tell",
-            Self::Token => "token",
-        })
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use strowger::{
     ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, StartError, Strategy, Supervisor,
     SupervisorRef,
@@ -99,7 +100,7 @@ impl Gateway {
     ) -> Result<Self, OpenError> {
         let path = path.into();
         let listen_address = ListenAddress::Unix(path.clone());
-        let first = listen_address.bind()?;
+        let bound = listen_address.bind()?;
         let settings = EndpointSettings {
             methods: Arc::new(with_control_methods(methods)),
             limits,
@@ -107,19 +108,19 @@ impl Gateway {
             admitted_count: AdmittedCount::default(),
             origins: None,
         };
-        let args = ListenerArgs::new(
-            listen_address,
-            first,
-            settings,
-            "connections",
-            ConnectionCounter::default(),
-        );
+        let args = ListenerArgs {
+            address: listen_address,
+            bound: Arc::new(Mutex::new(Some(bound))),
+            endpoint: settings,
+            connections_key: "connections",
+            counter: ConnectionCounter::default(),
+        };
         let connections = Dynamic::<Connection>::new()
             .max_children(limits.children(1))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
             .child(ChildSpec::dynamic("connections", connections))
-            .child(ChildSpec::new::<Listener>("control", args).restart(Restart::Permanent))
+            .child(ChildSpec::new::<Listener<_>>("control", args).restart(Restart::Permanent))
             .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("gateway", supervisor).await?;
         Ok(Self { path, supervisor })

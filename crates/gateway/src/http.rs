@@ -1,13 +1,14 @@
 //! The HTTP endpoint for monitoring: `/metrics`, `/healthz` and `/readyz`.
 //!
 //! Input is untrusted. A connection is an actor that hyper serves from the first byte. Until it
-//! shows a token, it is limited to one request with a head of bounded length, whose body is not
-//! read, and one answer, all within a single time limit. At the maximum number of connections, the
-//! connection that has been silent for longest is closed.
+//! shows a token, its requests have heads of bounded length and bodies that are not read, and they
+//! are bounded in number and by a single time limit for all of them. At the maximum number of
+//! connections, the connection that has been silent for longest is closed, and one that has its
+//! answer.
 //!
 //! The path `/mcp` serves agents once tools were [offered](HttpDoor::offer). Their requests have
-//! bodies, and their connections may stay open: a connection whose first head has a token is
-//! counted separately and serves any number of requests.
+//! bodies, and their connections may stay open: from the first head with a token on, a connection
+//! is counted separately and serves any number of requests.
 //!
 //! ```text
 //! socket ──▶ stream ──▶ hyper ──▶ client ──▶ page ────▶ answer
@@ -23,31 +24,29 @@ mod client_stream;
 mod connection;
 mod page;
 
-use std::convert::Infallible;
 use std::fmt;
-use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use socket2::SockRef;
+use hyper::StatusCode;
+use metrics::{counter, describe_counter};
+use parking_lot::Mutex;
 use strowger::{
-    Actor, ActorSystem, ChildSpec, Context, Dynamic, DynamicRef, MailboxSpec, Restart, Shutdown,
-    Signal, StartError, Strategy, Supervisor, SupervisorRef,
+    ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
-use tokio::net::TcpListener;
 
-use self::answer::AnswerCounters;
 pub(crate) use self::answer::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
 use self::connection::{HttpConnection, HttpConnectionArgs};
-use crate::access::{Audit, Callers, Token, TokenError};
+use crate::access::{Audit, Callers, Token};
+use crate::connection::ByteStream;
+use crate::gateway::{ConnectionCounter, OpenError};
 use crate::health::Vitals;
-use crate::listener::BACKLOG;
+use crate::listener::{Endpoint, ListenAddress, Listener, ListenerArgs};
 use crate::mcp::{McpHttp, McpHttpService};
 use crate::metric::Recorder;
 use crate::snapshot::SnapshotTaker;
-use crate::unauthenticated::{self, UnauthenticatedBudget};
+use crate::unauthenticated::{self, UnauthenticatedSlot};
 
 /// Limits for HTTP clients, for each one and for all together.
 ///
@@ -64,7 +63,8 @@ pub struct HttpLimits {
     pub connections: usize,
     /// Maximum length of the request line and all headers, in bytes.
     pub head: usize,
-    /// Maximum duration of a connection, from its start until the client has read the answer.
+    /// Maximum duration of a connection, from its start until the client has read its answers. In
+    /// its first half the client may send further requests.
     pub time: Duration,
     /// Maximum number of connections of agents with a token, in addition; these may stay open.
     pub agents: usize,
@@ -79,26 +79,6 @@ impl Default for HttpLimits {
             agents: 256,
         }
     }
-}
-
-/// The error returned when the endpoint cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HttpError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address} for HTTP: {source}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The tokens conflict with one another.
-    #[error(transparent)]
-    Tokens(#[from] TokenError),
-    /// The actors did not start.
-    #[error("http: {0}")]
-    Start(#[from] StartError),
 }
 
 /// The open HTTP endpoint: the subtree `/watch`.
@@ -139,13 +119,8 @@ impl HttpDoor {
         limits: HttpLimits,
         recorder: Recorder,
         health: Vitals,
-    ) -> Result<Self, HttpError> {
-        Self::begin(
-            system,
-            address,
-            HttpState::new(limits, recorder, health, None),
-        )
-        .await
+    ) -> Result<Self, OpenError> {
+        Self::begin(system, address, (limits, recorder, health), None).await
     }
 
     /// Opens the endpoint at an address, and requires a token with the right to read metrics for
@@ -160,33 +135,45 @@ impl HttpDoor {
         recorder: Recorder,
         health: Vitals,
         tokens: &[Token],
-    ) -> Result<Self, HttpError> {
+    ) -> Result<Self, OpenError> {
         Token::check(tokens)?;
         let callers = Callers::new(tokens, "http", &Audit::of(system));
-        let state = HttpState::new(limits, recorder, health, Some(callers));
-        Self::begin(system, address, state).await
+        Self::begin(system, address, (limits, recorder, health), Some(callers)).await
     }
 
     async fn begin(
         system: &ActorSystem,
         address: SocketAddr,
-        state: HttpState,
-    ) -> Result<Self, HttpError> {
-        let limits = state.limits;
-        let bind = || {
-            let listener = StdListener::bind(address)?;
-            listener.set_nonblocking(true)?;
-            SockRef::from(&listener).listen(BACKLOG)?;
-            let address = listener.local_addr()?;
-            Ok((listener, address))
-        };
-        let bound = bind().map_err(|source| HttpError::Bind { address, source });
-        let (listener, address) = bound?;
-        let state = Arc::new(state);
-        let args = HttpListenerArgs {
-            listener: Arc::new(listener),
-            state: Arc::clone(&state),
-            counter: Arc::new(AtomicU64::new(1)),
+        (limits, recorder, health): (HttpLimits, Recorder, Vitals),
+        readers: Option<Callers>,
+    ) -> Result<Self, OpenError> {
+        let wanted = ListenAddress::Tcp(address);
+        let bound = wanted.bind()?;
+        let address = bound.socket_address().unwrap_or(address);
+        metrics::with_local_recorder(&recorder, || {
+            describe_counter!(
+                RESPONSES,
+                "Requests that the HTTP door answered, by status."
+            );
+            describe_counter!(
+                TURNED_AWAY,
+                "Silent clients that the HTTP door turned away because it had as many as it may."
+            );
+            counter!(TURNED_AWAY).increment(0);
+        });
+        let state = Arc::new(HttpState {
+            limits,
+            recorder,
+            health,
+            agents: OnceLock::new(),
+            readers,
+        });
+        let args = ListenerArgs {
+            address: wanted,
+            bound: Arc::new(Mutex::new(Some(bound))),
+            endpoint: Arc::clone(&state),
+            connections_key: "connections",
+            counter: ConnectionCounter::default(),
         };
         let connections = Dynamic::<HttpConnection>::new()
             // Connections that were told to close end a moment later.
@@ -200,7 +187,7 @@ impl HttpDoor {
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
             .child(ChildSpec::dynamic("connections", connections))
-            .child(ChildSpec::new::<HttpListener>("http", args).restart(Restart::Permanent))
+            .child(ChildSpec::new::<Listener<_>>("http", args).restart(Restart::Permanent))
             .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("watch", supervisor).await?;
         Ok(Self {
@@ -232,34 +219,29 @@ impl HttpDoor {
 
 /// The path of the actor that takes snapshots.
 const SNAPSHOT_TAKER: &str = "/watch/reader";
-const CONNECTIONS: &str = "/watch/connections";
 
 /// The state that all connections share.
 pub(crate) struct HttpState {
     limits: HttpLimits,
     recorder: Recorder,
     health: Vitals,
-    counters: AnswerCounters,
     agents: OnceLock<Arc<McpHttpService>>,
     /// The callers that may read metrics; `None` if everybody may.
     readers: Option<Callers>,
 }
 
+const RESPONSES: &str = "strowger_http_responses_total";
+const TURNED_AWAY: &str = "strowger_http_turned_away_total";
+
 impl HttpState {
-    fn new(
-        limits: HttpLimits,
-        recorder: Recorder,
-        health: Vitals,
-        readers: Option<Callers>,
-    ) -> Self {
-        Self {
-            limits,
-            recorder,
-            health,
-            counters: AnswerCounters::default(),
-            agents: OnceLock::new(),
-            readers,
-        }
+    fn count_answer(&self, status: StatusCode) {
+        metrics::with_local_recorder(&self.recorder, || {
+            counter!(RESPONSES, "status" => status.as_str().to_owned()).increment(1);
+        });
+    }
+
+    fn count_turned_away(&self) {
+        metrics::with_local_recorder(&self.recorder, || counter!(TURNED_AWAY).increment(1));
     }
 }
 
@@ -269,81 +251,21 @@ impl fmt::Debug for HttpState {
     }
 }
 
-#[derive(Clone)]
-struct HttpListenerArgs {
-    /// Shared by all incarnations, so that a restart never finds the port taken.
-    listener: Arc<StdListener>,
-    state: Arc<HttpState>,
-    /// The number of the next connection.
-    counter: Arc<AtomicU64>,
-}
+impl Endpoint for Arc<HttpState> {
+    type Connection = HttpConnection;
 
-struct HttpListener;
-
-impl Actor for HttpListener {
-    type Msg = Infallible;
-    type Args = HttpListenerArgs;
-    type Error = io::Error;
-
-    const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
-
-    async fn pre_start(args: HttpListenerArgs, cx: &mut Context<Self>) -> io::Result<Self> {
-        let listener = TcpListener::from_std(args.listener.try_clone()?)?;
-        cx.task("accept", accept(listener, args, cx.system()));
-        Ok(Self)
+    fn max_unauthenticated(&self) -> usize {
+        self.limits.connections
     }
 
-    async fn handle(&mut self, never: Infallible, _: &mut Context<Self>) -> io::Result<()> {
-        match never {}
-    }
-
-    async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> io::Result<()> {
-        match signal {
-            Signal::TaskEnded { .. } => Err(io::Error::other("nobody is accepted any more")),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Pause before accepting again when the process has no file descriptors left.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
-
-async fn accept(listener: TcpListener, args: HttpListenerArgs, system: ActorSystem) {
-    let budget = UnauthenticatedBudget::new(args.state.limits.connections);
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = unauthenticated::make_room_and_wait(&budget) => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "a client is not accepted");
-                budget.evict_one();
-                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-                continue;
-            }
-        };
-        let connections = system.find(CONNECTIONS);
-        let Some(connections): Option<DynamicRef<HttpConnection>> =
-            connections.and_then(|actor| actor.dynamic())
-        else {
-            return;
-        };
-        // Events of a stream must be sent immediately.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a client has gone");
-            continue;
-        }
-        let number = args.counter.fetch_add(1, Ordering::Relaxed);
-        let slot = budget.admit(number);
-        let key = format!("h{number}");
-        let made = HttpConnectionArgs::new(stream, slot, Arc::clone(&args.state));
-        match connections.start_child(key, made) {
-            Ok(_) => {}
-            Err(StartError::Closed { .. }) => return,
-            Err(error) => tracing::warn!(%error, "a client is not served"),
-        }
+    async fn admit(
+        &self,
+        stream: Box<dyn ByteStream>,
+        slot: UnauthenticatedSlot,
+    ) -> Option<HttpConnectionArgs> {
+        Some(HttpConnectionArgs {
+            client: Arc::new(Mutex::new(Some((stream, slot)))),
+            state: Self::clone(self),
+        })
     }
 }

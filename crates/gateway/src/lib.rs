@@ -34,8 +34,7 @@
 //! [exposed](strowger::ActorSystem::expose), addressed by name. [`Doors`] opens more endpoints for
 //! them: a Unix socket, TCP and WebSocket.
 //!
-//! Control endpoints are Unix sockets; on other platforms the crate has only frames, faults and
-//! methods.
+//! Control endpoints are Unix sockets, so the crate builds on Unix only.
 //!
 //! # Wire protocol
 //!
@@ -57,43 +56,32 @@
 //! `{"code", "message", "retryable"}`, with the codes of [`Code`].
 
 mod access;
-#[cfg(unix)]
 mod client;
-#[cfg(unix)]
 mod connection;
-#[cfg(unix)]
 mod control;
-#[cfg(unix)]
 mod doors;
 mod frame;
-#[cfg(unix)]
 mod gateway;
 mod health;
 mod http;
 mod limits;
-#[cfg(unix)]
 mod listener;
 mod mcp;
 mod method;
 mod metric;
 mod process;
 mod relay;
-mod secret;
 mod snapshot;
 mod unauthenticated;
-#[cfg(unix)]
 mod web;
 
 pub use access::{Audited, Caller, Right, Role, Subject, Token, TokenError, Verb};
-#[cfg(unix)]
 pub use client::{Client, ClientError, Rows};
-#[cfg(unix)]
 pub use doors::{Doors, DoorsSpec};
 pub use frame::{Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
-#[cfg(unix)]
 pub use gateway::{Gateway, OpenError};
 pub use health::{Usage, Vitals};
-pub use http::{HttpDoor, HttpError, HttpLimits};
+pub use http::{HttpDoor, HttpLimits};
 pub use limits::Limits;
 pub use mcp::{
     Mcp, McpAnswer, McpCall, McpContent, McpEffect, McpError, McpHttp, McpLimits, McpTool,

@@ -9,22 +9,34 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use strowger::{Actor, ActorSystem, Context, DynamicRef, Exit, MailboxSpec, Signal, StartError};
-use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
-use crate::connection::{
-    ByteStream, ClientStatus, Connection, ConnectionArgs, EndpointSettings, full,
-};
-use crate::frame::{Frame, Kind};
+use crate::connection::ByteStream;
 use crate::gateway::{ConnectionCounter, OpenError};
-use crate::unauthenticated::{self, UnauthenticatedBudget};
+use crate::unauthenticated::{self, UnauthenticatedBudget, UnauthenticatedSlot};
+
+/// An endpoint, which serves the clients that a [`Listener`] accepts.
+pub(crate) trait Endpoint: Clone + Send + Sync + 'static {
+    /// The actor of a client.
+    type Connection: Actor;
+
+    /// Maximum number of unauthenticated clients.
+    fn max_unauthenticated(&self) -> usize;
+
+    /// Returns the arguments of the actor that serves a client; `None` if it was turned away.
+    fn admit(
+        &self,
+        stream: Box<dyn ByteStream>,
+        slot: UnauthenticatedSlot,
+    ) -> impl Future<Output = Option<<Self::Connection as Actor>::Args>> + Send;
+}
 
 /// The address where an endpoint listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,11 +76,9 @@ impl ListenAddress {
                 let bound = StdTcpListener::bind(address).and_then(|listener| {
                     listener.set_nonblocking(true)?;
                     SockRef::from(&listener).listen(BACKLOG)?;
-                    Ok(listener)
+                    Ok(BoundSocket::Tcp(listener))
                 });
-                bound
-                    .map(BoundSocket::Tcp)
-                    .map_err(|source| self.failed(source))
+                bound.map_err(|source| self.failed(source))
             }
         }
     }
@@ -98,13 +108,6 @@ enum ListeningSocket {
 }
 
 impl ListeningSocket {
-    fn new(bound: BoundSocket) -> io::Result<Self> {
-        Ok(match bound {
-            BoundSocket::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
-            BoundSocket::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
-        })
-    }
-
     async fn accept(&self) -> io::Result<Box<dyn ByteStream>> {
         match self {
             Self::Unix(listener) => {
@@ -121,7 +124,7 @@ impl ListeningSocket {
 }
 
 /// Maximum number of clients that wait in the system's accept queue.
-pub(crate) const BACKLOG: i32 = 1024;
+const BACKLOG: i32 = 1024;
 
 /// Idle time after which TCP keepalive probes the other host, and the interval of the probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
@@ -130,7 +133,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_PROBES: u32 = 3;
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
-    // Writes are batched already.
+    // Writes are batched already, and events of a stream must be sent immediately.
     stream.set_nodelay(true)?;
     // A call or a stream exempts a connection from the idle limit. Without keepalive, a connection
     // to a host that has vanished would be kept as long as nothing is written to it.
@@ -143,65 +146,57 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 
 /// The arguments of a listener.
 #[derive(Clone)]
-pub(crate) struct ListenerArgs {
-    address: ListenAddress,
-    /// Bound before the actor starts, so that the caller sees errors. The first incarnation takes
-    /// it; later ones bind again.
-    first: Arc<Mutex<Option<BoundSocket>>>,
-    settings: EndpointSettings,
+pub(crate) struct ListenerArgs<E> {
+    pub(crate) address: ListenAddress,
+    /// Bound before the actor starts, so that the caller sees errors. All incarnations share a TCP
+    /// port; the first takes the Unix socket and removes it, so later ones bind again.
+    pub(crate) bound: Arc<Mutex<Option<BoundSocket>>>,
+    pub(crate) endpoint: E,
     /// The key of the sibling that supervises the connections.
-    connections_key: &'static str,
-    counter: ConnectionCounter,
+    pub(crate) connections_key: &'static str,
+    pub(crate) counter: ConnectionCounter,
 }
 
-impl ListenerArgs {
-    pub(crate) fn new(
-        address: ListenAddress,
-        first: BoundSocket,
-        settings: EndpointSettings,
-        connections_key: &'static str,
-        counter: ConnectionCounter,
-    ) -> Self {
-        Self {
-            address,
-            first: Arc::new(Mutex::new(Some(first))),
-            settings,
-            connections_key,
-            counter,
-        }
-    }
-
+impl<E> ListenerArgs<E> {
     fn listener(&self) -> Result<ListeningSocket, OpenError> {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        let bound = first.take().map_or_else(|| self.address.bind(), Ok)?;
-        ListeningSocket::new(bound).map_err(|source| self.address.failed(source))
+        let mut bound = self.bound.lock();
+        let listening = match bound.take().map_or_else(|| self.address.bind(), Ok)? {
+            BoundSocket::Unix(listener) => {
+                UnixListener::from_std(listener).map(ListeningSocket::Unix)
+            }
+            BoundSocket::Tcp(listener) => {
+                let shared = listener.try_clone().and_then(TcpListener::from_std);
+                *bound = Some(BoundSocket::Tcp(listener));
+                shared.map(ListeningSocket::Tcp)
+            }
+        };
+        listening.map_err(|source| self.address.failed(source))
     }
 }
 
 /// An actor that accepts clients and removes its Unix socket when it ends.
-pub(crate) struct Listener {
-    address: ListenAddress,
-}
+pub(crate) struct Listener<E>(ListenerArgs<E>);
 
-impl Actor for Listener {
+impl<E: Endpoint> Actor for Listener<E> {
     type Msg = Infallible;
-    type Args = ListenerArgs;
+    type Args = ListenerArgs<E>;
     type Error = OpenError;
 
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
     const SURVIVES_PANIC: bool = true;
 
-    async fn pre_start(args: ListenerArgs, cx: &mut Context<Self>) -> Result<Self, OpenError> {
-        let address = args.address.clone();
-        let listener = args.listener()?;
+    async fn pre_start(args: ListenerArgs<E>, cx: &mut Context<Self>) -> Result<Self, OpenError> {
         let path = cx.path();
         let above = path.as_str().trim_end_matches(path.key());
         let connections_path = format!("{above}{}", args.connections_key);
-        cx.task(
-            "accept",
-            accept(listener, args, cx.system(), connections_path),
+        let accepting = accept(
+            args.listener()?,
+            args.clone(),
+            cx.system(),
+            connections_path,
         );
-        Ok(Self { address })
+        cx.task("accept", accepting);
+        Ok(Self(args))
     }
 
     async fn handle(&mut self, never: Infallible, _: &mut Context<Self>) -> Result<(), OpenError> {
@@ -212,14 +207,14 @@ impl Actor for Listener {
         match signal {
             Signal::TaskEnded { .. } => {
                 let error = io::Error::other("no connections are accepted any more");
-                Err(self.address.failed(error))
+                Err(self.0.address.failed(error))
             }
             _ => Ok(()),
         }
     }
 
     async fn post_stop(self, _: &Exit, _: &mut Context<Self>) {
-        if let ListenAddress::Unix(path) = &self.address {
+        if let ListenAddress::Unix(path) = &self.0.address {
             // It may have been removed already.
             let _ = fs::remove_file(path);
         }
@@ -228,17 +223,14 @@ impl Actor for Listener {
 
 /// Pause before accepting again when the process has no file descriptors left.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
-/// Time limit for sending the reason to a client that is turned away.
-const REJECTION_TIMEOUT: Duration = Duration::from_millis(100);
 
-async fn accept(
+async fn accept<E: Endpoint>(
     listener: ListeningSocket,
-    args: ListenerArgs,
+    args: ListenerArgs<E>,
     system: ActorSystem,
     connections_path: String,
 ) {
-    let limits = args.settings.limits;
-    let budget = UnauthenticatedBudget::new(limits.strangers);
+    let budget = UnauthenticatedBudget::new(args.endpoint.max_unauthenticated());
     loop {
         let accepted = tokio::select! {
             biased;
@@ -255,38 +247,19 @@ async fn accept(
             }
         };
         let connections = system.find(connections_path.as_str());
-        let Some(connections): Option<DynamicRef<Connection>> =
+        let Some(connections): Option<DynamicRef<E::Connection>> =
             connections.and_then(|actor| actor.dynamic())
         else {
             return;
         };
         let number = 1 + args.counter.fetch_add(1, Ordering::Relaxed);
-        let status = if args.settings.admission.tokens().is_some() {
-            ClientStatus::Unauthenticated(budget.admit(number))
-        } else if let Some(slot) = args.settings.admitted_count.admit(limits.connections) {
-            ClientStatus::Admitted(slot)
-        } else {
-            reject(stream, limits.connections).await;
+        let Some(made) = args.endpoint.admit(stream, budget.admit(number)).await else {
             continue;
         };
-        let key = format!("c{number}");
-        let made = ConnectionArgs::new(stream, status, args.settings.clone());
-        match connections.start_child(key, made) {
+        match connections.start_child(format!("c{number}"), made) {
             Ok(_) => {}
             Err(StartError::Closed { .. }) => return,
             Err(error) => tracing::warn!(%error, "a client is not served"),
         }
-    }
-}
-
-async fn reject(mut stream: Box<dyn ByteStream>, most: usize) {
-    let error = Frame::new(Kind::Error, 0).with_json(&full(most).to_json());
-    let mut bytes = BytesMut::new();
-    if error
-        .encode_into(bytes.capacity().max(4096), &mut bytes)
-        .is_ok()
-    {
-        // A client that does not read it in time sees only the end of the stream.
-        let _ = tokio::time::timeout(REJECTION_TIMEOUT, stream.write_all(&bytes)).await;
     }
 }

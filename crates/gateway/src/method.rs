@@ -200,19 +200,7 @@ impl Methods {
     }
 
     /// Adds a method that needs the system. The method must not keep the system alive.
-    pub(crate) fn with_system<F, A>(
-        self,
-        verb: Verb,
-        method: impl Fn(ActorSystem, Value) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<A, Fault>> + Send + 'static,
-        A: Into<Answer>,
-    {
-        self.add(verb, move |request| method(request.system, request.params))
-    }
-
-    fn add<F, A>(
+    pub(crate) fn add<F, A>(
         mut self,
         verb: Verb,
         method: impl Fn(MethodRequest) -> F + Send + Sync + 'static,

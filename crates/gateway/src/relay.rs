@@ -153,9 +153,3 @@ impl<T: Send + Sync + 'static> Actor for Relay<T> {
         Ok(())
     }
 }
-
-impl<T> fmt::Debug for Relay<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Relay").finish_non_exhaustive()
-    }
-}

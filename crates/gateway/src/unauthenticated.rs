@@ -57,14 +57,10 @@ impl UnauthenticatedBudget {
 
     /// Takes a slot, possibly one that belongs to another client.
     pub(crate) fn admit(self: &Arc<Self>, number: u64) -> UnauthenticatedSlot {
-        self.admit_at(number, Instant::now())
-    }
-
-    fn admit_at(self: &Arc<Self>, number: u64, now: Instant) -> UnauthenticatedSlot {
         let eviction = CancellationToken::new();
         self.entries.lock().push(SlotEntry {
             number,
-            protected_until: now + GRACE,
+            protected_until: Instant::now() + GRACE,
             eviction: eviction.clone(),
         });
         UnauthenticatedSlot {
@@ -77,31 +73,28 @@ impl UnauthenticatedBudget {
     /// Disconnects clients beyond the budget whose protection has ended. Returns the time when the
     /// next client's protection ends, if there are still too many.
     pub(crate) fn evict_excess(&self) -> Option<Instant> {
-        self.evict_excess_at(Instant::now())
-    }
-
-    fn evict_excess_at(&self, now: Instant) -> Option<Instant> {
-        let mut entries = self.entries.lock();
+        let (now, mut entries) = (Instant::now(), self.entries.lock());
         while entries.len() > self.most {
-            let first = entries.iter().enumerate();
-            let (at, protected_until) = first
-                .map(|(at, entry)| (at, entry.protected_until))
-                .min_by_key(|(_, protected_until)| *protected_until)?;
+            let protected_until = entries.iter().map(|entry| entry.protected_until).min()?;
             if protected_until > now && entries.len() <= self.most.saturating_add(BURST) {
                 return Some(protected_until);
             }
-            entries.swap_remove(at).eviction.cancel();
+            evict_first(&mut entries);
         }
         None
     }
 
     /// Disconnects one client, because the process has no file descriptors left.
     pub(crate) fn evict_one(&self) {
-        let mut entries = self.entries.lock();
-        let first = entries.iter().enumerate();
-        if let Some((at, _)) = first.min_by_key(|(_, entry)| entry.protected_until) {
-            entries.swap_remove(at).eviction.cancel();
-        }
+        evict_first(&mut self.entries.lock());
+    }
+}
+
+/// Disconnects the client whose protection ends first.
+fn evict_first(entries: &mut Vec<SlotEntry>) {
+    let first = entries.iter().enumerate();
+    if let Some((at, _)) = first.min_by_key(|(_, entry)| entry.protected_until) {
+        entries.swap_remove(at).eviction.cancel();
     }
 }
 
@@ -122,6 +115,11 @@ impl UnauthenticatedSlot {
         if let Some(entry) = mine {
             entry.protected_until = Instant::now() + span;
         }
+    }
+
+    /// Returns `true` if there are too many clients, so that this one leaves once it is answered.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.of.entries.lock().len() > self.of.most
     }
 
     /// Returns a token that is cancelled when the client has to leave.
@@ -171,21 +169,23 @@ impl Drop for AdmittedSlot {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_stranger_has_its_moment_and_makes_room_after_it() {
-        let now = Instant::now();
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_has_its_moment_and_makes_room_after_it() {
         let budget = UnauthenticatedBudget::new(2);
-        let first = budget.admit_at(1, now);
-        let answered = budget.admit_at(2, now);
-        let asks = budget.admit_at(3, now);
-        assert_eq!(budget.evict_excess_at(now), Some(now + GRACE));
+        let first = budget.admit(1);
+        let answered = budget.admit(2);
+        let asks = budget.admit(3);
+        assert_eq!(budget.evict_excess(), Some(Instant::now() + GRACE));
         answered.protect_for(Duration::ZERO);
-        assert_eq!(budget.evict_excess_at(Instant::now()), None);
+        assert_eq!(budget.evict_excess(), None);
         assert!(answered.eviction.is_cancelled(), "it has what it wanted");
         asks.protect_for(Duration::from_secs(60));
-        let _last = budget.admit_at(4, now);
+        let _last = budget.admit(4);
         assert!(!first.eviction.is_cancelled());
-        assert_eq!(budget.evict_excess_at(now + GRACE), None);
+        assert!(asks.is_wanted());
+        tokio::time::advance(GRACE).await;
+        assert_eq!(budget.evict_excess(), None);
+        assert!(!asks.is_wanted());
         assert!(
             first.eviction.is_cancelled(),
             "it has been silent the longest"
@@ -193,20 +193,20 @@ mod tests {
         assert!(!asks.eviction.is_cancelled(), "it is being answered");
     }
 
-    #[test]
-    fn no_crowd_is_larger_than_the_burst() {
-        let now = Instant::now();
+    #[tokio::test(start_paused = true)]
+    async fn no_crowd_is_larger_than_the_burst() {
         let budget = UnauthenticatedBudget::new(2);
         let crowd = (0..2 * BURST as u64).map(|number| {
-            let slot = budget.admit_at(number, now);
-            budget.evict_excess_at(now);
+            let slot = budget.admit(number);
+            budget.evict_excess();
             slot
         });
         let crowd: Vec<_> = crowd.collect();
         let (gone, here): (Vec<_>, Vec<_>) =
             crowd.iter().partition(|slot| slot.eviction.is_cancelled());
         assert_eq!((gone.len(), here.len()), (BURST - 2, BURST + 2));
-        budget.evict_excess_at(now + GRACE);
+        tokio::time::advance(GRACE).await;
+        budget.evict_excess();
         let here = here.iter().filter(|slot| !slot.eviction.is_cancelled());
         assert_eq!(here.count(), 2, "the rest had its moment");
     }

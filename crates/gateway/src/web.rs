@@ -3,26 +3,24 @@
 //! A page of any origin may open a connection to a loopback address, so the origin that a browser
 //! sends must be on a list. Other programs send no origin; they need the token, as pages do.
 
+use std::future::ready;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
-use futures_util::{Sink, Stream};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_tungstenite::WebSocketStream;
+use bytes::Bytes;
+use futures_util::{SinkExt as _, TryStreamExt as _};
 use tokio_tungstenite::tungstenite::handshake::server::{
     Callback, ErrorResponse, Request, Response,
 };
 use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
 
 use crate::connection::ByteStream;
 
-/// Maximum size of a message sent, and allowance for messages of a client beyond its longest frame,
-/// in bytes.
-const MAX_MESSAGE: usize = 64 * 1024;
+/// Maximum size of a message sent, which is what is written at once, and allowance for messages of
+/// a client beyond its longest frame, in bytes.
+pub(crate) const MAX_MESSAGE: usize = 64 * 1024;
 
 /// The origins of pages that may connect.
 #[derive(Debug, Clone, Default)]
@@ -67,65 +65,26 @@ pub(crate) async fn handshake(
         .write_buffer_size(0)
         .max_write_buffer_size(2 * MAX_MESSAGE);
     let upgraded = tokio_tungstenite::accept_hdr_async_with_config(stream, origins, Some(config));
-    Ok(Box::new(WebSocketBytes {
-        inner: upgraded.await?,
-        rest: Bytes::new(),
-    }))
+    let messages = upgraded
+        .await?
+        .with(|bytes| ready(Ok::<_, Error>(Message::Binary(bytes))))
+        .sink_map_err(failed)
+        .map_err(failed)
+        .try_take_while(|message| ready(Ok(!message.is_close())))
+        .try_filter_map(|message| ready(frames(message)));
+    let bytes = StreamReader::new(CopyToBytes::new(messages));
+    Ok(Box::new(SinkWriter::new(bytes)))
 }
 
-/// A byte stream made of the messages of a connection.
-struct WebSocketBytes {
-    inner: WebSocketStream<Box<dyn ByteStream>>,
-    /// The unread rest of a message.
-    rest: Bytes,
-}
-
-impl AsyncRead for WebSocketBytes {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        to: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        while self.rest.is_empty() {
-            match ready!(Pin::new(&mut self.inner).poll_next(cx)) {
-                Some(Ok(Message::Binary(bytes))) => self.rest = bytes,
-                Some(Ok(Message::Text(_))) => {
-                    let text = "a text message; frames are in binary ones";
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
-                }
-                Some(Ok(Message::Close(_))) | None => return Poll::Ready(Ok(())),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Poll::Ready(Err(failed(error))),
-            }
+/// Returns the bytes of a message, if it has frames.
+fn frames(message: Message) -> io::Result<Option<Bytes>> {
+    match message {
+        Message::Binary(bytes) => Ok(Some(bytes)),
+        Message::Text(_) => {
+            let text = "a text message; frames are in binary ones";
+            Err(io::Error::new(io::ErrorKind::InvalidData, text))
         }
-        let count = self.rest.len().min(to.remaining());
-        to.put_slice(&self.rest[..count]);
-        self.rest.advance(count);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for WebSocketBytes {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        ready!(Pin::new(&mut self.inner).poll_ready(cx)).map_err(failed)?;
-        let count = bytes.len().min(MAX_MESSAGE);
-        let message = Message::Binary(Bytes::copy_from_slice(&bytes[..count]));
-        Pin::new(&mut self.inner)
-            .start_send(message)
-            .map_err(failed)?;
-        Poll::Ready(Ok(count))
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx).map_err(failed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_close(cx).map_err(failed)
+        _ => Ok(None),
     }
 }
 

@@ -16,7 +16,8 @@ pub(crate) const LISTEN: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
 pub(crate) fn get(node: &Running, path: &str) -> (u16, String) {
     let address = node.http.as_deref().expect("the door is open");
     let mut stream = TcpStream::connect(address).expect("it listens");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it reads");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("it answers");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
@@ -79,7 +80,7 @@ fn a_metrics_port_that_is_taken_is_said_with_what_to_do() {
     let address = node.http.as_deref().expect("the door is open");
     let ran = strowger(["run", "--port", "0", "--metrics", address]);
     assert_eq!(ran.code, 3);
-    assert!(ran.err.contains("for HTTP"), "{}", ran.err);
+    assert!(ran.err.contains("HTTP endpoint"), "{}", ran.err);
     assert!(
         ran.err.contains("hint: give it another address"),
         "{}",

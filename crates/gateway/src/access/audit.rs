@@ -76,20 +76,20 @@ impl Audit {
         Self(system.topic::<Audited>(Audited::TOPIC).ok())
     }
 
-    fn write(&self, audit_parts: Audited) {
+    fn write(&self, record: Audited) {
         tracing::info!(
             target: "strowger::audit",
-            token = &*audit_parts.token,
-            role = audit_parts.role.name(),
-            door = audit_parts.door,
-            verb = audit_parts.verb,
-            address = audit_parts.address,
-            outcome = audit_parts.outcome,
-            left_out = audit_parts.left_out,
+            token = &*record.token,
+            role = record.role.name(),
+            door = record.door,
+            verb = record.verb,
+            address = record.address,
+            outcome = record.outcome,
+            left_out = record.left_out,
             "audit"
         );
         if let Some(topic) = &self.0 {
-            topic.publish(audit_parts);
+            topic.publish(record);
         }
     }
 }
@@ -217,8 +217,7 @@ const MAX_SHOWN_ADDRESS: usize = 256;
 impl Record {
     /// Opens a record, if the budget allows.
     pub(super) fn open(caller: &Caller, verb: &Verb, address: &str, now: Instant) -> Option<Self> {
-        let (budgets, _) = caller.audit_parts();
-        budgets.of(verb.right()).admit(now).then(|| {
+        caller.token().budgets.of(verb.right()).admit(now).then(|| {
             Self(Box::new(OpenRecord {
                 caller: caller.clone(),
                 verb: verb.name(),
@@ -265,21 +264,21 @@ impl fmt::Debug for Record {
 /// Writes a record with the number of records left out, if there are any that no record has
 /// reported.
 pub(super) fn flush(caller: &Caller) {
-    if caller.audit_parts().0.has_left_out() {
+    if caller.token().budgets.has_left_out() {
         write(caller, Audited::LEFT_OUT, String::new(), "done");
     }
 }
 
 fn write(caller: &Caller, verb: &'static str, address: String, outcome: &'static str) {
-    let (budgets, audit) = caller.audit_parts();
-    let left_out = budgets.left_out();
+    let token = caller.token();
+    let left_out = token.budgets.left_out();
     let role = caller.role();
     counter!(RECORDS, "role" => role.name()).increment(1);
     counter!(OMITTED, "role" => role.name()).increment(left_out);
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    audit.write(Audited {
+    caller.audit().write(Audited {
         at_ms: u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX),
-        token: caller.shared_name(),
+        token: Arc::clone(&token.name),
         role,
         door: caller.door(),
         verb,

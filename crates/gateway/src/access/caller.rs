@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use strowger::{ActorSystem, Code, Fault, Path};
 use tokio::time::Instant;
 
-use super::audit::{self, Audit, Record, RecordBudgets};
+use super::audit::{self, Audit, Record};
 use super::role::Role;
-use super::scope::TokenScope;
+use super::token::Token;
 use super::verb::{Subject, Verb};
 
 /// The other side of a connection. Clones refer to the same caller.
@@ -17,11 +17,8 @@ use super::verb::{Subject, Verb};
 pub struct Caller(Arc<CallerInner>);
 
 struct CallerInner {
-    name: Arc<str>,
-    role: Role,
+    token: Token,
     door: &'static str,
-    scope: Arc<TokenScope>,
-    budgets: Arc<RecordBudgets>,
     audit: Audit,
 }
 
@@ -34,42 +31,28 @@ enum RefusalRule {
 }
 
 impl Caller {
-    pub(super) fn new(
-        name: Arc<str>,
-        role: Role,
-        door: &'static str,
-        scope: Arc<TokenScope>,
-        budgets: Arc<RecordBudgets>,
-        audit: Audit,
-    ) -> Self {
-        Self(Arc::new(CallerInner {
-            name,
-            role,
-            door,
-            scope,
-            budgets,
-            audit,
-        }))
+    pub(super) fn new(token: Token, door: &'static str, audit: Audit) -> Self {
+        Self(Arc::new(CallerInner { token, door, audit }))
     }
 
     /// Creates the owner of a node, who may do everything, for an endpoint with this name.
     #[must_use]
     pub fn owner(system: &ActorSystem, door: &'static str) -> Self {
-        let (scope, budgets) = (Arc::default(), Arc::default());
-        let name = Arc::from(Role::Owner.name());
-        Self::new(name, Role::Owner, door, scope, budgets, Audit::of(system))
+        // No client shows this token: the endpoints of the owner want none.
+        let token = Token::new(Role::Owner.name(), Role::Owner, "");
+        Self::new(token, door, Audit::of(system))
     }
 
     /// Returns the name of the token; `owner` for the owner.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.0.token.name
     }
 
     /// Returns the role.
     #[must_use]
     pub fn role(&self) -> Role {
-        self.0.role
+        self.0.token.role
     }
 
     /// Returns the name of the endpoint that the caller uses.
@@ -85,7 +68,7 @@ impl Caller {
     /// Returns `forbidden`, which is counted.
     pub fn reaches(&self, verb: &Verb, address: &str) -> Result<(), Fault> {
         let address = Path::from(address);
-        match self.0.scope.has_address(&address) {
+        match self.0.token.scope.has_address(&address) {
             true => Ok(()),
             false => Err(self.refuse(verb, Some(&address), RefusalRule::Addresses)),
         }
@@ -95,23 +78,24 @@ impl Caller {
     /// the address.
     #[must_use]
     pub fn sees(&self, address: &str) -> bool {
-        self.0.scope.has_all_addresses() || self.0.scope.has_address(&Path::from(address))
+        self.0.token.scope.has_all_addresses()
+            || self.0.token.scope.has_address(&Path::from(address))
     }
 
     /// Returns the rights of the caller as a JSON object.
     pub(crate) fn to_json(&self) -> Value {
         json!({
-            "token": &*self.0.name,
-            "role": self.0.role.name(),
+            "token": self.name(),
+            "role": self.role().name(),
             "door": self.0.door,
-            "addresses": self.0.scope.addresses(),
-            "verbs": self.0.scope.verbs(),
+            "addresses": self.0.token.scope.addresses(),
+            "verbs": self.0.token.scope.verbs(),
         })
     }
 
     /// Returns `true` if some addresses are out of reach.
     pub(crate) fn is_limited(&self) -> bool {
-        !self.0.scope.has_all_addresses()
+        !self.0.token.scope.has_all_addresses()
     }
 
     /// Returns `true` if the verb is permitted. Nothing is counted or recorded.
@@ -160,17 +144,17 @@ impl Caller {
         audit::flush(self);
     }
 
-    pub(super) fn audit_parts(&self) -> (&RecordBudgets, &Audit) {
-        (&self.0.budgets, &self.0.audit)
+    pub(super) fn token(&self) -> &Token {
+        &self.0.token
     }
 
-    pub(super) fn shared_name(&self) -> Arc<str> {
-        Arc::clone(&self.0.name)
+    pub(super) fn audit(&self) -> &Audit {
+        &self.0.audit
     }
 
     /// Returns the rule that forbids the verb, if any.
     fn rule_against(&self, verb: &Verb, address: Option<&Path>) -> Option<RefusalRule> {
-        let CallerInner { role, scope, .. } = &*self.0;
+        let Token { role, scope, .. } = self.token();
         if !role.has(verb.right()) {
             return Some(RefusalRule::Role);
         }
@@ -182,7 +166,7 @@ impl Caller {
     }
 
     fn refuse(&self, verb: &Verb, address: Option<&Path>, rule: RefusalRule) -> Fault {
-        let CallerInner { name, role, .. } = &*self.0;
+        let Token { name, role, .. } = self.token();
         audit::count_refusal(*role, verb);
         let at = address.map_or("/", Path::as_str);
         let (shown, more) = match at.char_indices().nth(MAX_REFUSED_ADDRESS) {
@@ -230,10 +214,13 @@ impl RefusalRule {
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallerInner {
-            name, role, door, ..
-        } = &*self.0;
-        write!(f, "Caller({name}, {role}, {door})")
+        write!(
+            f,
+            "Caller({}, {}, {})",
+            self.name(),
+            self.role(),
+            self.door()
+        )
     }
 }
 
@@ -267,7 +254,7 @@ impl RowFilter {
         let Some(address) = self.verb.row(row) else {
             return true;
         };
-        let sees = self.caller.0.scope.has_address(&address);
+        let sees = self.caller.0.token.scope.has_address(&address);
         match sees {
             true => self.shown += 1,
             false => self.hidden += 1,

@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use strowger::PathPattern;
+use subtle::ConstantTimeEq as _;
 
 use super::audit::{Audit, RecordBudgets};
 use super::caller::Caller;
 use super::role::Role;
 use super::scope::TokenScope;
-use crate::secret::is_same;
 
 /// A secret that lets a client in, with the rights of the client.
 ///
@@ -25,11 +25,11 @@ use crate::secret::is_same;
 /// ```
 #[derive(Clone)]
 pub struct Token {
-    name: Arc<str>,
-    role: Role,
+    pub(super) name: Arc<str>,
+    pub(super) role: Role,
     secret: Arc<str>,
-    scope: Arc<TokenScope>,
-    budgets: Arc<RecordBudgets>,
+    pub(super) scope: Arc<TokenScope>,
+    pub(super) budgets: Arc<RecordBudgets>,
 }
 
 /// The error returned for tokens that cannot be used together.
@@ -132,44 +132,24 @@ impl fmt::Debug for Token {
 
 /// The callers of an endpoint, by their secrets.
 #[derive(Debug)]
-pub(crate) struct Callers(Vec<KnownToken>);
-
-struct KnownToken {
-    secret: Arc<str>,
-    caller: Caller,
-}
+pub(crate) struct Callers(Vec<Caller>);
 
 impl Callers {
     /// Creates the callers with these tokens, for the endpoint with this name.
     pub(crate) fn new(tokens: &[Token], door: &'static str, audit: &Audit) -> Self {
-        let known = |token: &Token| KnownToken {
-            secret: Arc::clone(&token.secret),
-            caller: Caller::new(
-                Arc::clone(&token.name),
-                token.role,
-                door,
-                Arc::clone(&token.scope),
-                Arc::clone(&token.budgets),
-                audit.clone(),
-            ),
-        };
+        let known = |token: &Token| Caller::new(token.clone(), door, audit.clone());
         Self(tokens.iter().map(known).collect())
     }
 
-    /// Finds the caller with this secret. The time taken does not depend on which caller it is.
+    /// Finds the caller with this secret. The time taken depends neither on which caller it is nor
+    /// on how much of `given` is right.
     pub(crate) fn find(&self, given: &[u8]) -> Option<&Caller> {
         let mut found = None;
-        for known in &self.0 {
-            if is_same(given, known.secret.as_bytes()) {
-                found = Some(&known.caller);
+        for caller in &self.0 {
+            if given.ct_eq(caller.token().secret.as_bytes()).into() {
+                found = Some(caller);
             }
         }
         found
-    }
-}
-
-impl fmt::Debug for KnownToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.caller.fmt(f)
     }
 }

@@ -118,7 +118,7 @@ impl MethodCall {
             // Cannot happen: the semaphore is never closed.
             Err(_) => return Ok(false),
         }
-        self.0.outbox.item(self.0.id, &Payload::json(row)?).await
+        self.0.outbox.item(self.0.id, Payload::json(row)?).await
     }
 }
 

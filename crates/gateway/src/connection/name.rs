@@ -28,9 +28,8 @@ pub(super) enum BoundName {
 pub(super) struct MessageRights {
     path: Path,
     is_topic: bool,
-    tell: bool,
-    ask: bool,
-    stream: bool,
+    /// Decisions by [`MessageUse`].
+    granted: [bool; 3],
 }
 
 /// The way in which a message is used.
@@ -46,19 +45,16 @@ impl MessageRights {
         let path = Path::from(address.path());
         let mut rights = Self {
             is_topic: kind == SUBSCRIBE && address.path().starts_with(TOPICS),
-            tell: false,
-            ask: false,
-            stream: false,
+            granted: [false; 3],
             path,
         };
-        let may = |used| caller.may(rights.verb(used), Some(&rights.path));
-        let (tell, ask, stream) = (
-            may(MessageUse::Tell),
-            may(MessageUse::Ask),
-            may(MessageUse::Stream),
-        );
-        (rights.tell, rights.ask, rights.stream) = (tell, ask, stream);
+        let uses = [MessageUse::Tell, MessageUse::Ask, MessageUse::Stream];
+        rights.granted = uses.map(|used| caller.may(rights.verb(used), Some(&rights.path)));
         rights
+    }
+
+    const fn grants(&self, used: MessageUse) -> bool {
+        self.granted[used as usize]
     }
 
     /// Refuses a frame that the caller may not send whatever the message pattern is, so that the
@@ -66,7 +62,7 @@ impl MessageRights {
     pub(super) fn look(&self, caller: &Caller, kind: Kind, now: Instant) -> Result<(), Fault> {
         let used = match kind {
             Kind::Tell => MessageUse::Tell,
-            _ if self.ask || self.stream => return Ok(()),
+            _ if self.grants(MessageUse::Ask) || self.grants(MessageUse::Stream) => return Ok(()),
             _ if self.is_topic => MessageUse::Stream,
             _ => MessageUse::Ask,
         };
@@ -104,12 +100,7 @@ impl MessageRights {
 
     /// Applies the decision made when the name was bound. A refusal is counted each time.
     fn decide(&self, caller: &Caller, used: MessageUse, now: Instant) -> Result<(), Fault> {
-        let may = match used {
-            MessageUse::Tell => self.tell,
-            MessageUse::Ask => self.ask,
-            MessageUse::Stream => self.stream,
-        };
-        if may {
+        if self.grants(used) {
             return Ok(());
         }
         let verb = self.verb(used);

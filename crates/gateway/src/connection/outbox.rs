@@ -5,17 +5,18 @@
 //! frame to its answer. Whoever removes it from the table answers it, so each call is answered
 //! exactly once.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
-use strowger::{Answer, Calls, Code, Content, Fault, Items, Lane, Payload, Ticket};
+use strowger::{Answer, Calls, Code, Fault, Items, Lane, Payload, Ticket};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::access::Record;
-use crate::frame::{Frame, HEADER, Kind};
+use crate::frame::{Frame, Kind};
 use crate::limits::Limits;
 
 pub(super) struct Outbox {
@@ -44,7 +45,7 @@ enum OutboxStage {
     /// Nothing is added any more; buffered bytes are still written.
     Closing,
     /// Nothing is written any more.
-    AcceptError,
+    Gone,
 }
 
 /// A call that has not been answered yet.
@@ -99,13 +100,9 @@ impl Outbox {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, OutboxState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds an open call.
     pub(super) fn admit(&self, id: u32, open: OpenCall) -> Result<(), Fault> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let most = self.limits.in_flight;
         if state.open.len() >= most {
             let text = format!("{most} calls are in flight, which is the limit");
@@ -117,12 +114,12 @@ impl Outbox {
 
     /// Returns `true` if no call is open.
     pub(super) fn is_idle(&self) -> bool {
-        self.state().open.is_empty()
+        self.state.lock().open.is_empty()
     }
 
     /// Stores the ticket of a call, or cancels its message if the call has ended.
     pub(super) fn hold(&self, id: u32, ticket: Ticket) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match state.open.get_mut(&id) {
             Some(open) => open.ticket = Some(ticket),
             None => {
@@ -134,7 +131,7 @@ impl Outbox {
 
     /// Answers a call, unless it was answered or given up before.
     pub(super) fn finish(&self, id: u32, result: Result<Payload, Fault>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mut open) = state.open.remove(&id) else {
             return;
         };
@@ -145,14 +142,14 @@ impl Outbox {
 
     /// Answers a call that was never added to the table.
     pub(super) fn reply(&self, id: u32, result: Result<Payload, Fault>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.write_result(&mut state, id, result);
         self.unlock_and_wake(state, None);
     }
 
     /// Answers a call with a fault and cancels its message. Returns `true` if the call was open.
     pub(super) fn give_up(&self, id: u32, fault: Fault) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mut open) = state.open.remove(&id) else {
             return false;
         };
@@ -169,7 +166,7 @@ impl Outbox {
 
     /// Returns the overdue calls with the time that each had, and the next deadline.
     pub(super) fn overdue(&self, now: Instant) -> (Vec<(u32, Duration)>, Option<Instant>) {
-        let state = self.state();
+        let state = self.state.lock();
         let due = state.open.iter();
         let due = due.filter_map(|(id, open)| open.due.map(|(at, span)| (*id, at, span)));
         let (mut over, mut next) = (Vec::new(), None::<Instant>);
@@ -188,7 +185,7 @@ impl Outbox {
 
     /// Adds credit to a call, up to a maximum.
     pub(super) fn grant(&self, id: u32, more: u32) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(open) = state.open.get_mut(&id) {
             let none = || Arc::new(Semaphore::new(0));
             grant(open.credit.get_or_insert_with(none), more);
@@ -197,68 +194,66 @@ impl Outbox {
 
     /// Returns the credit of a call; `None` if the call has ended.
     pub(super) fn credit(&self, id: u32) -> Option<Arc<Semaphore>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let open = state.open.get_mut(&id)?;
         let none = || Arc::new(Semaphore::new(0));
         Some(Arc::clone(open.credit.get_or_insert_with(none)))
     }
 
     /// Sends an item once there is room. Returns `false` if the call has ended.
-    pub(super) async fn item(&self, id: u32, payload: &Payload) -> Result<bool, Fault> {
-        self.check_size(payload)?;
-        loop {
-            // Enabled before the state is checked, so that no notification in between is lost.
-            let room = self.room.notified();
-            let mut room = std::pin::pin!(room);
-            room.as_mut().enable();
-            {
-                let mut state = self.state();
-                if !state.open.contains_key(&id) {
-                    return Ok(false);
-                }
-                if state.unwritten() < PAUSE_STREAMS_AT.min(self.limits.memory) {
-                    state.write(Kind::Item, id, payload);
-                    self.unlock_and_wake(state, None);
-                    return Ok(true);
-                }
+    pub(super) async fn item(&self, id: u32, payload: Payload) -> Result<bool, Fault> {
+        self.check_size(&payload)?;
+        let item = Frame::new(Kind::Item, id).with_payload(payload.content, payload.octets);
+        let write = |state: &mut OutboxState| {
+            if !state.open.contains_key(&id) {
+                return Some(false);
             }
-            room.await;
-        }
+            let has_room = state.unwritten() < PAUSE_STREAMS_AT.min(self.limits.memory);
+            has_room.then(|| {
+                state.write(&item);
+                true
+            })
+        };
+        let is_open = self.wait_for_room(write).await;
+        self.work.notify_one();
+        Ok(is_open)
     }
 
     /// Waits until enough bytes were written to handle more frames.
     pub(super) async fn ready(&self) {
+        self.wait_for_room(|state| {
+            let has_room = state.unwritten() <= self.limits.memory / 2;
+            (has_room || state.stage == OutboxStage::Gone).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until a look at the state has a result; looks again whenever there is more room.
+    async fn wait_for_room<T>(&self, mut look: impl FnMut(&mut OutboxState) -> Option<T>) -> T {
         loop {
             // Enabled before the state is checked, so that no notification in between is lost.
-            let room = self.room.notified();
-            let mut room = std::pin::pin!(room);
+            let mut room = std::pin::pin!(self.room.notified());
             room.as_mut().enable();
-            {
-                let state = self.state();
-                if state.stage == OutboxStage::AcceptError
-                    || state.unwritten() <= self.limits.memory / 2
-                {
-                    return;
-                }
+            let seen = look(&mut self.state.lock());
+            if let Some(seen) = seen {
+                return seen;
             }
             room.await;
         }
     }
 
     /// Writes a frame that does not answer a call.
-    pub(super) fn write(&self, frame: Frame) {
-        let (kind, id) = (frame.kind, frame.id);
-        let mut state = self.state();
-        state.write(kind, id, &frame.into_payload());
+    pub(super) fn write(&self, frame: &Frame) {
+        let mut state = self.state.lock();
+        state.write(frame);
         self.unlock_and_wake(state, None);
     }
 
     /// Writes the reason for closing; nothing is written after it.
     pub(super) fn close(&self, fault: &Fault) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.stage == OutboxStage::Open || state.stage == OutboxStage::Ending {
-            let bytes = fault.to_json().to_string();
-            state.write(Kind::Error, 0, &Payload::new(Content::Json, bytes));
+            state.write(&Frame::new(Kind::Error, 0).with_json(&fault.to_json()));
             state.stage = OutboxStage::Closing;
         }
         self.drop_calls(state);
@@ -266,7 +261,7 @@ impl Outbox {
 
     /// Records that the client sends nothing more.
     pub(super) fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.stage == OutboxStage::Open {
             state.stage = OutboxStage::Ending;
         }
@@ -275,13 +270,13 @@ impl Outbox {
 
     /// Returns `true` if the client sends nothing more, or the connection is closing.
     pub(super) fn is_ending(&self) -> bool {
-        self.state().stage != OutboxStage::Open
+        self.state.lock().stage != OutboxStage::Open
     }
 
     /// Records that nothing can be written any more.
     pub(super) fn gone(&self) {
-        let mut state = self.state();
-        state.stage = OutboxStage::AcceptError;
+        let mut state = self.state.lock();
+        state.stage = OutboxStage::Gone;
         state.bytes = BytesMut::new();
         self.drop_calls(state);
         self.room.notify_waiters();
@@ -300,7 +295,7 @@ impl Outbox {
 
     /// Passes the buffered bytes to the writer.
     pub(super) fn take(&self, bytes: &mut BytesMut) -> TakenBytes {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         std::mem::swap(bytes, &mut state.bytes);
         let was = std::mem::replace(&mut state.writing, bytes.len());
         if was > 0 {
@@ -309,7 +304,7 @@ impl Outbox {
         match state.stage {
             _ if !bytes.is_empty() => TakenBytes::Bytes,
             OutboxStage::Open | OutboxStage::Ending => TakenBytes::Nothing,
-            OutboxStage::Closing | OutboxStage::AcceptError => TakenBytes::End,
+            OutboxStage::Closing | OutboxStage::Gone => TakenBytes::End,
         }
     }
 
@@ -343,13 +338,16 @@ impl Outbox {
             Err(Fault::new(Code::Full, text))
         });
         match result {
-            Ok(payload) => state.write(Kind::Done, id, &payload),
+            Ok(payload) => {
+                let done = Frame::new(Kind::Done, id);
+                state.write(&done.with_payload(payload.content, payload.octets));
+            }
             Err(fault) => {
-                let mut bytes = fault.to_json().to_string();
-                if bytes.len() > self.limits.frame {
-                    bytes = Fault::new(fault.code, "").to_json().to_string();
+                let mut error = Frame::new(Kind::Error, id).with_json(&fault.to_json());
+                if error.payload.len() > self.limits.frame {
+                    error = error.with_json(&Fault::new(fault.code, "").to_json());
                 }
-                state.write(Kind::Error, id, &Payload::new(Content::Json, bytes));
+                state.write(&error);
             }
         }
     }
@@ -378,7 +376,7 @@ impl Calls for Outbox {
 
     fn is_wanted(&self, call: u64) -> bool {
         let id = u32::try_from(call);
-        id.is_ok_and(|id| self.state().open.contains_key(&id))
+        id.is_ok_and(|id| self.state.lock().open.contains_key(&id))
     }
 }
 
@@ -388,22 +386,12 @@ impl OutboxState {
     }
 
     /// Appends a frame, unless the connection is closing.
-    fn write(&mut self, kind: Kind, id: u32, payload: &Payload) {
-        if self.stage == OutboxStage::Closing || self.stage == OutboxStage::AcceptError {
+    fn write(&mut self, frame: &Frame) {
+        if self.stage == OutboxStage::Closing || self.stage == OutboxStage::Gone {
             return;
         }
-        // Longer payloads were refused before, by the limit of a frame.
-        let Ok(length) = u32::try_from(payload.octets.len()) else {
-            return;
-        };
-        self.bytes.reserve(HEADER + payload.octets.len());
-        self.bytes.put_u32(length);
-        self.bytes.put_u8(kind as u8);
-        self.bytes.put_u8(payload.content as u8);
-        self.bytes.put_u16(0);
-        self.bytes.put_u32(id);
-        self.bytes.put_bytes(0, 12);
-        self.bytes.put_slice(&payload.octets);
+        // Never fails: longer payloads were refused before, by the limit of a frame.
+        let _ = frame.encode_into(usize::MAX, &mut self.bytes);
     }
 }
 

@@ -1,14 +1,20 @@
 //! The arguments of a connection.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use bytes::BytesMut;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite;
 
+use super::Connection;
+use super::wire::full;
 use crate::access::{Caller, Callers};
+use crate::frame::{Frame, Kind};
 use crate::limits::Limits;
+use crate::listener::Endpoint;
 use crate::method::Methods;
 use crate::unauthenticated::{AdmittedCount, AdmittedSlot, UnauthenticatedSlot};
 use crate::web::{self, Origins};
@@ -29,6 +35,42 @@ pub(crate) struct EndpointSettings {
     pub(crate) admitted_count: AdmittedCount,
     /// The origins of pages that may connect, if clients use WebSocket.
     pub(crate) origins: Option<Arc<Origins>>,
+}
+
+/// Time limit for sending the reason to a client that is turned away.
+const REJECTION_TIMEOUT: Duration = Duration::from_millis(100);
+
+impl Endpoint for EndpointSettings {
+    type Connection = Connection;
+
+    fn max_unauthenticated(&self) -> usize {
+        self.limits.strangers
+    }
+
+    async fn admit(
+        &self,
+        mut stream: Box<dyn ByteStream>,
+        slot: UnauthenticatedSlot,
+    ) -> Option<ConnectionArgs> {
+        let most = self.limits.connections;
+        let status = if self.admission.tokens().is_some() {
+            ClientStatus::Unauthenticated(slot)
+        } else if let Some(slot) = self.admitted_count.admit(most) {
+            ClientStatus::Admitted(slot)
+        } else {
+            let error = Frame::new(Kind::Error, 0).with_json(&full(most).to_json());
+            let mut bytes = BytesMut::new();
+            if error.encode_into(4096, &mut bytes).is_ok() {
+                // A client that does not read it in time sees only the end of the stream.
+                let _ = timeout(REJECTION_TIMEOUT, stream.write_all(&bytes)).await;
+            }
+            return None;
+        };
+        Some(ConnectionArgs {
+            client: Arc::new(Mutex::new(Some((stream, status)))),
+            settings: self.clone(),
+        })
+    }
 }
 
 /// The way in which clients of an endpoint authenticate.
@@ -70,23 +112,10 @@ pub(crate) struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
-    pub(crate) fn new(
-        stream: Box<dyn ByteStream>,
-        status: ClientStatus,
-        settings: EndpointSettings,
-    ) -> Self {
-        Self {
-            client: Arc::new(Mutex::new(Some((stream, status)))),
-            settings,
-        }
-    }
-
     /// Takes the stream, and performs the handshake if it is a WebSocket.
     pub(super) async fn open(&self, within: Duration) -> Result<NewClient, AcceptError> {
-        let (stream, status) = {
-            let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-            client.take().ok_or(AcceptError::Taken)?
-        };
+        let client = self.client.lock().take();
+        let (stream, status) = client.ok_or(AcceptError::Taken)?;
         let limits = &self.settings.limits;
         let Some(origins) = &self.settings.origins else {
             return Ok((stream, status));

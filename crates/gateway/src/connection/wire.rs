@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bytes::BytesMut;
+use bytes::{Buf as _, BytesMut};
 use strowger::{ActorRef, Code, Content, Fault};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Duration, Instant, sleep_until, timeout};
@@ -14,6 +14,7 @@ use crate::connection::ConnectionMsg;
 use crate::frame::{Decoder, Frame, Kind};
 use crate::limits::Limits;
 use crate::unauthenticated::{AdmittedCount, AdmittedSlot};
+use crate::web::MAX_MESSAGE;
 
 /// Maximum number of frames to pass on at once.
 const MAX_BATCH: usize = 512;
@@ -236,7 +237,8 @@ pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, outbo
             TakenBytes::End => break,
         }
         while !bytes.is_empty() {
-            match timeout(limits.stall, to.write_buf(&mut bytes)).await {
+            let mut next = (&mut bytes).take(MAX_MESSAGE);
+            match timeout(limits.stall, to.write_buf(&mut next)).await {
                 Ok(Ok(1..)) => {}
                 Ok(Ok(0)) => return outbox.gone(),
                 Ok(Err(error)) => {

@@ -1,18 +1,12 @@
-//! HTTP answers, and counters for them.
+//! HTTP answers.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
-
-use crate::metric::{Exposition, MetricKind};
 
 pub(crate) type HttpAnswer = Response<HttpBody>;
 type HttpBody = BoxBody<Bytes, Infallible>;
@@ -61,94 +55,12 @@ pub(super) fn last_answer(answer: HttpAnswer) -> HttpAnswer {
 }
 
 /// Keeps a value alive until the answer was sent, or its client is gone.
-pub(crate) fn with_guard(
-    answer: HttpAnswer,
-    kept: impl Send + Sync + Unpin + 'static,
-) -> HttpAnswer {
-    answer.map(|content| GuardedBody { content, kept }.boxed())
-}
-
-struct GuardedBody<T> {
-    content: HttpBody,
-    kept: T,
-}
-
-impl<T: Unpin> Body for GuardedBody<T> {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let _kept = &self.kept;
-        Pin::new(&mut self.content).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.content.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.content.size_hint()
-    }
-}
-
-/// Number of answers by status, and number of clients that were turned away.
-#[derive(Default)]
-pub(super) struct AnswerCounters {
-    by_status: [AtomicU64; STATUSES.len()],
-    others: AtomicU64,
-    turned_away: AtomicU64,
-}
-
-/// The statuses of this endpoint and of MCP.
-const STATUSES: [StatusCode; 16] = [
-    StatusCode::OK,
-    StatusCode::ACCEPTED,
-    StatusCode::NO_CONTENT,
-    StatusCode::BAD_REQUEST,
-    StatusCode::UNAUTHORIZED,
-    StatusCode::FORBIDDEN,
-    StatusCode::NOT_FOUND,
-    StatusCode::METHOD_NOT_ALLOWED,
-    StatusCode::NOT_ACCEPTABLE,
-    StatusCode::REQUEST_TIMEOUT,
-    StatusCode::CONFLICT,
-    StatusCode::PAYLOAD_TOO_LARGE,
-    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-    StatusCode::INTERNAL_SERVER_ERROR,
-    StatusCode::SERVICE_UNAVAILABLE,
-];
-
-impl AnswerCounters {
-    pub(super) fn count(&self, status: StatusCode) {
-        let number = STATUSES.iter().position(|one| *one == status);
-        let count = number.map_or(&self.others, |number| &self.by_status[number]);
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn turned_away(&self) {
-        self.turned_away.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn write(&self, page: &mut Exposition) {
-        let mut family = page.family(
-            "strowger_http_responses_total",
-            MetricKind::Counter,
-            "Requests that the HTTP door answered, by status.",
-        );
-        let value = |count: &AtomicU64| count.load(Ordering::Relaxed) as f64;
-        for (status, count) in STATUSES.iter().zip(&self.by_status) {
-            family.sample(&[("status", status.as_str())], value(count));
-        }
-        family.sample(&[("status", "other")], value(&self.others));
-        page.one(
-            "strowger_http_turned_away_total",
-            MetricKind::Counter,
-            "Silent clients that the HTTP door turned away because it had as many as it may.",
-            value(&self.turned_away),
-        );
-    }
+pub(crate) fn with_guard(answer: HttpAnswer, kept: impl Send + Sync + 'static) -> HttpAnswer {
+    answer.map(|content| {
+        let keep = move |never| {
+            let _kept = &kept;
+            never
+        };
+        content.map_err(keep).boxed()
+    })
 }

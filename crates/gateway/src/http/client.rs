@@ -1,11 +1,11 @@
-//! The state of a client: an unauthenticated client gets one answer, an agent any number.
+//! The state of a client: an unauthenticated client gets a few answers, an agent any number.
 
 use std::future::pending;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::{Request, StatusCode, header};
 use parking_lot::Mutex;
 use strowger::ActorSystem;
@@ -29,11 +29,16 @@ pub(super) struct HttpClient {
     asked: AtomicBool,
     /// Set from the head of a request until its answer was written.
     answering: AtomicBool,
+    /// Number of answers on this connection.
+    answers: AtomicUsize,
     /// Set if the last answer was a refusal: the refused request may not have been read to its end.
     refused: AtomicBool,
     /// Shared with the request in progress and with its answer; the count tells if either still
     /// exists.
     answer: Arc<()>,
+    /// Time until which an unauthenticated client may send further requests. The rest of its time
+    /// is for their answers.
+    next_until: Instant,
     /// Time limit of an unauthenticated client.
     until: Instant,
     /// Cancelled when an unauthenticated client has to leave.
@@ -47,6 +52,9 @@ pub(super) enum EvictReason {
     Late,
 }
 
+/// Maximum number of requests on the connection of an unauthenticated client.
+const MAX_REQUESTS: usize = 100;
+
 /// Time in which a client that has sent a request may be answered even if others need its slot.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
@@ -55,9 +63,12 @@ impl HttpClient {
         state: Arc<HttpState>,
         system: ActorSystem,
         slot: UnauthenticatedSlot,
-        until: Instant,
+        start: Instant,
     ) -> Self {
+        let time = state.limits.time;
         Self {
+            next_until: start + time / 2,
+            until: start + time,
             state,
             system,
             eviction: slot.eviction(),
@@ -66,8 +77,8 @@ impl HttpClient {
             asked: AtomicBool::new(false),
             answering: AtomicBool::new(false),
             refused: AtomicBool::new(false),
+            answers: AtomicUsize::new(0),
             answer: Arc::new(()),
-            until,
         }
     }
 
@@ -95,8 +106,9 @@ impl HttpClient {
     /// Called when hyper has written everything: an answer that is not kept alive any more is
     /// complete.
     pub(super) fn written(&self) {
-        if Arc::strong_count(&self.answer) == 1 {
-            self.answering.store(false, Ordering::Relaxed);
+        if Arc::strong_count(&self.answer) == 1 && self.answering.swap(false, Ordering::Relaxed) {
+            // The client has its answer: from now on others come first.
+            self.protect_for(Duration::ZERO);
         }
     }
 
@@ -111,7 +123,7 @@ impl HttpClient {
     pub(super) async fn evicted(&self) -> EvictReason {
         let reason = tokio::select! {
             () = self.eviction.cancelled() => EvictReason::Evicted,
-            () = sleep_until(self.until) => EvictReason::Late,
+            () = self.late() => EvictReason::Late,
         };
         match self.is_agent() {
             true => pending().await,
@@ -119,19 +131,38 @@ impl HttpClient {
         }
     }
 
+    /// Waits until the time of an unauthenticated client is over: between requests, earlier than
+    /// with a request or an answer under way.
+    async fn late(&self) {
+        sleep_until(self.next_until).await;
+        if !self.has_asked() || self.is_answering() {
+            sleep_until(self.until).await;
+        }
+    }
+
     /// Answers a request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> HttpAnswer {
         let kept = Arc::clone(&self.answer);
         self.answering.store(true, Ordering::Relaxed);
+        let has_body = !request.body().is_end_stream();
         let answer = match self.admit(&request) {
             Ok(()) => self.served(request).await,
             Err(refusal) => *refusal,
         };
         let answer = self.counted(answer);
-        match self.is_agent() {
+        match self.is_agent() || !has_body && self.may_ask_again() {
             true => with_guard(answer, kept),
+            // The body of an unauthenticated client is not read, so what follows it is unknown.
             false => with_guard(last_answer(answer), kept),
         }
+    }
+
+    /// Counts an answer. Returns `true` if an unauthenticated client may send another request.
+    fn may_ask_again(&self) -> bool {
+        let answers = self.answers.fetch_add(1, Ordering::Relaxed) + 1;
+        let slot = self.unauthenticated.lock();
+        let is_wanted = slot.as_ref().is_some_and(UnauthenticatedSlot::is_wanted);
+        answers < MAX_REQUESTS && Instant::now() < self.next_until && !is_wanted
     }
 
     /// Identifies the client: it becomes an agent if it requests the path of agents with a valid
@@ -212,7 +243,7 @@ impl HttpClient {
     pub(super) fn farewell(&self, reason: EvictReason) -> HttpAnswer {
         match reason {
             EvictReason::Evicted => {
-                self.state.counters.turned_away();
+                self.state.count_turned_away();
                 unavailable("others want this place: come again when you have a request\n")
             }
             EvictReason::Late => {
@@ -225,7 +256,7 @@ impl HttpClient {
 
     fn counted(&self, answer: HttpAnswer) -> HttpAnswer {
         let status = answer.status();
-        self.state.counters.count(status);
+        self.state.count_answer(status);
         self.refused
             .store(status.is_client_error(), Ordering::Relaxed);
         let answer = with_header(answer, header::CACHE_CONTROL, "no-store");

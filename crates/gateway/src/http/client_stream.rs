@@ -5,22 +5,28 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::client::HttpClient;
+use crate::connection::ByteStream;
 
 /// A connection that only carries answers of this crate.
 ///
 /// hyper answers a head that it cannot parse by itself, with a status and no text. That answer is
 /// dropped here, and the connection stays open for a better one.
 pub(super) struct ClientStream<'a> {
-    stream: &'a mut TcpStream,
+    stream: &'a mut dyn ByteStream,
     client: &'a HttpClient,
+    /// `true` once the end of the stream was held back until the answer is written.
+    has_ended: bool,
 }
 
 impl<'a> ClientStream<'a> {
-    pub(super) const fn new(stream: &'a mut TcpStream, client: &'a HttpClient) -> Self {
-        Self { stream, client }
+    pub(super) const fn new(stream: &'a mut dyn ByteStream, client: &'a HttpClient) -> Self {
+        Self {
+            stream,
+            client,
+            has_ended: false,
+        }
     }
 }
 
@@ -35,7 +41,8 @@ impl AsyncRead for ClientStream<'_> {
         let has_ended = to.filled().len() == before;
         // A client that has closed its sending side still gets its answer. If an agent closes, the
         // call that it waits for is cancelled.
-        match has_ended && self.client.is_answering() && !self.client.is_agent() {
+        self.has_ended = has_ended && self.client.is_answering() && !self.client.is_agent();
+        match self.has_ended {
             true => Poll::Pending,
             false => Poll::Ready(Ok(())),
         }
@@ -58,6 +65,10 @@ impl AsyncWrite for ClientStream<'_> {
         ready!(Pin::new(&mut *self.stream).poll_flush(cx))?;
         // hyper flushes when it has nothing left to write.
         self.client.written();
+        if self.has_ended && !self.client.is_answering() {
+            // Now hyper may read the end.
+            cx.waker().wake_by_ref();
+        }
         Poll::Ready(Ok(()))
     }
 

@@ -2,37 +2,32 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use strowger::{Actor, Context, MailboxSpec, Signal};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::HttpState;
 use super::answer::{HttpAnswer, last_answer};
 use super::client::{EvictReason, HttpClient};
 use super::client_stream::ClientStream;
+use crate::connection::ByteStream;
 use crate::unauthenticated::UnauthenticatedSlot;
+
+/// A stream with the slot of its client.
+type NewClient = (Box<dyn ByteStream>, UnauthenticatedSlot);
 
 /// The arguments of a connection.
 #[derive(Clone)]
 pub(crate) struct HttpConnectionArgs {
-    client: Arc<Mutex<Option<(TcpStream, UnauthenticatedSlot)>>>,
-    state: Arc<HttpState>,
-}
-
-impl HttpConnectionArgs {
-    pub(super) fn new(stream: TcpStream, slot: UnauthenticatedSlot, state: Arc<HttpState>) -> Self {
-        Self {
-            client: Arc::new(Mutex::new(Some((stream, slot)))),
-            state,
-        }
-    }
+    pub(super) client: Arc<Mutex<Option<NewClient>>>,
+    pub(super) state: Arc<HttpState>,
 }
 
 /// The error of a second incarnation: a connection is never restarted.
@@ -54,10 +49,9 @@ impl Actor for HttpConnection {
         args: HttpConnectionArgs,
         cx: &mut Context<Self>,
     ) -> Result<Self, AlreadyServed> {
-        let mut client = args.client.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stream, slot) = client.take().ok_or(AlreadyServed)?;
-        let until = cx.now() + args.state.limits.time;
-        let client = HttpClient::new(args.state, cx.system(), slot, until);
+        let client = args.client.lock().take();
+        let (stream, slot) = client.ok_or(AlreadyServed)?;
+        let client = HttpClient::new(args.state, cx.system(), slot, cx.now());
         cx.task("client", async move {
             if let Err(error) = receive(stream, client).await {
                 tracing::debug!(%error, "a client has gone");
@@ -102,7 +96,7 @@ const FAREWELL_TIMEOUT: Duration = Duration::from_millis(100);
 const MAX_DISCARDED: u64 = 64 * 1024;
 
 /// Serves a client until it is gone or has to leave.
-async fn receive(mut stream: TcpStream, client: HttpClient) -> io::Result<()> {
+async fn receive(mut stream: Box<dyn ByteStream>, client: HttpClient) -> io::Result<()> {
     let reason = tokio::select! {
         // Bytes that have arrived already are considered first.
         biased;
@@ -125,7 +119,7 @@ async fn receive(mut stream: TcpStream, client: HttpClient) -> io::Result<()> {
 }
 
 /// Answers requests until either side closes the connection.
-async fn serve(stream: &mut TcpStream, client: &HttpClient) -> io::Result<()> {
+async fn serve(stream: &mut dyn ByteStream, client: &HttpClient) -> io::Result<()> {
     let limits = client.limits();
     let service = service_fn(|request| async { Ok::<_, Infallible>(client.answer(request).await) });
     let spoken = http1::Builder::new()
@@ -163,12 +157,10 @@ async fn serve(stream: &mut TcpStream, client: &HttpClient) -> io::Result<()> {
 const STAND_IN_REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
 /// Sends an answer to a client whose input was not a request.
-async fn tell(stream: &mut TcpStream, answer: HttpAnswer) -> io::Result<()> {
+async fn tell(stream: &mut dyn ByteStream, answer: HttpAnswer) -> io::Result<()> {
     let answer = Mutex::new(Some(last_answer(answer)));
-    let service = service_fn(|_| {
-        let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
-        std::future::ready(answer.take().ok_or("a second request"))
-    });
+    let service =
+        service_fn(|_| std::future::ready(answer.lock().take().ok_or("a second request")));
     http1::Builder::new()
         .timer(TokioTimer::new())
         // Answer even though the input ends after the request.
@@ -183,7 +175,7 @@ async fn tell(stream: &mut TcpStream, answer: HttpAnswer) -> io::Result<()> {
 
 /// Discards input, because closing a socket with unread bytes would reset the connection, and the
 /// answer could be lost.
-async fn drain(stream: &mut TcpStream, most: u64) -> io::Result<()> {
+async fn drain(stream: &mut dyn ByteStream, most: u64) -> io::Result<()> {
     tokio::io::copy(&mut stream.take(most), &mut tokio::io::sink()).await?;
     Ok(())
 }

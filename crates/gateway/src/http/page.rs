@@ -83,7 +83,6 @@ impl HttpState {
             mailboxes(&top, &mut page);
         }
         limits(&self.health.usages().collect::<Vec<_>>(), &mut page);
-        self.counters.write(&mut page);
         crate::process::write(&mut page);
         self.health.write(&mut page);
         answer_of_kind(EXPOSITION, StatusCode::OK, page.into_string())

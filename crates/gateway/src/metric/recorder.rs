@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use metrics::{
     Counter, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, SetRecorderError,
     SharedString, Unit,
 };
+use parking_lot::{Mutex, RwLock};
 
 use super::{Exposition, MetricKind};
 
@@ -23,55 +24,24 @@ pub struct Recorder(Arc<RecordedSeries>);
 struct RecordedSeries {
     described: Mutex<BTreeMap<String, (MetricKind, String)>>,
     counters: RwLock<HashMap<Key, Arc<AtomicU64>>>,
-    gauges: RwLock<HashMap<Key, Arc<GaugeValue>>>,
+    gauges: RwLock<HashMap<Key, Arc<AtomicU64>>>,
     summaries: RwLock<HashMap<Key, Arc<SummaryValue>>>,
     refused: AtomicU64,
 }
 
 const MAX_SERIES: usize = 4096;
 
-/// A gauge, stored as the bits of a float.
-#[derive(Default)]
-struct GaugeValue(AtomicU64);
-
 #[derive(Default)]
 struct SummaryValue {
     count: AtomicU64,
-    sum: GaugeValue,
-}
-
-impl GaugeValue {
-    fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
-    }
-
-    fn add(&self, value: f64) {
-        let added = |bits: u64| Some((f64::from_bits(bits) + value).to_bits());
-        // Never fails, because the function always returns a value.
-        let _ = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
-    }
-}
-
-impl GaugeFn for GaugeValue {
-    fn increment(&self, value: f64) {
-        self.add(value);
-    }
-
-    fn decrement(&self, value: f64) {
-        self.add(-value);
-    }
-
-    fn set(&self, value: f64) {
-        self.0.store(value.to_bits(), Ordering::Relaxed);
-    }
+    /// The bits of a float, as the facade stores gauges.
+    sum: AtomicU64,
 }
 
 impl HistogramFn for SummaryValue {
     fn record(&self, value: f64) {
         self.count.fetch_add(1, Ordering::Relaxed);
-        self.sum.add(value);
+        GaugeFn::increment(&self.sum, value);
     }
 }
 
@@ -89,7 +59,7 @@ impl Recorder {
     /// Writes all metrics that were described or recorded.
     pub fn write(&self, page: &mut Exposition) {
         let series = &self.0;
-        let described = lock(&series.described).clone();
+        let described = series.described.lock().clone();
         let mut families: BTreeMap<String, (MetricKind, String, Vec<SeriesRow>)> = described
             .into_iter()
             .map(|(name, (kind, help))| (name, (kind, help, Vec::new())))
@@ -101,16 +71,16 @@ impl Recorder {
             let labels = labels.map(|label| (label.key().to_owned(), label.value().to_owned()));
             family.2.push((labels.collect(), values));
         };
-        for (key, counter) in read(&series.counters).iter() {
+        for (key, counter) in series.counters.read().iter() {
             let value = counter.load(Ordering::Relaxed) as f64;
             add(key, MetricKind::Counter, SampleValues::One(value));
         }
-        for (key, gauge) in read(&series.gauges).iter() {
-            add(key, MetricKind::Gauge, SampleValues::One(gauge.get()));
+        for (key, gauge) in series.gauges.read().iter() {
+            add(key, MetricKind::Gauge, SampleValues::One(float(gauge)));
         }
-        for (key, summary) in read(&series.summaries).iter() {
+        for (key, summary) in series.summaries.read().iter() {
             let count = summary.count.load(Ordering::Relaxed) as f64;
-            let values = SampleValues::Summary(summary.sum.get(), count);
+            let values = SampleValues::Summary(float(&summary.sum), count);
             add(key, MetricKind::Summary, values);
         }
         for (name, (kind, help, mut rows)) in families {
@@ -135,7 +105,7 @@ impl Recorder {
     }
 
     fn describe(&self, name: &KeyName, kind: MetricKind, help: &SharedString) {
-        let mut described = lock(&self.0.described);
+        let mut described = self.0.described.lock();
         if described.len() < MAX_SERIES {
             described.insert(name.as_str().to_owned(), (kind, help.to_string()));
         }
@@ -143,10 +113,10 @@ impl Recorder {
 
     /// Returns the series with this key, which is created if there is room.
     fn series<T: Default>(&self, map: &RwLock<HashMap<Key, Arc<T>>>, key: &Key) -> Option<Arc<T>> {
-        if let Some(found) = read(map).get(key) {
+        if let Some(found) = map.read().get(key) {
             return Some(Arc::clone(found));
         }
-        let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
+        let mut map = map.write();
         if map.len() >= MAX_SERIES && !map.contains_key(key) {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -197,10 +167,6 @@ impl fmt::Debug for Recorder {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
+fn float(bits: &AtomicU64) -> f64 {
+    f64::from_bits(bits.load(Ordering::Relaxed))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger::{Actor, ActorSystem, BoxError, Context};
 use strowger_gateway::{
-    HttpDoor, HttpError, HttpLimits, MetricKind, Recorder, Role, Token, Usage, Vitals,
+    HttpDoor, HttpLimits, MetricKind, OpenError, Recorder, Role, Token, Usage, Vitals,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -44,18 +44,35 @@ impl Answer {
     }
 }
 
-/// Sends these bytes and reads until the endpoint closes the connection; returns the text received.
+/// Sends these bytes, ends its side once it has an answer, and reads until the endpoint closes the
+/// connection; returns the text received.
 async fn sent(address: SocketAddr, octets: &[u8]) -> io::Result<String> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(octets).await?;
         let mut text = Vec::new();
+        while !is_answered(octets, &text) && stream.read_buf(&mut text).await? > 0 {}
+        // Fails if the endpoint has closed the connection.
+        let _ = stream.shutdown().await;
         stream.read_to_end(&mut text).await?;
         Ok(String::from_utf8(text).expect("answers are text"))
     };
     tokio::time::timeout(LIMIT, exchange)
         .await
         .expect("the door closes every connection")
+}
+
+/// Returns `true` if the text begins with a whole response.
+fn is_answered(request: &[u8], text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.map_or(0, |length| length.parse().expect("a number"));
+    request.starts_with(b"HEAD ") || body.len() >= length
 }
 
 async fn get(address: SocketAddr, path: &str) -> Answer {
@@ -402,7 +419,7 @@ async fn a_port_that_is_taken_is_said() {
         Vitals::new(),
     );
     let error = taken.await.expect_err("the port is taken");
-    assert!(matches!(error, HttpError::Bind { .. }), "{error}");
+    assert!(matches!(error, OpenError::Bind { .. }), "{error}");
     assert!(
         error.to_string().starts_with("cannot listen on 127.0.0.1:"),
         "{error}"

@@ -7,7 +7,7 @@ use strowger_gateway::{HttpLimits, Vitals};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Answer, Door, LIMIT, restarts, sent};
+use super::{Answer, Door, LIMIT, is_answered, restarts, sent};
 
 /// The single response to these bytes, which must contain a helpful message.
 async fn told(address: SocketAddr, bytes: &[u8]) -> Answer {
@@ -17,10 +17,6 @@ async fn told(address: SocketAddr, bytes: &[u8]) -> Answer {
     let answers = text.lines().filter(|line| line.starts_with("HTTP/"));
     assert_eq!(answers.count(), 1, "{shown:?}: {text}");
     let answer = Answer::read(&text);
-    assert!(
-        answer.head.contains("connection: close"),
-        "{shown:?}: {text}"
-    );
     if answer.status >= 400 {
         assert!(answer.body.len() > 20, "{shown:?}: {text}");
         assert!(answer.head.contains("text/plain"), "{shown:?}: {text}");
@@ -32,20 +28,143 @@ async fn open() -> Door {
     Door::open(HttpLimits::default(), Vitals::new()).await
 }
 
-#[tokio::test]
-async fn a_stranger_gets_one_answer_whatever_it_sends_at_once() {
-    let door = open().await;
-    let address = door.door.address();
-    let one = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n";
-    for count in [1, 2, 100] {
-        let answer = told(address, one.repeat(count).as_bytes()).await;
-        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
+/// An endpoint whose connections stay as long as a slow machine needs.
+async fn patient() -> Door {
+    let mut limits = HttpLimits::default();
+    limits.time = LIMIT;
+    Door::open(limits, Vitals::new()).await
+}
+
+/// The responses to these bytes; all but the last leave the connection open.
+async fn all(address: SocketAddr, bytes: &[u8]) -> Vec<Answer> {
+    let text = sent(address, bytes).await.expect("it is answered");
+    let answers = text.split_inclusive("HTTP/1.1 ").skip(1);
+    let answers = answers.map(|answer| answer.trim_end_matches("HTTP/1.1 "));
+    let answers = answers.map(|answer| Answer::read(&format!("HTTP/1.1 {answer}")));
+    let answers: Vec<Answer> = answers.collect();
+    if let Some((_, first)) = answers.split_last() {
+        assert!(first.iter().all(|answer| !closes(answer)), "{first:?}");
     }
+    answers
+}
+
+fn closes(answer: &Answer) -> bool {
+    answer.head.contains("connection: close")
+}
+
+#[tokio::test]
+async fn requests_follow_one_another_on_a_connection() {
+    let door = patient().await;
+    let mut stream = TcpStream::connect(door.door.address())
+        .await
+        .expect("it listens");
+    for (path, status) in [
+        ("/healthz", 200),
+        ("/nowhere", 404),
+        ("/metrics", 200),
+        ("/readyz", 200),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("it reads");
+        let mut text = Vec::new();
+        let read = async {
+            while !is_answered(request.as_bytes(), &text) {
+                assert!(stream.read_buf(&mut text).await.expect("it answers") > 0);
+            }
+        };
+        tokio::time::timeout(LIMIT, read).await.expect("it answers");
+        let answer = Answer::read(&String::from_utf8(text).expect("text"));
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert!(!closes(&answer), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order_up_to_a_limit() {
+    let door = patient().await;
+    let address = door.door.address();
+    let ask = |path| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let both = ask("/healthz") + &ask("/nowhere");
+    for count in [1, 2, 50] {
+        let answers = all(address, both.repeat(count).as_bytes()).await;
+        let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+        assert_eq!(statuses, [200, 404].repeat(count));
+        assert_eq!(closes(&answers[answers.len() - 1]), count == 50);
+    }
+    // More than a connection serves: the rest is not answered.
+    let answers = all(address, ask("/healthz").repeat(150).as_bytes()).await;
+    assert_eq!(answers.len(), 100);
+    assert!(closes(&answers[99]), "{answers:?}");
     let page = door.get("/metrics").await;
     let page = super::exposition::read(&page.body);
     let served = page.value("strowger_http_responses_total", &[("status", "200")]);
-    assert_eq!(served, Some(3.0), "what came after the first is not served");
+    assert_eq!(
+        served,
+        Some(153.0),
+        "what came after the last is not served"
+    );
     assert_eq!(restarts(&door.system), 0);
+}
+
+#[tokio::test]
+async fn answer_closes_a_connection_that_cannot_be_used_again() {
+    let door = patient().await;
+    let address = door.door.address();
+    for (request, status) in [
+        ("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n", 200),
+        ("GET\r\n\r\n", 400),
+        (
+            "POST /healthz HTTP/1.1\r\nContent-Length: 9\r\n\r\nsome body",
+            405,
+        ),
+    ] {
+        // The requests beside it are harmless.
+        let ask = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+        let answers = all(address, format!("{ask}{request}{ask}").as_bytes()).await;
+        let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+        assert_eq!(statuses, [200, status], "{request:?}");
+        assert!(closes(&answers[1]), "{request:?}: {answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn connection_ends_with_its_answer_while_others_want_its_place() {
+    let mut limits = HttpLimits::default();
+    (limits.connections, limits.time) = (2, LIMIT);
+    let door = Door::open(limits, Vitals::new()).await;
+    let address = door.door.address();
+    let ask = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert!(!closes(&told(address, ask).await), "nobody waits");
+    // New clients keep their places for a moment, so there are too many of them.
+    for _ in 0..100 {
+        let mut others = Vec::new();
+        for _ in 0..3 {
+            others.push(TcpStream::connect(address).await.expect("it listens"));
+        }
+        if closes(&told(address, ask).await) {
+            return;
+        }
+    }
+    panic!("others wait and the connection stays");
+}
+
+#[tokio::test]
+async fn connection_without_a_next_request_ends() {
+    let mut limits = HttpLimits::default();
+    limits.time = Duration::from_secs(4);
+    let door = Door::open(limits, Vitals::new()).await;
+    let mut stream = TcpStream::connect(door.door.address())
+        .await
+        .expect("it listens");
+    let asked = stream.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").await;
+    asked.expect("it reads");
+    let mut text = String::new();
+    let read = tokio::time::timeout(LIMIT, stream.read_to_string(&mut text)).await;
+    read.expect("it ends").expect("it is answered");
+    assert_eq!(Answer::read(&text).body, "ok\n");
 }
 
 #[tokio::test]

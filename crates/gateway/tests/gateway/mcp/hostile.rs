@@ -58,8 +58,8 @@ async fn an_agent_keeps_its_connection_over_a_hundred_requests() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_shown_second_is_not_looked_at() {
-    let web = Web::open(|_, _| {}).await;
+async fn token_counts_for_the_request_that_shows_it() {
+    let web = Web::open(|door, _| door.time = LIMIT).await;
     let session = web.session().await;
     let ask = call(1, "double", &json!({ "number": 3 })).to_string();
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
@@ -77,10 +77,16 @@ async fn a_token_that_is_shown_second_is_not_looked_at() {
     ] {
         let text = web.all(format!("{first}\r\n{second}").as_bytes()).await;
         assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{text}");
-        assert_eq!(text.matches("HTTP/1.1 ").count(), 1, "{text}");
-        assert_eq!(doubled(&text), 0, "{text}");
+        assert_eq!(text.matches("HTTP/1.1 ").count(), 2, "{text}");
+        assert_eq!(doubled(&text), 1, "{text}");
     }
-    // The twin shows its token first.
+    // A request with a body and no token is the last: the body is not read, nor what follows it.
+    let first = format!("{nobody}Content-Length: {}\r\n\r\n{ask}", ask.len());
+    let text = web.all(format!("{first}{second}").as_bytes()).await;
+    assert!(text.starts_with("HTTP/1.1 401"), "{text}");
+    assert_eq!(text.matches("HTTP/1.1 ").count(), 1, "{text}");
+    assert_eq!(doubled(&text), 0, "{text}");
+    // The twin shows its token with both.
     let first = format!(
         "{}Content-Length: {}\r\n\r\n{ask}",
         web.head("POST", "/mcp", &known),

@@ -319,7 +319,10 @@ async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
         .await;
     assert_eq!(full.status, 503, "{full:?}");
     let mut stream = TcpStream::connect(web.address).await.expect("it listens");
-    let health = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", web.address);
+    let health = format!(
+        "{}Connection: close\r\n\r\n",
+        web.head("GET", "/healthz", "")
+    );
     stream.write_all(health.as_bytes()).await.expect("it reads");
     assert_eq!(Answer::read(stream).await.status, 200);
 }
@@ -428,6 +431,39 @@ async fn one_connection_serves_one_request_after_another() {
     let head = web.head("POST", "/mcp", &session);
     let text = on(&mut stream, &head, "{}", "is wanted").await;
     assert!(text.starts_with("HTTP/1.1 401"), "{text}");
+}
+
+#[tokio::test]
+async fn connection_is_an_agents_from_its_first_token_on() {
+    let web = Web::open(|door, _| door.time = LIMIT).await;
+    let session = web.session().await;
+    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    // A page asks first, without a token.
+    let head = web.head("OPTIONS", "/mcp", &format!("Origin: {ORIGIN}\r\n"));
+    let text = on(&mut stream, &head, "", "\r\n\r\n").await;
+    assert!(text.starts_with("HTTP/1.1 204"), "{text}");
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let head = web.head("POST", "/mcp", &known);
+    // More requests than a connection without a token serves.
+    for number in 1..=120 {
+        let ask = call(number, "double", &json!({ "number": number })).to_string();
+        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        assert!(text.starts_with("HTTP/1.1 200"), "{number}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn agent_that_ends_its_side_is_not_waited_for() {
+    let mut web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let waiting = call(9, "wait", &json!({})).to_string();
+    let mut open = web.begin("POST", &known, &waiting).await;
+    assert_eq!(web.office.told().await, "begun");
+    open.shutdown().await.expect("it is open");
+    let read = tokio::time::timeout(LIMIT, open.read_to_end(&mut Vec::new())).await;
+    // The connection ends, cleanly or not.
+    let _ = read.expect("it ends");
 }
 
 #[tokio::test]
