@@ -160,6 +160,9 @@ impl HttpDoor {
                 "Silent clients that the HTTP door turned away because it had as many as it may."
             );
             counter!(TURNED_AWAY).increment(0);
+            for status in STATUSES {
+                counter!(RESPONSES, "status" => status.as_str().to_owned()).increment(0);
+            }
         });
         let state = Arc::new(HttpState {
             limits,
@@ -232,6 +235,26 @@ pub(crate) struct HttpState {
 
 const RESPONSES: &str = "strowger_http_responses_total";
 const TURNED_AWAY: &str = "strowger_http_turned_away_total";
+
+/// The statuses of this endpoint and of MCP, which are counted from zero.
+const STATUSES: [StatusCode; 16] = [
+    StatusCode::OK,
+    StatusCode::ACCEPTED,
+    StatusCode::NO_CONTENT,
+    StatusCode::BAD_REQUEST,
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::NOT_ACCEPTABLE,
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::CONFLICT,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+    StatusCode::INTERNAL_SERVER_ERROR,
+    StatusCode::SERVICE_UNAVAILABLE,
+];
 
 impl HttpState {
     fn count_answer(&self, status: StatusCode) {

@@ -435,6 +435,8 @@ async fn a_flood_of_messages_is_counted_and_hides_no_kill() {
         left_out += record.left_out;
         match record.verb {
             "tell" => told += 1,
+            // When the tells take more than a second, the first are summed up before the kill.
+            "left-out" => {}
             "kill" => break,
             other => panic!("{other}"),
         }

@@ -129,7 +129,12 @@ async fn no_crowd_of_strangers_delays_the_owner_or_a_token() {
             let mut slowest = Duration::ZERO;
             for _ in 0..20 {
                 let start = Instant::now();
-                let mut known = Client::connect_tcp(door, TOKEN).await.expect("it listens");
+                // On a busy machine the token may be sent after the time that a stranger has at
+                // least: the round is lost.
+                let Ok(mut known) = Client::connect_tcp(door, TOKEN).await else {
+                    slowest = Duration::MAX;
+                    break;
+                };
                 let there = known.call("@(no/such) one", serde_json::Value::Null).await;
                 let error = there.expect_err("nobody is there");
                 assert_eq!(error.code(), Code::UnknownTarget, "{error}");
