@@ -27,7 +27,7 @@ use crate::supervision::backoff::Backoff;
 use crate::supervision::child::ChildSpec;
 use crate::supervision::child_table::{ChildEntry, ChildTable, restarted};
 use crate::supervision::fair::FairExits;
-use crate::supervision::intensity::Intensity;
+use crate::supervision::intensity::{DEFAULT_INTENSITY, Intensity};
 use crate::supervision::spec::{Restart, Strategy};
 use crate::supervision::strategy::{ChildState, Decision, Policy};
 use crate::system::StartError;
@@ -55,7 +55,7 @@ impl Supervisor {
     pub const fn new(strategy: Strategy) -> Self {
         Self {
             strategy,
-            intensity: (3, Duration::from_secs(5)),
+            intensity: DEFAULT_INTENSITY,
             backoff: Backoff::NONE,
             children: Vec::new(),
         }
@@ -121,10 +121,9 @@ impl Actor for SupervisorActor {
     const MAILBOX: MailboxSpec = MailboxSpec::DEFAULT;
 
     async fn pre_start(args: Arc<Supervisor>, cx: &mut Context<Self>) -> Result<Self, StartError> {
-        let (restarts, period) = args.intensity;
         let table = Arc::new(ChildTable::new(Policy {
             strategy: args.strategy,
-            intensity: Intensity::new(restarts, period),
+            intensity: Intensity::new(args.intensity),
             backoff: args.backoff,
         }));
         let this = Self {
