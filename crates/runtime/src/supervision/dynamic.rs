@@ -17,15 +17,13 @@ use crate::address::{ActorRef, AnyRef};
 use crate::budget::charge;
 use crate::cell::{self, ActorId, AnyCell, Cell, Node, Owner, Phase};
 use crate::context::Context;
-use crate::event::Event;
 use crate::exit::Exit;
 use crate::mailbox::{MailboxSpec, PlacedRunnable};
-use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::{Key, Path};
 use crate::run;
 use crate::supervision::backoff::Backoff;
-use crate::supervision::child_table::{ExitOutcome, Overseer, restarted, taken};
+use crate::supervision::child_table::{ExitOutcome, Overseer, escalate, restarted, taken};
 use crate::supervision::indexed_slab::{HasActorId, IndexedSlab};
 use crate::supervision::intensity::{DEFAULT_INTENSITY, Intensity};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
@@ -563,17 +561,7 @@ impl<A: Actor> DynamicActor<A> {
             Verdict::Escalate => {
                 let child = node.path();
                 drop(guard);
-                let node = cx.node();
-                node.shared
-                    .events
-                    .emit(Count::Escalated, || Event::Escalated {
-                        path: node.path(),
-                        exit: exit.clone(),
-                    });
-                cx.request_exit(&Exit::Escalated {
-                    child,
-                    exit: Arc::new(exit),
-                });
+                escalate(child, exit, cx);
             }
         }
     }
