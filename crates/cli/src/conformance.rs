@@ -38,6 +38,7 @@ pub(crate) async fn start(system: &ActorSystem) -> Result<(), StartError> {
     let small = child("small").restart(Restart::Transient).mailbox(narrow);
     let topic = RelaySpec::<Value>::new(TOPIC, Value::clone).child("topic");
     let supervisor = Supervisor::new(Strategy::OneForOne)
+        // Clients make the actors panic on purpose, many times a second.
         .intensity(1000, Duration::from_secs(1))
         .child(topic)
         .child(echo)

@@ -18,6 +18,9 @@ pub struct DurationError {
 /// Parses a duration: a decimal number followed by a unit, which is `us`, `ms`, `s`, `m` (or `min`)
 /// or `h`.
 ///
+/// It also accepts what the `Debug` format of a [`Duration`] prints, with its units `ns` and `µs`:
+/// messages and pages show durations in that format.
+///
 /// A number without a unit is in seconds. There must be no space between number and unit, nor
 /// anything before or after them. Fractions of a nanosecond are truncated.
 ///
@@ -50,7 +53,8 @@ fn read(text: &str) -> Option<Duration> {
         text.split_at(text.find(|letter| !is_number(letter)).unwrap_or(text.len()));
     // In nanoseconds.
     let unit: u64 = match unit {
-        "us" => 1_000,
+        "ns" => 1,
+        "us" | "µs" => 1_000,
         "ms" => 1_000_000,
         "" | "s" => 1_000_000_000,
         "m" | "min" => 60_000_000_000,
@@ -86,11 +90,30 @@ mod tests {
             ("2m", 120_000_000),
             ("2min", 120_000_000),
             ("1.5h", 5_400_000_000),
+            ("12µs", 12),
+            ("3000ns", 3),
             ("3", 3_000_000),
             ("0", 0),
         ] {
             let expected = Duration::from_micros(micros);
             assert_eq!(parse_duration(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn printed_durations_are_parsed_as_they_were() {
+        for nanos in [
+            0,
+            1,
+            999,
+            1_500,
+            250_000,
+            1_000_001,
+            1_100_000_000,
+            7_200_000_000_001,
+        ] {
+            let span = Duration::from_nanos(nanos);
+            assert_eq!(parse_duration(&format!("{span:?}")), Ok(span), "{span:?}");
         }
     }
 

@@ -6,8 +6,8 @@
 /// The presence is `M`, `C` or `O`. The kind is `one` (always present), `opt`, `rare` (boxed),
 /// `many` or `few` (a list that is usually empty). A text at the end of a row is the name of the
 /// member in the table. `= message` defines the body of a message. If release 17 has a member on
-/// other interfaces, they follow after `; R17`.
-/// interfaces, they follow after `; R17`.
+/// other interfaces, they follow after `; R17`. The types are those of [`crate::ie`], so that files of
+/// rows import none.
 macro_rules! group {
     (
         $(#[$doc:meta])* $name:ident $view:ident = message $table:literal { $($row:tt)* }
@@ -63,7 +63,7 @@ macro_rules! group_struct {
     (
         $(#[$doc:meta])* $name:ident $view:ident $ie:expr, $table:literal {
             $(
-                $field:ident: $type:ty, $presence:ident $kind:ident
+                $field:ident: $type:ident, $presence:ident $kind:ident
                 [$($on:ident)* $(; R17 $($before:ident)*)?] $($role:literal)?;
             )*
         }
@@ -89,7 +89,7 @@ macro_rules! group_struct {
             pub(crate) const GROUP: &'static $crate::ie::Group = {
                 static GROUP: $crate::ie::Group = $crate::ie::Group::new($ie, $table, &[
                     $($crate::ie::Member {
-                        ie: <$type as $crate::ie::Ie>::TYPE,
+                        ie: <$crate::ie::$type as $crate::ie::Ie>::TYPE,
                         role: $crate::ie::members::member_role!($($role)?),
                         presence: $crate::ie::members::member_presence!($presence),
                         many: $crate::ie::members::member_many!($kind),
@@ -98,7 +98,7 @@ macro_rules! group_struct {
                         on_r17: $crate::ie::members::member_before!(
                             $type, [$($on)*] $([$($before)*])?
                         ),
-                        what: <$type as $crate::ie::Ie>::DESCRIPTOR,
+                        what: <$crate::ie::$type as $crate::ie::Ie>::DESCRIPTOR,
                     },)*
                 ], |part, out| {
                     let ((tree, node), mut value) =
@@ -196,14 +196,14 @@ macro_rules! group_new {
         }
     };
     (
-        [$($arguments:tt)*] [$($fields:tt)*] one $field:ident: $type:ty, $($more:tt)*
+        [$($arguments:tt)*] [$($fields:tt)*] one $field:ident: $type:ident, $($more:tt)*
     ) => {
         $crate::ie::members::group_new! {
-            [$($arguments)* $field: $type,] [$($fields)* $field = $field.into(),] $($more)*
+            [$($arguments)* $field: $crate::ie::$type,] [$($fields)* $field = $field.into(),] $($more)*
         }
     };
     (
-        [$($arguments:tt)*] [$($fields:tt)*] $kind:ident $field:ident: $type:ty, $($more:tt)*
+        [$($arguments:tt)*] [$($fields:tt)*] $kind:ident $field:ident: $type:ident, $($more:tt)*
     ) => {
         $crate::ie::members::group_new! {
             [$($arguments)*] [$($fields)* $field = Default::default(),] $($more)*
@@ -212,11 +212,11 @@ macro_rules! group_new {
 }
 
 macro_rules! member_type {
-    (one $type:ty) => { $type };
-    (opt $type:ty) => { Option<$type> };
-    (rare $type:ty) => { Option<Box<$type>> };
-    (many $type:ty) => { Vec<$type> };
-    (few $type:ty) => { $crate::ie::Few<$type> };
+    (one $type:ident) => { $crate::ie::$type };
+    (opt $type:ident) => { Option<$crate::ie::$type> };
+    (rare $type:ident) => { Option<Box<$crate::ie::$type>> };
+    (many $type:ident) => { Vec<$crate::ie::$type> };
+    (few $type:ident) => { $crate::ie::Few<$crate::ie::$type> };
 }
 
 macro_rules! member_role {
@@ -243,12 +243,12 @@ macro_rules! member_presence {
 /// The interfaces in release 17: those of the row, unless the row specifies others or the element
 /// is newer.
 macro_rules! member_before {
-    ($type:ty, [$($on:ident)*]) => {
+    ($type:ident, [$($on:ident)*]) => {
         $crate::ie::Interfaces::NONE
             $(.with($crate::ie::Interfaces::$on))*
-            .before(<$type as $crate::ie::Ie>::TYPE.since())
+            .before(<$crate::ie::$type as $crate::ie::Ie>::TYPE.since())
     };
-    ($type:ty, [$($on:ident)*] [$($before:ident)*]) => {
+    ($type:ident, [$($on:ident)*] [$($before:ident)*]) => {
         $crate::ie::Interfaces::NONE $(.with($crate::ie::Interfaces::$before))*
     };
 }
@@ -266,37 +266,37 @@ macro_rules! member_many {
 }
 
 macro_rules! member_setter {
-    (many $field:ident: $type:ty) => {
+    (many $field:ident: $type:ident) => {
         #[doc = concat!("Adds members `", stringify!($type), "`.")]
         #[must_use]
-        pub fn $field<I: Into<$type>>(mut self, values: impl IntoIterator<Item = I>) -> Self {
+        pub fn $field<I: Into<$crate::ie::$type>>(mut self, values: impl IntoIterator<Item = I>) -> Self {
             self.$field.extend(values.into_iter().map(Into::into));
             self
         }
     };
-    (few $field:ident: $type:ty) => {
+    (few $field:ident: $type:ident) => {
         $crate::ie::members::member_setter!(many $field: $type);
     };
-    (one $field:ident: $type:ty) => {
+    (one $field:ident: $type:ident) => {
         #[doc = concat!("Sets the member `", stringify!($type), "`.")]
         #[must_use]
-        pub fn $field(mut self, value: impl Into<$type>) -> Self {
+        pub fn $field(mut self, value: impl Into<$crate::ie::$type>) -> Self {
             self.$field = value.into();
             self
         }
     };
-    (opt $field:ident: $type:ty) => {
+    (opt $field:ident: $type:ident) => {
         #[doc = concat!("Sets the member `", stringify!($type), "`.")]
         #[must_use]
-        pub fn $field(mut self, value: impl Into<$type>) -> Self {
+        pub fn $field(mut self, value: impl Into<$crate::ie::$type>) -> Self {
             self.$field = Some(value.into());
             self
         }
     };
-    (rare $field:ident: $type:ty) => {
+    (rare $field:ident: $type:ident) => {
         #[doc = concat!("Sets the member `", stringify!($type), "`.")]
         #[must_use]
-        pub fn $field(mut self, value: impl Into<$type>) -> Self {
+        pub fn $field(mut self, value: impl Into<$crate::ie::$type>) -> Self {
             self.$field = Some(Box::new(value.into()));
             self
         }
@@ -304,55 +304,55 @@ macro_rules! member_setter {
 }
 
 macro_rules! member_getter {
-    ($life:lifetime $name:ident many $field:ident: $type:ty) => {
+    ($life:lifetime $name:ident many $field:ident: $type:ident) => {
         #[doc = concat!("Walks the members `", stringify!($type), "`.")]
         #[inline]
         pub fn $field(
             self,
-        ) -> impl Iterator<Item = <$type as $crate::ie::Ie>::View<$life>> + use<$life> {
+        ) -> impl Iterator<Item = <$crate::ie::$type as $crate::ie::Ie>::View<$life>> + use<$life> {
             const ROW: (u8, &$crate::ie::Member) =
-                $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE);
+                $name::GROUP.row(<$crate::ie::$type as $crate::ie::Ie>::TYPE);
             self.0
                 .filling(ROW.1, ROW.0)
-                .filter_map(<$type as $crate::ie::Ie>::view)
+                .filter_map(<$crate::ie::$type as $crate::ie::Ie>::view)
         }
     };
-    ($life:lifetime $name:ident few $field:ident: $type:ty) => {
+    ($life:lifetime $name:ident few $field:ident: $type:ident) => {
         $crate::ie::members::member_getter!($life $name many $field: $type);
     };
-    ($life:lifetime $name:ident $kind:ident $field:ident: $type:ty) => {
+    ($life:lifetime $name:ident $kind:ident $field:ident: $type:ident) => {
         #[doc = concat!("Returns the member `", stringify!($type), "`.")]
         #[must_use]
         #[inline]
-        pub fn $field(self) -> Option<<$type as $crate::ie::Ie>::View<$life>> {
+        pub fn $field(self) -> Option<<$crate::ie::$type as $crate::ie::Ie>::View<$life>> {
             const ROW: (u8, &$crate::ie::Member) =
-                $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE);
+                $name::GROUP.row(<$crate::ie::$type as $crate::ie::Ie>::TYPE);
             let part = self.0.only(ROW.1, ROW.0)?;
-            <$type as $crate::ie::Ie>::view(part)
+            <$crate::ie::$type as $crate::ie::Ie>::view(part)
         }
     };
 }
 
 macro_rules! member_blank {
-    (one $type:ty) => {
-        <$type as $crate::ie::element::Owned>::blank()
+    (one $type:ident) => {
+        <$crate::ie::$type as $crate::ie::element::Owned>::blank()
     };
-    (many $type:ty) => {
+    (many $type:ident) => {
         Vec::new()
     };
-    (few $type:ty) => {
+    (few $type:ident) => {
         $crate::ie::Few::new()
     };
-    ($kind:ident $type:ty) => {
+    ($kind:ident $type:ident) => {
         None
     };
 }
 
 macro_rules! member_always {
-    (one $name:ident $type:ty) => {
+    (one $name:ident $type:ident) => {
         1 << $crate::ie::members::member_slot!($name $type)
     };
-    ($kind:ident $name:ident $type:ty) => {
+    ($kind:ident $name:ident $type:ident) => {
         0
     };
 }
@@ -360,8 +360,12 @@ macro_rules! member_always {
 /// The slot of a member, as an unnamed constant: for each constant with the name of a field, the
 /// compiler's naming lint would read the whole crate.
 macro_rules! member_slot {
-    ($name:ident $type:ty) => {
-        const { $name::GROUP.row(<$type as $crate::ie::Ie>::TYPE).0 }
+    ($name:ident $type:ident) => {
+        const {
+            $name::GROUP
+                .row(<$crate::ie::$type as $crate::ie::Ie>::TYPE)
+                .0
+        }
     };
 }
 

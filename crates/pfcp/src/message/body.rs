@@ -1,26 +1,4 @@
 use super::MessageType;
-use super::node::{
-    AssociationReleaseRequest, AssociationReleaseRequestView, AssociationReleaseResponse,
-    AssociationReleaseResponseView, AssociationSetupRequest, AssociationSetupRequestView,
-    AssociationSetupResponse, AssociationSetupResponseView, AssociationUpdateRequest,
-    AssociationUpdateRequestView, AssociationUpdateResponse, AssociationUpdateResponseView,
-    HeartbeatRequest, HeartbeatRequestView, HeartbeatResponse, HeartbeatResponseView,
-    NodeReportRequest, NodeReportRequestView, NodeReportResponse, NodeReportResponseView,
-    PfdManagementRequest, PfdManagementRequestView, PfdManagementResponse,
-    PfdManagementResponseView, SessionSetDeletionRequest, SessionSetDeletionRequestView,
-    SessionSetDeletionResponse, SessionSetDeletionResponseView, SessionSetModificationRequest,
-    SessionSetModificationRequestView, SessionSetModificationResponse,
-    SessionSetModificationResponseView, VersionNotSupportedResponse,
-    VersionNotSupportedResponseView,
-};
-use super::session::{
-    SessionDeletionRequest, SessionDeletionRequestView, SessionDeletionResponse,
-    SessionDeletionResponseView, SessionEstablishmentRequest, SessionEstablishmentRequestView,
-    SessionEstablishmentResponse, SessionEstablishmentResponseView, SessionModificationRequest,
-    SessionModificationRequestView, SessionModificationResponse, SessionModificationResponseView,
-    SessionReportRequest, SessionReportRequestView, SessionReportResponse,
-    SessionReportResponseView,
-};
 use crate::error::Error;
 use crate::ie::element::{Owned, UNLISTED};
 use crate::ie::{Group, Rest};
@@ -34,8 +12,8 @@ macro_rules! bodies {
         #[non_exhaustive]
         pub enum Body {
             $(
-                #[doc = concat!("Holds a [`", stringify!($name), "`].")]
-                $name(Box<$name>),
+                #[doc = concat!("Holds a [`", stringify!($name), "`](super::", stringify!($name), ").")]
+                $name(Box<super::$name>),
             )*
             /// Holds the elements of a message that has no table.
             Other(MessageType, Rest),
@@ -46,8 +24,8 @@ macro_rules! bodies {
         #[non_exhaustive]
         pub enum BodyView<'a> {
             $(
-                #[doc = concat!("Borrows a [`", stringify!($name), "`].")]
-                $name($view<'a>),
+                #[doc = concat!("Borrows a [`", stringify!($name), "`](super::", stringify!($name), ").")]
+                $name(super::$view<'a>),
             )*
             /// Borrows the elements of a message that has no table.
             Other(Part<'a>),
@@ -69,7 +47,7 @@ macro_rules! bodies {
             ) -> Result<Self, Error> {
                 match message_type {
                     $(MessageType::$constant => {
-                        let (mut body, (tree, node)) = (Box::new($name::blank()), part.bare());
+                        let (mut body, (tree, node)) = (Box::new(super::$name::blank()), part.bare());
                         body.fill(&tree, node).map(|()| Self::$name(body))
                     })*
                     _ => Ok(Self::Other(message_type, Rest::of(part))),
@@ -88,15 +66,15 @@ macro_rules! bodies {
             #[inline]
             pub(crate) const fn new(message_type: MessageType, part: Part<'a>) -> Self {
                 match message_type {
-                    $(MessageType::$constant => Self::$name($view(part)),)*
+                    $(MessageType::$constant => Self::$name(super::$view(part)),)*
                     _ => Self::Other(part),
                 }
             }
         }
 
         $(
-            impl From<$name> for Body {
-                fn from(body: $name) -> Self {
+            impl From<super::$name> for Body {
+                fn from(body: super::$name) -> Self {
                     Self::$name(Box::new(body))
                 }
             }
@@ -106,7 +84,7 @@ macro_rules! bodies {
         #[inline]
         pub(crate) fn table(message_type: MessageType) -> &'static Group {
             match message_type {
-                $(MessageType::$constant => $name::GROUP,)*
+                $(MessageType::$constant => super::$name::GROUP,)*
                 _ => &UNLISTED,
             }
         }

@@ -1,19 +1,6 @@
 //! Node-related messages.
 
 use crate::ie::members::group;
-use crate::ie::{
-    AlternativeSmfIpAddress, ApplicationIdsPfds, Cause, ClockDriftControlInformation,
-    ClockDriftReport, CpFunctionFeatures, FqCsid, GracefulReleasePeriod,
-    GtpuPathQosControlInformation, GtpuPathQosReport, N6DelayMeasurementControlInformation,
-    N6DelayMeasurementProtocols, N6DelayMeasurementReport, NfInstanceId, NodeId, NodeReportType,
-    OffendingIe, OperatorConfigurableUpfCapability, PacketInspectionFunctionality,
-    PeerUpRestartReport, PfcpAssociationReleaseRequest, PfcpSessionChangeInfo,
-    PfcpSessionRetentionInformation, PfcpasreqFlags, PfcpasrspFlags, PfcpaureqFlags,
-    PfdPartialFailureInformation, RecoveryTimeStamp, SmfSetId, SourceIpAddress,
-    UeIpAddressPoolInformation, UeIpAddressUsageInformation, UpFunctionFeatures,
-    UserPlaneIpResourceInformation, UserPlanePathFailureReport, UserPlanePathRecoveryReport,
-    VendorSpecificNodeReportType,
-};
 
 group! {
     /// Checks that the peer is alive.

@@ -1,28 +1,6 @@
 //! Session-related messages.
 
 use crate::ie::members::group;
-use crate::ie::{
-    AccessAvailabilityInformation, AdditionalUsageReportsInformation, AlternativeSmfIpAddress,
-    ApnDnn, AtsssControlParameters, Cause, CreateBar, CreateBridgeRouterInfo, CreateFar, CreateMar,
-    CreatePdr, CreateQer, CreateSrr, CreateTrafficEndpoint, CreateUrr, CreatedBridgeRouterInfo,
-    CreatedL2tpSession, CreatedPdr, CreatedTrafficEndpoint, DownlinkDataReport,
-    DscpToPpiControlInformation, ErrorIndicationReport, EthernetContextInformation, FSeid, FTeid,
-    FailedRuleId, FqCsid, GroupId, HplmnSNssai, L2tpSessionInformation, L2tpTunnelInformation,
-    LoadControlInformation, MbsSessionN4ControlInformation, MbsSessionN4Information,
-    MbsSessionN4mbControlInformation, MbsSessionN4mbInformation, MoqControlInformation,
-    MoqInformation, NodeId, OffendingIe, OverloadControlInformation, PacketRateStatusReport,
-    PacketRateStatusReportModificationResponse, PartialFailureInformation, PdnType, PfcpsdrspFlags,
-    PfcpsereqFlags, PfcpsmreqFlags, PfcpsrreqFlags, PfcpsrrspFlags, ProvideAtsssControlInformation,
-    ProvideRdsConfigurationInformation, QueryPacketRateStatus, QueryUrr, QueryUrrReference,
-    RatType, RdsConfigurationInformation, RecoveryTimeStamp, RemoveBar, RemoveFar, RemoveMar,
-    RemovePdr, RemoveQer, RemoveSrr, RemoveTrafficEndpoint, RemoveUrr, ReportType, SNssai,
-    SessionReport, SessionReportDeletionResponse, SmfChangeReason, TlContainer, TraceInformation,
-    TscManagementInformationModificationRequest, TscManagementInformationModificationResponse,
-    TscManagementInformationReportRequest, UeLevelMeasurementsConfiguration, UpdateBar,
-    UpdateBarReportResponse, UpdateFar, UpdateMar, UpdatePdr, UpdateQer, UpdateSrr,
-    UpdateTrafficEndpoint, UpdateUrr, UpdatedPdr, Uri, UsageReportDeletionResponse,
-    UsageReportModificationResponse, UsageReportRequest, UserId, UserPlaneInactivityTimer,
-};
 
 group! {
     /// Requests a session.

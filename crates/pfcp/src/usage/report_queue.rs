@@ -241,6 +241,25 @@ fn typed(octets: &[u8]) -> Option<UsageReportRequest> {
     UsageReportRequest::decode(octets.get(4..)?).ok()
 }
 
+/// Copies a report to an element of another type: each message has a type of its own.
+macro_rules! usage_report {
+    ($type:ident, $report:ident) => {{
+        let mut element = $type::new(
+            $report.urr_id,
+            $report.ur_seqn,
+            $report.usage_report_trigger,
+        );
+        element.start_time = $report.start_time;
+        element.end_time = $report.end_time;
+        element.volume_measurement = $report.volume_measurement;
+        element.duration_measurement = $report.duration_measurement;
+        element.time_of_first_packet = $report.time_of_first_packet;
+        element.time_of_last_packet = $report.time_of_last_packet;
+        element.usage_information = $report.usage_information;
+        element
+    }};
+}
+
 /// Appends as many reports as fit to the answer to a modification, and returns the others.
 pub(super) fn modified(
     reports: Vec<UsageReportRequest>,
@@ -249,18 +268,7 @@ pub(super) fn modified(
     out: &mut Vec<u8>,
 ) -> Vec<UsageReportRequest> {
     fill(reports, room, out, |report, out| {
-        let mut element = UsageReportModificationResponse::new(
-            report.urr_id,
-            report.ur_seqn,
-            report.usage_report_trigger,
-        );
-        element.start_time = report.start_time;
-        element.end_time = report.end_time;
-        element.volume_measurement = report.volume_measurement;
-        element.duration_measurement = report.duration_measurement;
-        element.time_of_first_packet = report.time_of_first_packet;
-        element.time_of_last_packet = report.time_of_last_packet;
-        element.usage_information = report.usage_information;
+        let mut element = usage_report!(UsageReportModificationResponse, report);
         element.query_urr_reference = query;
         element.encode_into(out).is_ok()
     })
@@ -273,18 +281,7 @@ pub(super) fn deleted(
     out: &mut Vec<u8>,
 ) -> Vec<UsageReportRequest> {
     fill(reports, room, out, |report, out| {
-        let mut element = UsageReportDeletionResponse::new(
-            report.urr_id,
-            report.ur_seqn,
-            report.usage_report_trigger,
-        );
-        element.start_time = report.start_time;
-        element.end_time = report.end_time;
-        element.volume_measurement = report.volume_measurement;
-        element.duration_measurement = report.duration_measurement;
-        element.time_of_first_packet = report.time_of_first_packet;
-        element.time_of_last_packet = report.time_of_last_packet;
-        element.usage_information = report.usage_information;
+        let element = usage_report!(UsageReportDeletionResponse, report);
         element.encode_into(out).is_ok()
     })
 }

@@ -13,11 +13,14 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
+use crate::actor::Actor;
 use crate::cell::{self, AnyCell, Node};
+use crate::context::Context;
 use crate::event::Event;
 use crate::exit::Exit;
 use crate::mailbox::PlacedRunnable;
 use crate::metric::Count;
+use crate::path::Path;
 use crate::supervision::child::ChildSpec;
 use crate::supervision::spec::Strategy;
 use crate::supervision::strategy::{ChildState, Policy, Verdict};
@@ -196,6 +199,19 @@ pub(crate) fn restarted(node: &Node, exit: Option<&Exit>) {
             exit: exit(),
         });
     tracing::debug!(target: "strowger", path = %node.path(), exit = %exit(), "actor restarts");
+}
+
+/// Ends a supervisor that gives up because of a child's exit.
+pub(crate) fn escalate<A: Actor>(child: Path, exit: Exit, cx: &mut Context<A>) {
+    let node = cx.node();
+    node.shared
+        .events
+        .emit(Count::Escalated, || Event::Escalated {
+            path: node.path(),
+            exit: exit.clone(),
+        });
+    let exit = Arc::new(exit);
+    cx.request_exit(&Exit::Escalated { child, exit });
 }
 
 impl Overseer for ChildTable {

@@ -17,17 +17,15 @@ use crate::address::{ActorRef, AnyRef};
 use crate::budget::charge;
 use crate::cell::{self, ActorId, AnyCell, Cell, Node, Owner, Phase};
 use crate::context::Context;
-use crate::event::Event;
 use crate::exit::Exit;
 use crate::mailbox::{MailboxSpec, PlacedRunnable};
-use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::{Key, Path};
 use crate::run;
 use crate::supervision::backoff::Backoff;
-use crate::supervision::child_table::{ExitOutcome, Overseer, restarted, taken};
+use crate::supervision::child_table::{ExitOutcome, Overseer, escalate, restarted, taken};
 use crate::supervision::indexed_slab::{HasActorId, IndexedSlab};
-use crate::supervision::intensity::Intensity;
+use crate::supervision::intensity::{DEFAULT_INTENSITY, Intensity};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
 use crate::supervision::strategy::{ChildState, Policy, Verdict};
 use crate::system::{CellSettings, StartError, SystemState};
@@ -53,7 +51,7 @@ impl<A: Actor> Dynamic<A> {
         Self {
             restart: Restart::Temporary,
             shutdown: Shutdown::Graceful(Duration::from_secs(5)),
-            intensity: (3, Duration::from_secs(5)),
+            intensity: DEFAULT_INTENSITY,
             backoff: Backoff::NONE,
             max_children: usize::MAX,
             mailbox: None,
@@ -99,11 +97,9 @@ impl<A: Actor> Dynamic<A> {
     }
 
     pub(crate) fn into_table(self) -> Arc<DynamicTable<A>> {
-        let (restarts, period) = self.intensity;
-        let intensity = Intensity::new(restarts, period);
         let policy = Policy {
             strategy: Strategy::OneForOne,
-            intensity,
+            intensity: Intensity::new(self.intensity),
             backoff: self.backoff,
         };
         Arc::new(DynamicTable {
@@ -565,17 +561,7 @@ impl<A: Actor> DynamicActor<A> {
             Verdict::Escalate => {
                 let child = node.path();
                 drop(guard);
-                let node = cx.node();
-                node.shared
-                    .events
-                    .emit(Count::Escalated, || Event::Escalated {
-                        path: node.path(),
-                        exit: exit.clone(),
-                    });
-                cx.request_exit(&Exit::Escalated {
-                    child,
-                    exit: Arc::new(exit),
-                });
+                escalate(child, exit, cx);
             }
         }
     }

@@ -8,6 +8,11 @@ use tokio::time::Instant;
 use crate::clock;
 use crate::seeded_bug::{Bug, seeded};
 
+/// The default number of restarts within a period, and the period.
+///
+/// OTP's default of one restart ends a supervisor whose children fail together by chance.
+pub(crate) const DEFAULT_INTENSITY: (u32, Duration) = (3, Duration::from_secs(5));
+
 /// The recent restarts of a supervisor.
 ///
 /// OTP: "If more than `MaxR` number of restarts occur within the last `MaxT` seconds, the
@@ -22,7 +27,7 @@ pub(crate) struct Intensity {
 }
 
 impl Intensity {
-    pub(crate) const fn new(max_restarts: u32, period: Duration) -> Self {
+    pub(crate) const fn new((max_restarts, period): (u32, Duration)) -> Self {
         Self {
             max_restarts,
             period,
@@ -53,13 +58,6 @@ impl Intensity {
     }
 }
 
-impl Default for Intensity {
-    /// Allows one restart in five seconds, as in OTP.
-    fn default() -> Self {
-        Self::new(1, Duration::from_secs(5))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -73,7 +71,7 @@ mod tests {
     #[test]
     fn more_than_max_restarts_within_the_period_is_one_too_many() {
         let start = Instant::now();
-        let mut intensity = Intensity::new(3, ms(5000));
+        let mut intensity = Intensity::new((3, ms(5000)));
         assert!(intensity.allows(start));
         assert!(intensity.allows(start + ms(10)));
         assert!(intensity.allows(start + ms(20)));
@@ -83,7 +81,7 @@ mod tests {
     #[test]
     fn a_restart_as_old_as_the_period_counts_and_an_older_one_does_not() {
         let start = Instant::now();
-        let mut intensity = Intensity::new(1, ms(5000));
+        let mut intensity = Intensity::new((1, ms(5000)));
         assert!(intensity.allows(start));
         assert!(!intensity.clone().allows(start + ms(5000)));
         assert!(intensity.allows(start + ms(5001)));
@@ -91,24 +89,25 @@ mod tests {
 
     #[test]
     fn an_intensity_of_zero_allows_no_restart() {
-        assert!(!Intensity::new(0, ms(5000)).allows(Instant::now()));
+        assert!(!Intensity::new((0, ms(5000))).allows(Instant::now()));
     }
 
     #[test]
     fn without_a_limit_nothing_is_kept() {
         let start = Instant::now();
-        let mut intensity = Intensity::new(u32::MAX, ms(5000));
-        assert!(!intensity.counts() && Intensity::new(u32::MAX - 1, ms(5000)).counts());
+        let mut intensity = Intensity::new((u32::MAX, ms(5000)));
+        assert!(!intensity.counts() && Intensity::new((u32::MAX - 1, ms(5000))).counts());
         assert!((0..100).all(|_| intensity.allows(start)));
         assert!(intensity.recent.is_empty());
     }
 
     #[test]
-    fn the_default_is_one_restart_in_five_seconds() {
+    fn default_allows_three_restarts_in_five_seconds() {
         let start = Instant::now();
-        let mut intensity = Intensity::default();
-        assert!(intensity.allows(start));
-        assert!(!intensity.allows(start + ms(4999)));
+        let mut intensity = Intensity::new(DEFAULT_INTENSITY);
+        assert!((0..3).all(|_| intensity.allows(start)));
+        assert!(!intensity.clone().allows(start + ms(5000)));
+        assert!(intensity.allows(start + ms(5001)));
     }
 
     proptest! {
@@ -117,7 +116,7 @@ mod tests {
             max_restarts in 0u32..6, period in 0u64..50,
             gaps in prop::collection::vec(0u64..30, 0..60),
         ) {
-            let mut intensity = Intensity::new(max_restarts, ms(period));
+            let mut intensity = Intensity::new((max_restarts, ms(period)));
             let mut now = Instant::now();
             let mut allowed: Vec<Instant> = Vec::new();
             for gap in gaps {

@@ -13,10 +13,8 @@ use crate::actor::Actor;
 use crate::address::AnyRef;
 use crate::cell::{self, ActorId, AnyCell, Node, Owner, Phase, PhaseGoal};
 use crate::context::Context;
-use crate::event::Event;
 use crate::exit::Exit;
 use crate::mailbox::MailboxSpec;
-use crate::metric::Count;
 use crate::monitor::Signal;
 use crate::path::Key;
 use crate::reply::Reply;
@@ -25,9 +23,9 @@ use crate::seeded_bug::{Bug, seeded};
 use crate::supervision::address::{ChildError, ChildInfo};
 use crate::supervision::backoff::Backoff;
 use crate::supervision::child::ChildSpec;
-use crate::supervision::child_table::{ChildEntry, ChildTable, restarted};
+use crate::supervision::child_table::{ChildEntry, ChildTable, escalate, restarted};
 use crate::supervision::fair::FairExits;
-use crate::supervision::intensity::Intensity;
+use crate::supervision::intensity::{DEFAULT_INTENSITY, Intensity};
 use crate::supervision::spec::{Restart, Strategy};
 use crate::supervision::strategy::{ChildState, Decision, Policy};
 use crate::system::StartError;
@@ -55,7 +53,7 @@ impl Supervisor {
     pub const fn new(strategy: Strategy) -> Self {
         Self {
             strategy,
-            intensity: (3, Duration::from_secs(5)),
+            intensity: DEFAULT_INTENSITY,
             backoff: Backoff::NONE,
             children: Vec::new(),
         }
@@ -121,10 +119,9 @@ impl Actor for SupervisorActor {
     const MAILBOX: MailboxSpec = MailboxSpec::DEFAULT;
 
     async fn pre_start(args: Arc<Supervisor>, cx: &mut Context<Self>) -> Result<Self, StartError> {
-        let (restarts, period) = args.intensity;
         let table = Arc::new(ChildTable::new(Policy {
             strategy: args.strategy,
-            intensity: Intensity::new(restarts, period),
+            intensity: Intensity::new(args.intensity),
             backoff: args.backoff,
         }));
         let this = Self {
@@ -338,19 +335,8 @@ impl SupervisorActor {
                 cell::finish(&cell, &exit, None);
             }
             Decision::Escalate { stop: _ } => {
-                let child = cell.node().path();
-                let node = cx.node();
-                node.shared
-                    .events
-                    .emit(Count::Escalated, || Event::Escalated {
-                        path: node.path(),
-                        exit: exit.clone(),
-                    });
                 // The children are stopped together with this actor, the latest started first.
-                cx.request_exit(&Exit::Escalated {
-                    child,
-                    exit: Arc::new(exit),
-                });
+                escalate(cell.node().path(), exit, cx);
             }
             Decision::Restart {
                 stop,

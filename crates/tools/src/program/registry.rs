@@ -49,6 +49,12 @@ pub struct ProgramsSpec {
 }
 
 impl ProgramsSpec {
+    /// The default number of restarts, and their period.
+    ///
+    /// A program only fails when it is called, and agents call seconds apart: the default period of
+    /// a supervisor would be too short to stop a program that always fails.
+    pub const INTENSITY: (u32, Duration) = (3, Duration::from_secs(60));
+
     /// Creates a spec for up to 10 000 programs, 500 of them resident.
     #[must_use]
     pub fn new(sandbox: Arc<dyn Sandbox>) -> Self {
@@ -59,8 +65,8 @@ impl ProgramsSpec {
             programs: 10_000,
             residents: 500,
             mailbox: 64,
-            restarts: 3,
-            period: Duration::from_secs(60),
+            restarts: Self::INTENSITY.0,
+            period: Self::INTENSITY.1,
             watch: ProgramsWatch::default(),
         }
     }

@@ -1,12 +1,6 @@
 //! Multi-access sessions.
 
 use super::group;
-use crate::ie::{
-    AccessAvailabilityInformation, AtsssLlControlInformation, AtsssLlInformation,
-    LinkSpecificMultipathIpAddress, MpquicAddressInformation, MpquicControlInformation,
-    MptcpAddressInformation, MptcpControlInformation, PmfAddressInformation, PmfControlInformation,
-    Qfi, RequestedAccessAvailabilityInformation,
-};
 
 group! {
     /// The control of reports about the availability of accesses.

@@ -1,10 +1,6 @@
 //! Bridges and routers of time-sensitive networks.
 
 use super::group;
-use crate::ie::{
-    MacAddressesDetected, NwTtPortNumber, PortManagementInformationContainer,
-    TscDirectReportingInformation, UserPlaneNodeManagementInformationContainer,
-};
 
 group! {
     /// Management information for a bridge or router.

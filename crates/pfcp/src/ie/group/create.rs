@@ -1,37 +1,6 @@
 //! The components of a session.
 
 use super::group;
-use crate::ie::{
-    AccessAvailabilityControlInformation, ActivatePredefinedRules, ActivationTime,
-    AddMbsUnicastParameters, AggregatedUrrId, ApplicationId, ApplyAction, AreaSessionId,
-    AveragingWindow, BarId, CTag, DataNetworkAccessIdentifier, DeactivationTime,
-    DestinationInterface, DirectReportingInformation, DlBufferingDuration,
-    DlBufferingSuggestedPacketCount, DlFlowLevelMarking, DnsQueryResponseFilter,
-    DownlinkDataNotificationDelay, DroppedDlTrafficThreshold, EthernetFilterId,
-    EthernetFilterProperties, EthernetInactivityTimer, EthernetPduSessionInformation, Ethertype,
-    EventQuota, EventThreshold, ExpeditedTransferIndication, ExtendedTransportLevelMarking, FTeid,
-    FarId, ForwardingPolicy, FramedIpv6Route, FramedRoute, FramedRouting, GateStatus, Gbr,
-    HeaderEnrichment, HeaderHandlingControlRule, InactivityDetectionTime,
-    IpAddressAndPortNumberReplacement, IpMulticastAddress, LinkedUrrId, LocalIngressTunnel,
-    MacAddress, MappedN6IpAddress, MarId, Mbr, MbsMulticastParameters, MbsSessionIdentifier,
-    MeasurementInformation, MeasurementMethod, MeasurementPeriod, Metadata, MonitoringTime,
-    MtEdtControlInformation, MtSdtControlInformation, MultipathApplicableIndication, Multiplier,
-    N6RoutingInformation, NetworkInstance, NumberOfReports, OnPathN6ConnectionInformation,
-    OuterHeaderCreation, OuterHeaderRemoval, PacketRate, PacketRateStatus,
-    PacketReplicationAndDetectionCarryOnInformation, PagingPolicyIndicator, PdrId, Precedence,
-    Priority, ProtocolDescription, Proxying, QerControlIndications, QerCorrelationId, QerId,
-    QerIndications, Qfi, QosMonitoringPerQosFlowControlInformation, QuotaHoldingTime,
-    QuotaValidityTime, RatType, RedirectInformation, RedundantTransmissionForwardingParameters,
-    RedundantTransmissionParameters, ReportingControlInformation, ReportingTriggers, Rqi, STag,
-    SdfFilter, SourceInterface, SourceIpAddress, SrrId, SteeringFunctionality, SteeringMode,
-    SteeringModeIndicator, SubsequentEventQuota, SubsequentEventThreshold, SubsequentTimeQuota,
-    SubsequentTimeThreshold, SubsequentVolumeQuota, SubsequentVolumeThreshold,
-    SuggestedBufferingPacketsCount, TgppInterfaceType, Thresholds, TimeQuota, TimeQuotaMechanism,
-    TimeThreshold, TrafficEndpointId, TrafficParameterMeasurementControlInformation,
-    TransportDelayReporting, TransportLevelMarking, TransportLevelMarkingIndications,
-    TransportMode, UeIpAddress, UeIpAddressPoolIdentity, UrrId, UserPlaneInactivityTimer,
-    VolumeQuota, VolumeThreshold, Weight,
-};
 
 group! {
     /// A packet detection rule: the packets to detect, and the rules that apply to them.

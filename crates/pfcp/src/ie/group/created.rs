@@ -1,11 +1,6 @@
 //! Information of the UP function about created rules and resources.
 
 use super::group;
-use crate::ie::{
-    Cause, FTeid, FailedRuleId, FiveGsUserPlaneNodeId, LocalIngressTunnel, MappedN6IpAddress,
-    Metric, OciFlags, OffendingIeInformation, PdrId, PortNumber, SequenceNumber, Timer,
-    TrafficEndpointId, UeIpAddress,
-};
 
 group! {
     /// The values that the UP function allocated for a packet detection rule.

@@ -1,16 +1,6 @@
 //! Media, and rules about headers.
 
 use super::group;
-use crate::ie::{
-    BindingIndication, EventNotificationUri, HeaderDetectionReference,
-    HeaderDetectionSupportInformation, HeaderHandlingAction, HeaderHandlingCondition,
-    HeaderHandlingControlId, HeaderHandlingControlReference, HeaderHandlingControlRuleId,
-    HeaderHandlingReportingIndication, HeaderInformation, HeaderValue,
-    MediaRelatedInformationTransferInfo, MediaTransportProtocol, MinimumWaitTime,
-    MoqRelayIpAddress, NotificationCorrelationId, PduSetImportance, ReportingEndpointId,
-    ReportingSuggestionInfo, RtpHeaderExtensionAdditionalInformation, RtpHeaderExtensionId,
-    RtpHeaderExtensionType, RtpPayloadFormat, RtpPayloadType, TransportLevelMarking,
-};
 
 group! {
     /// The protocols that transport media.

@@ -1,11 +1,6 @@
 //! Multicast and broadcast sessions.
 
 use super::group;
-use crate::ie::{
-    AreaSessionId, DestinationInterface, FTeid, MbsSessionIdentifier, MbsUnicastParametersId,
-    Mbsn4mbreqFlags, Mbsn4respFlags, MulticastTransportInformation, NetworkInstance,
-    OuterHeaderCreation, TgppInterfaceType, TransportLevelMarking,
-};
 
 group! {
     /// The parameters of a multicast session for the UP function of the session (MB-UPF).

@@ -1,20 +1,6 @@
 //! Groups that belong to nodes rather than sessions.
 
 use super::group;
-use crate::ie::{
-    AlternativeSmfIpAddress, ApnDnn, ApplicationId, AveragePacketDelay, Cause,
-    ConfiguredTimeDomain, CpIpAddress, CpPfcpEntityIpAddress, CumulativeRateratioMeasurement,
-    CumulativeRateratioThreshold, FqCsid, GroupId, GtpuPathInterfaceType, HmacKeyStamp, IpVersion,
-    KeyIdAndSharedSecret, MaximumPacketDelay, MeasurementEndpointAddress,
-    MeasurementEndpointPortNumber, MeasurementPeriod, MeasurementReportingType, Metric,
-    MinimumPacketDelay, N6DelayMeasurementControlInformationId,
-    N6DelayMeasurementFailureInformation, N6DelayMeasurementInformation,
-    N6DelayMeasurementProtocols, NetworkInstance, NumberOfUeIpAddresses, PfdContents,
-    QosReportTrigger, RemoteGtpuPeer, RequestedClockDriftInformation, SNssai,
-    SecurityModeOwampTwamp, SecurityModeStamp, SequenceNumber, SessionReflectorModeStamp,
-    StartTime, TimeDomainNumber, TimeOffsetMeasurement, TimeOffsetThreshold, TimeStamp, Timer,
-    TransportLevelMarking, UeIpAddressPoolIdentity, ValidityTimer,
-};
 
 group! {
     /// The sessions to retain in a new association.

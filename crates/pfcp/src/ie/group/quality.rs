@@ -1,15 +1,6 @@
 //! Measurements of sessions, and the recipients of reports.
 
 use super::group;
-use crate::ie::{
-    AccessAvailabilityReport, BindingIndication, DlPeriodicity, EventNotificationUri, FTeid,
-    MeasurementIndication, MeasurementPeriod, MinimumWaitTime, N6JitterMeasurement,
-    NetworkInstance, NotificationCorrelationId, PacketDelayThresholds, PacketRateStatus, QerId,
-    Qfi, QosMonitoringMeasurement, RemainingDataReportingIndication, ReportingFlags,
-    ReportingFrequency, ReportingSuggestionInfo, ReportingThresholds, RequestedQosMonitoring,
-    SrrId, StartTime, TimeStamp, TrafficParameterMeasurementIndication, TrafficParameterThreshold,
-    UlPeriodicity,
-};
 
 group! {
     /// The quantities of QoS flows to measure.

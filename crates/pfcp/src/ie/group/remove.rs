@@ -1,7 +1,6 @@
 //! Removals from a session, and queries.
 
 use super::group;
-use crate::ie::{BarId, FarId, MarId, PdrId, QerId, SrrId, TrafficEndpointId, UrrId};
 
 group! {
     /// The packet detection rule to remove.

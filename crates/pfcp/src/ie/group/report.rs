@@ -1,14 +1,6 @@
 //! Reports of a UP function.
 
 use super::group;
-use crate::ie::{
-    ApplicationId, ApplicationInstanceId, DataStatus, DlDataPacketsSize,
-    DownlinkDataServiceInformation, DurationMeasurement, EndTime, FTeid, FlowInformation,
-    IpMulticastAddress, MacAddressesDetected, MacAddressesRemoved, NetworkInstance, PdrId,
-    PredefinedRulesName, QueryUrrReference, RemoteGtpuPeer, SourceIpAddress, StartTime,
-    TimeOfFirstPacket, TimeOfLastPacket, TimeStamp, UeIpAddress, UrSeqn, UrrId, UsageInformation,
-    UsageReportTrigger, VolumeMeasurement,
-};
 
 group! {
     /// A usage report in the response to a query or a modification.

@@ -1,10 +1,6 @@
 //! Further groups that belong to rules and sessions.
 
 use super::group;
-use crate::ie::{
-    DscpToPpiMappingInformation, FTeid, NetworkInstance, OuterHeaderCreation, Qfi,
-    RdsConfigurationInformation, RemoteGtpuPeer, TransportLevelMarking,
-};
 
 group! {
     /// The second tunnel of packets that arrive redundantly.

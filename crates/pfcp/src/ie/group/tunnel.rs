@@ -1,10 +1,6 @@
 //! L2TP tunnels and sessions.
 
 use super::group;
-use crate::ie::{
-    CalledNumber, CallingNumber, DnsServerAddress, L2tpSessionIndications, L2tpUserAuthentication,
-    LnsAddress, MaximumReceiveUnit, NbnsServerAddress, TunnelPassword, TunnelPreference,
-};
 
 group! {
     /// The L2TP tunnel to use.

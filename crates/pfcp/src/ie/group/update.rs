@@ -1,34 +1,6 @@
 //! Changes to a session.
 
 use super::group;
-use crate::ie::{
-    AccessAvailabilityControlInformation, ActivatePredefinedRules, ActivationTime,
-    AddMbsUnicastParameters, AdditionalMonitoringTime, AggregatedUrrs, ApplicationId, ApplyAction,
-    AveragingWindow, BarId, DataNetworkAccessIdentifier, DeactivatePredefinedRules,
-    DeactivationTime, DestinationInterface, DirectReportingInformation, DlBufferingDuration,
-    DlBufferingSuggestedPacketCount, DlFlowLevelMarking, DownlinkDataNotificationDelay,
-    DroppedDlTrafficThreshold, EthernetInactivityTimer, EventQuota, EventThreshold,
-    ExtendedDlBufferingNotificationPolicy, ExtendedTransportLevelMarking, FTeid, FarId,
-    ForwardingPolicy, FramedIpv6Route, FramedRoute, FramedRouting, GateStatus, Gbr,
-    HeaderEnrichment, HeaderHandlingControlRule, InactivityDetectionTime,
-    IpAddressAndPortNumberReplacement, IpMulticastAddressingInfo, LinkedUrrId, MarId, Mbr,
-    MeasurementInformation, MeasurementMethod, MeasurementPeriod, Metadata, MonitoringTime,
-    MtEdtControlInformation, MtSdtControlInformation, NetworkInstance,
-    Non3gppAccessForwardingActionInformation, NumberOfReports, OuterHeaderCreation,
-    OuterHeaderRemoval, PacketRate, PagingPolicyIndicator, Pdi, PdrId, PfcpsmreqFlags, Precedence,
-    Priority, QerControlIndications, QerCorrelationId, QerId, QerIndications, Qfi,
-    QosMonitoringPerQosFlowControlInformation, QuotaHoldingTime, QuotaValidityTime, RatType,
-    RedirectInformation, RedundantTransmissionForwardingParameters,
-    RedundantTransmissionParameters, RemoveMbsUnicastParameters, ReportingTriggers, Rqi, SdfFilter,
-    SrrId, SteeringFunctionality, SteeringMode, SteeringModeIndicator, SubsequentEventQuota,
-    SubsequentEventThreshold, SubsequentTimeQuota, SubsequentTimeThreshold, SubsequentVolumeQuota,
-    SubsequentVolumeThreshold, SuggestedBufferingPacketsCount,
-    TgppAccessForwardingActionInformation, TgppInterfaceType, Thresholds, TimeQuota,
-    TimeQuotaMechanism, TimeThreshold, TrafficEndpointId,
-    TrafficParameterMeasurementControlInformation, TransportDelayReporting, TransportLevelMarking,
-    TransportLevelMarkingIndications, TransportMode, UeIpAddress, UrrId, UserPlaneInactivityTimer,
-    VolumeQuota, VolumeThreshold, Weight,
-};
 
 group! {
     /// Changes to a packet detection rule.

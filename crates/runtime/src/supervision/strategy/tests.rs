@@ -6,7 +6,7 @@ use super::*;
 fn policy(strategy: Strategy) -> Policy {
     Policy {
         strategy,
-        intensity: Intensity::new(u32::MAX, Duration::from_secs(5)),
+        intensity: Intensity::new((u32::MAX, Duration::from_secs(5))),
         backoff: Backoff::NONE,
     }
 }
@@ -79,7 +79,7 @@ fn a_child_that_chose_not_to_run_is_not_started_again() {
     ] {
         let mut children = running(&[restart, Restart::Permanent]);
         let mut policy = policy(Strategy::OneForAll);
-        policy.intensity = Intensity::new(0, Duration::ZERO);
+        policy.intensity = Intensity::new((0, Duration::ZERO));
         let decision = policy.on_exit(&mut children, 0, &Exit::Ignored, Instant::now(), 0);
         assert_eq!(decision, expected);
         assert!(!children[0].running && children[1].running);
@@ -172,7 +172,7 @@ fn a_stopped_sibling_is_started_with_its_group() {
 #[test]
 fn one_restart_too_many_stops_all_that_run_in_reverse() {
     let mut policy = policy(Strategy::OneForOne);
-    policy.intensity = Intensity::new(1, Duration::from_secs(5));
+    policy.intensity = Intensity::new((1, Duration::from_secs(5)));
     let mut children = running(&PERMANENT);
     let now = Instant::now();
     assert_eq!(
@@ -192,7 +192,7 @@ fn one_restart_too_many_stops_all_that_run_in_reverse() {
 #[test]
 fn exits_without_a_restart_do_not_count_towards_the_intensity() {
     let mut policy = policy(Strategy::OneForOne);
-    policy.intensity = Intensity::new(1, Duration::from_secs(5));
+    policy.intensity = Intensity::new((1, Duration::from_secs(5)));
     let now = Instant::now();
     let mut children = running(&[
         Restart::Transient,
