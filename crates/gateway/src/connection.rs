@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use strowger::{
-    Accepts, Actor, ActorRef, Calls, Code, Completion, Context, Entry, Exit, Fault, Items,
-    MailboxSpec, Pattern, Payload, PipeId, Put, Signal, Ticket, TimerKey, TooManyPipes,
+    Accepts, Actor, ActorRef, Calls, Code, Completion, Context, EarliestTimer, Entry, Exit, Fault,
+    Items, MailboxSpec, Pattern, Payload, PipeId, Put, Signal, Ticket, TooManyPipes,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -64,8 +64,8 @@ pub(crate) struct Connection {
     queues: MailboxQueues,
     /// Messages that wait at a mailbox, and streams in progress.
     pipes: HashMap<u32, PipeId>,
-    /// The deadline of the next overdue call, and the timer that wakes the connection then.
-    deadline_timer: Option<(Instant, TimerKey)>,
+    /// Wakes the connection at the deadline of the next overdue call.
+    deadline_timer: EarliestTimer,
     last_frame: Instant,
     /// `true` until the client has authenticated.
     is_unauthenticated: bool,
@@ -151,7 +151,7 @@ impl Actor for Connection {
             rows: HashSet::new(),
             queues: MailboxQueues::new(limits.memory),
             pipes: HashMap::new(),
-            deadline_timer: None,
+            deadline_timer: EarliestTimer::new(),
             last_frame: cx.now(),
             is_unauthenticated,
             admitted,
@@ -196,7 +196,7 @@ impl Actor for Connection {
                 }
             }
             ConnectionMsg::CheckDeadlines => {
-                self.deadline_timer = None;
+                self.deadline_timer.clear();
                 self.overdue(cx);
             }
             ConnectionMsg::Items(Completion { token, result }) => {
@@ -371,7 +371,8 @@ impl Connection {
             Err(fault) => self.outbox.finish(id, Err(fault)),
         }
         if let Some((at, _)) = due {
-            self.wake_at(at, cx);
+            self.deadline_timer
+                .arm(at, ConnectionMsg::CheckDeadlines, cx);
         }
         Ok(())
     }
@@ -536,21 +537,9 @@ impl Connection {
             self.give_up(id, fault, cx);
         }
         if let Some(next) = next {
-            self.wake_at(next, cx);
+            self.deadline_timer
+                .arm(next, ConnectionMsg::CheckDeadlines, cx);
         }
-    }
-
-    /// Makes sure that overdue calls are checked at this time or earlier.
-    fn wake_at(&mut self, at: Instant, cx: &mut Context<Self>) {
-        if let Some((earlier, timer)) = self.deadline_timer {
-            if earlier <= at {
-                return;
-            }
-            cx.cancel(timer);
-        }
-        let after = at.saturating_duration_since(cx.now());
-        let timer = cx.send_after(after, ConnectionMsg::CheckDeadlines);
-        self.deadline_timer = Some((at, timer));
     }
 
     /// Time for which the client may be silent.

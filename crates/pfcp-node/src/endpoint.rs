@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use strowger::{
-    Accepts, Actor, ActorRef, Ask, Completion, Context, Exit, Lane, MailboxSpec, Reply, Signal,
-    TimerKey,
+    Accepts, Actor, ActorRef, Ask, Completion, Context, EarliestTimer, Exit, Lane, MailboxSpec,
+    Reply, Signal,
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::AssociationId;
@@ -117,7 +117,7 @@ pub(crate) struct Endpoint {
     node_reports: FxHashMap<RequestId, Reply<NodeReportResult>>,
     /// Peers that were asked to release their associations.
     releases: ReleaseWaiters,
-    timer: Option<(Instant, TimerKey)>,
+    timer: EarliestTimer,
     /// Sessions of the store whose actors have not been started yet.
     unstarted: Vec<Seid>,
     /// Changes that the store has to write before anything is sent.
@@ -161,7 +161,7 @@ impl Actor for Endpoint {
             reports: PendingReports::default(),
             node_reports: FxHashMap::default(),
             releases: ReleaseWaiters::default(),
-            timer: None,
+            timer: EarliestTimer::new(),
             unstarted: Vec::new(),
             changes: Vec::new(),
             outgoing: Vec::new(),
@@ -210,7 +210,7 @@ impl Actor for Endpoint {
             EndpointMsg::Received(batch) => self.received(now, &batch),
             EndpointMsg::Completed(completion) => self.completed(now, completion).await,
             EndpointMsg::Due => {
-                self.timer = None;
+                self.timer.clear();
                 self.protocol.handle_timeout(now);
             }
             EndpointMsg::Start => {
@@ -283,7 +283,9 @@ impl Endpoint {
         }
         self.send().await;
         self.update_counters();
-        self.set_timer(now, cx);
+        if let Some(at) = self.protocol.poll_timeout() {
+            self.timer.arm(at, EndpointMsg::Due, cx);
+        }
     }
 
     /// Sends the pending messages, after the store has written the changes that must precede them.
@@ -444,20 +446,6 @@ impl Endpoint {
         ] {
             gauge.store(count as u64, Ordering::Relaxed);
         }
-    }
-
-    /// Sets a timer for the time at which the protocol has to be called.
-    fn set_timer(&mut self, now: Instant, cx: &mut Context<Self>) {
-        let Some(wanted) = self.protocol.poll_timeout() else {
-            return;
-        };
-        match self.timer {
-            Some((at, _)) if at <= wanted => return,
-            Some((_, timer)) => _ = cx.cancel(timer),
-            None => {}
-        }
-        let timer = cx.send_after(wanted.saturating_duration_since(now), EndpointMsg::Due);
-        self.timer = Some((wanted, timer));
     }
 }
 

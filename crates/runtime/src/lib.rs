@@ -194,7 +194,7 @@ pub use supervision::{
     Supervisor, SupervisorRef,
 };
 pub use system::{ActorSystem, BuildError, Builder, ShutdownReport, StartError};
-pub use timer::TimerKey;
+pub use timer::{EarliestTimer, TimerKey};
 pub use top::{Observer, Rank, Ranked, Top, TopQuery, Totals};
 pub use topic::{Published, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 pub use trace::{TraceEnd, TraceLimits, TraceRecord, TraceStep, Tracer};

@@ -10,6 +10,7 @@
 //! their times, and in the order in which they were set if their times are equal.
 
 mod alarm;
+mod earliest;
 mod wheel;
 
 use std::cmp::Ordering;
@@ -28,6 +29,7 @@ use crate::seeded_bug::{Bug, seeded};
 
 use alarm::Alarm;
 pub(crate) use alarm::Alarms;
+pub use earliest::EarliestTimer;
 
 /// Identifies a timer of one incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use strowger::{Actor, Ask, Context, MailboxSpec, Reply, TimerKey};
+use strowger::{Actor, Ask, Context, EarliestTimer, MailboxSpec, Reply};
 use strowger_pfcp::association::{AssociationId, NodeName};
 use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, RequestError, Role};
 use strowger_pfcp::ie::FSeid;
@@ -89,7 +89,7 @@ pub(super) struct ClientActor {
     /// The seed of random delays; each start of a client has a different one.
     pub(super) seed: u64,
     response_timeout: Duration,
-    timer: Option<(Instant, TimerKey)>,
+    timer: EarliestTimer,
 }
 
 impl Actor for ClientActor {
@@ -132,7 +132,7 @@ impl Actor for ClientActor {
             expiring: Vec::new(),
             seed: identity.first_seid.0,
             response_timeout,
-            timer: None,
+            timer: EarliestTimer::new(),
         })
     }
 
@@ -149,7 +149,7 @@ impl Actor for ClientActor {
                 }
             }
             ClientMsg::Due => {
-                self.timer = None;
+                self.timer.clear();
                 self.protocol.handle_timeout(now);
             }
             ClientMsg::Associate(Ask { request, reply }) => {
@@ -341,16 +341,9 @@ impl ClientActor {
         }
         self.deliver_events();
         let due = [self.protocol.poll_timeout(), self.due(now)];
-        let Some(wanted) = due.into_iter().flatten().min() else {
-            return;
-        };
-        match self.timer {
-            Some((at, _)) if at <= wanted => return,
-            Some((_, timer)) => _ = cx.cancel(timer),
-            None => {}
+        if let Some(at) = due.into_iter().flatten().min() {
+            self.timer.arm(at, ClientMsg::Due, cx);
         }
-        let timer = cx.send_after(wanted.saturating_duration_since(now), ClientMsg::Due);
-        self.timer = Some((wanted, timer));
     }
 
     fn event(&mut self, now: Instant, event: Event) {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
-use strowger::{Actor, Ask, Context, MailboxSpec, Reply, TimerKey};
+use strowger::{Actor, Ask, Context, EarliestTimer, MailboxSpec, Reply};
 use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
 use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, Role, Transmit};
 use strowger_pfcp::ie::Cause;
@@ -111,7 +111,7 @@ pub(super) struct LoadActor {
     step: Duration,
     /// `Some` while the load follows its schedule.
     pacer: Option<Pacer>,
-    timer: Option<(Instant, TimerKey)>,
+    timer: EarliestTimer,
     link_faults: LinkFaults,
     /// Datagrams to be sent.
     outgoing: Vec<Transmit>,
@@ -195,7 +195,7 @@ impl Actor for LoadActor {
             numbers: 0,
             step,
             pacer: None,
-            timer: None,
+            timer: EarliestTimer::new(),
         })
     }
 
@@ -210,7 +210,7 @@ impl Actor for LoadActor {
                 }
             }
             LoadMsg::Due => {
-                self.timer = None;
+                self.timer.clear();
                 self.protocol.handle_timeout(now);
             }
             LoadMsg::Tick => {
@@ -279,16 +279,9 @@ impl LoadActor {
         self.outgoing.clear();
         self.publish(now);
         let due = [self.protocol.poll_timeout(), self.due(now)];
-        let Some(wanted) = due.into_iter().flatten().min() else {
-            return;
-        };
-        match self.timer {
-            Some((at, _)) if at <= wanted => return,
-            Some((_, timer)) => _ = cx.cancel(timer),
-            None => {}
+        if let Some(at) = due.into_iter().flatten().min() {
+            self.timer.arm(at, LoadMsg::Due, cx);
         }
-        let timer = cx.send_after(wanted.saturating_duration_since(now), LoadMsg::Due);
-        self.timer = Some((wanted, timer));
     }
 
     fn publish(&self, now: Instant) {

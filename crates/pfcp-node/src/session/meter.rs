@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use strowger::{Context, TimerKey};
+use strowger::{Context, EarliestTimer};
 use strowger_pfcp::session::RuleSet;
 use strowger_pfcp::usage::{Detector, Epoch, Finals, Usage, UsageLimits, Verdict};
 use strowger_pfcp::{Frame, Seid};
@@ -41,7 +41,7 @@ pub(crate) type SharedMeter = Arc<Mutex<Meter>>;
 #[derive(Debug)]
 pub(super) struct SessionMeter {
     meter: SharedMeter,
-    timer: Option<(Instant, TimerKey)>,
+    timer: EarliestTimer,
 }
 
 impl Meter {
@@ -123,7 +123,10 @@ impl SessionActor {
         let mut meters = shared.meters.lock();
         let new = || Arc::new(Mutex::new(Meter::new(now, shared, rules, resumed)));
         let meter = Arc::clone(meters.entry(seid).or_insert_with(new));
-        Some(Box::new(SessionMeter { meter, timer: None }))
+        Some(Box::new(SessionMeter {
+            meter,
+            timer: EarliestTimer::new(),
+        }))
     }
 
     /// Measures the traffic until `now`.
@@ -239,22 +242,15 @@ impl SessionActor {
             return;
         };
         let next = metered.meter.lock().next(self.seid, &self.shared);
-        let Some(wanted) = next else {
-            return;
-        };
-        match metered.timer {
-            Some((at, _)) if at <= wanted => return,
-            Some((_, timer)) => _ = cx.cancel(timer),
-            None => {}
+        if let Some(at) = next {
+            metered.timer.arm(at, SessionMsg::Due, cx);
         }
-        let timer = cx.send_after(wanted.saturating_duration_since(now), SessionMsg::Due);
-        metered.timer = Some((wanted, timer));
     }
 
     /// Records that the timer has expired.
     pub(super) fn timer_ended(&mut self) {
         if let Some(metered) = &mut self.metered {
-            metered.timer = None;
+            metered.timer.clear();
         }
     }
 

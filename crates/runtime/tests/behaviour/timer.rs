@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use strowger::testing::{Order, Puppet, TestSystem};
-use strowger::{Actor, ChildSpec, Context, Recipient, Strategy, Supervisor, TimerKey};
+use strowger::{
+    Actor, ChildSpec, Context, EarliestTimer, Recipient, Strategy, Supervisor, TimerKey,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -148,4 +150,58 @@ fn actor_with_a_timer_to_come_is_gone_with_its_system() {
     system.advance(SECOND);
     drop((clock, probe));
     assert!(system.leaves_nothing());
+}
+
+/// Arms its timer for a number of seconds, and reports each time that it fires.
+struct Reminder {
+    to: Recipient<u64>,
+    timer: EarliestTimer,
+}
+
+enum ReminderMsg {
+    Arm(u32),
+    Due(u64),
+}
+
+impl Actor for Reminder {
+    type Msg = ReminderMsg;
+    type Args = Recipient<u64>;
+    type Error = Infallible;
+
+    async fn pre_start(to: Recipient<u64>, _: &mut Context<Self>) -> Result<Self, Infallible> {
+        let timer = EarliestTimer::new();
+        Ok(Self { to, timer })
+    }
+
+    async fn handle(
+        &mut self,
+        message: ReminderMsg,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Infallible> {
+        match message {
+            ReminderMsg::Arm(seconds) => {
+                let due = ReminderMsg::Due(seconds.into());
+                self.timer.arm(cx.now() + seconds * SECOND, due, cx);
+            }
+            ReminderMsg::Due(seconds) => {
+                self.timer.clear();
+                let _ = self.to.try_tell(seconds);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn earliest_timer_fires_once_for_the_earliest_time() {
+    let system = TestSystem::new(1);
+    let probe = system.probe();
+    let reminder = system.spawn::<Reminder>("r", probe.recipient());
+    for seconds in [5, 2, 3] {
+        reminder.try_tell(ReminderMsg::Arm(seconds)).unwrap();
+    }
+    assert_eq!(probe.expect(2 * SECOND + Duration::from_millis(2)), 2);
+    probe.expect_none(10 * SECOND);
+    reminder.try_tell(ReminderMsg::Arm(1)).unwrap();
+    assert_eq!(probe.expect(2 * SECOND), 1);
 }
