@@ -21,7 +21,7 @@ use strowger_gateway::{DoorsSpec, HttpLimits, Limits};
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
-pub(crate) use self::code::{CODE_LIMITS, CodeSection, ProgramsSection};
+pub(crate) use self::code::{CODE_LIMITS, CodeSection, ProgramsSection, set_code_limit};
 pub(crate) use self::component::{ComponentSection, ComponentsSection, Embedded};
 pub(crate) use self::doors::{DoorsSection, OF_GATEWAY, OF_MCP};
 pub(crate) use self::limit::{LimitSet, size as limit_size};

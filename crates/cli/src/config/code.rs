@@ -24,7 +24,7 @@ pub(crate) struct CodeSection {
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) idle: Duration,
     /// Limits of each run.
-    pub(crate) limits: RunSection,
+    pub(crate) limits: CodeLimits,
 }
 
 /// Published programs.
@@ -45,61 +45,7 @@ pub(crate) struct ProgramsSection {
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) period: Duration,
     /// Limits of each message.
-    pub(crate) limits: RunSection,
-}
-
-/// The limits of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct RunSection {
-    /// Maximum computing time.
-    #[serde(deserialize_with = "strowger::deserialize_duration")]
-    pub(crate) time: Duration,
-    /// Maximum duration in total.
-    #[serde(deserialize_with = "strowger::deserialize_duration")]
-    pub(crate) deadline: Duration,
-    /// Maximum memory, in bytes.
-    #[serde(deserialize_with = "strowger::deserialize_size")]
-    pub(crate) memory: usize,
-    /// Maximum stack, in bytes.
-    #[serde(deserialize_with = "strowger::deserialize_size")]
-    pub(crate) stack: u32,
-    /// Maximum number of pending promise jobs.
-    pub(crate) jobs: u32,
-    /// Maximum size of the output, in bytes.
-    #[serde(deserialize_with = "strowger::deserialize_size")]
-    pub(crate) output: usize,
-    /// Maximum size of the result, in bytes.
-    #[serde(deserialize_with = "strowger::deserialize_size")]
-    pub(crate) result: usize,
-    /// Maximum number of concurrent function calls.
-    pub(crate) calls: usize,
-    /// Maximum size of the code, in bytes.
-    #[serde(deserialize_with = "strowger::deserialize_size")]
-    pub(crate) source: usize,
-    /// Lets the code read the time of day.
-    pub(crate) clock: bool,
-    /// Makes random numbers unpredictable.
-    pub(crate) random: bool,
-}
-
-impl Default for RunSection {
-    fn default() -> Self {
-        let limits = CodeLimits::default();
-        Self {
-            time: limits.time,
-            deadline: limits.deadline,
-            memory: limits.memory,
-            stack: limits.stack,
-            jobs: limits.jobs,
-            output: limits.output,
-            result: limits.result,
-            calls: limits.calls,
-            source: limits.source,
-            clock: limits.clock,
-            random: limits.random,
-        }
-    }
+    pub(crate) limits: CodeLimits,
 }
 
 /// The keys of limits.
@@ -107,61 +53,46 @@ pub(crate) const CODE_LIMITS: [&str; 9] = [
     "time", "deadline", "memory", "stack", "jobs", "output", "result", "calls", "source",
 ];
 
-impl RunSection {
-    /// Sets a limit by its key.
-    pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> LimitSet {
-        match key {
-            "time" => limit::span(&mut self.time, value),
-            "deadline" => limit::span(&mut self.deadline, value),
-            "memory" => limit::size(&mut self.memory, value),
-            "stack" => limit::size(&mut self.stack, value),
-            "jobs" => limit::number(&mut self.jobs, value),
-            "output" => limit::size(&mut self.output, value),
-            "result" => limit::size(&mut self.result, value),
-            "calls" => limit::number(&mut self.calls, value),
-            "source" => limit::size(&mut self.source, value),
-            _ => None,
-        }
+/// Sets a limit by its key.
+pub(crate) fn set_code_limit(limits: &mut CodeLimits, key: &str, value: &str) -> LimitSet {
+    match key {
+        "time" => limit::span(&mut limits.time, value),
+        "deadline" => limit::span(&mut limits.deadline, value),
+        "memory" => limit::size(&mut limits.memory, value),
+        "stack" => limit::size(&mut limits.stack, value),
+        "jobs" => limit::number(&mut limits.jobs, value),
+        "output" => limit::size(&mut limits.output, value),
+        "result" => limit::size(&mut limits.result, value),
+        "calls" => limit::number(&mut limits.calls, value),
+        "source" => limit::size(&mut limits.source, value),
+        _ => None,
     }
+}
 
-    pub(crate) fn limits(&self) -> CodeLimits {
-        let mut limits = CodeLimits::default();
-        limits.time = self.time;
-        limits.deadline = self.deadline;
-        limits.memory = self.memory;
-        limits.stack = self.stack;
-        limits.jobs = self.jobs;
-        limits.output = self.output;
-        limits.result = self.result;
-        limits.calls = self.calls;
-        limits.source = self.source;
-        limits.clock = self.clock;
-        limits.random = self.random;
-        limits
+fn limit_problem(limits: &CodeLimits, at: &str) -> Option<Problem> {
+    let wrong = |key: &str, what: &str| Problem::at(&format!("{at}.{key}"), what);
+    let engine = MIN_MEMORY..=MAX_MEMORY;
+    if !engine.contains(&limits.memory) {
+        let what = format!(
+            "is {}; it must be from {MIN_MEMORY} to {MAX_MEMORY}",
+            limits.memory
+        );
+        return Some(wrong("memory", &what));
     }
-
-    fn problem(&self, at: &str) -> Option<Problem> {
-        let wrong = |key: &str, what: &str| Problem::at(&format!("{at}.{key}"), what);
-        let engine = MIN_MEMORY..=MAX_MEMORY;
-        if !engine.contains(&self.memory) {
-            let what = format!(
-                "is {}; it must be from {MIN_MEMORY} to {MAX_MEMORY}",
-                self.memory
-            );
-            return Some(wrong("memory", &what));
-        }
-        if !(16 << 10..=ENGINE_STACK).contains(&self.stack) {
-            let what = format!("is {}; it must be from 16384 to {ENGINE_STACK}", self.stack);
-            return Some(wrong("stack", &what));
-        }
-        if self.time < Duration::from_millis(1) {
-            return Some(wrong("time", "is less than 1ms"));
-        }
-        if self.time > self.deadline {
-            return Some(wrong("time", "is longer than the `deadline`"));
-        }
-        None
+    if !(16 << 10..=ENGINE_STACK).contains(&limits.stack) {
+        let what = format!(
+            "is {}; it must be from 16384 to {ENGINE_STACK}",
+            limits.stack
+        );
+        return Some(wrong("stack", &what));
     }
+    if limits.time < Duration::from_millis(1) {
+        return Some(wrong("time", "is less than 1ms"));
+    }
+    if limits.time > limits.deadline {
+        return Some(wrong("time", "is longer than the `deadline`"));
+    }
+    None
 }
 
 /// Minimum memory in bytes: what the engine takes before any code runs, and some for the code.
@@ -179,7 +110,7 @@ impl Default for CodeSection {
             waiting: 64,
             realms: 32,
             idle: Duration::from_secs(600),
-            limits: RunSection::default(),
+            limits: CodeLimits::default(),
         }
     }
 }
@@ -191,9 +122,9 @@ impl Default for ProgramsSection {
             programs: 10_000,
             residents: 500,
             mailbox: 64,
-            restarts: 3,
-            period: Duration::from_secs(60),
-            limits: RunSection::default(),
+            restarts: ProgramsSpec::INTENSITY.0,
+            period: ProgramsSpec::INTENSITY.1,
+            limits: CodeLimits::default(),
         }
     }
 }
@@ -205,7 +136,7 @@ impl CodeSection {
         spec.waiting = self.waiting;
         spec.realms = self.realms;
         spec.idle = self.idle;
-        spec.limits = self.limits.limits();
+        spec.limits = self.limits;
     }
 
     /// Returns the first problem that the types cannot rule out.
@@ -214,7 +145,7 @@ impl CodeSection {
             let what = format!("is {}; it must be from 1 to 64", self.runs);
             return Some(Problem::at("tools.code.runs", &what));
         }
-        self.limits.problem("tools.code.limits")
+        limit_problem(&self.limits, "tools.code.limits")
     }
 }
 
@@ -226,7 +157,7 @@ impl ProgramsSection {
         spec.mailbox = self.mailbox;
         spec.restarts = self.restarts;
         spec.period = self.period;
-        spec.limits = self.limits.limits();
+        spec.limits = self.limits;
     }
 
     /// Returns the first problem that the types cannot rule out. The host can hold `room` realms.
@@ -241,6 +172,6 @@ impl ProgramsSection {
         if self.mailbox == 0 {
             return Some(Problem::at("tools.programs.mailbox", "is 0"));
         }
-        self.limits.problem("tools.programs.limits")
+        limit_problem(&self.limits, "tools.programs.limits")
     }
 }

@@ -63,28 +63,36 @@ impl CodeSpec {
     }
 }
 
-/// Limits and grants of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Limits and grants of a run. In configurations, those that are missing have their defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct CodeLimits {
     /// Maximum computing time.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub time: Duration,
     /// Maximum total time, including waits.
+    #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub deadline: Duration,
     /// Maximum memory in bytes, including that of the engine.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub memory: usize,
     /// Maximum stack size in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub stack: u32,
     /// Maximum number of pending promise jobs.
     pub jobs: u32,
     /// Maximum console output in bytes; each line counts 32 more.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub output: usize,
     /// Maximum size in bytes of the result, of the arguments of a function call, and of a message
     /// to a program.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub result: usize,
     /// Maximum number of concurrent function calls.
     pub calls: usize,
     /// Maximum size in bytes of the code and its `args` together.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
     pub source: usize,
     /// `true` if the code sees the time of day; else it is always 1970.
     pub clock: bool,

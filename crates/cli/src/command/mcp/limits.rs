@@ -6,6 +6,7 @@ use strowger_gateway::McpLimits;
 
 use crate::config::{
     CODE_LIMITS, Config, FILE_LIMITS, LimitSet, MCP_LIMITS, ToolsSection, limit_size,
+    set_code_limit,
 };
 use crate::exit::{CliResult, Failure};
 
@@ -65,8 +66,8 @@ pub(super) fn set(said: &[String], tools: Option<&mut ToolsSection>) -> CliResul
 fn set_tools(tools: &mut ToolsSection, key: &str, value: &str) -> LimitSet {
     if let Some(key) = key.strip_prefix(OF_CODE) {
         // Set both, so that errors are the same whichever of them is enabled.
-        let set = tools.code.limits.set_limit(key, value)?;
-        let _ = tools.programs.limits.set_limit(key, value);
+        let set = set_code_limit(&mut tools.code.limits, key, value)?;
+        let _ = set_code_limit(&mut tools.programs.limits, key, value);
         let is_there = tools.code.enabled || tools.programs.enabled;
         let missing = "no code is run whose limit it could be".to_owned();
         return Some(set.and(if is_there { Ok(()) } else { Err(missing) }));
@@ -174,7 +175,7 @@ mod tests {
                 _ => "70000",
             };
             let limit = format!("code.{key}={value}");
-            let before = changed.code.limits.clone();
+            let before = changed.code.limits;
             let limit = if key == "time" {
                 said(&["code.deadline=60s", &limit])
             } else {
