@@ -61,123 +61,48 @@ fn n4(node: &LateNode) -> Result<(), String> {
 /// A metric without labels: its name, its description, and the function that reads it.
 type NodeMetric = (&'static str, &'static str, fn(&NodeStats) -> f64);
 
+/// Lists metrics by name, member of [`NodeStats`] and description.
+macro_rules! node_metrics {
+    ($($name:literal $($member:ident).+: $help:literal;)*) => {
+        [$(($name, $help, |stats| stats.$($member).+ as f64)),*]
+    };
+}
+
 /// Gauges.
-const GAUGES: [NodeMetric; 3] = [
-    (
-        "strowger_n4_sessions",
-        "Sessions that the node holds.",
-        |stats| stats.sessions as f64,
-    ),
-    (
-        "strowger_n4_associations",
-        "Associations that the node has.",
-        |stats| stats.associations as f64,
-    ),
-    (
-        "strowger_n4_metered_sessions",
-        "Sessions that count, buffer or watch traffic.",
-        |stats| stats.usage.metered as f64,
-    ),
-];
+const GAUGES: [NodeMetric; 3] = node_metrics! {
+    "strowger_n4_sessions" sessions: "Sessions that the node holds.";
+    "strowger_n4_associations" associations: "Associations that the node has.";
+    "strowger_n4_metered_sessions" usage.metered: "Sessions that count, buffer or watch traffic.";
+};
 
 /// Counters.
-const COUNTERS: [NodeMetric; 19] = [
-    (
-        "strowger_n4_established_total",
-        "Session establishments accepted.",
-        |stats| stats.established as f64,
-    ),
-    (
-        "strowger_n4_modified_total",
-        "Session modifications accepted.",
-        |stats| stats.modified as f64,
-    ),
-    (
-        "strowger_n4_deleted_total",
-        "Session deletions accepted.",
-        |stats| stats.deleted as f64,
-    ),
-    (
-        "strowger_n4_dropped_total",
-        "Requests that a session dropped, by a panic or a kill.",
-        |stats| stats.dropped as f64,
-    ),
-    (
-        "strowger_n4_restored_total",
-        "Actors of sessions started from the store.",
-        |stats| stats.restored as f64,
-    ),
-    (
-        "strowger_n4_datagrams_total",
-        "Datagrams received.",
-        |stats| stats.datagrams as f64,
-    ),
-    (
-        "strowger_n4_repeated_total",
-        "Repeated requests answered from what was kept.",
-        |stats| stats.repeated as f64,
-    ),
-    (
-        "strowger_n4_evicted_total",
-        "Kept answers that were pushed out early.",
-        |stats| stats.evicted as f64,
-    ),
-    (
-        "strowger_n4_limited_total",
-        "Requests refused because their peer asked for more than it may.",
-        |stats| stats.limited as f64,
-    ),
-    (
-        "strowger_n4_restarts_total",
-        "Restarts of peers, which ended their sessions.",
-        |stats| stats.restarts as f64,
-    ),
-    (
-        "strowger_n4_restarts_denied_total",
-        "Restarts that a heartbeat claimed and the peer denied.",
-        |stats| stats.restarts_denied as f64,
-    ),
-    (
-        "strowger_n4_stamps_ignored_total",
-        "Heartbeats with a later Recovery Time Stamp from peers that restart with a setup alone.",
-        |stats| stats.stamps_ignored as f64,
-    ),
-    (
-        "strowger_n4_setups_refused_total",
-        "Association setups refused: a Node ID that is not its sender's, or no room.",
-        |stats| stats.setups_refused as f64,
-    ),
-    (
-        "strowger_n4_unsent_total",
-        "Datagrams that the system did not take.",
-        |stats| stats.unsent as f64,
-    ),
-    (
-        "strowger_n4_session_reports_total",
-        "Session reports made, repetitions apart.",
-        |stats| stats.usage.requests as f64,
-    ),
-    (
-        "strowger_n4_session_reports_unanswered_total",
-        "Session reports that were not answered, or with a wish for patience.",
-        |stats| stats.usage.unanswered as f64,
-    ),
-    (
-        "strowger_n4_session_reports_withdrawn_total",
-        "Session reports that ended with their session or association before they were answered.",
-        |stats| stats.usage.withdrawn as f64,
-    ),
-    (
-        "strowger_n4_usage_reports_total",
-        "Usage reports that peers have.",
-        |stats| stats.usage.reports as f64,
-    ),
-    (
-        "strowger_n4_usage_reports_refused_total",
-        "Usage reports that peers refused.",
-        |stats| stats.usage.refused as f64,
-    ),
-];
+const COUNTERS: [NodeMetric; 19] = node_metrics! {
+    "strowger_n4_established_total" established: "Session establishments accepted.";
+    "strowger_n4_modified_total" modified: "Session modifications accepted.";
+    "strowger_n4_deleted_total" deleted: "Session deletions accepted.";
+    "strowger_n4_dropped_total" dropped: "Requests that a session dropped, by a panic or a kill.";
+    "strowger_n4_restored_total" restored: "Actors of sessions started from the store.";
+    "strowger_n4_datagrams_total" datagrams: "Datagrams received.";
+    "strowger_n4_repeated_total" repeated: "Repeated requests answered from what was kept.";
+    "strowger_n4_evicted_total" evicted: "Kept answers that were pushed out early.";
+    "strowger_n4_limited_total" limited:
+        "Requests refused because their peer asked for more than it may.";
+    "strowger_n4_restarts_total" restarts: "Restarts of peers, which ended their sessions.";
+    "strowger_n4_restarts_denied_total" restarts_denied:
+        "Restarts that a heartbeat claimed and the peer denied.";
+    "strowger_n4_stamps_ignored_total" stamps_ignored:
+        "Heartbeats with a later Recovery Time Stamp from peers that restart with a setup alone.";
+    "strowger_n4_setups_refused_total" setups_refused:
+        "Association setups refused: a Node ID that is not its sender's, or no room.";
+    "strowger_n4_unsent_total" unsent: "Datagrams that the system did not take.";
+    "strowger_n4_session_reports_total" usage.requests: "Session reports made, repetitions apart.";
+    "strowger_n4_session_reports_unanswered_total" usage.unanswered:
+        "Session reports that were not answered, or with a wish for patience.";
+    "strowger_n4_session_reports_withdrawn_total" usage.withdrawn:
+        "Session reports that ended with their session or association before they were answered.";
+    "strowger_n4_usage_reports_total" usage.reports: "Usage reports that peers have.";
+    "strowger_n4_usage_reports_refused_total" usage.refused: "Usage reports that peers refused.";
+};
 
 fn write(stats: &NodeStats, page: &mut Exposition) {
     for (name, help, read) in GAUGES {

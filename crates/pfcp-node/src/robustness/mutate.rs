@@ -52,34 +52,19 @@ struct FaultKind {
     clause: &'static str,
 }
 
-const MISSING: FaultKind = FaultKind {
-    family: "element missing",
-    clause: "7.6.6",
-};
-const EMPTY: FaultKind = FaultKind {
-    family: "element empty",
-    clause: "7.6.7",
-};
-const SHORT: FaultKind = FaultKind {
-    family: "element short",
-    clause: "7.6.7",
-};
-const LONG: FaultKind = FaultKind {
-    family: "element long",
-    clause: "7.6.7",
-};
-const RANGE: FaultKind = FaultKind {
-    family: "element out of range",
-    clause: "7.6.8",
-};
-const DOUBLED: FaultKind = FaultKind {
-    family: "element doubled",
-    clause: "7.6.10",
-};
-const MISPLACED: FaultKind = FaultKind {
-    family: "element in the wrong place",
-    clause: "7.6.9",
-};
+impl FaultKind {
+    const fn new(family: &'static str, clause: &'static str) -> Self {
+        Self { family, clause }
+    }
+}
+
+const MISSING: FaultKind = FaultKind::new("element missing", "7.6.6");
+const EMPTY: FaultKind = FaultKind::new("element empty", "7.6.7");
+const SHORT: FaultKind = FaultKind::new("element short", "7.6.7");
+const LONG: FaultKind = FaultKind::new("element long", "7.6.7");
+const RANGE: FaultKind = FaultKind::new("element out of range", "7.6.8");
+const DOUBLED: FaultKind = FaultKind::new("element doubled", "7.6.10");
+const MISPLACED: FaultKind = FaultKind::new("element in the wrong place", "7.6.9");
 
 impl Mutations<'_> {
     fn group(&mut self, table: &'static Group, here: &[Element], position: &GroupPosition<'_>) {

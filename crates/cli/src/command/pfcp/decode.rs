@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use strowger_pfcp::ie::descriptor::Descriptor;
 use strowger_pfcp::validate::newer;
@@ -99,7 +100,7 @@ pub(crate) fn run(args: &DecodeArgs, output: &mut Output) -> CliResult {
     }
     if args.check {
         let summary = if args.json {
-            counts.to_json().to_string()
+            json!(counts).to_string()
         } else {
             counts.to_string()
         };
@@ -344,7 +345,7 @@ fn about(packet: &Packet) -> String {
 }
 
 /// The result of a check.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 struct DecodeCounts {
     messages: u64,
     decoded: u64,
@@ -354,23 +355,6 @@ struct DecodeCounts {
 }
 
 impl DecodeCounts {
-    fn to_json(self) -> Value {
-        let Self {
-            messages,
-            decoded,
-            errors,
-            identical,
-            opaque,
-        } = self;
-        json!({
-            "messages": messages,
-            "decoded": decoded,
-            "errors": errors,
-            "identical": identical,
-            "opaque": opaque,
-        })
-    }
-
     /// Returns an error unless every message decodes.
     fn readable(self) -> CliResult {
         match (self.messages, self.errors) {
