@@ -254,8 +254,8 @@ impl Default for RestartRule {
     fn default() -> Self {
         Self {
             kind: RestartKind::Permanent,
-            // More than a supervisor's default: the backoff spreads faults, so a component that fails
-            // at once each time still has five within the period.
+            // More than a supervisor's default: the backoff spreads faults, so a component that
+            // fails at once each time still has five within the period.
             intensity: 5,
             period: Duration::from_secs(10),
             backoff: Duration::from_millis(10),

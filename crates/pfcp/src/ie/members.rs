@@ -6,8 +6,8 @@
 /// The presence is `M`, `C` or `O`. The kind is `one` (always present), `opt`, `rare` (boxed),
 /// `many` or `few` (a list that is usually empty). A text at the end of a row is the name of the
 /// member in the table. `= message` defines the body of a message. If release 17 has a member on
-/// other interfaces, they follow after `; R17`. The types are those of [`crate::ie`], so that files of
-/// rows import none.
+/// other interfaces, they follow after `; R17`. The types are those of [`crate::ie`], so that files
+/// of rows import none.
 macro_rules! group {
     (
         $(#[$doc:meta])* $name:ident $view:ident = message $table:literal { $($row:tt)* }
@@ -199,7 +199,9 @@ macro_rules! group_new {
         [$($arguments:tt)*] [$($fields:tt)*] one $field:ident: $type:ident, $($more:tt)*
     ) => {
         $crate::ie::members::group_new! {
-            [$($arguments)* $field: $crate::ie::$type,] [$($fields)* $field = $field.into(),] $($more)*
+            [$($arguments)* $field: $crate::ie::$type,]
+            [$($fields)* $field = $field.into(),]
+            $($more)*
         }
     };
     (
@@ -269,7 +271,10 @@ macro_rules! member_setter {
     (many $field:ident: $type:ident) => {
         #[doc = concat!("Adds members `", stringify!($type), "`.")]
         #[must_use]
-        pub fn $field<I: Into<$crate::ie::$type>>(mut self, values: impl IntoIterator<Item = I>) -> Self {
+        pub fn $field<I>(mut self, values: impl IntoIterator<Item = I>) -> Self
+        where
+            I: Into<$crate::ie::$type>,
+        {
             self.$field.extend(values.into_iter().map(Into::into));
             self
         }

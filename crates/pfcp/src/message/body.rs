@@ -12,7 +12,9 @@ macro_rules! bodies {
         #[non_exhaustive]
         pub enum Body {
             $(
-                #[doc = concat!("Holds a [`", stringify!($name), "`](super::", stringify!($name), ").")]
+                #[doc = concat!(
+                    "Holds [`", stringify!($name), "`](super::", stringify!($name), ")."
+                )]
                 $name(Box<super::$name>),
             )*
             /// Holds the elements of a message that has no table.
@@ -24,7 +26,9 @@ macro_rules! bodies {
         #[non_exhaustive]
         pub enum BodyView<'a> {
             $(
-                #[doc = concat!("Borrows a [`", stringify!($name), "`](super::", stringify!($name), ").")]
+                #[doc = concat!(
+                    "Borrows [`", stringify!($name), "`](super::", stringify!($name), ")."
+                )]
                 $name(super::$view<'a>),
             )*
             /// Borrows the elements of a message that has no table.
@@ -47,7 +51,8 @@ macro_rules! bodies {
             ) -> Result<Self, Error> {
                 match message_type {
                     $(MessageType::$constant => {
-                        let (mut body, (tree, node)) = (Box::new(super::$name::blank()), part.bare());
+                        let mut body = Box::new(super::$name::blank());
+                        let (tree, node) = part.bare();
                         body.fill(&tree, node).map(|()| Self::$name(body))
                     })*
                     _ => Ok(Self::Other(message_type, Rest::of(part))),
