@@ -46,10 +46,14 @@ impl Pacer {
         let run = move || {
             let mut next = Instant::now();
             while let Some(is_queued) = queued.upgrade() {
-                if !is_queued.swap(true, Ordering::Relaxed)
-                    && matches!(load.try_tell(Tick), Err(SendError::Closed(_)))
-                {
-                    return;
+                if !is_queued.swap(true, Ordering::Relaxed) {
+                    match load.try_tell(Tick) {
+                        Ok(()) => {}
+                        Err(SendError::Closed(_)) => return,
+                        // Nothing was queued, so nothing will clear the flag: the next step tries
+                        // again.
+                        Err(_) => is_queued.store(false, Ordering::Relaxed),
+                    }
                 }
                 drop(is_queued);
                 next += step;
@@ -68,5 +72,64 @@ impl Pacer {
     /// Records that the tick was handled.
     pub(super) fn tick_handled(&self) {
         self.is_queued.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use strowger::{Actor, ActorSystem, Context, MailboxSpec};
+    use tokio::sync::{Semaphore, mpsc};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::load::message::Stop;
+
+    /// An actor with room for one message, which handles each with a permit and reports the ticks.
+    struct Slow(Arc<Semaphore>, mpsc::UnboundedSender<()>);
+
+    impl Actor for Slow {
+        type Msg = LoadMsg;
+        type Args = (Arc<Semaphore>, mpsc::UnboundedSender<()>);
+        type Error = Infallible;
+        const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
+
+        async fn pre_start(
+            (permits, ticks): Self::Args,
+            _: &mut Context<Self>,
+        ) -> Result<Self, Infallible> {
+            Ok(Self(permits, ticks))
+        }
+
+        async fn handle(&mut self, msg: LoadMsg, _: &mut Context<Self>) -> Result<(), Infallible> {
+            if let Ok(permit) = self.0.acquire().await {
+                permit.forget();
+            }
+            if matches!(msg, LoadMsg::Tick) {
+                // The test has ended if nobody receives it.
+                let _ = self.1.send(());
+            }
+            Ok(())
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn pacing_goes_on_after_the_mailbox_was_full() {
+        let system = ActorSystem::new("pacer").unwrap();
+        let permits = Arc::new(Semaphore::new(0));
+        let (report, mut ticks) = mpsc::unbounded_channel();
+        let load = system.spawn::<Slow>("load", (Arc::clone(&permits), report));
+        let load = load.unwrap();
+        // One message is being handled, and one fills the mailbox.
+        load.tell(Stop).await.unwrap();
+        load.tell(Stop).await.unwrap();
+        let _pacer = Pacer::start(MAX_STEP, load).unwrap();
+        let early = timeout(20 * MAX_STEP, ticks.recv()).await;
+        assert!(early.is_err(), "a tick overtook the messages before it");
+        permits.add_permits(3);
+        let tick = timeout(Duration::from_secs(10), ticks.recv()).await;
+        assert_eq!(tick, Ok(Some(())), "no step ticks any more");
     }
 }

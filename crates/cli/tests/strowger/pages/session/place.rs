@@ -109,6 +109,9 @@ impl Place {
             add(verb, "--port", n4);
         }
         add("demo", "--rate", "20");
+        // Without optimisation, the simulated traffic of a thousand sessions takes both processors,
+        // and then the node answers nobody in time.
+        add("demo", "--sessions", "100");
         if command.contains("strowger demo") || command.contains("strowger pfcp load") {
             command = at_most(&command, "--rate", 20);
             command = at_most(&command, "--for", 2);
