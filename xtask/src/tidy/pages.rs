@@ -2,6 +2,7 @@
 //! code that is compiled.
 
 use clap::Command;
+use serde_json::{Map, Value};
 
 use super::Finding;
 
@@ -16,7 +17,32 @@ pub(super) fn check(path: &str, page: &str, sources: &[String], verbs: &Command)
         let unquoted = unquoted(page, sources).into_iter();
         findings.extend(unquoted.map(|line| Finding::new(path, line, "quote", what)));
     }
+    if path == "docs/performance.json" {
+        let wrong = unexplained(page).into_iter();
+        findings.extend(wrong.map(|what| Finding::new(path, 1, "figures", what)));
+    }
     findings
+}
+
+/// Lists the measured parts that do not say when, where and how they were measured.
+fn unexplained(figures: &str) -> Vec<String> {
+    let parts: Map<String, Value> = match serde_json::from_str(figures) {
+        Ok(parts) => parts,
+        Err(error) => return vec![format!("this is no JSON: {error}")],
+    };
+    let mut wrong = Vec::new();
+    for (part, held) in &parts {
+        let is_missing = |key: &&str| held["run"][*key].as_str().is_none_or(str::is_empty);
+        let keys = ["command", "commit", "date", "processor", "system"];
+        let missing: Vec<&str> = keys.into_iter().filter(is_missing).collect();
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            wrong.push(format!(
+                "part `{part}` has no {missing}; `cargo xtask bench {part}` measures it again"
+            ));
+        }
+    }
+    wrong
 }
 
 /// Checks every `cargo xtask` of a page against the help of its verb.
@@ -100,6 +126,22 @@ fn quotes(source: &str, block: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_without_their_machine_or_date_are_found() {
+        let complete = r#"{ "wasm": { "run": { "command": "cargo xtask bench wasm",
+            "commit": "12ab", "date": "2026-01-01", "processor": "EPYC", "system": "Linux 6" },
+            "rows": [] } }"#;
+        assert!(unexplained(complete).is_empty());
+        let without = complete
+            .replace("\"2026-01-01\"", "null")
+            .replace("12ab", "");
+        assert_eq!(
+            unexplained(&without),
+            ["part `wasm` has no commit, date; `cargo xtask bench wasm` measures it again"]
+        );
+        assert_eq!(unexplained("[").len(), 1);
+    }
 
     #[test]
     fn commands_that_the_help_does_not_have_are_found() {
