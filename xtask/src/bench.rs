@@ -13,11 +13,13 @@ use serde_json::{Map, Value, json};
 use spread::BenchProcess;
 
 use crate::project::{self, Project};
-use crate::{Outcome, observe, plots, process, report, step, term, typescript};
+use crate::{Outcome, benches, observe, plots, process, report, step, term, typescript};
 
 /// A part that can be measured.
 struct Part {
     name: &'static str,
+    /// The files whose change makes its figures old.
+    paths: &'static [&'static str],
     /// The program of the bench workspace that measures it.
     program: &'static str,
     /// The package of the program, if it has one of its own because of its dependencies.
@@ -27,33 +29,68 @@ struct Part {
     pinned: &'static [bool],
 }
 
-const fn part(name: &'static str, program: &'static str, package: Option<&'static str>) -> Part {
-    let pinned = &[];
+const fn part(name: &'static str, program: &'static str, paths: &'static [&'static str]) -> Part {
     Part {
         name,
+        paths,
         program,
-        package,
-        pinned,
+        package: None,
+        pinned: &[],
     }
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     Part {
         pinned: &[true, false],
-        ..part("runtime", "runtime", None)
+        ..part("runtime", "runtime", &[RUNTIME, "bench/src/bin/runtime"])
     },
     Part {
         pinned: &[true],
-        ..part("scale", "runtime", None)
+        ..part("scale", "runtime", &[RUNTIME, "bench/src/bin/runtime"])
     },
-    part("pfcp", "pfcp", None),
-    part("n4", "n4", None),
-    part("wasm", "wasm", Some("strowger-bench-wasm")),
-    part("messages", TYPESCRIPT, None),
-    part("tools", "tools", Some("strowger-bench-tools")),
-    part("stress", "tools", Some("strowger-bench-tools")),
-    part(OBSERVE, OBSERVE, None),
+    part("pfcp", "pfcp", &[PFCP, "bench/src/bin/pfcp"]),
+    part(
+        "n4",
+        "n4",
+        &[RUNTIME, PFCP, "crates/pfcp-node/src", "bench/src/bin/n4"],
+    ),
+    Part {
+        package: Some("strowger-bench-wasm"),
+        ..part("wasm", "wasm", &[RUNTIME, "crates/wasm/src", "bench/wasm"])
+    },
+    part(
+        "messages",
+        TYPESCRIPT,
+        &[
+            RUNTIME,
+            GATEWAY,
+            "packages/strowger/src",
+            "packages/strowger/bench",
+        ],
+    ),
+    Part {
+        package: TOOLS_BENCH,
+        ..part("tools", "tools", TOOLS)
+    },
+    Part {
+        package: TOOLS_BENCH,
+        ..part("stress", "tools", TOOLS)
+    },
+    part(OBSERVE, OBSERVE, &[RUNTIME, "bench/observe"]),
+    part(DOCUMENTS, DOCUMENTS, &[RUNTIME, PFCP, "benches"]),
 ];
+
+const RUNTIME: &str = "crates/runtime/src";
+const PFCP: &str = "crates/pfcp/src";
+const GATEWAY: &str = "crates/gateway/src";
+const TOOLS: &[&str] = &[
+    RUNTIME,
+    GATEWAY,
+    "crates/tools/src",
+    "crates/wasm/src",
+    "bench/tools",
+];
+const TOOLS_BENCH: Option<&str> = Some("strowger-bench-tools");
 
 /// The program of the part that is measured by the TypeScript package, together with a program of
 /// the bench workspace.
@@ -61,6 +98,9 @@ const TYPESCRIPT: &str = "typescript";
 
 /// The part that is measured under callgrind.
 const OBSERVE: &str = "observe";
+
+/// The part that `cargo bench` measures: benchmarks with the names of those in the documents.
+const DOCUMENTS: &str = "documents";
 
 /// The packages whose versions a page shows.
 const PEERS: &[&str] = &[
@@ -93,11 +133,15 @@ pub(crate) fn run(project: &Project, args: &BenchArgs) -> Outcome {
     let part = part.ok_or_else(|| format!("no part `{}`", args.part))?;
     let is_whole = !args.quick && args.only.is_none();
     let mut unfinished = KeptRows::default();
-    let rows = if part.name == OBSERVE {
+    let rows = if [OBSERVE, DOCUMENTS].contains(&part.name) {
         if args.only.is_some() || args.resume {
-            return Err("`bench observe` has neither --only nor --resume".to_owned());
+            let name = part.name;
+            return Err(format!("`bench {name}` has neither --only nor --resume"));
         }
-        observe::rows(project, args.quick)?
+        match part.name {
+            OBSERVE => observe::rows(project, args.quick)?,
+            _ => benches::rows(project, args.quick)?,
+        }
     } else {
         if is_whole {
             unfinished = KeptRows::open(project, part.name, args.resume)?;
@@ -297,6 +341,10 @@ fn surroundings(project: &Project, part: &str) -> Value {
         });
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let lock = std::fs::read_to_string(project.root().join("bench/Cargo.lock"));
+    let measured = paths(part).iter();
+    let measured: Map<String, Value> = measured
+        .map(|path| ((*path).to_owned(), json!(tree(project, "HEAD", path))))
+        .collect();
     json!({
         "date": said("date", &["-u", "+%Y-%m-%d"]),
         "command": format!("cargo xtask bench {part}"),
@@ -305,7 +353,9 @@ fn surroundings(project: &Project, part: &str) -> Value {
         "system": said("uname", &["-sr"]),
         "idle": idle(),
         "rustc": said("rustc", &["--version"]),
-        "commit": said("git", &["rev-parse", "--short", "HEAD"]),
+        // With `-dirty` at its end, if there were changes that no commit has.
+        "commit": said("git", &["describe", "--always", "--dirty", "--exclude=*"]),
+        "measured": measured,
         "load": std::fs::read_to_string("/proc/loadavg").ok().map(|text| {
             text.split(' ').next().unwrap_or_default().to_owned()
         }),
@@ -315,6 +365,59 @@ fn surroundings(project: &Project, part: &str) -> Value {
             versions(&lock.unwrap_or_default())
         },
     })
+}
+
+fn paths(part: &str) -> &'static [&'static str] {
+    let part = PARTS.iter().find(|one| one.name == part);
+    part.map_or(&[], |part| part.paths)
+}
+
+/// Returns the id of a folder in a commit, which is that of its contents; `None` without either.
+fn tree(project: &Project, commit: &str, path: &str) -> Option<String> {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "--verify", "--quiet"]);
+    git.arg(format!("{commit}:{path}"))
+        .current_dir(project.root());
+    let found = process::output(&mut git).ok()?;
+    let id = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+    found.status.success().then_some(id)
+}
+
+/// Returns the folders that have changed since a part was measured, as `run` describes it.
+pub(crate) fn changed(project: &Project, part: &str, run: &Value) -> Vec<&'static str> {
+    let commit = run["commit"].as_str().unwrap_or_default();
+    let has_changed = |path: &&&str| {
+        let measured = run["measured"][**path].as_str().map(str::to_owned);
+        // Commits may be rewritten after a measurement; the contents of a folder keep their id.
+        let measured = measured.or_else(|| tree(project, commit, path));
+        measured.is_none() || measured != tree(project, "HEAD", path)
+    };
+    paths(part).iter().filter(has_changed).copied().collect()
+}
+
+/// Fails if a part of the performance page is older than the code that it describes.
+///
+/// # Errors
+/// Returns an error that names the part, what has changed and how to measure again.
+pub(crate) fn check_age(project: &Project) -> Outcome {
+    let all: Map<String, Value> = serde_json::from_str(&project::read(
+        &project.root().join("docs/performance.json"),
+    )?)
+    .map_err(|error| format!("docs/performance.json: {error}"))?;
+    let old: Vec<String> = all
+        .iter()
+        .filter_map(|(part, held)| {
+            let changed = changed(project, part, &held["run"]);
+            let changed = (!changed.is_empty()).then(|| changed.join(", "))?;
+            Some(format!(
+                "part `{part}` is older than {changed}: cargo xtask bench {part}"
+            ))
+        })
+        .collect();
+    match old.as_slice() {
+        [] => Ok(()),
+        old => Err(format!("docs/performance.md:\n  {}", old.join("\n  "))),
+    }
 }
 
 /// Returns how an idle processor of a virtual machine waits, if the system reports it. Whether the
@@ -350,6 +453,26 @@ mod tests {
         let lock = "[[package]]\nname = \"tokio\"\nversion = \"1.54.0\"\n\n[[package]]\n\
                     name = \"toml\"\nversion = \"1.2.1\"\n";
         assert_eq!(versions(lock), json!({ "tokio": "1.54.0" }));
+    }
+
+    #[test]
+    fn part_has_changed_unless_its_folders_have_the_same_contents() {
+        let project = Project::locate().expect("the repository");
+        let [_, bench] = paths("observe") else {
+            panic!("two folders");
+        };
+        let now = |path: &str| json!(tree(&project, "HEAD", path));
+        let both = json!({ "measured": { RUNTIME: now(RUNTIME), *bench: now(bench) } });
+        assert_eq!(changed(&project, "observe", &both), [""; 0]);
+        let one = json!({ "measured": { RUNTIME: "1234", *bench: now(bench) } });
+        assert_eq!(changed(&project, "observe", &one), [RUNTIME]);
+        // Without the ids of folders, by the commit, if there is one.
+        let by_commit = json!({ "commit": "HEAD" });
+        assert_eq!(changed(&project, "observe", &by_commit), [""; 0]);
+        assert_eq!(
+            changed(&project, "observe", &json!({ "commit": "gone" })).len(),
+            2
+        );
     }
 
     #[test]

@@ -3,10 +3,13 @@
 //! A filter skips most of the closures of every file. A file that checks what a skipped closure
 //! should have done would fail for everyone who asks for something else.
 
+use std::path::Path;
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use crate::project::{self, Project};
-use crate::step;
+use crate::{Outcome, report, step};
 
 /// An id of each file, so that a file that lists nothing is noticed.
 const LISTED: &[&str] = &[
@@ -59,6 +62,81 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>, String> {
         ));
     }
     Ok(Some(format!("{} benchmarks", ids.len())))
+}
+
+/// Measures the benchmarks for which a document states a figure.
+pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String> {
+    let known = report::documented(project, "documents")?;
+    let folder = project.folder("bench")?.join("criterion");
+    // Results of earlier runs may be of benchmarks that are gone.
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut cargo = project.cargo();
+    cargo.args([
+        "bench",
+        "--quiet",
+        "--locked",
+        "--package",
+        "strowger-benches",
+    ]);
+    cargo.args(["--bench", "benchmarks", "--", "--noplot"]);
+    cargo.args(quick.then_some("--quick"));
+    step::run(cargo.env("CRITERION_HOME", &folder))?;
+    let mut results = Vec::new();
+    collect(&folder, &mut results)?;
+    let mut rows = Vec::new();
+    for (id, value) in results {
+        let (id, subject) = match id.strip_suffix("_as_documented") {
+            Some(id) => (id, "as documented"),
+            None => (&*id, "strowger"),
+        };
+        // What was timed for one size stands for all.
+        let ids = known
+            .iter()
+            .filter(|one| *one == id || one.split('/').next() == Some(id));
+        rows.extend(
+            ids.map(|id| json!({ "id": id, "subject": subject, "value": value, "unit": "ns" })),
+        );
+    }
+    let of = |row: &Value| (row["id"].to_string(), row["subject"].to_string());
+    rows.sort_by_key(of);
+    let measured = |id: &&String| rows.iter().any(|row| row["id"] == **id);
+    let missing: Vec<&str> = known
+        .iter()
+        .filter(|id| !measured(id))
+        .map(|id| &**id)
+        .collect();
+    match missing.as_slice() {
+        [] => Ok(rows),
+        ids => Err(format!(
+            "`cargo bench` measured no {}, which bench/rows.toml has",
+            ids.join(", ")
+        )),
+    }
+}
+
+/// Reads the results below a folder of criterion: ids and medians in nanoseconds.
+fn collect(folder: &Path, results: &mut Vec<(String, f64)>) -> Outcome {
+    let read = |name: &str| -> Result<Value, String> {
+        let file = folder.join("new").join(name);
+        let wrong = |error| format!("{} is no JSON: {error}", file.display());
+        serde_json::from_str(&project::read(&file)?).map_err(wrong)
+    };
+    if folder.join("new").is_dir() {
+        let (about, estimates) = (read("benchmark.json")?, read("estimates.json")?);
+        let id = about["full_id"].as_str().unwrap_or_default().to_owned();
+        let median = estimates["median"]["point_estimate"].as_f64();
+        let median = median.ok_or_else(|| format!("no median of {id}"))?;
+        results.push((id, (median * 10.0).round() / 10.0));
+        return Ok(());
+    }
+    let unreadable = |error| format!("cannot read {}: {error}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?.path();
+        if entry.is_dir() {
+            collect(&entry, results)?;
+        }
+    }
+    Ok(())
 }
 
 fn bench(project: &Project, args: &[&str]) -> Command {

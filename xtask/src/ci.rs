@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, simulate, term,
-    test, tidy, torture,
+    Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, simulate,
+    term, test, tidy, torture,
 };
 use times::RunRecord;
 
@@ -132,6 +132,9 @@ fn proofs(project: &Project) -> Vec<Step<'_>> {
         Step::command("interop", || cargo(project, INTEROP)),
         Step::new("conformance", "cargo xtask conformance --check", || {
             conformance::run(project, true).map(|()| None)
+        }),
+        Step::new("figures", "cargo xtask plots", || {
+            bench::check_age(project).map(|()| None)
         }),
         Step::command("bench-clippy", || cargo(project, &[BENCH, &LINTS].concat())),
         Step::new(

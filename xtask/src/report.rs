@@ -1,18 +1,20 @@
 //! Tables of measured rows: for the terminal, and `docs/performance.md` with the texts of
 //! `bench/rows.toml`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::Outcome;
 use crate::project::{self, Project};
+use crate::{Outcome, bench};
 
 const OURS: &str = "strowger";
 /// The column of figures that a document states.
 const DOCUMENT: &str = "document";
+/// The ratio below which a peer is faster, beyond noise.
+const SAME: f64 = 0.95;
 const SLEEPS: &str = "Times that a thread goes to sleep in one operation / processors in use";
 
 /// The contents of `bench/rows.toml`.
@@ -20,6 +22,9 @@ const SLEEPS: &str = "Times that a thread goes to sleep in one operation / proce
 #[serde(deny_unknown_fields)]
 struct Texts {
     preface: String,
+    /// Subjects that do less than ours, such as a bare function call.
+    #[serde(default)]
+    floors: Vec<String>,
     unit: Vec<Unit>,
     suffix: Vec<Described>,
     part: Vec<Part>,
@@ -34,13 +39,18 @@ struct Unit {
     figures: String,
 }
 
-/// A section of the page.
+/// A section of the page, or a page of its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Part {
     name: String,
     title: String,
+    /// The name of the page in `docs`, if it is a page of its own.
+    page: Option<String>,
     text: String,
+    /// The figures that a document states, by id.
+    #[serde(default)]
+    document: HashMap<String, f64>,
     #[serde(default)]
     row: Vec<Described>,
 }
@@ -98,11 +108,23 @@ const PLACEMENTS: [Placement; 2] = [
     (", with workers that the system places", |row| &row.unpinned),
 ];
 
-/// Writes `docs/performance.md` from all measured parts and `bench/rows.toml`.
+/// Writes `docs/performance.md`, and the pages of some parts, from all measured parts and
+/// `bench/rows.toml`.
 pub(crate) fn write(project: &Project, all: &Map<String, Value>) -> Outcome {
-    let page = Texts::read(project)?.page(all);
-    let page = page.map_err(|error| format!("bench/rows.toml: {error}"))?;
-    project::write(&project.root().join("docs/performance.md"), page)
+    let changed = |part: &str, run: &Value| bench::changed(project, part, run);
+    let texts = Texts::read(project)?;
+    let pages = texts.pages(all, changed);
+    for (name, page) in pages.map_err(|error| format!("bench/rows.toml: {error}"))? {
+        project::write(&project.root().join("docs").join(name), page)?;
+    }
+    Ok(())
+}
+
+/// Returns the ids for which a document states a figure.
+pub(crate) fn documented(project: &Project, part: &str) -> Result<HashSet<String>, String> {
+    let parts = Texts::read(project)?.part;
+    let part = parts.into_iter().find(|one| one.name == part);
+    Ok(part.map_or_else(HashSet::new, |part| part.document.into_keys().collect()))
 }
 
 /// Returns the tables of some rows, for a terminal.
@@ -137,30 +159,45 @@ impl Texts {
         Ok(texts)
     }
 
-    /// Returns the page that shows all parts.
-    fn page(&self, all: &Map<String, Value>) -> Result<String, String> {
+    /// Returns the pages that show all parts, by name. `changed` lists the folders that changed after
+    /// a part was measured.
+    fn pages(
+        &self,
+        all: &Map<String, Value>,
+        changed: impl Fn(&str, &Value) -> Vec<&'static str>,
+    ) -> Result<Vec<(&str, String)>, String> {
         let is_known = |name: &&String| self.part.iter().any(|part| part.name == **name);
         if let Some(name) = all.keys().find(|name| !is_known(name)) {
             return Err(format!("no part `{name}`, which docs/performance.json has"));
         }
-        let mut page = format!("# Performance\n\n{}\n", wrapped(&self.preface));
+        let first = format!("# Performance\n\n{}\n", wrapped(&self.preface));
+        let mut pages = vec![("performance.md", first)];
         for part in &self.part {
             let Some(measured) = all.get(&part.name) else {
                 continue;
             };
-            let rows = parsed(measured["rows"].as_array().map_or(&[], Vec::as_slice))?;
-            let _ = write!(
-                page,
-                "\n## {}\n\n{}\n\n{}\n{}\n{}{}",
+            let changed = changed(&part.name, &measured["run"]);
+            let mut rows = parsed(measured["rows"].as_array().map_or(&[], Vec::as_slice))?;
+            for row in rows.iter_mut().filter(|row| row.document.is_none()) {
+                row.document = part.document.get(&row.id).copied();
+            }
+            let section = format!(
+                " {}\n\n{}{}{}\n\n{}\n{}\n{}{}",
                 part.title,
+                older(&part.name, &changed),
+                self.winners(&rows),
                 wrapped(&run(&measured["run"])),
                 wrapped(&format!("{} {}", part.text, machine(&rows))),
                 self.tables(&rows)?,
                 self.legend(part, &rows)?,
                 reasons(&rows)
             );
+            match &part.page {
+                Some(page) => pages.push((page, format!("#{section}"))),
+                None => pages[0].1 += &format!("\n##{section}"),
+            }
         }
-        Ok(page)
+        Ok(pages)
     }
 
     /// Returns the tables of rows with columns of equal width.
@@ -207,7 +244,7 @@ impl Texts {
                 text += &table(&title, &ids, "to ", peers.collect(), |id, peer| {
                     let row = of(id, peer)?;
                     ratio_cell(figures(row)).or_else(|| {
-                        let ours = of(id, OURS)?.pinned.value.filter(|ours| *ours > 0.0)?;
+                        let ours = ours(&rows, id)?;
                         let is_one_process = says.is_empty() && row.processes.is_none();
                         is_one_process.then_some(ratio(row.pinned.value? / ours))
                     })
@@ -233,6 +270,42 @@ impl Texts {
             }
         }
         Ok(text)
+    }
+
+    /// Lists the rows in which a peer is better, by peer; empty if there are none.
+    fn winners(&self, rows: &[Row]) -> String {
+        let is_peer =
+            |subject: &&str| *subject != OURS && !self.floors.iter().any(|f| f == subject);
+        // Of such a figure, more is better.
+        let rows: Vec<&Row> = rows
+            .iter()
+            .filter(|row| !row.unit.ends_with("/s"))
+            .collect();
+        let mut text = String::new();
+        for peer in unique(rows.iter().map(|row| row.subject.as_str()))
+            .into_iter()
+            .filter(is_peer)
+        {
+            let won = rows
+                .iter()
+                .filter(|row| row.subject == peer)
+                .filter_map(|row| {
+                    let of_one = || Some(row.pinned.value? / ours(&rows, &row.id)?);
+                    let of_one = of_one().filter(|_| row.processes.is_none());
+                    let each = [row.pinned.ratio.or(of_one), row.unpinned.ratio];
+                    let each = each.into_iter().flatten().filter(|times| *times < SAME);
+                    let each: Vec<String> = each.map(ratio).collect();
+                    (!each.is_empty()).then(|| format!("`{}` ({})", row.id, each.join(", ")))
+                });
+            let won: Vec<String> = won.collect();
+            if !won.is_empty() {
+                text += &item(&format!("{peer}: {}.", won.join(", ")));
+            }
+        }
+        match text.is_empty() {
+            true => text,
+            false => format!("Where a peer is better than `{OURS}`:\n\n{text}\n"),
+        }
     }
 
     /// Describes each measured row, in the order of the file.
@@ -277,6 +350,14 @@ impl Texts {
     }
 }
 
+/// Returns our figure of a row, unless it is zero.
+fn ours(rows: &[&Row], id: &str) -> Option<f64> {
+    let row = rows
+        .iter()
+        .find(|row| row.id == id && row.subject == OURS)?;
+    row.pinned.value.filter(|ours| *ours > 0.0)
+}
+
 /// Returns a table of the ids and columns that have a cell, or nothing if none has.
 fn table(
     title: &str,
@@ -307,6 +388,20 @@ fn table(
         }
     }
     text
+}
+
+/// Says that figures are older than the code; empty if they are not.
+fn older(part: &str, changed: &[&str]) -> String {
+    if changed.is_empty() {
+        return String::new();
+    }
+    let changed: Vec<String> = changed.iter().map(|path| format!("`{path}`")).collect();
+    let says = format!(
+        "**Older than the code**: {} changed after this was measured; `cargo xtask bench {part}` \
+         measures it again.",
+        changed.join(", ")
+    );
+    format!("{}\n\n", wrapped(&says))
 }
 
 /// Describes the run that measured a part.
@@ -450,7 +545,10 @@ mod tests {
 
     fn page(part: &str, rows: &Value) -> Result<String, String> {
         let all = json!({ part: { "run": { "command": "cargo xtask bench" }, "rows": rows } });
-        texts("tell decode_typed restart_err")?.page(all.as_object().expect("an object"))
+        let all = all.as_object().expect("an object");
+        let texts = texts("tell decode_typed restart_err")?;
+        let mut pages = texts.pages(all, |_, _| Vec::new())?;
+        Ok(pages.remove(0).1)
     }
 
     fn rows() -> Value {
@@ -518,6 +616,29 @@ mod tests {
     }
 
     #[test]
+    fn page_begins_with_its_age_and_with_the_peers_that_win() {
+        let rows = json!([
+            { "id": "tell", "subject": "strowger", "value": 20, "unit": "ns" },
+            { "id": "tell", "subject": "tokio", "value": 10, "unit": "ns" },
+            { "id": "tell", "subject": "floor", "value": 1, "unit": "ns" },
+            { "id": "tell", "subject": "xtra", "value": 30, "unit": "ns", "processes": 5,
+                "ratio": 1.5, "unpinned": { "ratio": 0.9 } },
+            { "id": "tell", "subject": "kameo", "value": 19.5, "unit": "ns" },
+        ]);
+        let all = json!({ "runtime": { "run": {}, "rows": rows } });
+        let all = all.as_object().expect("an object");
+        let mut texts = texts("tell").expect("it parses");
+        texts.floors = vec!["floor".to_owned()];
+        let pages = texts.pages(all, |_, _| vec!["crates/runtime/src", "bench/wasm"]);
+        let page = &pages.expect("the row has a text")[0].1;
+        let begin = "## Runtime\n\n**Older than the code**: `crates/runtime/src`, `bench/wasm` \
+                     changed after this was measured;\n`cargo xtask bench runtime` measures it \
+                     again.\n\nWhere a peer is better than `strowger`:\n\n\
+                     - tokio: `tell` (0.5x).\n- xtra: `tell` (0.9x).\n\n";
+        assert!(page.contains(begin), "{page}");
+    }
+
+    #[test]
     fn endings_and_sizes_of_an_id_are_ignored() {
         let texts = texts("decode_typed scatter_8 tell tell_4_to_1").expect("they parse");
         for (id, row) in [
@@ -540,7 +661,8 @@ mod tests {
             project::read(&project.root().join("docs/performance.json")).expect("it is there");
         let rows = serde_json::from_str(&rows).expect("it is JSON");
         let texts = Texts::read(&project).expect("each row has a text");
-        texts.page(&rows).expect("each measured row has a text");
+        let pages = texts.pages(&rows, |_, _| vec!["crates/runtime/src"]);
+        pages.expect("each measured row has a text");
     }
 
     #[test]
