@@ -159,8 +159,8 @@ impl Texts {
         Ok(texts)
     }
 
-    /// Returns the pages that show all parts, by name. `changed` lists the folders that changed after
-    /// a part was measured.
+    /// Returns the pages that show all parts, by name. `changed` lists the folders that changed
+    /// after a part was measured.
     fn pages(
         &self,
         all: &Map<String, Value>,
