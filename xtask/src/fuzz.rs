@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::duration::parse_duration;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{Outcome, process, term, tools};
@@ -29,9 +30,9 @@ const LONGEST_COMPONENT: usize = 64 << 10;
 pub(crate) struct FuzzArgs {
     /// Run only these targets
     targets: Vec<String>,
-    /// Run each target for this time: 15s, 20m, 1h
+    /// Run each target for this time, at least 1s: 15s, 20m, 1h
     #[arg(long = "for", value_name = "TIME", default_value = "15s", value_parser = parse_time)]
-    pub(crate) seconds: u64,
+    pub(crate) time: Duration,
     /// Print the names of the targets
     #[arg(long)]
     list: bool,
@@ -69,15 +70,15 @@ pub(crate) fn run(project: &Project, args: &FuzzArgs) -> Outcome {
         chosen = targets;
         chosen.retain(|target| target != COMPONENT);
     }
-    let seconds = args.seconds;
+    let time = args.time;
     let steps = chosen
         .into_iter()
         .map(|target| {
-            let rerun = format!("cargo xtask fuzz {target} --for {seconds}s");
+            let rerun = format!("cargo xtask fuzz {target} --for {time:?}");
             let step = Step::new("fuzz", rerun, move || {
-                fuzz(project, &target, seconds).map(Some)
+                fuzz(project, &target, time).map(Some)
             });
-            step.with_time(Duration::from_secs(seconds))
+            step.with_time(time)
         })
         .collect();
     step::run_all(steps, true)
@@ -87,7 +88,7 @@ pub(crate) fn run(project: &Project, args: &FuzzArgs) -> Outcome {
 pub(crate) fn quick(project: &Project) -> Outcome {
     let args = FuzzArgs {
         targets: Vec::new(),
-        seconds: 15,
+        time: Duration::from_secs(15),
         list: false,
         keep: None,
     };
@@ -100,8 +101,8 @@ pub(crate) fn impossible() -> Option<String> {
     needed.err()
 }
 
-/// Builds a target and runs it for this many seconds.
-fn fuzz(project: &Project, target: &str, seconds: u64) -> Result<String, String> {
+/// Builds a target and runs it.
+fn fuzz(project: &Project, target: &str, time: Duration) -> Result<String, String> {
     let fuzz = project.root().join("fuzz");
     // Inputs found by runs on this machine.
     let found = fuzz.join("target/corpus").join(target);
@@ -117,7 +118,11 @@ fn fuzz(project: &Project, target: &str, seconds: u64) -> Result<String, String>
     cargo.arg(target).arg(found);
     let seeds = seeds(project, target);
     cargo.args(seeds.is_dir().then_some(seeds));
-    cargo.args(["--", &format!("-max_total_time={seconds}"), "-timeout=5"]);
+    cargo.args([
+        "--",
+        &format!("-max_total_time={}", time.as_secs()),
+        "-timeout=5",
+    ]);
     let output = process::output(&mut cargo)?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
@@ -224,18 +229,16 @@ fn targets(project: &Project) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no time: 15s, 20m, 1h");
-    let split = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    match unit {
-        "" | "s" => Ok(number),
-        "m" => Ok(number * 60),
-        "h" => Ok(number * 3600),
-        _ => Err(wrong()),
+/// libFuzzer counts in seconds, and takes 0 for no limit.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    time_from(Duration::from_secs(1), text)
+}
+
+/// Parses a time that is at least `least`.
+pub(crate) fn time_from(least: Duration, text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(time) if time < least => Err(format!("{text} is too short: at least {least:?}")),
+        parsed => parsed.map_err(|error| error.to_string()),
     }
 }
 
@@ -244,12 +247,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_units() {
-        assert_eq!(parse_time("15s"), Ok(15));
-        assert_eq!(parse_time("20m"), Ok(1200));
-        assert_eq!(parse_time("7"), Ok(7));
-        assert!(parse_time("soon").is_err());
-        assert!(parse_time("3d").is_err());
+    fn times_have_units_and_a_minimum() {
+        assert_eq!(parse_time("20m"), Ok(Duration::from_secs(1200)));
+        let refused = |text| parse_time(text).unwrap_err();
+        assert!(refused("soon").starts_with("\"soon\" is not a time"));
+        assert_eq!(refused("500ms"), "500ms is too short: at least 1s");
     }
 
     #[test]

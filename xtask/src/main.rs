@@ -12,6 +12,10 @@ mod ci;
 mod components;
 mod conformance;
 mod demo;
+// The same grammar as in configurations, without building the runtime for it.
+#[allow(unreachable_pub, reason = "public in the runtime")]
+#[path = "../../crates/runtime/src/duration.rs"]
+mod duration;
 mod fuzz;
 mod gate;
 mod loom;
@@ -152,11 +156,25 @@ fn main() -> ExitCode {
     let cli = (!is_runner).then(<Cli as clap::Parser>::parse);
     let code = match (process::guard(), cli) {
         (Ok(()), None) => runner::run(&args[1..]),
-        (Ok(()), Some(cli)) => reported(within_limit(verb.unwrap_or_default(), cli.verb)),
+        (Ok(()), Some(cli)) => {
+            let limits = limits_are_times();
+            reported(limits.and_then(|()| within_limit(verb.unwrap_or_default(), cli.verb)))
+        }
         (error, _) => reported(error),
     };
     process::hold_if_interrupted();
     code
+}
+
+/// Checks the environment variables that set limits.
+fn limits_are_times() -> Outcome {
+    for variable in [LIMIT, step::LIMIT, runner::LIMIT] {
+        let given = std::env::var(variable).unwrap_or_default();
+        if !given.is_empty() {
+            duration::parse_duration(&given).map_err(|error| format!("{variable}: {error}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints the error, if there is one.
@@ -280,7 +298,7 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_help() {
-        assert!(matches!(parsed("fuzz"), Ok(Verb::Fuzz(args)) if args.seconds == 15));
+        assert!(matches!(parsed("fuzz"), Ok(Verb::Fuzz(args)) if args.time.as_secs() == 15));
         assert!(matches!(parsed("chaos"), Ok(Verb::Chaos(args)) if args.kills == 50));
         assert!(matches!(parsed("simulate --seed 7 --trace"),
             Ok(Verb::Simulate(args)) if args.seeds == 1000 && args.seed == Some(7)));

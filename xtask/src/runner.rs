@@ -18,7 +18,7 @@ use crate::{step, term};
 pub(crate) const VERB: &str = "run-test";
 
 /// The variable that sets the limit of each test program.
-const LIMIT: &str = "XTASK_TEST_LIMIT";
+pub(crate) const LIMIT: &str = "XTASK_TEST_LIMIT";
 
 /// Limits of test programs, in minutes: those that start many programs, build, or look at many
 /// seeds.

@@ -25,16 +25,13 @@ use crate::{Outcome, chaos, fuzz, process, term};
 pub(crate) struct SoakArgs {
     /// Run for this time, at least 20s
     #[arg(long = "for", value_name = "TIME", default_value = "20m", value_parser = parse_time)]
-    seconds: u64,
+    time: Duration,
     #[command(flatten)]
     run: LongRunArgs,
 }
 
-fn parse_time(text: &str) -> Result<u64, String> {
-    match fuzz::parse_time(text)? {
-        seconds if seconds < SHORTEST => Err(format!("a soak takes at least {SHORTEST} s")),
-        seconds => Ok(seconds),
-    }
+fn parse_time(text: &str) -> Result<Duration, String> {
+    fuzz::time_from(SHORTEST, text)
 }
 
 /// Runs a soak and reports the result.
@@ -42,9 +39,9 @@ pub(crate) fn run(project: &Project, args: SoakArgs) -> Outcome {
     if args.run.background {
         return step::background(project.root(), &project.folder("soak")?);
     }
-    let time = Duration::from_secs(args.seconds);
+    let time = args.time;
     let limit = time + BUILD;
-    let report = process::within("soak", limit, "XTASK_STEP_LIMIT", || {
+    let report = process::within("soak", limit, step::LIMIT, || {
         soak(project, args.run.binary, time)
     })?;
     if args.run.json {
@@ -58,8 +55,8 @@ pub(crate) fn run(project: &Project, args: SoakArgs) -> Outcome {
 /// Time for the build, the start and the end.
 const BUILD: Duration = Duration::from_secs(3600);
 
-/// Minimum duration in seconds. The caches of the node fill up in half of this.
-const SHORTEST: u64 = 20;
+/// Minimum duration. The caches of the node fill up in half of this.
+const SHORTEST: Duration = Duration::from_secs(20);
 
 /// The resources of a process: KiB, mappings, files. Each with the part of it, as a divisor, and
 /// the number by which it may fluctuate.

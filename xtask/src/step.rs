@@ -10,7 +10,7 @@ use crate::project::Project;
 use crate::term::{self, TextStyle};
 
 /// The variable that sets the limit of each step.
-const LIMIT: &str = "XTASK_STEP_LIMIT";
+pub(crate) const LIMIT: &str = "XTASK_STEP_LIMIT";
 
 /// Limits of steps, in minutes. They end what hangs: on two slow cores with empty caches, a step
 /// takes a third of its limit or less.

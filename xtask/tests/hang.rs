@@ -230,6 +230,17 @@ fn limit_of_the_run_ends_it() {
 }
 
 #[test]
+fn limit_that_is_not_a_time_is_refused() {
+    let project = SmallProject::new("no-time");
+    let (passed, said) = project.start(&["a_"], &[("XTASK_LIMIT", "soon")]).end();
+    assert!(!passed, "{said}");
+    assert!(
+        said.contains("XTASK_LIMIT: \"soon\" is not a time"),
+        "{said}"
+    );
+}
+
+#[test]
 fn interrupted_run_ends_all_that_it_started() {
     for (signal, whole) in [("-INT", true), ("-TERM", false)] {
         let project = SmallProject::new(&format!("interrupt{signal}"));

@@ -12,7 +12,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::tree;
-use crate::{fuzz, term};
+use crate::duration::parse_duration;
+use crate::term;
 
 /// Time between SIGTERM and SIGKILL, and between SIGKILL and giving up.
 const GRACE: Duration = Duration::from_secs(5);
@@ -130,11 +131,12 @@ pub(crate) fn within<T>(
     }
 }
 
-/// Returns the limit that an environment variable sets, or another one.
+/// Returns the limit that an environment variable sets, or another one. `main` refuses a variable
+/// that is not a time.
 pub(crate) fn limit_or(variable: &str, limit: Duration) -> Duration {
     let given = std::env::var(variable).ok();
-    let given = given.and_then(|text| fuzz::parse_time(&text).ok());
-    given.map_or(limit, Duration::from_secs)
+    let given = given.and_then(|text| parse_duration(&text).ok());
+    given.unwrap_or(limit)
 }
 
 fn begin(what: &str, limit: Duration, variable: &'static str) -> u64 {
