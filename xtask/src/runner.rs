@@ -33,6 +33,10 @@ const LIMITS: [(&str, u64); 5] = [
 /// The limit of other test programs, in minutes. None takes a minute on two idle cores.
 const USUAL: u64 = 10;
 
+/// Test programs whose tests wait more than they compute, and the number of tests that run at a
+/// time unless the caller says otherwise.
+const THREADS: [(&str, usize); 2] = [("hang", 4), ("lifetime", 6)];
+
 /// Time in which a test program lists its tests.
 const LISTING: Duration = Duration::from_secs(20);
 
@@ -158,6 +162,12 @@ impl TestProgram {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.args(&self.args);
+        // As an argument, because the programs that a test starts inherit the environment.
+        if self.given_threads().is_none()
+            && let Some(threads) = self.own_threads()
+        {
+            command.arg(format!("--test-threads={threads}"));
+        }
         command
     }
 
@@ -219,6 +229,13 @@ impl TestProgram {
 
     /// Returns the number of tests that run at a time.
     fn threads(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.given_threads().or_else(|| self.own_threads());
+        threads.unwrap_or_else(cores)
+    }
+
+    /// Returns the number of tests at a time for which the caller asks.
+    fn given_threads(&self) -> Option<usize> {
         let option = self.args.iter().position(|arg| arg == "--test-threads");
         let given = option.and_then(|at| self.args.get(at + 1)).cloned();
         let joined = self
@@ -227,9 +244,12 @@ impl TestProgram {
             .find_map(|arg| Some(arg.strip_prefix("--test-threads=")?.to_owned()));
         let given = given.or(joined);
         let given = given.or_else(|| std::env::var("RUST_TEST_THREADS").ok());
-        let given = given.and_then(|text| text.parse().ok());
-        let cores = || thread::available_parallelism().map_or(1, usize::from);
-        given.unwrap_or_else(cores)
+        given?.parse().ok()
+    }
+
+    fn own_threads(&self) -> Option<usize> {
+        let own = THREADS.iter().find(|(name, _)| *name == self.name);
+        own.map(|(_, threads)| *threads)
     }
 }
 
@@ -329,5 +349,8 @@ mod tests {
         assert_eq!((own.limit().as_secs(), own.threads()), (600, 3));
         let own = TestProgram::new("other", &names(&["--test-threads=4"]));
         assert_eq!(own.threads(), 4);
+        let args = names(&["--test-threads=1"]);
+        let waits = TestProgram::new("/target/debug/deps/lifetime-1", &args);
+        assert_eq!((waits.threads(), waits.own_threads()), (1, Some(6)));
     }
 }
