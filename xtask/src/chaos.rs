@@ -16,6 +16,7 @@ mod damage;
 mod process;
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -264,7 +265,11 @@ const LOSS_REPORT: &str = "Recovery Time Stamp moves";
 /// Builds the binary with the features of the workspace's tests, so that nothing is built twice.
 pub(crate) fn build(project: &Project) -> Result<PathBuf, String> {
     let mut cargo = project.cargo();
-    cargo.args(["build", "--workspace", "--locked", "--bin", "strowger"]);
+    binary(cargo.args(["build", "--workspace", "--locked", "--bin", "strowger"]))
+}
+
+/// Runs a cargo command that builds the binary, and returns its path.
+pub(crate) fn binary(cargo: &mut Command) -> Result<PathBuf, String> {
     let text = step::output(cargo.arg("--message-format=json"))?;
     let messages = text.lines();
     let messages = messages.filter_map(|line| serde_json::from_str::<Value>(line).ok());

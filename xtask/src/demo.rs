@@ -14,7 +14,7 @@ const HELD: u64 = 1000;
 const PANICS: u64 = 20;
 
 /// Returns a command that runs the binary in the profile that the README names.
-pub(crate) fn strowger(project: &Project, args: &[&str]) -> Command {
+fn strowger(project: &Project, args: &[&str]) -> Command {
     let mut cargo = project.cargo();
     cargo
         .args([

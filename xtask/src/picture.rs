@@ -1,18 +1,23 @@
 //! `cargo xtask picture`: runs the demo and draws its output as `docs/demo.svg`.
 
-use std::process::Stdio;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 
 use crate::project::{self, Project};
-use crate::{Outcome, demo, step, term};
+use crate::{Outcome, chaos, step, term};
 
 /// Columns and rows of the drawn terminal.
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 120;
 const ROWS: usize = 24;
 
 /// Runs the demo for some seconds and draws its output.
 pub(crate) fn run(project: &Project) -> Outcome {
     let args = ["demo", "--for", "8s", "--port", "0"];
-    let mut command = demo::strowger(project, &args);
+    let mut cargo = project.cargo();
+    cargo.args(["build", "--release", "--locked", "--bin", "strowger"]);
+    let mut command = Command::new(chaos::binary(&mut cargo)?);
+    // The demo prints commands with the name under which it was started.
+    command.arg0("strowger").args(args);
     let text = step::output(command.stdin(Stdio::null()))?;
     let command = format!("cargo run --release -- {}", args.join(" "));
     let svg = anstyle_svg::Term::new().render_svg(&screen(&command, &text));
