@@ -1,6 +1,6 @@
 import { address, type Address } from "./address.js";
 import { cancelled, Delivery, onAbort, Question, Subscription } from "./delivery.js";
-import { badRequest, failed, MessageError } from "./error.js";
+import { badRequest, failed, isMessageError, MessageError } from "./error.js";
 import { Life } from "./life.js";
 import { Mailbox, refused } from "./mailbox.js";
 import type { Message } from "./message.js";
@@ -194,14 +194,20 @@ export class Cell extends Mailbox implements Runnable {
   }
 
   #send(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
-    if (!this.isAlive) {
-      const error = this.#shared.nobody(this.path);
-      this.dead(delivery, error);
-      return refused(error);
+    if (!this.isAlive) return this.#refuse(delivery, this.#shared.nobody(this.path));
+    // Only untyped programs get here. The texts of errors contain the type, and an object may throw
+    // when it is made a text.
+    if (typeof delivery.type !== "string") {
+      return this.#refuse(delivery, badRequest("the type of a message is a text"));
     }
     const queued = this.offer(delivery, signal);
     if (!this.#isScheduled) this.#wake();
     return queued;
+  }
+
+  #refuse(delivery: Delivery, error: MessageError): Promise<void> {
+    this.dead(delivery, error);
+    return refused(error);
   }
 
   #wake(): void {
@@ -225,14 +231,18 @@ export class Cell extends Mailbox implements Runnable {
         const names = Object.keys(actor.handle).join(", ");
         throw badRequest(`${this.path} takes no ${JSON.stringify(type)}; it takes ${names}`);
       }
+      if (isThenable(result)) {
+        this.#await(delivery, adopted(result));
+        return;
+      }
     } catch (thrown) {
       this.#threw(delivery, thrown);
       return;
     }
-    if (!isThenable(result)) {
-      this.#done(delivery, result);
-      return;
-    }
+    this.#done(delivery, result);
+  }
+
+  #await(delivery: Delivery, result: Promise<unknown>): void {
     const incarnation = this.#incarnation;
     result.then(
       (value) => {
@@ -249,10 +259,16 @@ export class Cell extends Mailbox implements Runnable {
   }
 
   #done(delivery: Delivery, result: unknown): void {
+    try {
+      if (delivery instanceof Subscription) this.#serve(delivery, result);
+      else if (delivery instanceof Question && isStream(result)) refuseStream(delivery, result);
+      else delivery.answer(result);
+    } catch (thrown) {
+      // The result is a proxy, and threw when it was asked for its properties.
+      this.#threw(delivery, thrown);
+      return;
+    }
     this.#handled += 1;
-    if (delivery instanceof Subscription) this.#serve(delivery, result);
-    else if (delivery instanceof Question && isStream(result)) refuseStream(delivery, result);
-    else delivery.answer(result);
     if (delivery instanceof Question && delivery.askedAt >= 0) {
       this.#shared.asked(delivery.askedAt);
     }
@@ -260,7 +276,7 @@ export class Cell extends Mailbox implements Runnable {
   }
 
   #threw(delivery: Delivery, thrown: unknown): void {
-    if (thrown instanceof MessageError) {
+    if (isMessageError(thrown)) {
       this.#handled += 1;
       if (delivery.isOver || isTell(delivery)) this.dead(delivery, thrown);
       else delivery.refuse(thrown);
@@ -311,14 +327,19 @@ export class Cell extends Mailbox implements Runnable {
     let actor: AnyActor | Promise<AnyActor>;
     try {
       actor = this.#make(new Context(this, incarnation));
+      if (isThenable(actor)) {
+        this.#awaitMake(adopted(actor));
+        return;
+      }
     } catch (thrown) {
       this.#fail(thrown);
       return;
     }
-    if (!isThenable(actor)) {
-      this.#run(actor);
-      return;
-    }
+    this.#run(actor);
+  }
+
+  #awaitMake(actor: Promise<AnyActor>): void {
+    const incarnation = this.#incarnation;
     actor.then(
       (made) => {
         if (incarnation === this.#incarnation && this.#state === "starting") this.#run(made);
@@ -557,6 +578,15 @@ function isTell(delivery: Delivery): boolean {
 function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value
     && typeof value.then === "function";
+}
+
+/**
+ * Returns a promise of a thenable's result. Only a promise settles once and never calls back before
+ * `then` has returned, so any other thenable is wrapped in one.
+ */
+function adopted<T>(value: PromiseLike<T>): Promise<T> {
+  if (value instanceof Promise && value.then === Promise.prototype.then) return value;
+  return new Promise((resolve) => resolve(value));
 }
 
 function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {

@@ -1,4 +1,5 @@
 import { nextTurn } from "./clock.js";
+import { throwLater } from "./error.js";
 import { Ring } from "./ring.js";
 
 /** Something that handles messages in turns, such as an actor. */
@@ -48,7 +49,13 @@ export class Scheduler {
         this.#isPosted = false;
         return;
       }
-      this.#spent += Math.max(1, actor.turn(TURN));
+      try {
+        this.#spent += Math.max(1, actor.turn(TURN));
+      } catch (thrown) {
+        // An actor catches what its handlers throw. Anything else must not stop the other actors.
+        this.#spent += 1;
+        throwLater(thrown);
+      }
       if (!actor.rest()) this.#ready.push(actor);
     }
     this.#post();

@@ -132,7 +132,12 @@ export class ActorStream extends ItemReader {
 
   /** Starts taking items from a source, as long as there is credit. */
   start(items: AsyncIterable<unknown> | Iterable<unknown>): void {
-    this.#source = iteratorOf(items);
+    try {
+      this.#source = iteratorOf(items);
+    } catch (thrown) {
+      this.end(asMessageError(thrown));
+      return;
+    }
     if (this.isEnded) this.leave();
     else this.#pump();
   }
@@ -195,14 +200,14 @@ export function leaveItems(items: AsyncIterable<unknown> | Iterable<unknown>): v
   try {
     leave(iteratorOf(items));
   } catch {
-    // As in `leave`: there is nobody to report the error to.
+    // As in `leave`: the error has no receiver.
   }
 }
 
 function leave(source: AsyncIterator<unknown> | Iterator<unknown>): void {
-  if (source.return === undefined) return;
   // The reader has gone, so an error of the closing producer has no receiver.
-  Promise.resolve(source.return()).catch(() => {});
+  const closing = new Promise((resolve) => resolve(source.return?.()));
+  closing.catch(() => {});
 }
 
 function iteratorOf(

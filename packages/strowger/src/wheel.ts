@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.js";
+import { throwLater } from "./error.js";
 
 /** Length of a slot in milliseconds, which limits the precision of timers. */
 export const TICK = 8;
@@ -129,7 +130,14 @@ export class TimerWheel {
       this.#slots[timer.due % SLOTS]?.push(timer);
     }
     // An expiring timer may remove others that are due as well.
-    for (const timer of due) if (timer.due !== GONE) timer.expire();
+    for (const timer of due) {
+      if (timer.due === GONE) continue;
+      try {
+        timer.expire();
+      } catch (thrown) {
+        throwLater(thrown);
+      }
+    }
     this.#plan();
   };
 
