@@ -1,5 +1,12 @@
 import { address, type Address } from "./address.js";
-import { cancelled, Delivery, onAbort, Question, Subscription } from "./delivery.js";
+import {
+  cancelled,
+  Delivery,
+  onAbort,
+  Question,
+  type Server,
+  Subscription,
+} from "./delivery.js";
 import { badRequest, failed, isMessageError, MessageError } from "./error.js";
 import { Life } from "./life.js";
 import { Mailbox, refused } from "./mailbox.js";
@@ -11,7 +18,6 @@ import type {
   AskOptions,
   Call,
   Exit,
-  Items,
   Make,
   Protocol,
   SpawnOptions,
@@ -21,7 +27,7 @@ import type {
 import type { Runnable } from "./scheduler.js";
 import type { Shared } from "./shared.js";
 import { notDeadline } from "./span.js";
-import { ActorStream, leaveItems } from "./stream.js";
+import { ActorStream, isIterable, isStream } from "./stream.js";
 
 type AnyActor = {
   readonly handle: Readonly<Record<string, (payload: unknown, call: Call) => unknown>>;
@@ -46,7 +52,7 @@ const ALONE: readonly Cell[] = [];
 /**
  * An actor across all its incarnations: its mailbox, its current incarnation and its supervision.
  */
-export class Cell extends Mailbox implements Runnable {
+export class Cell extends Mailbox implements Runnable, Server {
   readonly path: string;
   readonly #shared: Shared;
   readonly #make: AnyMake;
@@ -117,11 +123,12 @@ export class Cell extends Mailbox implements Runnable {
     message: Message | undefined,
   ): Promise<unknown> {
     const shared = this.#shared;
-    const deadlineMs = options?.deadlineMs ?? shared.deadlineMs;
-    const question = new Question(type, payload, message, shared.wheel, deadlineMs);
-    const wrong = notDeadline("deadlineMs", deadlineMs);
+    const own = options?.deadlineMs;
+    const deadlineMs = own ?? shared.deadlineMs;
+    const sample = shared.sample();
+    const question = new Question(type, payload, message, shared.wheel, deadlineMs, sample);
+    const wrong = own === undefined ? undefined : notDeadline("deadlineMs", own);
     if (wrong !== undefined) question.refuse(wrong);
-    if (shared.isSampled()) question.askedAt = shared.clock.now();
     if (options?.signal !== undefined && !question.isOver) question.listen(options.signal);
     if (!question.isOver) void this.#send(question, options?.signal);
     return question.promise;
@@ -260,18 +267,13 @@ export class Cell extends Mailbox implements Runnable {
 
   #done(delivery: Delivery, result: unknown): void {
     try {
-      if (delivery instanceof Subscription) this.#serve(delivery, result);
-      else if (delivery instanceof Question && isStream(result)) refuseStream(delivery, result);
-      else delivery.answer(result);
+      delivery.complete(result, this);
     } catch (thrown) {
       // The result is a proxy, and threw when it was asked for its properties.
       this.#threw(delivery, thrown);
       return;
     }
     this.#handled += 1;
-    if (delivery instanceof Question && delivery.askedAt >= 0) {
-      this.#shared.asked(delivery.askedAt);
-    }
     this.#idle();
   }
 
@@ -292,14 +294,17 @@ export class Cell extends Mailbox implements Runnable {
 
   #idle(): void {
     this.#current = undefined;
-    this.#life?.onIdle?.();
-    if (this.#life?.stopSelf === true) {
-      this.#life.stopSelf = false;
+    const life = this.#life;
+    if (life === undefined) return;
+    life.onIdle?.();
+    if (life.stopSelf) {
+      life.stopSelf = false;
       this.#over({ reason: "stopped" });
     }
   }
 
-  #serve(subscription: Subscription, items: unknown): void {
+  /** Starts the stream of a handler's items. */
+  serve(subscription: Subscription, items: unknown): void {
     const { stream } = subscription;
     if (!isStream(items)) {
       stream.end(badRequest(noStream(subscription.type, items)));
@@ -589,32 +594,9 @@ function adopted<T>(value: PromiseLike<T>): Promise<T> {
   return new Promise((resolve) => resolve(value));
 }
 
-function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
-  return typeof value === "object" && value !== null
-    && (Symbol.asyncIterator in value || Symbol.iterator in value);
-}
-
-/**
- * Returns `true` if a result is read as a stream, and `false` if it is an answer. `ask` and
- * `stream` share this test, so that no message is both; the type of handlers follows the same rule.
- */
-function isStream(value: unknown): value is Items<unknown> {
-  if (!isIterable(value)) return false;
-  return Symbol.asyncIterator in value
-    || !("length" in value || "size" in value || "entries" in value);
-}
-
 function noStream(type: string, result: unknown): string {
   const text = `${type} is no stream`;
   if (!isIterable(result)) return text;
   return `${text}: its handler returns a collection, which is an answer; return its values(), or`
     + " make the handler a generator";
-}
-
-/** Rejects an ask whose result is a stream, and tells the producer that nobody reads it. */
-function refuseStream(question: Question, items: Items<unknown>): void {
-  const { type } = question;
-  question.refuse(badRequest(`${type} is a stream: it is read with stream(${JSON.stringify(type)}),`
-    + " not asked"));
-  leaveItems(items);
 }

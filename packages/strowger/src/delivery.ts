@@ -1,22 +1,21 @@
-import { type ErrorCode, MessageError } from "./error.js";
+import { badRequest, type ErrorCode, MessageError } from "./error.js";
 import type { Message } from "./message.js";
-import type { Call } from "./protocol.js";
-import type { ActorStream } from "./stream.js";
-import { Timer, type TimerWheel } from "./wheel.js";
+import type { Call, Items } from "./protocol.js";
+import { type ActorStream, isStream, leaveItems } from "./stream.js";
+import type { Timer, TimerWheel } from "./wheel.js";
 
 /** A message on its way through an actor, and the call that its handler sees. */
-export class Delivery extends Timer implements Call {
+export class Delivery implements Call {
   readonly type: string;
   readonly payload: unknown;
   readonly message: Message | undefined;
   /** `true` if the message was answered, or nobody waits for its answer. */
   isOver = false;
   /** The code of the error that ended it, if it failed. */
-  why: ErrorCode | undefined;
-  #abort: AbortController | undefined;
+  why: ErrorCode | undefined = undefined;
+  #abort: AbortController | undefined = undefined;
 
   constructor(type: string, payload: unknown, message: Message | undefined) {
-    super();
     this.type = type;
     this.payload = payload;
     this.message = message;
@@ -31,8 +30,8 @@ export class Delivery extends Timer implements Call {
     return this.#abort.signal;
   }
 
-  /** Sends the answer to the caller. */
-  answer(_result: unknown): void {
+  /** Completes the message with what its handler returned. */
+  complete(_result: unknown, _server: Server): void {
     this.isOver = true;
   }
 
@@ -47,21 +46,33 @@ export class Delivery extends Timer implements Call {
   abort(error: MessageError): void {
     if (!this.isOver) this.refuse(error);
   }
+}
 
-  expire(): void {
-    this.abort(new MessageError("deadline", `no answer to ${this.type} within its deadline`));
-  }
+/** The part of an actor that produces streams. */
+export interface Server {
+  serve(subscription: Subscription, items: unknown): void;
+}
+
+// Taking the functions of a promise through variables saves a closure for each ask.
+let resolveNew: (result: unknown) => void;
+let rejectNew: (error: MessageError) => void;
+function take(resolve: (result: unknown) => void, reject: (error: MessageError) => void): void {
+  resolveNew = resolve;
+  rejectNew = reject;
 }
 
 /** An ask, with its promise, its deadline and the signal that cancels it. */
-export class Question extends Delivery {
+export class Question extends Delivery implements Timer {
+  among: Timer["among"] = undefined;
+  at = 0;
+  due = 0;
   readonly promise: Promise<unknown>;
-  /** The time of the ask if it is sampled, and -1 otherwise. */
-  askedAt = -1;
   readonly #wheel: TimerWheel;
-  #resolve!: (result: unknown) => void;
-  #reject!: (error: MessageError) => void;
-  #forget: (() => void) | undefined;
+  readonly #resolve: (result: unknown) => void;
+  readonly #reject: (error: MessageError) => void;
+  /** Records the time of the answer, if the ask is sampled. */
+  readonly #sample: (() => void) | undefined;
+  #forget: (() => void) | undefined = undefined;
 
   constructor(
     type: string,
@@ -69,13 +80,14 @@ export class Question extends Delivery {
     message: Message | undefined,
     wheel: TimerWheel,
     deadlineMs: number,
+    sample: (() => void) | undefined,
   ) {
     super(type, payload, message);
     this.#wheel = wheel;
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
+    this.#sample = sample;
+    this.promise = new Promise(take);
+    this.#resolve = resolveNew;
+    this.#reject = rejectNew;
     wheel.add(this, deadlineMs);
   }
 
@@ -84,11 +96,10 @@ export class Question extends Delivery {
     this.#forget = onAbort(signal, () => this.abort(cancelled(this.type)));
   }
 
-  override answer(result: unknown): void {
-    if (this.isOver) return;
-    this.#close();
-    super.answer(result);
-    this.#resolve(result);
+  override complete(result: unknown): void {
+    if (isStream(result)) this.#refuseStream(result);
+    else if (!this.isOver) this.#answer(result);
+    this.#sample?.();
   }
 
   override refuse(error: MessageError): void {
@@ -96,6 +107,24 @@ export class Question extends Delivery {
     this.#close();
     super.refuse(error);
     this.#reject(error);
+  }
+
+  expire(): void {
+    this.abort(new MessageError("deadline", `no answer to ${this.type} within its deadline`));
+  }
+
+  #answer(result: unknown): void {
+    this.#close();
+    this.isOver = true;
+    this.#resolve(result);
+  }
+
+  /** Rejects an ask whose result is a stream, and tells the producer that it has no reader. */
+  #refuseStream(items: Items<unknown>): void {
+    const { type } = this;
+    this.refuse(badRequest(`${type} is a stream: it is read with stream(${JSON.stringify(type)}),`
+      + " not asked"));
+    leaveItems(items);
   }
 
   #close(): void {
@@ -115,6 +144,10 @@ export class Subscription extends Delivery {
       if (error !== undefined) super.refuse(error);
       this.isOver = true;
     };
+  }
+
+  override complete(items: unknown, server: Server): void {
+    server.serve(this, items);
   }
 
   override refuse(error: MessageError): void {

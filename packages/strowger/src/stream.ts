@@ -1,6 +1,7 @@
 import { nextTurn } from "./clock.js";
 import { Inlet, Outlet } from "./credit.js";
 import { asMessageError, MessageError } from "./error.js";
+import type { Items } from "./protocol.js";
 import { Ring } from "./ring.js";
 import { Timer, type TimerWheel } from "./wheel.js";
 
@@ -214,4 +215,19 @@ function iteratorOf(
   items: AsyncIterable<unknown> | Iterable<unknown>,
 ): AsyncIterator<unknown> | Iterator<unknown> {
   return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+}
+
+export function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
+  return typeof value === "object" && value !== null
+    && (Symbol.asyncIterator in value || Symbol.iterator in value);
+}
+
+/**
+ * Returns `true` if a result is read as a stream, and `false` if it is an answer. `ask` and
+ * `stream` share this test, so that no message is both; the type of handlers follows the same rule.
+ */
+export function isStream(value: unknown): value is Items<unknown> {
+  if (!isIterable(value)) return false;
+  return Symbol.asyncIterator in value
+    || !("length" in value || "size" in value || "entries" in value);
 }
