@@ -62,6 +62,8 @@ export class Cell extends Mailbox implements Runnable, Server {
   #actor: AnyActor | undefined;
   #incarnation = 0;
   #isScheduled = false;
+  /** `true` once a handler has returned a promise: asks then wait for more than a microtask. */
+  #answersLater = false;
   #current: Delivery | undefined;
   #handled = 0;
   #life: Life<Cell> | undefined;
@@ -130,8 +132,16 @@ export class Cell extends Mailbox implements Runnable, Server {
     const wrong = own === undefined ? undefined : notDeadline("deadlineMs", own);
     if (wrong !== undefined) question.refuse(wrong);
     if (options?.signal !== undefined && !question.isOver) question.listen(options.signal);
-    if (!question.isOver) void this.#send(question, options?.signal);
-    return question.promise;
+    if (question.isOver) return question.promise();
+    if (this.#answersLater || !this.#isReady() || !this.hasRoom || !shared.scheduler.isNear
+      || typeof type !== "string") {
+      void this.#send(question, options?.signal);
+      return question.promise();
+    }
+    void this.offer(question, undefined);
+    const idle = this.#isScheduled ? undefined : this;
+    this.#isScheduled = true;
+    return shared.scheduler.scheduleFor(idle, question);
   }
 
   streamWith(
@@ -181,7 +191,7 @@ export class Cell extends Mailbox implements Runnable, Server {
       handled += 1;
       // A sender that gave up while the message waited has already been told.
       if (!delivery.isOver) this.#handle(delivery);
-      else this.#shared.dead(this, delivery, delivery.why ?? "cancelled");
+      else this.#shared.dead(this, delivery, delivery.why?.code ?? "cancelled");
     }
     return handled;
   }
@@ -239,6 +249,7 @@ export class Cell extends Mailbox implements Runnable, Server {
         throw badRequest(`${this.path} takes no ${JSON.stringify(type)}; it takes ${names}`);
       }
       if (isThenable(result)) {
+        this.#answersLater = true;
         this.#await(delivery, adopted(result));
         return;
       }

@@ -1,8 +1,8 @@
-import { badRequest, type ErrorCode, MessageError } from "./error.js";
+import { badRequest, MessageError } from "./error.js";
 import type { Message } from "./message.js";
 import type { Call, Items } from "./protocol.js";
 import { type ActorStream, isStream, leaveItems } from "./stream.js";
-import type { Timer, TimerWheel } from "./wheel.js";
+import { Timer, type TimerWheel } from "./wheel.js";
 
 /** A message on its way through an actor, and the call that its handler sees. */
 export class Delivery implements Call {
@@ -11,8 +11,8 @@ export class Delivery implements Call {
   readonly message: Message | undefined;
   /** `true` if the message was answered, or nobody waits for its answer. */
   isOver = false;
-  /** The code of the error that ended it, if it failed. */
-  why: ErrorCode | undefined = undefined;
+  /** The error that ended it, if it failed. */
+  why: MessageError | undefined = undefined;
   #abort: AbortController | undefined = undefined;
 
   constructor(type: string, payload: unknown, message: Message | undefined) {
@@ -38,7 +38,7 @@ export class Delivery implements Call {
   /** Sends an error to the caller, and aborts the signal. */
   refuse(error: MessageError): void {
     this.isOver = true;
-    this.why = error.code;
+    this.why = error;
     this.#abort?.abort(error);
   }
 
@@ -53,23 +53,34 @@ export interface Server {
   serve(subscription: Subscription, items: unknown): void;
 }
 
-// Taking the functions of a promise through variables saves a closure for each ask.
-let resolveNew: (result: unknown) => void;
-let rejectNew: (error: MessageError) => void;
-function take(resolve: (result: unknown) => void, reject: (error: MessageError) => void): void {
-  resolveNew = resolve;
-  rejectNew = reject;
+/** The promise of an answer, and the deadline of its ask. */
+class Waiting extends Timer {
+  readonly promise: Promise<unknown>;
+  readonly #question: Question;
+  resolve!: (result: unknown) => void;
+  reject!: (error: MessageError) => void;
+
+  constructor(question: Question) {
+    super();
+    this.#question = question;
+    this.promise = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  expire(): void {
+    this.#question.expire();
+  }
 }
 
-/** An ask, with its promise, its deadline and the signal that cancels it. */
-export class Question extends Delivery implements Timer {
-  among: Timer["among"] = undefined;
-  at = 0;
-  due = 0;
-  readonly promise: Promise<unknown>;
+/** An ask, with its answer, its deadline and the signal that cancels it. */
+export class Question extends Delivery {
   readonly #wheel: TimerWheel;
-  readonly #resolve: (result: unknown) => void;
-  readonly #reject: (error: MessageError) => void;
+  readonly #deadlineMs: number;
+  #answer: unknown = undefined;
+  /** Created when the answer is not there at once: most asks need neither promise nor timer. */
+  #waiting: Waiting | undefined = undefined;
   /** Records the time of the answer, if the ask is sampled. */
   readonly #sample: (() => void) | undefined;
   #forget: (() => void) | undefined = undefined;
@@ -84,11 +95,26 @@ export class Question extends Delivery implements Timer {
   ) {
     super(type, payload, message);
     this.#wheel = wheel;
+    this.#deadlineMs = deadlineMs;
     this.#sample = sample;
-    this.promise = new Promise(take);
-    this.#resolve = resolveNew;
-    this.#reject = rejectNew;
-    wheel.add(this, deadlineMs);
+  }
+
+  /**
+   * Returns the answer, or a promise of it if there is none yet. Throws the error of an ask that
+   * has failed. Called once.
+   */
+  result(): unknown {
+    if (!this.isOver) return this.promise();
+    if (this.why !== undefined) throw this.why;
+    return this.#answer;
+  }
+
+  /** Returns a promise of the answer, and starts the deadline; called instead of `result`. */
+  promise(): Promise<unknown> {
+    if (this.why !== undefined) return Promise.reject(this.why);
+    this.#waiting = new Waiting(this);
+    this.#wheel.add(this.#waiting, this.#deadlineMs);
+    return this.#waiting.promise;
   }
 
   /** Cancels the ask when the signal is aborted. */
@@ -97,8 +123,14 @@ export class Question extends Delivery implements Timer {
   }
 
   override complete(result: unknown): void {
-    if (isStream(result)) this.#refuseStream(result);
-    else if (!this.isOver) this.#answer(result);
+    if (isStream(result)) {
+      this.#refuseStream(result);
+    } else if (!this.isOver) {
+      this.#close();
+      this.isOver = true;
+      this.#answer = result;
+      this.#waiting?.resolve(result);
+    }
     this.#sample?.();
   }
 
@@ -106,17 +138,11 @@ export class Question extends Delivery implements Timer {
     if (this.isOver) return;
     this.#close();
     super.refuse(error);
-    this.#reject(error);
+    this.#waiting?.reject(error);
   }
 
   expire(): void {
     this.abort(new MessageError("deadline", `no answer to ${this.type} within its deadline`));
-  }
-
-  #answer(result: unknown): void {
-    this.#close();
-    this.isOver = true;
-    this.#resolve(result);
   }
 
   /** Rejects an ask whose result is a stream, and tells the producer that it has no reader. */
@@ -128,7 +154,7 @@ export class Question extends Delivery implements Timer {
   }
 
   #close(): void {
-    this.#wheel.remove(this);
+    if (this.#waiting !== undefined) this.#wheel.remove(this.#waiting);
     this.#forget?.();
   }
 }

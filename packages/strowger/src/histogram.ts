@@ -21,7 +21,10 @@ export class Histogram {
   /** Records a value; values below 1 count as 1. */
   record(value: number): void {
     const known = value > 1 ? value : 1;
-    const power = Math.min(DOUBLINGS - 1, Math.floor(Math.log2(known)));
+    // Below 2^31, counting zeros is much cheaper than a logarithm.
+    const power = known < 2 ** 31
+      ? 31 - Math.clz32(known)
+      : Math.min(DOUBLINGS - 1, Math.floor(Math.log2(known)));
     const step = Math.min(STEPS - 1, Math.floor((known / 2 ** power - 1) * STEPS));
     const at = power * STEPS + step;
     this.#counts[at] = (this.#counts[at] ?? 0) + 1;

@@ -340,3 +340,71 @@ for (const [what, then] of Object.entries(ONCE)) {
     assert.deepEqual([ref.info().handled, ref.info().restarts], [3, 0]);
   });
 }
+
+test("asks and messages of one sender are handled in order, over many turns", async () => {
+  const { system } = setup();
+  const seen: number[] = [];
+  const note = (n: number): number => seen.push(n);
+  type Notes = { note: { payload: number; reply: number } };
+  const ref = system.spawn<Notes>("notes", () => ({ handle: { note } }), { capacity: 10_000 });
+  const answered: number[] = [];
+  const asked: Promise<unknown>[] = [];
+  for (let n = 0; n < 5000; n += 1) {
+    if (n % 3 === 0) void ref.tell("note", n);
+    else asked.push(ref.ask("note", n).then(() => answered.push(n)));
+  }
+  await Promise.all(asked);
+  const all = Array.from({ length: 5000 }, (_, n) => n);
+  assert.deepEqual(seen, all);
+  assert.deepEqual(answered, all.filter((n) => n % 3 !== 0));
+});
+
+test("an ask from a handler is answered, also by the actor itself", async () => {
+  const { system } = setup();
+  const other = system.spawn<Counter>("counter", counter());
+  type Asks = { go: { reply: number }; own: { reply: number } };
+  let own = Promise.resolve(0);
+  const ref = system.spawn<Asks>("asks", ({ self }) => ({
+    handle: {
+      go: () => {
+        own = self.ask("own");
+        return other.ask("add", 2);
+      },
+      own: () => 3,
+    },
+  }));
+  assert.equal(await ref.ask("go"), 2);
+  assert.equal(await own, 3);
+});
+
+test("an ask that is cancelled or dropped at once is not handled", async () => {
+  const { system } = setup();
+  const options = { capacity: 1, overflow: "keep-latest" } as const;
+  const ref = system.spawn<Counter>("counter", counter(), options);
+  const abort = new AbortController();
+  const cancelled = assert.rejects(ref.ask("add", 1, { signal: abort.signal }), {
+    code: "cancelled",
+  });
+  abort.abort();
+  await cancelled;
+  const dropped = assert.rejects(ref.ask("add", 2), { code: "full" });
+  void ref.tell("add", 4);
+  await dropped;
+  assert.equal(await ref.ask("add", 8), 12);
+});
+
+test("an ask that waits for more than a turn has its deadline", async () => {
+  const { clock, system } = setup();
+  const gate = { open: () => {} };
+  const ref = system.spawn<Counter>("counter", counter(gate));
+  const held = ref.ask("hold", undefined, { deadlineMs: 1000 });
+  const late = assert.rejects(ref.ask("add", 1, { deadlineMs: 100 }), { code: "deadline" });
+  const kept = ref.ask("add", 2, { deadlineMs: 1000 });
+  await clock.advance(150);
+  await late;
+  gate.open();
+  assert.deepEqual([await held, await kept], ["held", 2]);
+  // Nothing expires after its answer.
+  await clock.advance(2000);
+  assert.equal(await ref.ask("add", 0), 2);
+});
