@@ -172,10 +172,8 @@ pub(crate) fn versions(project: &Project) -> Value {
     }
     let lock = std::fs::read_to_string(folder.join("package-lock.json")).unwrap_or_default();
     let lock: Value = serde_json::from_str(&lock).unwrap_or_default();
-    for name in ["nact", "mitata"] {
-        let version = &lock["packages"][format!("node_modules/{name}")]["version"];
-        versions.insert(name.to_owned(), version.clone());
-    }
+    let nact = &lock["packages"]["node_modules/nact"]["version"];
+    versions.insert("nact".to_owned(), nact.clone());
     Value::Object(versions)
 }
 

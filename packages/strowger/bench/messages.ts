@@ -1,49 +1,32 @@
 // Prints one JSON row per line, which `cargo xtask bench messages` reads; ids end in _bun under
 // Bun. `--quick` measures only briefly, `--only IDS` selects rows, `--except IDS` excludes rows.
-import { measure } from "mitata";
-
 import { address, createMessage, parseAddress } from "strowger";
 
 import { client } from "./client.js";
 import { creation, patterns, routing } from "./document.js";
+import { measure, percentile } from "./measure.js";
 import { check, isWanted, quick, type Row, suffix, TELLS } from "./row.js";
 import { floor, nact, strowger, type Subject } from "./subjects.js";
 
-/** Number of rounds of a row, in which its subjects take turns. */
-const ROUNDS = quick ? 1 : 5;
-const MEASURE = quick ? { min_cpu_time: 2e7 } : { min_cpu_time: 3e8 };
+function rounded(value: number): number {
+  return Math.round(value * 10) / 10;
+}
 
-function print(id: string, subject: string, value: number, checked: number): void {
-  const rounded = Math.round(value * 10) / 10;
-  const unit = { value: rounded, unit: "ns", iterations: checked, checked };
+function print(id: string, subject: string, value: number, checked: number, more = {}): void {
+  const unit = { value: rounded(value), unit: "ns", iterations: checked, checked, ...more };
   console.log(JSON.stringify({ part: "messages", id: id + suffix, subject, ...unit }));
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-}
-
-/** Measures a row. Its subjects take turns, so that a slow machine slows all of them. */
+/** Measures a row, and prints a figure for each subject. */
 async function row({ id, works, tail }: Row): Promise<void> {
   if (![id, ...(tail === true ? [`${id}_p99`] : [])].some(isWanted)) return;
-  const p50 = new Map<string, number[]>();
-  const p99 = new Map<string, number[]>();
-  const calls = new Map<string, number>();
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const [subject, { operations, work }] of works) {
-      const counted = (): unknown => {
-        calls.set(subject, (calls.get(subject) ?? 0) + operations);
-        return work();
-      };
-      const stats = await measure(counted, MEASURE);
-      p50.set(subject, [...(p50.get(subject) ?? []), stats.p50 / operations]);
-      p99.set(subject, [...(p99.get(subject) ?? []), stats.p99 / operations]);
-    }
-  }
-  for (const [subject] of works) {
-    const checked = calls.get(subject) ?? 0;
-    print(id, subject, median(p50.get(subject) ?? []), checked);
-    if (tail === true) print(`${id}_p99`, subject, median(p99.get(subject) ?? []), checked);
+  const measured = await measure(works.map(([, work]) => work), tail === true);
+  for (const [at, { median, least, spread, p99, calls }] of measured.entries()) {
+    const [subject, { operations }] = works[at] ?? ["", { operations: 1 }];
+    const checked = calls * operations;
+    const more = { least: rounded(least / operations), spread: Math.round(spread * 100) / 100 };
+    print(id, subject, median / operations, checked, more);
+    if (p99 !== undefined) print(`${id}_p99`, subject, p99 / operations, checked);
   }
 }
 
@@ -52,7 +35,7 @@ async function tells(): Promise<void> {
   if (!isWanted("tell")) return;
   const rounds = new Map<Subject, number[]>();
   for (const subject of subjects) rounds.set(subject, []);
-  for (let round = 0; round < (quick ? 200 : 2000); round += 1) {
+  for (let round = 0; round < (quick ? 800 : 4000); round += 1) {
     for (const [subject, took] of rounds) {
       const count = await subject.ask();
       const begun = performance.now();
@@ -61,7 +44,12 @@ async function tells(): Promise<void> {
       check((await subject.ask()) === count + TELLS + 1, "each message is handled once");
     }
   }
-  for (const [{ name }, took] of rounds) print("tell", name, median(took), took.length * TELLS);
+  for (const [{ name }, took] of rounds) {
+    // The first quarter warms up.
+    const warm = took.slice(took.length / 4);
+    const more = { least: rounded(Math.min(...warm)) };
+    print("tell", name, percentile(warm, 0.5), warm.length * TELLS, more);
+  }
 }
 
 const to = address("tools/files");

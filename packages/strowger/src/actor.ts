@@ -1,6 +1,13 @@
 import { address, type Address } from "./address.js";
-import { cancelled, Delivery, onAbort, Question, Subscription } from "./delivery.js";
-import { badRequest, failed, MessageError } from "./error.js";
+import {
+  cancelled,
+  Delivery,
+  onAbort,
+  Question,
+  type Server,
+  Subscription,
+} from "./delivery.js";
+import { badRequest, failed, isMessageError, MessageError } from "./error.js";
 import { Life } from "./life.js";
 import { Mailbox, refused } from "./mailbox.js";
 import type { Message } from "./message.js";
@@ -11,7 +18,6 @@ import type {
   AskOptions,
   Call,
   Exit,
-  Items,
   Make,
   Protocol,
   SpawnOptions,
@@ -21,7 +27,7 @@ import type {
 import type { Runnable } from "./scheduler.js";
 import type { Shared } from "./shared.js";
 import { notDeadline } from "./span.js";
-import { ActorStream, leaveItems } from "./stream.js";
+import { ActorStream, isIterable, isStream } from "./stream.js";
 
 type AnyActor = {
   readonly handle: Readonly<Record<string, (payload: unknown, call: Call) => unknown>>;
@@ -46,7 +52,7 @@ const ALONE: readonly Cell[] = [];
 /**
  * An actor across all its incarnations: its mailbox, its current incarnation and its supervision.
  */
-export class Cell extends Mailbox implements Runnable {
+export class Cell extends Mailbox implements Runnable, Server {
   readonly path: string;
   readonly #shared: Shared;
   readonly #make: AnyMake;
@@ -56,6 +62,8 @@ export class Cell extends Mailbox implements Runnable {
   #actor: AnyActor | undefined;
   #incarnation = 0;
   #isScheduled = false;
+  /** `true` once a handler has returned a promise: asks then wait for more than a microtask. */
+  #answersLater = false;
   #current: Delivery | undefined;
   #handled = 0;
   #life: Life<Cell> | undefined;
@@ -117,14 +125,23 @@ export class Cell extends Mailbox implements Runnable {
     message: Message | undefined,
   ): Promise<unknown> {
     const shared = this.#shared;
-    const deadlineMs = options?.deadlineMs ?? shared.deadlineMs;
-    const question = new Question(type, payload, message, shared.wheel, deadlineMs);
-    const wrong = notDeadline("deadlineMs", deadlineMs);
+    const own = options?.deadlineMs;
+    const deadlineMs = own ?? shared.deadlineMs;
+    const sample = shared.sample();
+    const question = new Question(type, payload, message, shared.wheel, deadlineMs, sample);
+    const wrong = own === undefined ? undefined : notDeadline("deadlineMs", own);
     if (wrong !== undefined) question.refuse(wrong);
-    if (shared.isSampled()) question.askedAt = shared.clock.now();
     if (options?.signal !== undefined && !question.isOver) question.listen(options.signal);
-    if (!question.isOver) void this.#send(question, options?.signal);
-    return question.promise;
+    if (question.isOver) return question.promise();
+    if (this.#answersLater || !this.#isReady() || !this.hasRoom || !shared.scheduler.isNear
+      || typeof type !== "string") {
+      void this.#send(question, options?.signal);
+      return question.promise();
+    }
+    void this.offer(question, undefined);
+    const idle = this.#isScheduled ? undefined : this;
+    this.#isScheduled = true;
+    return shared.scheduler.scheduleFor(idle, question);
   }
 
   streamWith(
@@ -174,7 +191,7 @@ export class Cell extends Mailbox implements Runnable {
       handled += 1;
       // A sender that gave up while the message waited has already been told.
       if (!delivery.isOver) this.#handle(delivery);
-      else this.#shared.dead(this, delivery, delivery.why ?? "cancelled");
+      else this.#shared.dead(this, delivery, delivery.why?.code ?? "cancelled");
     }
     return handled;
   }
@@ -194,14 +211,20 @@ export class Cell extends Mailbox implements Runnable {
   }
 
   #send(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
-    if (!this.isAlive) {
-      const error = this.#shared.nobody(this.path);
-      this.dead(delivery, error);
-      return refused(error);
+    if (!this.isAlive) return this.#refuse(delivery, this.#shared.nobody(this.path));
+    // Only untyped programs get here. The texts of errors contain the type, and an object may throw
+    // when it is made a text.
+    if (typeof delivery.type !== "string") {
+      return this.#refuse(delivery, badRequest("the type of a message is a text"));
     }
     const queued = this.offer(delivery, signal);
     if (!this.#isScheduled) this.#wake();
     return queued;
+  }
+
+  #refuse(delivery: Delivery, error: MessageError): Promise<void> {
+    this.dead(delivery, error);
+    return refused(error);
   }
 
   #wake(): void {
@@ -225,14 +248,19 @@ export class Cell extends Mailbox implements Runnable {
         const names = Object.keys(actor.handle).join(", ");
         throw badRequest(`${this.path} takes no ${JSON.stringify(type)}; it takes ${names}`);
       }
+      if (isThenable(result)) {
+        this.#answersLater = true;
+        this.#await(delivery, adopted(result));
+        return;
+      }
     } catch (thrown) {
       this.#threw(delivery, thrown);
       return;
     }
-    if (!isThenable(result)) {
-      this.#done(delivery, result);
-      return;
-    }
+    this.#done(delivery, result);
+  }
+
+  #await(delivery: Delivery, result: Promise<unknown>): void {
     const incarnation = this.#incarnation;
     result.then(
       (value) => {
@@ -249,18 +277,19 @@ export class Cell extends Mailbox implements Runnable {
   }
 
   #done(delivery: Delivery, result: unknown): void {
-    this.#handled += 1;
-    if (delivery instanceof Subscription) this.#serve(delivery, result);
-    else if (delivery instanceof Question && isStream(result)) refuseStream(delivery, result);
-    else delivery.answer(result);
-    if (delivery instanceof Question && delivery.askedAt >= 0) {
-      this.#shared.asked(delivery.askedAt);
+    try {
+      delivery.complete(result, this);
+    } catch (thrown) {
+      // The result is a proxy, and threw when it was asked for its properties.
+      this.#threw(delivery, thrown);
+      return;
     }
+    this.#handled += 1;
     this.#idle();
   }
 
   #threw(delivery: Delivery, thrown: unknown): void {
-    if (thrown instanceof MessageError) {
+    if (isMessageError(thrown)) {
       this.#handled += 1;
       if (delivery.isOver || isTell(delivery)) this.dead(delivery, thrown);
       else delivery.refuse(thrown);
@@ -276,14 +305,17 @@ export class Cell extends Mailbox implements Runnable {
 
   #idle(): void {
     this.#current = undefined;
-    this.#life?.onIdle?.();
-    if (this.#life?.stopSelf === true) {
-      this.#life.stopSelf = false;
+    const life = this.#life;
+    if (life === undefined) return;
+    life.onIdle?.();
+    if (life.stopSelf) {
+      life.stopSelf = false;
       this.#over({ reason: "stopped" });
     }
   }
 
-  #serve(subscription: Subscription, items: unknown): void {
+  /** Starts the stream of a handler's items. */
+  serve(subscription: Subscription, items: unknown): void {
     const { stream } = subscription;
     if (!isStream(items)) {
       stream.end(badRequest(noStream(subscription.type, items)));
@@ -311,14 +343,19 @@ export class Cell extends Mailbox implements Runnable {
     let actor: AnyActor | Promise<AnyActor>;
     try {
       actor = this.#make(new Context(this, incarnation));
+      if (isThenable(actor)) {
+        this.#awaitMake(adopted(actor));
+        return;
+      }
     } catch (thrown) {
       this.#fail(thrown);
       return;
     }
-    if (!isThenable(actor)) {
-      this.#run(actor);
-      return;
-    }
+    this.#run(actor);
+  }
+
+  #awaitMake(actor: Promise<AnyActor>): void {
+    const incarnation = this.#incarnation;
     actor.then(
       (made) => {
         if (incarnation === this.#incarnation && this.#state === "starting") this.#run(made);
@@ -559,19 +596,13 @@ function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
     && typeof value.then === "function";
 }
 
-function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
-  return typeof value === "object" && value !== null
-    && (Symbol.asyncIterator in value || Symbol.iterator in value);
-}
-
 /**
- * Returns `true` if a result is read as a stream, and `false` if it is an answer. `ask` and
- * `stream` share this test, so that no message is both; the type of handlers follows the same rule.
+ * Returns a promise of a thenable's result. Only a promise settles once and never calls back before
+ * `then` has returned, so any other thenable is wrapped in one.
  */
-function isStream(value: unknown): value is Items<unknown> {
-  if (!isIterable(value)) return false;
-  return Symbol.asyncIterator in value
-    || !("length" in value || "size" in value || "entries" in value);
+function adopted<T>(value: PromiseLike<T>): Promise<T> {
+  if (value instanceof Promise && value.then === Promise.prototype.then) return value;
+  return new Promise((resolve) => resolve(value));
 }
 
 function noStream(type: string, result: unknown): string {
@@ -579,12 +610,4 @@ function noStream(type: string, result: unknown): string {
   if (!isIterable(result)) return text;
   return `${text}: its handler returns a collection, which is an answer; return its values(), or`
     + " make the handler a generator";
-}
-
-/** Rejects an ask whose result is a stream, and tells the producer that nobody reads it. */
-function refuseStream(question: Question, items: Items<unknown>): void {
-  const { type } = question;
-  question.refuse(badRequest(`${type} is a stream: it is read with stream(${JSON.stringify(type)}),`
-    + " not asked"));
-  leaveItems(items);
 }

@@ -1,22 +1,21 @@
-import { type ErrorCode, MessageError } from "./error.js";
+import { badRequest, MessageError } from "./error.js";
 import type { Message } from "./message.js";
-import type { Call } from "./protocol.js";
-import type { ActorStream } from "./stream.js";
+import type { Call, Items } from "./protocol.js";
+import { type ActorStream, isStream, leaveItems } from "./stream.js";
 import { Timer, type TimerWheel } from "./wheel.js";
 
 /** A message on its way through an actor, and the call that its handler sees. */
-export class Delivery extends Timer implements Call {
+export class Delivery implements Call {
   readonly type: string;
   readonly payload: unknown;
   readonly message: Message | undefined;
   /** `true` if the message was answered, or nobody waits for its answer. */
   isOver = false;
-  /** The code of the error that ended it, if it failed. */
-  why: ErrorCode | undefined;
-  #abort: AbortController | undefined;
+  /** The error that ended it, if it failed. */
+  why: MessageError | undefined = undefined;
+  #abort: AbortController | undefined = undefined;
 
   constructor(type: string, payload: unknown, message: Message | undefined) {
-    super();
     this.type = type;
     this.payload = payload;
     this.message = message;
@@ -31,15 +30,15 @@ export class Delivery extends Timer implements Call {
     return this.#abort.signal;
   }
 
-  /** Sends the answer to the caller. */
-  answer(_result: unknown): void {
+  /** Completes the message with what its handler returned. */
+  complete(_result: unknown, _server: Server): void {
     this.isOver = true;
   }
 
   /** Sends an error to the caller, and aborts the signal. */
   refuse(error: MessageError): void {
     this.isOver = true;
-    this.why = error.code;
+    this.why = error;
     this.#abort?.abort(error);
   }
 
@@ -47,21 +46,44 @@ export class Delivery extends Timer implements Call {
   abort(error: MessageError): void {
     if (!this.isOver) this.refuse(error);
   }
+}
+
+/** The part of an actor that produces streams. */
+export interface Server {
+  serve(subscription: Subscription, items: unknown): void;
+}
+
+/** The promise of an answer, and the deadline of its ask. */
+class Waiting extends Timer {
+  readonly promise: Promise<unknown>;
+  readonly #question: Question;
+  resolve!: (result: unknown) => void;
+  reject!: (error: MessageError) => void;
+
+  constructor(question: Question) {
+    super();
+    this.#question = question;
+    this.promise = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
 
   expire(): void {
-    this.abort(new MessageError("deadline", `no answer to ${this.type} within its deadline`));
+    this.#question.expire();
   }
 }
 
-/** An ask, with its promise, its deadline and the signal that cancels it. */
+/** An ask, with its answer, its deadline and the signal that cancels it. */
 export class Question extends Delivery {
-  readonly promise: Promise<unknown>;
-  /** The time of the ask if it is sampled, and -1 otherwise. */
-  askedAt = -1;
   readonly #wheel: TimerWheel;
-  #resolve!: (result: unknown) => void;
-  #reject!: (error: MessageError) => void;
-  #forget: (() => void) | undefined;
+  readonly #deadlineMs: number;
+  #answer: unknown = undefined;
+  /** Created when the answer is not there at once: most asks need neither promise nor timer. */
+  #waiting: Waiting | undefined = undefined;
+  /** Records the time of the answer, if the ask is sampled. */
+  readonly #sample: (() => void) | undefined;
+  #forget: (() => void) | undefined = undefined;
 
   constructor(
     type: string,
@@ -69,14 +91,30 @@ export class Question extends Delivery {
     message: Message | undefined,
     wheel: TimerWheel,
     deadlineMs: number,
+    sample: (() => void) | undefined,
   ) {
     super(type, payload, message);
     this.#wheel = wheel;
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-    wheel.add(this, deadlineMs);
+    this.#deadlineMs = deadlineMs;
+    this.#sample = sample;
+  }
+
+  /**
+   * Returns the answer, or a promise of it if there is none yet. Throws the error of an ask that
+   * has failed. Called once.
+   */
+  result(): unknown {
+    if (!this.isOver) return this.promise();
+    if (this.why !== undefined) throw this.why;
+    return this.#answer;
+  }
+
+  /** Returns a promise of the answer, and starts the deadline; called instead of `result`. */
+  promise(): Promise<unknown> {
+    if (this.why !== undefined) return Promise.reject(this.why);
+    this.#waiting = new Waiting(this);
+    this.#wheel.add(this.#waiting, this.#deadlineMs);
+    return this.#waiting.promise;
   }
 
   /** Cancels the ask when the signal is aborted. */
@@ -84,22 +122,39 @@ export class Question extends Delivery {
     this.#forget = onAbort(signal, () => this.abort(cancelled(this.type)));
   }
 
-  override answer(result: unknown): void {
-    if (this.isOver) return;
-    this.#close();
-    super.answer(result);
-    this.#resolve(result);
+  override complete(result: unknown): void {
+    if (isStream(result)) {
+      this.#refuseStream(result);
+    } else if (!this.isOver) {
+      this.#close();
+      this.isOver = true;
+      this.#answer = result;
+      this.#waiting?.resolve(result);
+    }
+    this.#sample?.();
   }
 
   override refuse(error: MessageError): void {
     if (this.isOver) return;
     this.#close();
     super.refuse(error);
-    this.#reject(error);
+    this.#waiting?.reject(error);
+  }
+
+  expire(): void {
+    this.abort(new MessageError("deadline", `no answer to ${this.type} within its deadline`));
+  }
+
+  /** Rejects an ask whose result is a stream, and tells the producer that it has no reader. */
+  #refuseStream(items: Items<unknown>): void {
+    const { type } = this;
+    this.refuse(badRequest(`${type} is a stream: it is read with stream(${JSON.stringify(type)}),`
+      + " not asked"));
+    leaveItems(items);
   }
 
   #close(): void {
-    this.#wheel.remove(this);
+    if (this.#waiting !== undefined) this.#wheel.remove(this.#waiting);
     this.#forget?.();
   }
 }
@@ -115,6 +170,10 @@ export class Subscription extends Delivery {
       if (error !== undefined) super.refuse(error);
       this.isOver = true;
     };
+  }
+
+  override complete(items: unknown, server: Server): void {
+    server.serve(this, items);
   }
 
   override refuse(error: MessageError): void {

@@ -93,7 +93,32 @@ export function parseError(data: unknown): MessageError {
 
 /** Returns a MessageError as it is, and wraps any other value in one with the code `failed`. */
 export function asMessageError(thrown: unknown): MessageError {
-  return thrown instanceof MessageError ? thrown : failed("the handler failed", thrown);
+  return isMessageError(thrown) ? thrown : failed("the handler failed", thrown);
+}
+
+/** Returns `true` for a MessageError. Never throws: the prototype of a proxy may be unreadable. */
+export function isMessageError(thrown: unknown): thrown is MessageError {
+  try {
+    return thrown instanceof MessageError;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the text of a thrown value. Never throws: a value may have no text, or a hostile one. */
+export function reasonOf(thrown: unknown): string {
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown);
+  } catch {
+    return "an error without a text";
+  }
+}
+
+/** Reports an error that no caller can handle, as an uncaught one. */
+export function throwLater(thrown: unknown): void {
+  queueMicrotask(() => {
+    throw thrown;
+  });
 }
 
 /**
@@ -111,8 +136,7 @@ export function stackless(make: () => MessageError): MessageError {
 }
 
 export function failed(what: string, cause: unknown): MessageError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new MessageError("failed", `${what}: ${why}`, { cause });
+  return new MessageError("failed", `${what}: ${reasonOf(cause)}`, { cause });
 }
 
 export function badRequest(message: string): MessageError {

@@ -11,6 +11,8 @@ export interface Percentiles {
 /** Number of steps per doubling: a value is reported within 1/64. */
 const STEPS = 64;
 const DOUBLINGS = 48;
+/** The powers of two: a logarithm and a power cost as much as reading the clock. */
+const POWERS = Float64Array.from({ length: DOUBLINGS }, (_, power) => 2 ** power);
 
 /** A histogram of values from 1 to 2^48, within 1.6 % and in a fixed 25 KB. */
 export class Histogram {
@@ -21,8 +23,11 @@ export class Histogram {
   /** Records a value; values below 1 count as 1. */
   record(value: number): void {
     const known = value > 1 ? value : 1;
-    const power = Math.min(DOUBLINGS - 1, Math.floor(Math.log2(known)));
-    const step = Math.min(STEPS - 1, Math.floor((known / 2 ** power - 1) * STEPS));
+    const power = known < 2 ** 31
+      ? 31 - Math.clz32(known)
+      : Math.min(DOUBLINGS - 1, Math.floor(Math.log2(known)));
+    const part = known / (POWERS[power] ?? 1);
+    const step = Math.min(STEPS - 1, Math.floor((part - 1) * STEPS));
     const at = power * STEPS + step;
     this.#counts[at] = (this.#counts[at] ?? 0) + 1;
     this.#count += 1;

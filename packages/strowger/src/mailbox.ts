@@ -43,6 +43,13 @@ export abstract class Mailbox {
     return this.#first === undefined ? rest : rest + 1;
   }
 
+  /** `true` if a message can be queued at once. */
+  protected get hasRoom(): boolean {
+    // A later message must not overtake a sender that waits.
+    const hasNoSenders = this.#senders === undefined || this.#senders.length === 0;
+    return hasNoSenders && this.depth < this.capacity;
+  }
+
   /**
    * Queues a message, or applies the overflow rule. Resolves once the message is queued or dropped.
    */

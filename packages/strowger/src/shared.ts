@@ -54,14 +54,13 @@ export class Shared {
     return new Cell(this, path, make, options, parent);
   }
 
-  isSampled(): boolean {
-    this.#asks += 1;
-    return this.#asks % SAMPLE === 0;
-  }
-
-  asked(at: number): void {
+  /** Returns a function that records the time until it is called, for one in `SAMPLE` asks. */
+  sample(): (() => void) | undefined {
+    this.#asks = (this.#asks + 1) % SAMPLE;
+    if (this.#asks !== 0) return undefined;
+    const begun = this.clock.now();
     // In nanoseconds, so that the steps of the histogram are fine enough.
-    this.latency.record((this.clock.now() - at) * 1e6);
+    return () => this.latency.record((this.clock.now() - begun) * 1e6);
   }
 
   nobody(path: string): MessageError {

@@ -1,6 +1,7 @@
 import { nextTurn } from "./clock.js";
 import { Inlet, Outlet } from "./credit.js";
 import { asMessageError, MessageError } from "./error.js";
+import type { Items } from "./protocol.js";
 import { Ring } from "./ring.js";
 import { Timer, type TimerWheel } from "./wheel.js";
 
@@ -132,7 +133,12 @@ export class ActorStream extends ItemReader {
 
   /** Starts taking items from a source, as long as there is credit. */
   start(items: AsyncIterable<unknown> | Iterable<unknown>): void {
-    this.#source = iteratorOf(items);
+    try {
+      this.#source = iteratorOf(items);
+    } catch (thrown) {
+      this.end(asMessageError(thrown));
+      return;
+    }
     if (this.isEnded) this.leave();
     else this.#pump();
   }
@@ -195,18 +201,33 @@ export function leaveItems(items: AsyncIterable<unknown> | Iterable<unknown>): v
   try {
     leave(iteratorOf(items));
   } catch {
-    // As in `leave`: there is nobody to report the error to.
+    // As in `leave`: the error has no receiver.
   }
 }
 
 function leave(source: AsyncIterator<unknown> | Iterator<unknown>): void {
-  if (source.return === undefined) return;
   // The reader has gone, so an error of the closing producer has no receiver.
-  Promise.resolve(source.return()).catch(() => {});
+  const closing = new Promise((resolve) => resolve(source.return?.()));
+  closing.catch(() => {});
 }
 
 function iteratorOf(
   items: AsyncIterable<unknown> | Iterable<unknown>,
 ): AsyncIterator<unknown> | Iterator<unknown> {
   return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+}
+
+export function isIterable(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
+  return typeof value === "object" && value !== null
+    && (Symbol.asyncIterator in value || Symbol.iterator in value);
+}
+
+/**
+ * Returns `true` if a result is read as a stream, and `false` if it is an answer. `ask` and
+ * `stream` share this test, so that no message is both; the type of handlers follows the same rule.
+ */
+export function isStream(value: unknown): value is Items<unknown> {
+  if (!isIterable(value)) return false;
+  return Symbol.asyncIterator in value
+    || !("length" in value || "size" in value || "entries" in value);
 }

@@ -1,4 +1,5 @@
 import { onAbort } from "./delivery.js";
+import { throwLater } from "./error.js";
 import { Ring } from "./ring.js";
 
 /** Options of a subscription. */
@@ -42,9 +43,7 @@ export class Topic<T> {
         listener(value);
       } catch (thrown) {
         // The error is the listener's, and the publisher cannot handle it.
-        queueMicrotask(() => {
-          throw thrown;
-        });
+        throwLater(thrown);
       }
     }
     return this.subscribers;

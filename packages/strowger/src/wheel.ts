@@ -1,14 +1,16 @@
 import type { Clock } from "./clock.js";
+import { throwLater } from "./error.js";
 
 /** Length of a slot in milliseconds, which limits the precision of timers. */
 export const TICK = 8;
 const SLOTS = 256;
 const GONE = -1;
 
-/** A timer, which is also its own node in the lists of the wheel. */
+/** A timer, which also knows its place in the wheel. */
 export abstract class Timer {
-  /** @internal */ before: Timer | undefined;
-  /** @internal */ behind: Timer | undefined;
+  /** The set of timers that it is in, and its index there. */
+  /** @internal */ among: Timers | undefined = undefined;
+  /** @internal */ at = 0;
   /** The delay in milliseconds while the timer is new, then the tick at which it is due. */
   /** @internal */ due = 0;
 
@@ -29,40 +31,38 @@ export class Alarm extends Timer {
   }
 }
 
-/** A circular doubly linked list of timers; the list itself is the sentinel. */
-class List extends Timer {
-  override before: Timer = this;
-  override behind: Timer = this;
+/**
+ * A set of timers in an array. Removing one moves the last one into its place: this writes fewer
+ * pointers than a linked list, and each pointer to a new object costs more than the comparison.
+ */
+class Timers {
+  #timers: Timer[] = [];
 
-  expire(): void {}
-
-  isEmpty(): boolean {
-    return this.behind === this;
+  get size(): number {
+    return this.#timers.length;
   }
 
-  push(timer: Timer): void {
-    const last = this.before;
-    timer.before = last;
-    timer.behind = this;
-    last.behind = timer;
-    this.before = timer;
+  add(timer: Timer): void {
+    timer.among = this;
+    timer.at = this.#timers.length;
+    this.#timers.push(timer);
   }
 
-  shift(): Timer | undefined {
-    const first = this.behind;
-    if (first === this) return undefined;
-    unlink(first);
-    return first;
+  remove(timer: Timer): void {
+    timer.among = undefined;
+    const last = this.#timers.pop();
+    if (last === undefined || last === timer) return;
+    this.#timers[timer.at] = last;
+    last.at = timer.at;
   }
-}
 
-function unlink(timer: Timer): void {
-  const { before, behind } = timer;
-  if (before === undefined || behind === undefined) return;
-  before.behind = behind;
-  behind.before = before;
-  timer.before = undefined;
-  timer.behind = undefined;
+  /** Removes and returns all timers. */
+  takeAll(): readonly Timer[] {
+    const timers = this.#timers;
+    if (timers.length > 0) this.#timers = [];
+    for (const timer of timers) timer.among = undefined;
+    return timers;
+  }
 }
 
 /**
@@ -74,8 +74,8 @@ function unlink(timer: Timer): void {
 export class TimerWheel {
   readonly #clock: Clock;
   readonly #begun: number;
-  readonly #fresh = new List();
-  readonly #slots: readonly List[] = Array.from({ length: SLOTS }, () => new List());
+  readonly #fresh = new Timers();
+  readonly #slots: readonly Timers[] = Array.from({ length: SLOTS }, () => new Timers());
   #done = 0;
   #wakeAt = Number.POSITIVE_INFINITY;
   #takeBack: (() => void) | undefined;
@@ -88,14 +88,13 @@ export class TimerWheel {
   /** Schedules a timer to expire after `ms` milliseconds. */
   add(timer: Timer, ms: number): void {
     timer.due = ms;
-    const first = this.#fresh.isEmpty();
-    this.#fresh.push(timer);
-    if (first) this.#wake(this.#done + 1);
+    this.#fresh.add(timer);
+    if (this.#fresh.size === 1) this.#wake(this.#done + 1);
   }
 
   /** Removes a timer; does nothing if it is not scheduled. */
   remove(timer: Timer): void {
-    unlink(timer);
+    timer.among?.remove(timer);
     timer.due = GONE;
   }
 
@@ -124,38 +123,39 @@ export class TimerWheel {
     const sweep = Math.min(now - this.#done, SLOTS);
     for (let at = now - sweep + 1; at <= now; at += 1) this.#sweep(at, now, due);
     this.#done = now;
-    for (let timer = this.#fresh.shift(); timer !== undefined; timer = this.#fresh.shift()) {
+    for (const timer of this.#fresh.takeAll()) {
       timer.due = now + Math.max(1, Math.ceil(timer.due / TICK) + 1);
-      this.#slots[timer.due % SLOTS]?.push(timer);
+      this.#slots[timer.due % SLOTS]?.add(timer);
     }
     // An expiring timer may remove others that are due as well.
-    for (const timer of due) if (timer.due !== GONE) timer.expire();
+    for (const timer of due) {
+      if (timer.due === GONE) continue;
+      try {
+        timer.expire();
+      } catch (thrown) {
+        throwLater(thrown);
+      }
+    }
     this.#plan();
   };
 
   /** Moves the due timers of a slot to `due`. Timers of later rounds stay in the slot. */
   #sweep(slot: number, now: number, due: Timer[]): void {
-    const list = this.#slots[slot % SLOTS];
-    if (list === undefined) return;
-    for (let timer = list.behind; timer !== list; ) {
-      const { behind } = timer;
-      if (timer.due <= now) {
-        unlink(timer);
-        due.push(timer);
-      }
-      if (behind === undefined) return;
-      timer = behind;
+    const timers = this.#slots[slot % SLOTS];
+    for (const timer of timers?.takeAll() ?? []) {
+      if (timer.due <= now) due.push(timer);
+      else timers?.add(timer);
     }
   }
 
   /** Wakes at the next slot that has a timer, or at the next tick if there are new timers. */
   #plan(): void {
-    if (!this.#fresh.isEmpty()) {
+    if (this.#fresh.size > 0) {
       this.#wake(this.#done + 1);
       return;
     }
     for (let ahead = 1; ahead <= SLOTS; ahead += 1) {
-      if (this.#slots[(this.#done + ahead) % SLOTS]?.isEmpty() === false) {
+      if ((this.#slots[(this.#done + ahead) % SLOTS]?.size ?? 0) > 0) {
         this.#wake(this.#done + ahead);
         return;
       }

@@ -228,3 +228,183 @@ test("statistics count, and have percentiles of what was asked", async () => {
   await system.shutdown();
   assert.throws(() => system.spawn<Counter>("late", counter()), { code: "refused" });
 });
+
+/** Hands a value to an actor that its types would not let it return. */
+function untyped(value: unknown): never;
+function untyped(value: unknown): unknown {
+  return value;
+}
+
+function thrower(): never {
+  throw new Error("hostile");
+}
+
+type Then = (resolve: (value: unknown) => void, reject: (error: unknown) => void) => void;
+
+/** Results that throw where the system looks at them, after the handler has returned. */
+const HOSTILE: Readonly<Record<string, () => unknown>> = {
+  "a then that throws": () => ({ then: thrower }),
+  "a then getter that throws": () => Object.defineProperty({}, "then", { get: thrower }),
+  "a promise whose constructor throws": () =>
+    Object.defineProperty(Promise.resolve(1), "constructor", { get: thrower }),
+  "a promise whose own then throws": () => Object.assign(Promise.resolve(1), { then: thrower }),
+  "a proxy that throws": () => new Proxy({}, { has: thrower }),
+  "an error without a text": () => {
+    throw Object.create(null);
+  },
+  "an error whose prototype cannot be read": () => {
+    throw new Proxy({}, { getPrototypeOf: thrower });
+  },
+};
+
+for (const [what, result] of Object.entries(HOSTILE)) {
+  test(`a handler that gives ${what} fails, and the others go on`, async () => {
+    const { clock, system } = setup();
+    const other = system.spawn<Counter>("counter", counter());
+    const ref = system.spawn<{ go: { reply: number }; ok: { reply: number } }>("hostile", () => ({
+      handle: { go: () => untyped(result()), ok: () => 1 },
+    }));
+    const asked = assert.rejects(ref.ask("go"), { code: "failed" });
+    void ref.tell("go");
+    await clock.advance(100);
+    await asked;
+    assert.deepEqual([await other.ask("add", 2), await ref.ask("ok")], [2, 1]);
+    assert.equal(ref.info().restarts, 2);
+  });
+
+  test(`an actor whose make gives ${what} ends, and the others go on`, async () => {
+    const { clock, system } = setup();
+    const other = system.spawn<Counter>("counter", counter());
+    const ref = system.spawn<Counter>("hostile", () => untyped(result()), { restart: "temporary" });
+    await clock.settle();
+    assert.equal((await ref.ended).reason, "failed");
+    assert.equal(await other.ask("add", 2), 2);
+  });
+}
+
+test("a handler fails if its result throws when it is looked at as a stream", async () => {
+  const { system } = setup();
+  const result = new Proxy({}, { has: (_, key) => key !== "then" && thrower() });
+  const ref = system.spawn<{ go: { reply: object }; later: { reply: object } }>("hostile", () => ({
+    handle: { go: () => result, later: async () => result },
+  }));
+  await assert.rejects(ref.ask("go"), { code: "failed", message: /hostile/ });
+  await assert.rejects(ref.ask("later"), { code: "failed", message: /hostile/ });
+});
+
+test("a type that is no text is a bad request", async () => {
+  const { clock, system } = setup();
+  system.spawn<Counter>("counter", counter());
+  const ref = system.find("counter");
+  assert.ok(ref !== undefined);
+  for (const type of [Symbol("add"), { toString: thrower }, undefined]) {
+    await assert.rejects(ref.ask(untyped(type), 1), { code: "bad-request" });
+    await assert.rejects(ref.tell(untyped(type), 1), { code: "bad-request" });
+    await assert.rejects(ref.stream(untyped(type), 1).next(), { code: "bad-request" });
+  }
+  await clock.advance(6000);
+  assert.equal(await ref.ask("add", 1), 1);
+});
+
+const ONCE: Readonly<Record<string, (value: unknown) => Then>> = {
+  "calls both callbacks": (value) => (resolve, reject) => {
+    resolve(value);
+    reject(new Error("too late"));
+  },
+  "calls back twice": (value) => (resolve) => {
+    resolve(value);
+    resolve(untyped(0));
+  },
+  "throws after it has called back": (value) => (resolve) => {
+    resolve(value);
+    thrower();
+  },
+};
+
+for (const [what, then] of Object.entries(ONCE)) {
+  test(`a thenable that ${what} counts once`, async () => {
+    const { system } = setup();
+    const seen: string[] = [];
+    const handle = {
+      go: (n: number) => untyped({ then: (yes: never, no: never) => {
+        seen.push(`${n}`);
+        then(n)(yes, no);
+      } }),
+    };
+    const made = untyped({ then: then({ handle }) });
+    const ref = system.spawn<{ go: { payload: number; reply: number } }>("once", () => made);
+    const asked = [ref.ask("go", 1), ref.ask("go", 2), ref.ask("go", 3)];
+    seen.push("asked");
+    assert.deepEqual(await Promise.all(asked), [1, 2, 3]);
+    assert.deepEqual(seen, ["asked", "1", "2", "3"]);
+    assert.deepEqual([ref.info().handled, ref.info().restarts], [3, 0]);
+  });
+}
+
+test("asks and messages of one sender are handled in order, over many turns", async () => {
+  const { system } = setup();
+  const seen: number[] = [];
+  const note = (n: number): number => seen.push(n);
+  type Notes = { note: { payload: number; reply: number } };
+  const ref = system.spawn<Notes>("notes", () => ({ handle: { note } }), { capacity: 10_000 });
+  const answered: number[] = [];
+  const asked: Promise<unknown>[] = [];
+  for (let n = 0; n < 5000; n += 1) {
+    if (n % 3 === 0) void ref.tell("note", n);
+    else asked.push(ref.ask("note", n).then(() => answered.push(n)));
+  }
+  await Promise.all(asked);
+  const all = Array.from({ length: 5000 }, (_, n) => n);
+  assert.deepEqual(seen, all);
+  assert.deepEqual(answered, all.filter((n) => n % 3 !== 0));
+});
+
+test("an ask from a handler is answered, also by the actor itself", async () => {
+  const { system } = setup();
+  const other = system.spawn<Counter>("counter", counter());
+  type Asks = { go: { reply: number }; own: { reply: number } };
+  let own = Promise.resolve(0);
+  const ref = system.spawn<Asks>("asks", ({ self }) => ({
+    handle: {
+      go: () => {
+        own = self.ask("own");
+        return other.ask("add", 2);
+      },
+      own: () => 3,
+    },
+  }));
+  assert.equal(await ref.ask("go"), 2);
+  assert.equal(await own, 3);
+});
+
+test("an ask that is cancelled or dropped at once is not handled", async () => {
+  const { system } = setup();
+  const options = { capacity: 1, overflow: "keep-latest" } as const;
+  const ref = system.spawn<Counter>("counter", counter(), options);
+  const abort = new AbortController();
+  const cancelled = assert.rejects(ref.ask("add", 1, { signal: abort.signal }), {
+    code: "cancelled",
+  });
+  abort.abort();
+  await cancelled;
+  const dropped = assert.rejects(ref.ask("add", 2), { code: "full" });
+  void ref.tell("add", 4);
+  await dropped;
+  assert.equal(await ref.ask("add", 8), 12);
+});
+
+test("an ask that waits for more than a turn has its deadline", async () => {
+  const { clock, system } = setup();
+  const gate = { open: () => {} };
+  const ref = system.spawn<Counter>("counter", counter(gate));
+  const held = ref.ask("hold", undefined, { deadlineMs: 1000 });
+  const late = assert.rejects(ref.ask("add", 1, { deadlineMs: 100 }), { code: "deadline" });
+  const kept = ref.ask("add", 2, { deadlineMs: 1000 });
+  await clock.advance(150);
+  await late;
+  gate.open();
+  assert.deepEqual([await held, await kept], ["held", 2]);
+  // Nothing expires after its answer.
+  await clock.advance(2000);
+  assert.equal(await ref.ask("add", 0), 2);
+});

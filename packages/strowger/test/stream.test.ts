@@ -127,3 +127,37 @@ test("an actor handles messages while it streams", async () => {
   await system.shutdown();
   await next;
 });
+
+function thrower(): never {
+  throw new Error("hostile");
+}
+
+for (const [what, items] of Object.entries<AsyncIterable<number>>({
+  "cannot be begun": { [Symbol.asyncIterator]: thrower },
+  "cannot go on": { [Symbol.asyncIterator]: () => ({ next: thrower }) },
+  "cannot be closed": {
+    [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}), return: thrower }),
+  },
+})) {
+  test(`a source that ${what} ends its stream, and the actors go on`, async () => {
+    const { clock, system, ref } = setup();
+    type Hostile = { go: { item: number }; ok: { reply: number } };
+    const hostile = system.spawn<Hostile>("hostile", () => ({
+      handle: { go: () => items, ok: () => 1 },
+    }));
+    const read = assert.rejects(async () => {
+      for await (const _ of hostile.stream("go", undefined, { deadlineMs: 10 }));
+    }, { code: what === "cannot be closed" ? "deadline" : "failed" });
+    await clock.advance(50);
+    await read;
+    assert.equal(await hostile.ask("ok"), 1);
+    // The wheel goes on as well.
+    const held = ref.stream("held", undefined, { deadlineMs: 10 });
+    await held.next();
+    await clock.advance(50);
+    await assert.rejects(held.next(), { code: "deadline" });
+    hostile.stream("go");
+    await clock.settle();
+    assert.deepEqual(await hostile.stop(), { reason: "stopped" });
+  });
+}

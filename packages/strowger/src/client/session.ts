@@ -1,4 +1,11 @@
-import { asMessageError, badRequest, isRecord, MessageError, parseError } from "../error.js";
+import {
+  asMessageError,
+  badRequest,
+  isRecord,
+  MessageError,
+  parseError,
+  reasonOf,
+} from "../error.js";
 import { type Frame, FrameDecoder } from "../frame.js";
 import type { Line, LineEvents } from "./line.js";
 import { type Name, Names } from "./name.js";
@@ -279,7 +286,7 @@ function encoded(call: Outgoing): Encoded {
     const text: string | undefined = JSON.stringify(payload);
     return text === undefined ? NOTHING : ["json", text];
   } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    const why = reasonOf(thrown);
     return [undefined, badRequest(`the payload of ${call.name.type} is no JSON: ${why}`)];
   }
 }
@@ -301,7 +308,7 @@ function valueOf(frame: Frame): unknown {
         const text = textOf(payload);
         return frame.content === "text" ? text : JSON.parse(text);
       } catch (thrown) {
-        const why = thrown instanceof Error ? thrown.message : String(thrown);
+        const why = reasonOf(thrown);
         throw outOfTurn(`the payload of ${frame.kind} is no ${frame.content}: ${why}`);
       }
   }

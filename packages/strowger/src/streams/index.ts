@@ -1,5 +1,5 @@
 import { holding } from "../base64.js";
-import { MessageError } from "../error.js";
+import { MessageError, reasonOf } from "../error.js";
 import type { ActorRef, AskOptions, StreamOptions } from "../protocol.js";
 
 /** A piece of a stream: text, or arbitrary bytes. */
@@ -95,8 +95,7 @@ export function streams(place: StreamsPlace): Streams {
         for await (const piece of pieces) await put(stream, piece, options);
       } catch (error) {
         // Also if it was cancelled: readers must not be left waiting.
-        const why = error instanceof Error ? error.message : String(error);
-        await fail(stream, why).catch(() => {});
+        await fail(stream, reasonOf(error)).catch(() => {});
         throw error;
       }
       await end(stream, options);
