@@ -56,7 +56,7 @@ fn is_always(table: &Group, member: &Member) -> bool {
 }
 
 #[test]
-fn owned_values_lack_nothing_that_every_interface_asks_for() {
+fn owned_values_have_all_universally_mandatory_members() {
     let (mut wrong, mut always) = (Vec::new(), 0);
     for (message, way, table) in tables() {
         let top = message.table().expect("a table");
@@ -78,7 +78,7 @@ fn owned_values_lack_nothing_that_every_interface_asks_for() {
 }
 
 #[test]
-fn what_is_accepted_on_any_interface_is_a_value() {
+fn message_valid_on_any_interface_decodes_to_owned_value() {
     let (mut wrong, mut refused) = (Vec::new(), 0);
     for (message, way, table) in tables() {
         let top = message.table().expect("a table");
@@ -106,7 +106,7 @@ fn what_is_accepted_on_any_interface_is_a_value() {
 }
 
 #[test]
-fn an_interface_without_the_message_does_not_accept_it() {
+fn message_is_invalid_on_interface_that_lacks_it() {
     let foreign = [
         // PFD Management Response without Cause.
         ("2004000400000400", Interfaces::SXA.with(Interfaces::N4MB)),
@@ -137,7 +137,7 @@ fn an_interface_without_the_message_does_not_accept_it() {
 }
 
 #[test]
-fn messages_are_of_the_interfaces_of_their_tables() {
+fn message_interfaces_match_their_tables() {
     let of = |message: MessageType| message.interfaces().to_string();
     let mut fewer = Vec::new();
     for message in MessageType::ALL {

@@ -39,7 +39,7 @@ fn refused<T: Ie>(value: &T) -> String {
 }
 
 #[test]
-fn a_number_with_too_many_bits_is_refused_and_not_cut() {
+fn oversized_number_is_refused_not_truncated() {
     assert_eq!(refused(&Qfi(64)), "QFI: qfi does not fit its field");
     assert_eq!(
         refused(&TunnelPreference(0x0100_0000)),
@@ -68,7 +68,7 @@ fn a_number_with_too_many_bits_is_refused_and_not_cut() {
 }
 
 #[test]
-fn octets_longer_than_their_length_can_say_are_refused_and_not_cut() {
+fn oversized_octets_are_refused_not_truncated() {
     let user = UserId {
         imsi: Some(vec![1; 256].into()),
         ..UserId::default()
@@ -87,7 +87,7 @@ fn octets_longer_than_their_length_can_say_are_refused_and_not_cut() {
 }
 
 #[test]
-fn identifications_of_media_are_a_list() {
+fn media_identifications_form_a_list() {
     let media = [&[1, 2][..], &[3], &[]];
     let filter = SdfFilter {
         multiplexed_media: Some(media.into_iter().collect()),
@@ -126,7 +126,7 @@ fn identifications_of_media_are_a_list() {
 }
 
 #[test]
-fn list_that_its_count_or_length_contradicts_is_refused() {
+fn list_with_inconsistent_count_or_length_is_refused() {
     let mut sets = FqCsid::of(NODE, &[1, 2]);
     sets.number_of_csids = 3;
     assert_eq!(
@@ -144,7 +144,7 @@ fn list_that_its_count_or_length_contradicts_is_refused() {
 }
 
 #[test]
-fn flags_and_fields_that_contradict_are_refused() {
+fn contradictory_flags_and_fields_are_refused() {
     let mut tunnel = FTeid::new(7, NODE);
     tunnel.ipv4 = None;
     assert_eq!(
@@ -180,7 +180,7 @@ fn flags_and_fields_that_contradict_are_refused() {
 }
 
 #[test]
-fn an_error_names_the_way_to_the_element() {
+fn encode_error_names_element_path() {
     let mut tunnel = FTeid::new(7, NODE);
     tunnel.ipv4 = None;
     let pdr = |id: u16, tunnel: FTeid| {
@@ -202,7 +202,7 @@ fn an_error_names_the_way_to_the_element() {
 }
 
 #[test]
-fn an_element_that_is_too_long_is_named_with_its_way() {
+fn oversized_element_error_names_its_path() {
     let filters = |count: usize| {
         let filters = (0..count).map(|_| SdfFilter::flow(&"x".repeat(1000)));
         Pdi::new(SourceInterface::ACCESS).sdf_filters(filters)
@@ -223,7 +223,7 @@ fn an_element_that_is_too_long_is_named_with_its_way() {
 }
 
 #[test]
-fn the_priority_has_four_bits() {
+fn message_priority_is_limited_to_four_bits() {
     let mut message = establishment([]);
     message.header.priority = Some(16);
     assert_eq!(
@@ -246,7 +246,7 @@ fn unsendable(body: impl Into<strowger_pfcp::message::Body>, on: Interfaces) -> 
 }
 
 #[test]
-fn what_an_interface_or_a_condition_asks_for_is_missed_before_it_leaves() {
+fn encode_for_refuses_missing_mandatory_and_conditional_members() {
     let pdr = CreatePdr::new(1, Pdi::new(SourceInterface::ACCESS)).far_id(1);
     let body = SessionModificationRequest::new().create_pdrs([pdr]);
     assert_eq!(
@@ -280,7 +280,7 @@ fn what_an_interface_or_a_condition_asks_for_is_missed_before_it_leaves() {
 }
 
 #[test]
-fn what_is_right_goes_out() {
+fn encode_for_accepts_valid_message() {
     let endpoint = CreateTrafficEndpoint::new(1)
         .local_f_teid((7, NODE))
         .ue_ip_addresses([UeIpAddress::source(NODE)]);

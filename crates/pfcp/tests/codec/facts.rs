@@ -2,7 +2,7 @@
 //! 19.
 //!
 //! Both sides are sets of lines, and the sets must be equal: a row that changes in anything that a
-//! line contains is found, and `a_changed_row_is_found` changes every row in every such way. Where
+//! line contains is found, and `changed_row_is_detected` changes every row in every such way. Where
 //! the facts are wrong or silent, `corrections.tsv` removes a line (`-`) or adds one (`+`), with
 //! the reason.
 
@@ -133,7 +133,7 @@ fn facts() -> Option<BTreeSet<String>> {
 }
 
 #[test]
-fn rows_are_the_facts_of_both_releases() {
+fn tables_match_specification_facts_of_both_releases() {
     let Some(facts) = facts() else { return };
     let rows = row::all();
     let wrong: Vec<String> = facts
@@ -160,7 +160,7 @@ fn named_otherwise() -> BTreeMap<(u16, &'static str), &'static str> {
 }
 
 #[test]
-fn fields_are_called_what_the_drawings_call_them() {
+fn field_names_match_specification_figures() {
     let Some(drawn) = fact::drawn() else { return };
     let listed = named_otherwise();
     let mut other = BTreeSet::new();
@@ -184,7 +184,7 @@ fn fields_are_called_what_the_drawings_call_them() {
 }
 
 #[test]
-fn a_changed_row_is_found() {
+fn changed_row_is_detected() {
     let Some(facts) = facts() else { return };
     let mut changes = 0;
     let mut found = |line: String| {

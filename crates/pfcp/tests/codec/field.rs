@@ -99,7 +99,7 @@ fn decides(leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> boo
 }
 
 #[test]
-fn a_field_that_changes_changes_its_own_octets_alone() {
+fn changing_field_changes_only_its_octets() {
     let mut changes = 0;
     for (ie, what) in leaves() {
         for value in leaf_variety(what, u64::from(ie.0)) {

@@ -148,7 +148,7 @@ fn clauses(octets: &[u8], ie: IeType, way: &[IeType]) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_a_clause_forbids_is_refused_wherever_it_stands() {
+fn forbidden_value_is_refused_at_every_position() {
     let mut places = 0;
     for (message, way, table) in tables() {
         let top = message.table().expect("a table");

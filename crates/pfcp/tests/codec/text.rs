@@ -218,7 +218,7 @@ fn every_message_is_shown_with_each_of_its_members() {
 }
 
 #[test]
-fn values_have_units_names_and_bits_as_people_read_them() {
+fn text_shows_units_names_and_flags() {
     for (ie, value, wanted) in [
         (
             26,
@@ -259,7 +259,7 @@ fn values_have_units_names_and_bits_as_people_read_them() {
 }
 
 #[test]
-fn elements_that_nobody_knows_are_octets_with_their_length() {
+fn unknown_elements_are_shown_as_hex_with_length() {
     let vendor = tlv(0x8001, &[0, 9, 0xab]);
     let octets = node_message(1, &[tlv(96, &[0; 4]), tlv(999, &[]), vendor].concat());
     let mut index = Index::new();

@@ -99,7 +99,7 @@ fn an_element_shows_its_name_its_vendor_and_its_fields() {
 }
 
 #[test]
-fn without_a_row_the_octets_are_shown() {
+fn vendor_element_without_row_is_shown_as_hex() {
     let octets = node_message(1, &slice(7, ""));
     let expected = "  IE 32769 (32769) of enterprise 35818 (unexpected): 0x000007, 3 octets";
     assert_eq!(text(&octets, &Dictionary::new()), [expected]);
@@ -144,7 +144,7 @@ fn a_group_shows_members_of_every_kind_at_every_depth() {
 }
 
 #[test]
-fn octets_after_the_fields_are_kept_and_a_short_value_is_octets() {
+fn trailing_octets_are_kept_and_short_value_is_opaque() {
     let mut long = tunnel();
     long.extend([0xee, 0xff]);
     long[3] += 2;
@@ -186,7 +186,7 @@ fn json_with_names_gives_the_same_octets() {
 }
 
 #[test]
-fn json_that_does_not_fit_its_row_is_refused_with_the_field() {
+fn json_not_matching_row_is_refused_with_field_name() {
     for (value, key) in [
         (json!({ "label": "gold" }), "slice"),
         (json!({ "slice": 0x0100_0000, "label": "" }), "slice"),
@@ -287,7 +287,7 @@ fn fields_are_read_and_written_by_name() {
 }
 
 #[test]
-fn a_row_that_could_not_be_read_back_is_refused() {
+fn ambiguous_row_is_refused() {
     let add = |row: Row| Dictionary::new().with_rows(&[row]).map(drop);
     let of = |field: Field| add(Row::read(1, IeType(SLICE), "A".into(), Some(vec![field])));
     let field = |kind| of(Field::read("a".into(), kind));
@@ -338,7 +338,7 @@ fn a_row_that_could_not_be_read_back_is_refused() {
 }
 
 #[test]
-fn groups_in_groups_end_at_a_depth() {
+fn vendor_group_nesting_is_limited() {
     // As deeply nested as a message can be, with the vendor's groups alone and with tables in
     // between.
     for between in [false, true] {
@@ -359,7 +359,7 @@ fn groups_in_groups_end_at_a_depth() {
 
 proptest! {
     #[test]
-    fn a_dictionary_changes_nothing_else(octets in messages()) {
+    fn dictionary_affects_only_its_elements(octets in messages()) {
         let (acme, mut index) = (acme(), Index::new());
         let view = Frame::decode(&octets).and_then(|frame| MessageView::of(&frame, &mut index));
         if let Ok(view) = view && view.root().parts().all(|part| acme.element(part).is_none()) {
@@ -369,7 +369,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_octets_json_gives_them_again(
+    fn json_round_trips_arbitrary_vendor_octets(
         first in any::<Vec<u8>>(),
         second in any::<Vec<u8>>(),
         third in any::<Vec<u8>>(),
@@ -386,7 +386,7 @@ proptest! {
     }
 
     #[test]
-    fn messages_that_differ_in_an_octet_differ(
+    fn one_octet_change_is_a_difference(
         value in proptest::collection::vec(any::<u8>(), 1..60),
         place in any::<proptest::sample::Index>(),
         bits in 1u8..,

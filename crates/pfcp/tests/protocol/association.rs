@@ -122,7 +122,7 @@ fn either_side_can_set_an_association_up() {
 }
 
 #[test]
-fn a_setup_that_nobody_answers_fails() {
+fn unanswered_setup_fails() {
     let (mut now, mut smf) = (start(), smf());
     smf.associate(now, at(1)).expect("room");
     let mut tries = sent(&mut smf);
@@ -141,7 +141,7 @@ fn a_setup_that_nobody_answers_fails() {
 }
 
 #[test]
-fn the_same_setup_again_keeps_the_association() {
+fn repeated_setup_keeps_association() {
     let (now, mut upf) = (start(), upf());
     let node = NodeName::from(at(2).ip());
     assert_eq!(
@@ -198,7 +198,7 @@ fn stamp_of(upf: &Endpoint) -> Recovery {
 }
 
 #[test]
-fn a_restart_is_noticed_in_a_setup() {
+fn setup_with_new_recovery_stamp_is_restart() {
     let (now, mut upf) = upf_of_7(|_| {});
     let node = NodeName::from(at(2).ip());
     ask(now, &mut upf, 2, &setup(&node, 8, 2));
@@ -215,7 +215,7 @@ fn a_restart_is_noticed_in_a_setup() {
 /// Requests of the earlier incarnation may have arrived since the heartbeat: the new incarnation
 /// does not know the sessions that they established.
 #[test]
-fn the_first_setup_after_a_restart_in_a_heartbeat_keeps_nothing() {
+fn first_setup_after_heartbeat_restart_drops_sessions() {
     let (now, mut upf) = upf_of_7(|_| {});
     upf.handle_datagram(now, at(2), &beat(8, 3));
     let asked = transmits(&mut upf);
@@ -237,7 +237,7 @@ fn the_first_setup_after_a_restart_in_a_heartbeat_keeps_nothing() {
 }
 
 #[test]
-fn a_restart_in_a_heartbeat_is_confirmed_before_it_is_believed() {
+fn heartbeat_restart_is_confirmed_before_accepted() {
     let (now, mut upf) = upf_of_7(|_| {});
     let elsewhere = SocketAddr::from(([127, 0, 0, 2], 40_000));
     upf.handle_datagram(now, elsewhere, &beat(9, 3));
@@ -285,7 +285,7 @@ fn a_restart_in_the_answer_to_a_heartbeat_is_confirmed_as_well() {
 }
 
 #[test]
-fn claims_that_the_peer_denies_end_nothing_and_cost_a_heartbeat_a_t1() {
+fn denied_restart_claims_change_nothing_and_cost_one_heartbeat_per_t1() {
     let (now, mut upf) = upf_of_7(|_| {});
     let t1 = upf.config().retransmission.t1;
     let mut asked = 0;
@@ -309,7 +309,7 @@ fn claims_that_the_peer_denies_end_nothing_and_cost_a_heartbeat_a_t1() {
 }
 
 #[test]
-fn a_claim_that_nobody_confirms_is_a_broken_path() {
+fn unconfirmed_restart_claim_is_path_failure() {
     let (mut now, mut upf) = upf_of_7(|_| {});
     upf.handle_datagram(now, at(2), &beat(9, 3));
     let mut asked = transmits(&mut upf).len() - 1;
@@ -328,7 +328,7 @@ fn a_claim_that_nobody_confirms_is_a_broken_path() {
 }
 
 #[test]
-fn a_setup_overtakes_the_question_whether_its_peer_restarted() {
+fn setup_supersedes_pending_restart_inquiry() {
     let (now, mut upf) = upf_of_7(|_| {});
     upf.handle_datagram(now, at(2), &beat(9, 3));
     let asked = transmits(&mut upf);
@@ -344,7 +344,7 @@ fn a_setup_overtakes_the_question_whether_its_peer_restarted() {
 }
 
 #[test]
-fn a_stamp_that_wanders_is_ignored_where_only_a_setup_counts() {
+fn changing_stamp_is_ignored_when_only_setup_counts() {
     let (now, mut upf) = upf_of_7(|config| {
         let of_peer = "127.0.0.2".parse().expect("a network");
         let of_all = "127.0.0.0/8".parse().expect("a network");
@@ -394,7 +394,7 @@ fn a_stamp_that_wanders_is_ignored_where_only_a_setup_counts() {
 /// Requests about an association end with it: on a release and on a restart, but not on a
 /// repetition of the same setup.
 #[test]
-fn requests_end_with_the_association_that_they_are_about() {
+fn requests_are_withdrawn_with_their_association() {
     let node = NodeName::from(at(2).ip());
     let release = Elements::new().node(&node);
     let release = request(
@@ -448,7 +448,7 @@ fn requests_end_with_the_association_that_they_are_about() {
 }
 
 #[test]
-fn answer_to_a_withdrawn_request_is_no_offence() {
+fn answer_to_withdrawn_request_is_ignored() {
     let (now, mut upf) = upf_of_7(|_| {});
     let id = upf.associations().iter().next().expect("one").id;
     let kind = MessageType::SESSION_REPORT_REQUEST;
@@ -467,7 +467,7 @@ fn answer_to_a_withdrawn_request_is_no_offence() {
 }
 
 #[test]
-fn a_late_setup_of_an_earlier_life_changes_nothing() {
+fn late_setup_of_earlier_incarnation_is_ignored() {
     let (now, mut upf) = (start(), upf());
     let node = NodeName::from(at(2).ip());
     ask(now, &mut upf, 2, &setup(&node, 8, 1));
@@ -495,7 +495,7 @@ fn a_late_setup_of_an_earlier_life_changes_nothing() {
 }
 
 #[test]
-fn a_silent_peer_is_told_once_and_keeps_its_association() {
+fn silent_peer_is_reported_once_and_keeps_association() {
     let (_, mut smf, _) = associated();
     let mut told = Vec::new();
     let mut now = start();
@@ -514,7 +514,7 @@ fn a_silent_peer_is_told_once_and_keeps_its_association() {
 }
 
 #[test]
-fn a_heartbeat_is_sent_at_once_where_it_is_wanted_and_only_one() {
+fn peer_check_sends_one_heartbeat_at_once() {
     let mut config = config(Role::ControlPlane, 2);
     config.heartbeat = None;
     let (now, mut smf, mut upf) = (start(), Endpoint::new(config), upf());
@@ -539,7 +539,7 @@ fn a_heartbeat_is_sent_at_once_where_it_is_wanted_and_only_one() {
 }
 
 #[test]
-fn heartbeats_keep_an_association_quiet() {
+fn answered_heartbeats_raise_no_event() {
     let (mut now, mut smf, mut upf) = associated();
     for _ in 0..50 {
         now += Duration::from_secs(1);
@@ -553,7 +553,7 @@ fn heartbeats_keep_an_association_quiet() {
 }
 
 #[test]
-fn a_name_belongs_to_the_first_address_that_claims_it() {
+fn node_name_belongs_to_first_claimant() {
     let (now, mut upf) = (start(), upf());
     let node = NodeName::from_fqdn("smf.example").expect("a name");
     ask(now, &mut upf, 2, &setup(&node, 7, 1));
@@ -574,7 +574,7 @@ fn a_name_belongs_to_the_first_address_that_claims_it() {
 
 /// Letters of domain names compare without case (RFC 4343).
 #[test]
-fn a_name_in_other_letters_is_the_same_name() {
+fn node_name_is_case_insensitive() {
     let (now, mut upf) = (start(), upf());
     let name = |text| NodeName::from_fqdn(text).expect("a name");
     let value = |text: &[u8]| NodeName::from_value(text).expect("a Node ID");
@@ -664,7 +664,7 @@ fn requests_in_the_wrong_direction_are_not_supported() {
 }
 
 #[test]
-fn a_peer_that_is_not_allowed_is_not_answered_and_told_once() {
+fn disallowed_peer_is_not_answered_and_reported_once() {
     let now = start();
     let mut upf = Endpoint::new(EndpointConfig {
         allowed: vec!["127.0.0.2".parse().expect("an address")],
@@ -679,7 +679,7 @@ fn a_peer_that_is_not_allowed_is_not_answered_and_told_once() {
 }
 
 #[test]
-fn after_three_panics_the_system_failed() {
+fn third_panic_answers_system_failure() {
     let (now, _, mut upf) = associated();
     let modification = request(MessageType::SESSION_MODIFICATION_REQUEST, 9, &[]);
     for round in 1..=3 {
@@ -733,7 +733,7 @@ fn bad_datagrams_are_discarded() {
 }
 
 #[test]
-fn another_version_is_told_ours() {
+fn unsupported_version_is_answered_with_version_response() {
     let (now, _, mut upf) = associated();
     let octets = [0xe0, 1, 0, 12, 0, 0, 1, 0, 0, 0x60, 0, 4, 1, 2, 3, 4];
     let answer = ask(now, &mut upf, 2, &octets).expect("an answer");
@@ -746,7 +746,7 @@ fn another_version_is_told_ours() {
 }
 
 #[test]
-fn setups_without_what_they_must_have_are_refused() {
+fn setup_without_mandatory_elements_is_refused() {
     let (now, mut upf) = (start(), upf());
     let message_type = MessageType::ASSOCIATION_SETUP_REQUEST;
     let nameless = Elements::new().recovery(Recovery(1));

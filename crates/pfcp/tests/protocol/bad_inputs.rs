@@ -177,7 +177,7 @@ fn fits(answers: &[Vec<u8>], expected: &Value) -> bool {
 }
 
 #[test]
-fn bad_inputs_are_answered_as_they_should_be() {
+fn bad_inputs_get_expected_answers() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/bad-inputs.json");
     let Ok(text) = std::fs::read_to_string(&path) else {
         assert!(
@@ -213,7 +213,7 @@ fn bad_inputs_are_answered_as_they_should_be() {
 
 /// Sends the bad rules again, as modifications of a live session.
 #[test]
-fn bad_rules_leave_a_live_session_as_it_was() {
+fn bad_rules_leave_session_unchanged() {
     let mut user = User::new();
     let f_seid = [&[2][..], &9u64.to_be_bytes(), &[127, 0, 0, 7]].concat();
     let pdr = |id: u8| {

@@ -157,7 +157,7 @@ fn peer_over_its_rate_is_refused_and_still_gets_heartbeats() {
 }
 
 #[test]
-fn other_peers_do_not_pay_for_one_that_floods() {
+fn flooding_peer_does_not_affect_others() {
     let (now, mut upf) = (start(), limited());
     for sequence in 0..100 {
         upf.handle_datagram(now, at(2), &deletion(sequence));
@@ -169,7 +169,7 @@ fn other_peers_do_not_pay_for_one_that_floods() {
 }
 
 #[test]
-fn tokens_come_back_with_time() {
+fn rate_credit_refills_over_time() {
     let (mut now, mut upf) = (start(), limited());
     for sequence in 0..2 {
         upf.handle_datagram(now, at(2), &deletion(sequence));
@@ -190,7 +190,7 @@ fn tokens_come_back_with_time() {
 }
 
 #[test]
-fn repetition_costs_nothing_and_gets_the_same_octets() {
+fn retransmission_is_free_and_gets_same_octets() {
     let (now, mut upf) = (start(), limited());
     upf.handle_datagram(now, at(2), &deletion(1));
     assert!(work(now, &mut upf));
@@ -204,7 +204,7 @@ fn repetition_costs_nothing_and_gets_the_same_octets() {
 }
 
 #[test]
-fn refusal_over_a_rate_is_not_kept() {
+fn rate_limit_refusal_is_not_cached() {
     let (mut now, mut upf) = (start(), limited());
     for sequence in 0..2 {
         upf.handle_datagram(now, at(2), &deletion(sequence));
@@ -219,7 +219,7 @@ fn refusal_over_a_rate_is_not_kept() {
 }
 
 #[test]
-fn requests_that_are_worked_on_are_bounded_for_each_peer() {
+fn pending_requests_are_bounded_per_peer() {
     let (mut now, mut upf) = (start(), limited());
     let mut working = Vec::new();
     for sequence in 0..4 {
@@ -311,7 +311,7 @@ fn exchange(now: Instant, smf: &mut Endpoint, upf: &mut Endpoint) {
 }
 
 #[test]
-fn user_plane_asks_for_a_release_and_the_control_plane_does_it() {
+fn control_plane_releases_on_user_plane_request() {
     let now = start();
     let mut upf = node(Role::UserPlane, 1, |_| {});
     let mut smf = node(Role::ControlPlane, 2, |_| {});
@@ -339,7 +339,7 @@ fn user_plane_asks_for_a_release_and_the_control_plane_does_it() {
 }
 
 #[test]
-fn spans_of_a_graceful_release_are_never_cut() {
+fn graceful_release_period_is_never_rounded_down() {
     let now = start();
     for (given, told) in [(1, 2), (62, 62), (63, 120), (1860, 1860), (1861, 2400)] {
         let mut upf = node(Role::UserPlane, 1, |_| {});
@@ -361,7 +361,7 @@ fn spans_of_a_graceful_release_are_never_cut() {
 }
 
 #[test]
-fn answers_leave_from_the_address_that_was_asked() {
+fn answer_is_sent_from_requested_address() {
     let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
     let setup = setup(2, 1, 1, &Elements::new());
     upf.handle_datagram_at(now, at(2), Some(3), &setup);
@@ -386,7 +386,7 @@ fn answers_leave_from_the_address_that_was_asked() {
 }
 
 #[test]
-fn what_concerns_a_whole_node_goes_to_the_owner_of_the_right_role() {
+fn node_requests_reach_owner_of_matching_role() {
     let now = start();
     let owned = [
         (MessageType::PFD_MANAGEMENT_REQUEST, Role::UserPlane),
@@ -428,7 +428,7 @@ fn speaking(release: Release) -> Endpoint {
 }
 
 #[test]
-fn a_node_says_nothing_that_its_release_does_not_have() {
+fn node_sends_nothing_newer_than_its_release() {
     let now = start();
     for (release, said) in [
         (Release::R17, &[0x10, 0][..]),
@@ -446,7 +446,7 @@ fn a_node_says_nothing_that_its_release_does_not_have() {
 }
 
 #[test]
-fn a_node_hears_nothing_that_its_release_does_not_have() {
+fn node_ignores_content_newer_than_its_release() {
     let now = start();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     let old = Elements::new().with(IeType::USER_PLANE_INACTIVITY_TIMER, &[0, 0, 0, 9]);

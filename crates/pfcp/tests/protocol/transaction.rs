@@ -81,7 +81,7 @@ fn a_request_is_repeated_n1_times_with_identical_octets_and_then_fails() {
 }
 
 #[test]
-fn only_the_right_answer_ends_a_request() {
+fn only_matching_answer_completes_request() {
     let (now, mut requests) = (start(), requests(8, 1));
     let sequence = send(&mut requests, now, peer(1));
     let right = MessageType::SESSION_DELETION_RESPONSE;
@@ -114,7 +114,7 @@ fn late_answers_are_dropped() {
 }
 
 #[test]
-fn sequence_numbers_wrap_and_skip_those_in_flight() {
+fn sequence_numbers_wrap_and_skip_pending() {
     let (now, mut requests) = (start(), requests(8, 0x00ff_fffe));
     let waiting = send(&mut requests, now, peer(1));
     assert_eq!(waiting.get(), 0x00ff_fffe);
@@ -137,7 +137,7 @@ fn sequence_numbers_wrap_and_skip_those_in_flight() {
 }
 
 #[test]
-fn withdrawn_request_is_not_sent_again_and_its_answer_is_nobodys() {
+fn withdrawn_request_is_not_retransmitted_and_answer_ignored() {
     let (now, mut requests) = (start(), requests(8, 1));
     let answer = MessageType::SESSION_DELETION_RESPONSE;
     let sequence = requests.sequence(peer(1)).expect("room");
@@ -178,7 +178,7 @@ fn requests_in_flight_are_bounded() {
 }
 
 #[test]
-fn answered_requests_leave_nothing_behind() {
+fn answered_requests_free_all_state() {
     let (now, mut requests) = (start(), requests(8, 1));
     let answer = MessageType::SESSION_DELETION_RESPONSE;
     for _ in 0..10_000 {
@@ -208,7 +208,7 @@ fn a_repeated_request_gets_identical_octets() {
 }
 
 #[test]
-fn the_same_number_for_something_else_is_a_new_request() {
+fn reused_sequence_with_other_content_is_new_request() {
     let (now, mut answers) = (start(), Answers::new(AnswerLimits::default(), 1));
     let first = new(admit(&mut answers, now, &deletion(5, 9)));
     let second = new(admit(&mut answers, now, &deletion(5, 10)));
@@ -235,7 +235,7 @@ fn answers_are_held_as_long_as_requests_may_be_repeated() {
 }
 
 #[test]
-fn kept_answers_are_bounded_by_number_and_octets() {
+fn cached_answers_are_bounded_by_count_and_bytes() {
     for limits in [
         AnswerLimits {
             entries: 4,
@@ -277,7 +277,7 @@ fn requests_being_worked_on_are_bounded() {
 }
 
 #[test]
-fn an_abandoned_request_runs_afresh_and_the_third_time_has_failed() {
+fn abandoned_request_reruns_then_fails_third_time() {
     let (now, mut answers) = (start(), Answers::new(AnswerLimits::default(), 1));
     let first = new(admit(&mut answers, now, &deletion(5, 9)));
     assert_eq!(answers.abandon(now, first), None);

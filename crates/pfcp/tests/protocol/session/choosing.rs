@@ -37,7 +37,7 @@ impl Allocator for Counter {
 }
 
 #[test]
-fn what_is_left_to_choose_is_chosen_and_told() {
+fn choose_requests_are_allocated_and_reported() {
     let choose = tlv(IeType::F_TEID, &[0x05]);
     let address = tlv(IeType::UE_IP_ADDRESS, &[0x10]);
     let octets = establishment(&[
@@ -89,7 +89,7 @@ fn the_same_choose_id_gives_the_same_tunnel() {
 }
 
 #[test]
-fn nothing_is_chosen_for_rules_that_are_refused() {
+fn refused_rules_allocate_nothing() {
     let mut counter = Counter::default();
     let choose = pdi(&[tlv(IeType::F_TEID, &[0x05])]);
     let create = pdr(3, &[choose, far_id(9)]);
@@ -98,7 +98,7 @@ fn nothing_is_chosen_for_rules_that_are_refused() {
 }
 
 #[test]
-fn an_allocator_that_has_nothing_is_the_cause() {
+fn exhausted_allocator_determines_cause() {
     let create = pdr(3, &[pdi(&[tlv(IeType::F_TEID, &[0x05])]), far_id(1)]);
     let (cause, ie, rule) = refused(modify(&two_and_two(), &[create]));
     assert_eq!(cause, Cause::INVALID_F_TEID_ALLOCATION);

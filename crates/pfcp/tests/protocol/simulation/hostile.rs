@@ -11,7 +11,7 @@ use crate::simulation::dice::Dice;
 use crate::simulation::world::{Side, endpoint, establishment, origin};
 
 #[test]
-fn hostile_octets_do_no_harm() {
+fn hostile_datagrams_do_not_break_endpoint() {
     let now = origin();
     let mut dice = Dice::new(7);
     let mut upf = endpoint(Side::Upf, 0);

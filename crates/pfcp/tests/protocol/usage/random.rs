@@ -236,7 +236,7 @@ fn unlinked(bench: &Bench, id: u32) -> bool {
 
 proptest! {
     #[test]
-    fn all_that_is_counted_is_told_once_and_without_a_gap(
+    fn counted_usage_is_reported_exactly_once(
         first in wanted(),
         second in wanted(),
         steps in prop::collection::vec(step(), 0..80),

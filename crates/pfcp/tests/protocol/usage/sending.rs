@@ -20,7 +20,7 @@ fn answer(cause: Cause) -> SessionReportResponse {
 }
 
 #[test]
-fn one_request_at_a_time_is_on_its_way() {
+fn only_one_report_request_is_outstanding() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     let first = bench.request().expect("a report");
@@ -43,7 +43,7 @@ fn one_request_at_a_time_is_on_its_way() {
 }
 
 #[test]
-fn a_report_that_is_not_answered_is_told_again_with_its_number() {
+fn unanswered_report_is_resent_with_same_number() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     let first = bench.request().expect("a report");
@@ -63,7 +63,7 @@ fn a_report_that_is_not_answered_is_told_again_with_its_number() {
 }
 
 #[test]
-fn a_request_whose_outcome_never_comes_is_told_again() {
+fn report_with_unknown_outcome_is_resent() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     bench.request().expect("a report");
@@ -75,7 +75,7 @@ fn a_request_whose_outcome_never_comes_is_told_again() {
 }
 
 #[test]
-fn a_peer_that_is_busy_is_told_again_and_one_that_refuses_is_not() {
+fn busy_peer_is_retried_and_refusal_is_not() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     bench.request().expect("a report");
@@ -88,7 +88,7 @@ fn a_peer_that_is_busy_is_told_again_and_one_that_refuses_is_not() {
 }
 
 #[test]
-fn reports_that_wait_grow_instead_of_becoming_more_than_they_may() {
+fn queued_reports_are_merged_at_limit() {
     let limits = UsageLimits {
         waiting: 4,
         ..UsageLimits::default()
@@ -105,7 +105,7 @@ fn reports_that_wait_grow_instead_of_becoming_more_than_they_may() {
 }
 
 #[test]
-fn a_deletion_tells_what_is_not_acknowledged_under_the_same_numbers() {
+fn deletion_repeats_unacknowledged_reports_with_same_numbers() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     let sent = bench.request().expect("a report");
@@ -130,7 +130,7 @@ fn a_deletion_tells_what_is_not_acknowledged_under_the_same_numbers() {
 }
 
 #[test]
-fn a_deletion_tells_nothing_that_is_acknowledged() {
+fn deletion_omits_acknowledged_reports() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     bench.request().expect("a report");
@@ -145,7 +145,7 @@ fn a_deletion_tells_nothing_that_is_acknowledged() {
 }
 
 #[test]
-fn reports_that_do_not_fit_an_answer_follow_in_requests() {
+fn overflowing_final_reports_follow_in_requests() {
     let urrs: Vec<CreateUrr> = (1..=300).map(|id| volume(id, 1000)).collect();
     let mut bench = Bench::new(urrs);
     bench.traffic(UP, 7);
@@ -178,7 +178,7 @@ fn reports_that_do_not_fit_an_answer_follow_in_requests() {
 }
 
 #[test]
-fn after_a_restart_no_number_comes_twice_and_the_gap_is_seen() {
+fn restart_never_repeats_report_number_and_leaves_gap() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     bench.traffic(UP, 10);
