@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn each_session_has_an_address_of_its_own_in_the_pool() {
+    fn sessions_get_distinct_pool_addresses() {
         for (pool, room) in [
             ("10.45.0.0/28", 14),
             ("10.45.0.128/25", 126),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn largest_pools_have_room() {
+    fn largest_pools_do_not_overflow() {
         for (pool, pdn_type) in [("0.0.0.0/0", PdnType::IPV4), ("::/0", PdnType::IPV6)] {
             let profile = profile(pdn_type, &[pool]);
             assert_eq!(profile.check(1_000_000), Ok(()));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn profile_of_which_no_session_can_be_made_is_refused() {
+    fn unusable_profile_is_refused() {
         let ipv4 = "10.0.0.0/8";
         assert!(matches!(
             profile(PdnType::IPV4V6, &[ipv4]).check(1),

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn setups_begin_at_once_and_come_ever_more_rarely() {
+    fn setup_attempts_start_at_once_and_back_off() {
         let (now, mut search) = (start(), PeerSearch::new(plan(), 7));
         assert!(search.unassociated(now) && !search.unassociated(now));
         let all = setups(&mut search, now, 40);
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_lost_again_as_soon_as_it_is_found_is_asked_no_faster() {
+    fn flapping_peer_keeps_its_backoff() {
         let (mut now, mut search) = (start(), PeerSearch::new(plan(), 7));
         let begun = now;
         for _ in 0..100 {
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn two_seeds_do_not_ask_at_the_same_time() {
+    fn backoff_jitter_depends_on_seed() {
         let now = start();
         let times = |seed| {
             let mut search = PeerSearch::new(plan(), seed);
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_peer_is_asked_by_heartbeats_and_one_adrift_by_setups() {
+    fn silent_peer_gets_heartbeats_and_unassociated_peer_gets_setups() {
         let (now, mut search) = (start(), PeerSearch::new(plan(), 7));
         assert!(search.silent(now) && !search.silent(now));
         let at = search.poll_timeout().expect("one is due");
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_keeps_to_its_rate_and_to_its_room() {
+    fn restoration_queue_respects_rate_and_in_flight_limit() {
         let (now, mut backlog) = (start(), RestorationQueue::new(&plan()));
         (1..=200).for_each(|seid| backlog.push(Seid(seid)));
         assert!(backlog.poll(now).is_some());

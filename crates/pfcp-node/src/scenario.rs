@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_strikes_after_so_many_and_so_often() {
+    fn fault_rule_honours_after_and_count() {
         let text = "[[rule]]\non = \"deletion request\"\nafter = 2\ncount = 1\nrefuse = 75\n";
         let scenario = scenario(text).expect("it is sound");
         let faults: Vec<_> = (0..4).map(|_| scenario.decide(&deletion())).collect();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line_and_key() {
+    fn scenario_error_names_line_and_key() {
         let wrong = scenario("[[rule]]\non = \"heartbeat\"\nrefus = 75\n").expect_err("a key");
         assert!(
             wrong.contains("line 3") && wrong.contains("refus"),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_calls_the_session_as_the_peer_does() {
+    fn refusal_carries_seid_of_peer() {
         let node = NodeName::from_fqdn("upf").expect("a name");
         let named = |seid| (seid == Seid(1)).then_some(Seid(7));
         let answer = refusal(&deletion(), Cause(64), &node, &named);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_stamp_changes_once_its_rule_strikes() {
+    fn time_stamp_fault_changes_recovery_stamp() {
         let scenario = scenario("[[rule]]\ntime_stamp = -5\n").expect("it is sound");
         let header = Header::node(MessageType(2), Sequence::new(1));
         let answer = message(&header, &[0, 96, 0, 4, 0, 0, 0, 9]).expect("short");

@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn session_is_over_once_all_that_were_made_of_it_are_deleted() {
+    fn session_ends_once_all_its_duplicates_are_deleted() {
         let mut ended = EndedSessions::default();
         assert!(!established(&mut ended, 1) && !reported(&mut ended));
         deleted(&mut ended, 1);

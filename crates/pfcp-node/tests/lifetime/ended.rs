@@ -33,7 +33,7 @@ async fn unanswered() -> (Bench, Peer, Seid, Tally) {
 }
 
 #[tokio::test]
-async fn report_of_a_deleted_session_is_not_repeated_and_its_usage_is_told_once() {
+async fn deleted_session_report_is_not_resent_and_usage_counts_once() {
     let (bench, mut peer, session, mut heard) = unanswered().await;
     let answer = peer.delete(session).await;
     assert_eq!(answer.cause, Cause::REQUEST_ACCEPTED);
@@ -56,7 +56,7 @@ async fn report_of_a_deleted_session_is_not_repeated_and_its_usage_is_told_once(
 }
 
 #[tokio::test]
-async fn report_that_was_answered_is_not_told_again_by_the_deletion() {
+async fn deletion_omits_acknowledged_report() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -78,7 +78,7 @@ async fn report_that_was_answered_is_not_told_again_by_the_deletion() {
 }
 
 #[tokio::test]
-async fn reports_of_a_released_association_are_not_repeated() {
+async fn released_association_stops_report_retransmission() {
     let (bench, mut peer, _, _) = unanswered().await;
     peer.release().await;
     peer.hears_nothing().await;
@@ -89,7 +89,7 @@ async fn reports_of_a_released_association_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn reports_of_an_association_that_is_replaced_are_not_repeated() {
+async fn replaced_association_stops_report_retransmission() {
     let (bench, mut peer, _, _) = unanswered().await;
     peer.set_up(2).await;
     peer.asked.clear();
@@ -100,7 +100,7 @@ async fn reports_of_an_association_that_is_replaced_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn reports_of_a_deleted_set_of_sessions_are_not_repeated() {
+async fn deleted_session_set_stops_report_retransmission() {
     let (bench, mut peer, _, _) = unanswered().await;
     let mut body = Elements::new().node(&peer.name.into()).as_slice().to_vec();
     let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
@@ -116,7 +116,7 @@ async fn reports_of_a_deleted_set_of_sessions_are_not_repeated() {
 
 /// The peer gives its session another identifier, and the first one to another session.
 #[tokio::test]
-async fn report_follows_its_session_to_another_identifier() {
+async fn pending_report_follows_changed_peer_seid() {
     let (bench, mut peer, session, first) = unanswered().await;
     let update = UpdatePdr::new(PdrId(1)).precedence(Precedence(9));
     let body = SessionModificationRequest::new()
@@ -141,7 +141,7 @@ async fn report_follows_its_session_to_another_identifier() {
 
 /// Session 7 moves to another CP function, and the first one uses its identifier for a new session.
 #[tokio::test]
-async fn report_follows_its_session_to_another_peer() {
+async fn pending_report_follows_session_to_new_peer() {
     let (bench, mut peer, _, first) = unanswered().await;
     let mut heir = bench.peer(3).await;
     heir.set_up(1).await;
@@ -167,7 +167,7 @@ async fn report_follows_its_session_to_another_peer() {
 }
 
 #[tokio::test]
-async fn report_about_the_node_ends_with_its_association() {
+async fn node_report_ends_with_its_association() {
     for restarts in [false, true] {
         let bench = Bench::new().await;
         let mut peer = bench.peer(2).await;
@@ -199,7 +199,7 @@ async fn report_about_the_node_ends_with_its_association() {
 /// The twin of the tests above: nothing ends, so the report is retransmitted as often as it may be,
 /// and later sent again with the same number.
 #[tokio::test]
-async fn report_of_a_live_session_is_repeated() {
+async fn live_session_report_is_retransmitted() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -246,7 +246,7 @@ async fn announced() -> (Bench, Peer, Vec<Vec<u8>>) {
 /// The peer was told that reports follow, so it keeps the session until it has them (TS 29.244
 /// §5.2.2.3.1), and they are retransmitted like any request.
 #[tokio::test]
-async fn reports_that_a_deletion_announced_are_repeated() {
+async fn announced_final_reports_are_retransmitted() {
     let (bench, peer, reports) = announced().await;
     let heard = peer.hears().await;
     let last = reports.last().unwrap();
@@ -257,7 +257,7 @@ async fn reports_that_a_deletion_announced_are_repeated() {
 }
 
 #[tokio::test]
-async fn reports_that_a_deletion_announced_end_when_their_seid_names_another_session() {
+async fn announced_final_reports_end_when_seid_is_reused() {
     let (bench, mut peer, reports) = announced().await;
     peer.establish(7, 1_000_000).await;
     peer.asked.clear();
@@ -268,7 +268,7 @@ async fn reports_that_a_deletion_announced_end_when_their_seid_names_another_ses
 }
 
 #[tokio::test]
-async fn reports_that_a_deletion_announced_end_with_the_association() {
+async fn announced_final_reports_end_with_association() {
     for restarts in [false, true] {
         let (bench, mut peer, _) = announced().await;
         match restarts {
@@ -320,7 +320,7 @@ impl DataPath for Cut {
 /// writing another association meanwhile, it learns of the supervisor's exit before it receives the
 /// request. Not every round happens in this order, but most do.
 #[tokio::test]
-async fn report_of_a_session_that_is_deleted_when_its_supervisor_ends_is_not_repeated() {
+async fn supervisor_exit_during_deletion_stops_report_retransmission() {
     let system = ActorSystem::new("test").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let cut = Arc::new(Cut {

@@ -12,7 +12,7 @@ use crate::peer::{Bench, GUARD};
 const SOON: Duration = Duration::from_millis(150);
 
 #[tokio::test]
-async fn silent_peer_keeps_its_association_and_is_told_to_be_silent() {
+async fn unanswered_release_request_keeps_association_and_reports_silence() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -44,14 +44,14 @@ async fn answered(cause: Cause, within: Option<Duration>) -> (ReleaseOutcome, us
 }
 
 #[tokio::test]
-async fn peer_that_refuses_is_told_with_its_cause() {
+async fn refused_release_request_returns_cause() {
     let cause = Cause::SERVICE_NOT_SUPPORTED;
     let told = answered(cause, Some(GUARD)).await;
     assert_eq!(told, (ReleaseOutcome::Refused(cause), 1));
 }
 
 #[tokio::test]
-async fn peer_that_agrees_has_its_time() {
+async fn agreed_release_is_overdue_after_its_period() {
     let agreed = answered(Cause::REQUEST_ACCEPTED, None).await;
     assert_eq!(agreed, (ReleaseOutcome::Agreed, 1));
     let long = Duration::from_secs(2);
@@ -60,7 +60,7 @@ async fn peer_that_agrees_has_its_time() {
 }
 
 #[tokio::test]
-async fn peer_that_releases_is_told_with_the_sessions_that_ended() {
+async fn completed_release_returns_ended_session_count() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -81,7 +81,7 @@ async fn peer_that_releases_is_told_with_the_sessions_that_ended() {
 }
 
 #[tokio::test]
-async fn peer_that_restarts_instead_ends_the_question() {
+async fn peer_restart_ends_release_request() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;

@@ -124,7 +124,7 @@ async fn spoofed_heartbeat_ends_no_session() {
 }
 
 #[tokio::test]
-async fn restart_in_heartbeats_alone_ends_the_sessions_once_the_peer_confirms_it() {
+async fn heartbeat_restart_ends_sessions_after_confirmation() {
     let bench = Bench::new().await;
     let (sender, mut heard) = unbounded_channel();
     let listener = bench.system.spawn::<Listener>("listener", sender).unwrap();
@@ -164,7 +164,7 @@ async fn restart_in_the_answer_to_a_heartbeat_is_confirmed_as_well() {
 
 /// Nobody answers, so only the path is known to be broken, and the sessions stay.
 #[tokio::test]
-async fn claim_that_is_not_confirmed_ends_no_session() {
+async fn unconfirmed_restart_claim_ends_no_session() {
     let bench = Bench::new().await;
     let mut peer = peer_of(&bench).await;
     peer.beats(8).await;
@@ -182,7 +182,7 @@ async fn claim_that_is_not_confirmed_ends_no_session() {
 }
 
 #[tokio::test]
-async fn stamp_that_wanders_ends_sessions_once_the_peer_confirms_it() {
+async fn confirmed_stamp_change_ends_sessions() {
     let bench = Bench::new().await;
     let mut peer = peer_of(&bench).await;
     peer.beats(8).await;
@@ -193,7 +193,7 @@ async fn stamp_that_wanders_ends_sessions_once_the_peer_confirms_it() {
 }
 
 #[tokio::test]
-async fn stamp_that_wanders_ends_nothing_where_only_a_setup_counts() {
+async fn stamp_change_is_ignored_when_only_setup_counts() {
     let table = "restarts = { \"127.0.0.2\" = \"association-setup\" }";
     let bench = Bench::with(|config| config.peer = toml::from_str(table).unwrap()).await;
     let mut peer = peer_of(&bench).await;
@@ -213,7 +213,7 @@ async fn stamp_that_wanders_ends_nothing_where_only_a_setup_counts() {
 }
 
 #[tokio::test]
-async fn setup_with_a_later_stamp_ends_the_sessions_at_once() {
+async fn setup_with_later_stamp_ends_sessions_immediately() {
     let bench = Bench::new().await;
     let mut peer = peer_of(&bench).await;
     peer.set_up(8).await;
@@ -226,7 +226,7 @@ async fn setup_with_a_later_stamp_ends_the_sessions_at_once() {
 /// An establishment of the earlier incarnation arrives after the restart was noticed; the new
 /// incarnation does not know the session, and may use its identifier.
 #[tokio::test]
-async fn session_of_a_late_establishment_ends_with_the_first_setup_of_a_life() {
+async fn late_established_session_ends_with_next_setup() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(7).await;

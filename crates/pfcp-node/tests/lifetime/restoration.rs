@@ -185,7 +185,7 @@ async fn change(session: &Session) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kept_sessions_of_a_upf_that_restarted_are_what_they_were() {
+async fn sessions_are_restored_unchanged_after_upf_restart() {
     let upf = Upf::start(|_| {}).await;
     let mut smf = Smf::new(|_| {}).await;
     let association = smf.client.associate(upf.node.local_addr()).await.unwrap();
@@ -252,7 +252,7 @@ async fn kept_sessions_of_a_upf_that_restarted_are_what_they_were() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restoration_survives_another_restart_and_keeps_to_its_pace() {
+async fn restoration_survives_second_restart_and_keeps_rate() {
     let upf = Upf::start(|_| {}).await;
     let mut smf = Smf::new(|config| {
         config.restoration.rate = 20;
@@ -293,7 +293,7 @@ async fn a_restoration_survives_another_restart_and_keeps_to_its_pace() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_of_a_upf_with_a_store_stay_while_it_is_away() {
+async fn stateful_upf_keeps_sessions_while_down() {
     let folder = tempfile::tempdir().unwrap();
     let upf = Upf::start(|config| config.store.path = Some(folder.path().to_owned())).await;
     let mut smf = Smf::new(|config| config.n1 = 2).await;
@@ -318,7 +318,7 @@ async fn sessions_of_a_upf_with_a_store_stay_while_it_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_released_its_association_looks_for_nobody() {
+async fn released_association_is_not_searched_for() {
     let upf = Upf::start(|_| {}).await;
     let mut smf = Smf::new(|_| {}).await;
     let association = smf.client.associate(upf.node.local_addr()).await.unwrap();
@@ -438,7 +438,7 @@ fn heartbeat(kind: MessageType, stamp: u32, sequence: u8) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_that_somebody_else_claims_or_that_is_older_changes_nothing() {
+async fn spoofed_or_older_restart_claim_is_ignored() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|_| {}).await;
     let (_association, _sessions) = held(&smf, &upf, 3).await;
@@ -478,7 +478,7 @@ async fn a_restart_that_somebody_else_claims_or_that_is_older_changes_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_alone_is_unknown_is_restored_alone() {
+async fn single_unknown_session_is_restored_alone() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|_| {}).await;
     let (_association, sessions) = held(&smf, &upf, 3).await;
@@ -503,7 +503,7 @@ async fn a_session_that_alone_is_unknown_is_restored_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_is_refused_again_is_told_with_the_cause() {
+async fn repeatedly_refused_session_is_reported_with_cause() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|_| {}).await;
     let (_association, sessions) = held(&smf, &upf, 2).await;
@@ -523,7 +523,7 @@ async fn a_session_that_is_refused_again_is_told_with_the_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_peer_that_never_knows_its_association_is_not_asked_without_pause() {
+async fn forgetful_peer_is_retried_with_backoff() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|_| {}).await;
     let (_association, _sessions) = held(&smf, &upf, 3).await;
@@ -552,7 +552,7 @@ async fn a_peer_that_never_knows_its_association_is_not_asked_without_pause() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_peer_that_is_silent_is_asked_by_heartbeats_until_it_answers() {
+async fn silent_peer_gets_heartbeats_until_it_answers() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|config| {
         config.n1 = 2;
@@ -584,7 +584,7 @@ async fn a_peer_that_is_silent_is_asked_by_heartbeats_until_it_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_load_goes_on_when_its_node_restarts() {
+async fn load_continues_after_node_restart() {
     let upf = Upf::start(|_| {}).await;
     let system = ActorSystem::new("load").unwrap();
     let mut plan = LoadPlan::new(upf.node.local_addr());

@@ -39,7 +39,7 @@ fn captures() -> Option<PathBuf> {
 }
 
 #[test]
-fn as_many_datagrams_are_found_as_tshark_finds() {
+fn datagram_counts_match_tshark() {
     let Some(folder) = captures() else {
         return;
     };
@@ -58,7 +58,7 @@ fn as_many_datagrams_are_found_as_tshark_finds() {
 }
 
 #[test]
-fn tshark_reads_what_the_writer_wrote() {
+fn tshark_reads_written_capture() {
     let Some(folder) = captures() else {
         return;
     };
@@ -120,7 +120,7 @@ fn tshark_reads_what_the_writer_wrote() {
 }
 
 #[test]
-fn every_message_is_encoded_again_as_it_was() {
+fn captured_messages_round_trip() {
     let Some(folder) = captures() else {
         return;
     };
@@ -206,7 +206,7 @@ fn change(body: &mut Body) -> Vec<(IeType, usize)> {
 }
 
 #[test]
-fn a_changed_field_changes_only_its_octets() {
+fn changing_field_of_captured_message_changes_only_its_octets() {
     let Some(folder) = captures() else {
         return;
     };

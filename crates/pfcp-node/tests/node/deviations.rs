@@ -78,7 +78,7 @@ fn said(answer: &Message) -> (Cause, Option<IeType>) {
 }
 
 #[tokio::test]
-async fn a_node_refuses_what_a_clause_forbids() {
+async fn node_refuses_forbidden_values() {
     let (system, node, peer) = bench().await;
     let session = peer.establish(Rules::pdu_session(ue())).await.unwrap();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
@@ -131,7 +131,7 @@ async fn a_node_refuses_what_a_clause_forbids() {
 }
 
 #[tokio::test]
-async fn a_tunnel_without_a_version_is_chosen_and_counted() {
+async fn unversioned_tunnel_is_allocated_and_counted() {
     let (system, node, peer) = bench().await;
     let session = peer.establish(Rules::pdu_session(ue())).await.unwrap();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
@@ -204,7 +204,7 @@ fn refused(error: &ClientError) -> Option<(Cause, Option<IeType>)> {
 }
 
 #[tokio::test]
-async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
+async fn client_accepts_bare_rejection() {
     let system = ActorSystem::new("test").unwrap();
     let client = client(&system).await;
     let started = Instant::now();
@@ -245,7 +245,7 @@ async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
 }
 
 #[tokio::test]
-async fn a_client_reads_an_answer_with_a_short_bridge_identifier() {
+async fn client_accepts_short_bridge_id() {
     let system = ActorSystem::new("test").unwrap();
     let client = client(&system).await;
     // The MAC address of a bridge, where a clause asks for eight bytes.

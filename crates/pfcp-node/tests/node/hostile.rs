@@ -158,7 +158,7 @@ async fn an_oversized_datagram_is_discarded() {
 }
 
 #[tokio::test]
-async fn malformed_datagrams_are_counted_and_harm_nobody() {
+async fn malformed_datagrams_are_counted_and_harmless() {
     let (_system, node) = node(|_| {}).await;
     let mut peer = Peer::new(7, node.local_addr()).await;
     for octets in [
@@ -225,7 +225,7 @@ async fn a_node_id_of_another_address_is_refused() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_gets_the_same_octets_and_is_done_once() {
+async fn retransmitted_request_runs_once_and_gets_same_octets() {
     let (_system, node) = node(|_| {}).await;
     let mut peer = Peer::new(7, node.local_addr()).await;
     assert_eq!(
@@ -305,7 +305,7 @@ async fn accepts(session: &Session) {
 /// number is that of `STROWGER_HOSTILE`, or else a few thousand; with a hundred thousand and no
 /// other test beside it, memory must stay constant.
 #[tokio::test]
-async fn mutated_messages_harm_nobody() {
+async fn mutated_messages_are_harmless() {
     let mutations: usize =
         std::env::var("STROWGER_HOSTILE").map_or(4000, |text| text.parse().unwrap());
     // The cache of responses must be full before memory can stay constant.

@@ -37,7 +37,7 @@ async fn until(load: &LoadHandle, wanted: impl Fn(&LoadFigures) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_open_loop_holds_its_sessions_and_replaces_them() {
+async fn open_loop_holds_and_replaces_sessions() {
     let (system, node) = node().await;
     let mut plan = plan(&node);
     plan.pace = Pace::Rate(500.0);
@@ -60,7 +60,7 @@ async fn an_open_loop_holds_its_sessions_and_replaces_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_loop_ends_with_everything_deleted() {
+async fn closed_loop_deletes_all_sessions_at_end() {
     let (system, node) = node().await;
     let mut plan = plan(&node);
     plan.pace = Pace::InFlight(8);
@@ -139,7 +139,7 @@ async fn mix_of_modifications_is_accepted_and_pages_idle_sessions() {
 
 /// The sessions of a load have only the rules that the activities in its mix need.
 #[tokio::test]
-async fn sessions_have_only_the_rules_that_are_changed() {
+async fn sessions_contain_only_rules_the_mix_changes() {
     for (shares, qers, urrs) in [("qos = 1", 1, 0), ("report = 1", 0, 1), ("idle = 1", 0, 0)] {
         let (system, node) = node().await;
         let mut plan = plan(&node);
@@ -176,7 +176,7 @@ async fn holding(node: &NodeHandle, system: &ActorSystem) -> (LoadHandle, (Seid,
 }
 
 #[tokio::test]
-async fn a_session_that_the_node_has_is_found_and_one_that_is_not_held_is_not_asked_for() {
+async fn modify_reaches_known_session_and_skips_unheld_one() {
     let (system, node) = node().await;
     let (load, (local, remote)) = holding(&node, &system).await;
     let peer_seid = node.session(remote).map(|session| session.peer_seid);
@@ -192,7 +192,7 @@ async fn a_session_that_the_node_has_is_found_and_one_that_is_not_held_is_not_as
 
 /// Another program on the host of the load deletes one of its sessions.
 #[tokio::test]
-async fn a_session_that_the_node_does_not_have_any_more_is_counted_as_lost() {
+async fn modify_counts_missing_session_as_lost() {
     let (system, node) = node().await;
     let (load, (local, remote)) = holding(&node, &system).await;
     let kind = MessageType::SESSION_DELETION_REQUEST;
@@ -211,7 +211,7 @@ async fn a_session_that_the_node_does_not_have_any_more_is_counted_as_lost() {
 }
 
 #[tokio::test]
-async fn a_load_without_a_peer_is_an_error() {
+async fn load_without_peer_fails_to_start() {
     let system = ActorSystem::new("test").unwrap();
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut plan = LoadPlan::new(silent.local_addr().unwrap());

@@ -70,7 +70,7 @@ fn cause<T>(result: Result<T, ClientError>) -> Cause {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_session_makes_room_before_its_actor_is_gone() {
+async fn deletion_frees_capacity_before_actor_exit() {
     let bench = Bench::new(|config| config.limits.sessions_per_association = 1).await;
     let association = bench.associate().await;
     for _ in 0..100 {
@@ -81,7 +81,7 @@ async fn a_deleted_session_makes_room_before_its_actor_is_gone() {
 }
 
 #[tokio::test]
-async fn a_session_lives_from_establishment_to_deletion() {
+async fn session_exists_from_establishment_to_deletion() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
     let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_session_lives_from_establishment_to_deletion() {
 }
 
 #[tokio::test]
-async fn a_trace_of_a_session_says_what_the_peer_asked_for() {
+async fn session_trace_shows_peer_requests() {
     let bench = Bench::new(|_| {}).await;
     let pattern = "**".parse::<PathPattern>().unwrap();
     let mut tracer = bench.system.trace(pattern, TraceLimits::default()).await;
@@ -135,7 +135,7 @@ async fn a_trace_of_a_session_says_what_the_peer_asked_for() {
 }
 
 #[tokio::test]
-async fn a_session_is_found_by_each_of_its_names() {
+async fn session_is_found_by_every_filter_key() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
     let mut sessions = Vec::new();
@@ -196,7 +196,7 @@ async fn a_session_is_found_by_each_of_its_names() {
 }
 
 #[tokio::test]
-async fn a_refused_modification_leaves_the_session_as_it_was() {
+async fn refused_modification_leaves_session_unchanged() {
     let bench = Bench::new(|_| {}).await;
     let session = bench
         .associate()
@@ -246,7 +246,7 @@ async fn a_panic_in_a_session_keeps_its_rules_and_disturbs_no_other() {
 }
 
 #[tokio::test]
-async fn a_killed_session_comes_back_with_its_rules() {
+async fn killed_session_restarts_with_its_rules() {
     let bench = Bench::new(|_| {}).await;
     let session = bench
         .associate()
@@ -262,7 +262,7 @@ async fn a_killed_session_comes_back_with_its_rules() {
 }
 
 #[tokio::test]
-async fn a_restarted_endpoint_has_its_associations_and_sessions() {
+async fn restarted_endpoint_keeps_associations_and_sessions() {
     let bench = Bench::new(|_| {}).await;
     let session = bench
         .associate()
@@ -283,7 +283,7 @@ async fn a_restarted_endpoint_has_its_associations_and_sessions() {
 }
 
 #[tokio::test]
-async fn an_ended_association_supervisor_comes_back_with_its_sessions() {
+async fn association_supervisor_restarts_with_its_sessions() {
     let bench = Bench::new(|_| {}).await;
     let session = bench
         .associate()
@@ -332,7 +332,7 @@ async fn a_release_ends_the_sessions() {
 }
 
 #[tokio::test]
-async fn beyond_a_limit_the_answer_is_a_cause() {
+async fn exceeded_limit_is_answered_with_cause() {
     let bench = Bench::new(|config| config.limits.sessions = 2).await;
     let association = bench.associate().await;
     let first = association
@@ -353,7 +353,7 @@ async fn beyond_a_limit_the_answer_is_a_cause() {
 }
 
 #[tokio::test]
-async fn two_sessions_never_hold_the_same_ue_address_or_tunnel() {
+async fn ue_addresses_and_tunnels_are_unique_per_session() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
     let held = Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(1));
@@ -395,7 +395,7 @@ async fn an_address_in_use_is_refused_with_a_hint() {
 }
 
 #[tokio::test]
-async fn ipv6_works_as_ipv4_does() {
+async fn node_works_over_ipv6() {
     let bench = Bench::new(|config| config.listen = vec!["[::1]:0".parse().unwrap()]).await;
     let mut config = quick();
     config.listen = "[::1]:0".parse().unwrap();
@@ -432,7 +432,7 @@ async fn kept_rules(node: Release, client: Release) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn what_is_newer_than_the_release_is_neither_kept_nor_sent() {
+async fn content_newer_than_release_is_neither_stored_nor_sent() {
     let metadata = [1, 66, 0, 3, 7, 7, 7];
     let (old, new) = (Release::R17, Release::R19);
     for (node, client, kept) in [(new, new, true), (old, new, false), (new, old, false)] {

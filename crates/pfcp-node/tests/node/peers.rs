@@ -143,7 +143,7 @@ async fn packet_flow_descriptions_are_kept_replaced_and_removed() {
 }
 
 #[tokio::test]
-async fn packet_flow_descriptions_are_there_after_a_restart() {
+async fn packet_flow_descriptions_survive_restart() {
     let folder = tempfile::tempdir().unwrap();
     let stored = |config: &mut NodeConfig| {
         config.store.path = Some(folder.path().join("store"));
@@ -203,7 +203,7 @@ fn of_set(number: u8, set: u16) -> Rules {
 }
 
 #[tokio::test]
-async fn set_of_sessions_is_deleted_and_no_other() {
+async fn session_set_deletion_leaves_other_sessions() {
     let bench = Bench::new(|_| {}).await;
     let (peer, other) = (bench.peer(2).await, bench.peer(3).await);
     let first = peer.establish(of_set(1, 7)).await.unwrap();
@@ -224,7 +224,7 @@ async fn set_of_sessions_is_deleted_and_no_other() {
 }
 
 #[tokio::test]
-async fn set_of_sessions_changes_its_owner() {
+async fn session_set_modification_changes_owner() {
     let bench = Bench::new(|_| {}).await;
     let (peer, heir) = (bench.peer(2).await, bench.peer(3).await);
     let moved = peer.establish(of_set(1, 7)).await.unwrap();
@@ -259,7 +259,7 @@ async fn set_of_sessions_changes_its_owner() {
 }
 
 #[tokio::test]
-async fn peer_over_its_rate_hears_whose_request_was_refused() {
+async fn rate_limit_refusal_carries_peer_seid() {
     let bench = Bench::new(|config| {
         (config.peer.requests_per_second, config.peer.burst) = (1, 3);
     })
@@ -285,7 +285,7 @@ async fn peer_over_its_rate_hears_whose_request_was_refused() {
 }
 
 #[tokio::test]
-async fn answers_leave_from_the_address_that_was_asked() {
+async fn node_answers_from_requested_address() {
     let bench = Bench::new(|config| {
         let listen = ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0"];
         config.listen = listen.map(|text| text.parse().unwrap()).to_vec();
@@ -312,7 +312,7 @@ async fn answers_leave_from_the_address_that_was_asked() {
 }
 
 #[tokio::test]
-async fn peer_is_told_of_a_path_and_releases_when_it_is_asked() {
+async fn peer_gets_path_report_and_releases_on_request() {
     let bench = Bench::new(|_| {}).await;
     let peer = bench.peer(2).await;
     let session = peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
@@ -342,7 +342,7 @@ async fn peer_is_told_of_a_path_and_releases_when_it_is_asked() {
 }
 
 #[tokio::test]
-async fn peer_is_found_by_its_name_in_any_letters() {
+async fn peer_lookup_is_case_insensitive() {
     let bench = Bench::new(|_| {}).await;
     let named = |name: &'static str| {
         move |config: &mut ClientConfig| config.node_id = Some(name.to_owned())

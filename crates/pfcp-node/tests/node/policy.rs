@@ -122,7 +122,7 @@ fn rate_of(node: &NodeHandle, session: &Session) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn rates_are_capped_whoever_sets_them_and_sessions_are_counted() {
+async fn qos_cap_limits_rates_and_session_count() {
     let bench = Bench::new(None, |config| {
         config.policy.kind = PolicyKind::QosCap;
         config.policy.uplink = Some(50_000);
@@ -145,7 +145,7 @@ async fn rates_are_capped_whoever_sets_them_and_sessions_are_counted() {
 }
 
 #[tokio::test]
-async fn a_refusal_leaves_the_session_as_it_was() {
+async fn policy_refusal_leaves_session_unchanged() {
     let policy = Arc::new(Scripted::default());
     let bench = Bench::new(Some(policy.clone()), |_| {}).await;
     let session = bench.establish(1).await.unwrap();
@@ -163,7 +163,7 @@ async fn a_refusal_leaves_the_session_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_policy_that_panics_hangs_or_asks_for_nonsense_denies() {
+async fn faulty_policy_denies_by_default() {
     let policy = Arc::new(Scripted::default());
     let short = |config: &mut NodeConfig| config.policy.budget = Duration::from_millis(20);
     let bench = Bench::new(Some(policy.clone()), short).await;
@@ -183,7 +183,7 @@ async fn a_policy_that_panics_hangs_or_asks_for_nonsense_denies() {
 }
 
 #[tokio::test]
-async fn without_an_answer_everything_is_admitted_where_it_says_so() {
+async fn on_failure_allow_admits_without_decision() {
     let policy = Arc::new(Scripted::default());
     policy.now(PANIC);
     let allow = |config: &mut NodeConfig| config.policy.on_failure = OnFailure::Allow;
@@ -195,7 +195,7 @@ async fn without_an_answer_everything_is_admitted_where_it_says_so() {
 }
 
 #[tokio::test]
-async fn the_last_good_answer_holds_on_where_it_says_so() {
+async fn on_failure_last_good_reuses_decision() {
     let policy = Arc::new(Scripted::default());
     let last = |config: &mut NodeConfig| config.policy.on_failure = OnFailure::LastGood;
     let bench = Bench::new(Some(policy.clone()), last).await;

@@ -106,7 +106,7 @@ impl Replay {
 }
 
 #[test]
-fn what_real_user_planes_accepted_is_accepted() {
+fn rules_accepted_by_real_user_planes_are_accepted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/captures");
     for name in [
         "testregistration.pcapng",

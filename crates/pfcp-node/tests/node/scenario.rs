@@ -29,7 +29,7 @@ restart = true
 ";
 
 #[tokio::test]
-async fn rules_strike_in_their_order() {
+async fn scenario_rules_apply_in_order() {
     let system = ActorSystem::new("scenario").unwrap();
     let scenario: Scenario = toml::from_str(RULES).unwrap();
     let mut config = NodeConfig::default();

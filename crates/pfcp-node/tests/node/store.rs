@@ -74,7 +74,7 @@ fn precedence(value: u32) -> SessionModificationRequest {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_in_the_next_life() {
+async fn acknowledged_state_survives_restart() {
     for durability in [Durability::Process, Durability::Disk] {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path(), durability);
@@ -179,7 +179,7 @@ fn setup(sequence: u32) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn retransmission_over_a_restart_gets_the_same_octets() {
+async fn retransmission_across_restart_gets_same_octets() {
     use strowger_pfcp::ie::{
         ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, NodeId, Pdi, SourceInterface,
     };
@@ -222,7 +222,7 @@ async fn retransmission_over_a_restart_gets_the_same_octets() {
 }
 
 #[tokio::test]
-async fn a_store_is_used_by_one_process_at_a_time_and_nothing_else_is_taken_for_one() {
+async fn store_is_locked_and_foreign_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), Durability::Process);
     let life = Life::begin(&config).await;
@@ -270,7 +270,7 @@ impl Actor for Listener {
 }
 
 #[tokio::test]
-async fn node_that_has_lost_something_says_so() {
+async fn node_reports_lost_state() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), Durability::Process);
     let peers = ActorSystem::new("peers").unwrap();
@@ -315,7 +315,7 @@ fn facts<'a>(text: &'a str, kind: &str) -> Vec<Vec<&'a str>> {
 }
 
 #[tokio::test]
-async fn store_of_an_earlier_build_opens_with_exactly_its_sessions_and_rules() {
+async fn store_of_earlier_build_opens_unchanged() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/stores/format-1");
     for (name, durability) in [("process", Durability::Process), ("disk", Durability::Disk)] {
         let folder = tempfile::tempdir().unwrap();

@@ -108,7 +108,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn the_life_of_a_session_is_told_in_its_order() {
+async fn session_events_are_published_in_order() {
     let mut bench = Bench::new().await;
     let client = bench.client().await;
     let association = client.associate(bench.node.local_addr()).await.unwrap();
@@ -144,7 +144,7 @@ async fn the_life_of_a_session_is_told_in_its_order() {
 }
 
 #[tokio::test]
-async fn sessions_end_with_their_association() {
+async fn association_release_publishes_session_ends() {
     let mut bench = Bench::new().await;
     let client = bench.client().await;
     let association = client.associate(bench.node.local_addr()).await.unwrap();

@@ -26,7 +26,7 @@ fn plan(to: SocketAddr) -> TorturePlan {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_is_answered_as_it_has_to_be_and_harms_nobody() {
+async fn every_robustness_case_passes_and_is_harmless() {
     let system = ActorSystem::new("tortured").expect("a name");
     let mut config = NodeConfig::default();
     config.listen = vec!["127.0.0.1:0".parse().expect("an address")];
@@ -135,7 +135,7 @@ fn late_once(socket: &UdpSocket) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn session_that_is_answered_late_does_not_fail_the_cases_after_it() {
+async fn late_answer_does_not_fail_later_cases() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let to = socket.local_addr().expect("it is bound");
     let node = std::thread::spawn(move || late_once(&socket));
@@ -152,7 +152,7 @@ async fn session_that_is_answered_late_does_not_fail_the_cases_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn node_that_accepts_everything_is_found_out() {
+async fn node_accepting_everything_fails_robustness_test() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let to = socket.local_addr().expect("it is bound");
     let node = std::thread::spawn(move || credulous(&socket));

@@ -122,7 +122,7 @@ fn rules(node: &NodeHandle) -> Vec<(SessionInfo, Option<Vec<u8>>)> {
 }
 
 #[tokio::test]
-async fn a_modification_is_done_whole_or_not_at_all() {
+async fn modification_is_atomic() {
     let system = ActorSystem::new("test").unwrap();
     let mut config = NodeConfig::default();
     config.listen = vec!["127.0.0.1:0".parse().unwrap()];

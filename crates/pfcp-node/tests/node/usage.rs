@@ -194,7 +194,7 @@ fn threshold(octets: u64) -> CreateUrr {
 }
 
 #[tokio::test]
-async fn a_volume_threshold_is_reported_to_the_peer_and_the_rest_at_the_end() {
+async fn volume_threshold_is_reported_and_remainder_on_deletion() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 20,
@@ -219,7 +219,7 @@ async fn a_volume_threshold_is_reported_to_the_peer_and_the_rest_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_session_loses_nothing_that_was_counted() {
+async fn session_panic_loses_no_counted_usage() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 50,
@@ -244,7 +244,7 @@ async fn a_panic_of_the_session_loses_nothing_that_was_counted() {
 }
 
 #[tokio::test]
-async fn an_exhausted_quota_is_reported_and_a_new_one_lets_traffic_pass() {
+async fn exhausted_quota_is_reported_and_new_grant_resumes_traffic() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: u64::from(u16::MAX),
@@ -268,7 +268,7 @@ async fn an_exhausted_quota_is_reported_and_a_new_one_lets_traffic_pass() {
 }
 
 #[tokio::test]
-async fn packets_that_wait_are_told_and_go_when_the_user_is_found() {
+async fn buffered_packets_are_reported_and_forwarded_after_paging() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 3,
@@ -299,7 +299,7 @@ async fn packets_that_wait_are_told_and_go_when_the_user_is_found() {
 }
 
 #[tokio::test]
-async fn simulated_traffic_is_counted_and_all_of_it_is_told() {
+async fn simulated_traffic_is_fully_reported() {
     let simulated = |config: &mut NodeConfig| {
         config.data_path.kind = DataPathKind::Simulated;
         config.data_path.uplink = 1_000_000;
@@ -325,7 +325,7 @@ async fn simulated_traffic_is_counted_and_all_of_it_is_told() {
 }
 
 #[test]
-fn traffic_of_a_model_is_the_same_however_it_is_asked_for() {
+fn simulated_traffic_is_independent_of_query_steps() {
     let start = Instant::now();
     let model = TrafficModel {
         seed: 7,
