@@ -509,7 +509,7 @@ impl Associations {
 
     /// Records that the peer was heard, and schedules the next heartbeat one interval from now.
     /// Returns `true` if the peer was silent before.
-    pub(crate) fn heard(&mut self, now: Instant, id: AssociationId) -> bool {
+    pub(crate) fn on_peer_alive(&mut self, now: Instant, id: AssociationId) -> bool {
         let Some(association) = self.all.get_mut(&id) else {
             return false;
         };
@@ -532,8 +532,8 @@ impl Associations {
 
     /// Records that the peer did not answer a heartbeat, and schedules the next one an interval
     /// from now. Returns `true` if the peer was not silent before.
-    pub(crate) fn missed(&mut self, now: Instant, id: AssociationId) -> bool {
-        let silent_before = self.heard(now, id);
+    pub(crate) fn on_heartbeat_timeout(&mut self, now: Instant, id: AssociationId) -> bool {
+        let silent_before = self.on_peer_alive(now, id);
         let Some(association) = self.all.get_mut(&id) else {
             return false;
         };

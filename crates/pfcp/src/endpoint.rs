@@ -35,9 +35,9 @@ use crate::transaction::{
     AnswerKey, AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission,
     TransactionId,
 };
-use crate::validate::older;
+use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Seid, Sequence};
-use discard::{Discards, ReportLimiter};
+use discard::{DiscardCounters, DiscardReportLimiter};
 use limit::Limiter;
 
 /// The role of a node: its side of the interface.
@@ -176,7 +176,7 @@ pub struct EndpointStats {
 
 /// The purpose of a node-related request of ours.
 #[derive(Clone, Copy, Debug)]
-enum Purpose {
+enum NodeRequestPurpose {
     Associate,
     Heartbeat(AssociationId),
     /// A heartbeat that asks a peer whether it has restarted.
@@ -200,14 +200,14 @@ pub struct Endpoint {
     config: EndpointConfig,
     associations: Associations,
     requests: Requests,
-    purposes: FxHashMap<RequestId, Purpose>,
+    purposes: FxHashMap<RequestId, NodeRequestPurpose>,
     answers: Answers,
     limiter: Limiter,
     /// The local addresses at which pending requests arrived, if the owner provided them.
     locals: FxHashMap<TransactionId, u16>,
-    discards: Discards,
+    discards: DiscardCounters,
     /// Limits how often refused setups are reported.
-    refusals: ReportLimiter<IpAddr>,
+    refusals: DiscardReportLimiter<IpAddr>,
     stats: EndpointStats,
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
@@ -229,8 +229,8 @@ impl Endpoint {
             answers: Answers::new(config.answers, config.seed),
             limiter: Limiter::new(config.peer),
             locals: FxHashMap::default(),
-            discards: Discards::default(),
-            refusals: ReportLimiter::default(),
+            discards: DiscardCounters::default(),
+            refusals: DiscardReportLimiter::default(),
             stats: EndpointStats::default(),
             transmits: VecDeque::new(),
             events: VecDeque::new(),
@@ -252,11 +252,11 @@ impl Endpoint {
         }
         while let Some((association, peer)) = self.associations.poll_heartbeat(now) {
             if self
-                .send_heartbeat(now, peer, Purpose::Heartbeat(association))
+                .send_heartbeat(now, peer, NodeRequestPurpose::Heartbeat(association))
                 .is_err()
             {
                 // No request slot is free for the heartbeat, so nothing is known about the peer.
-                self.heard(now, association);
+                self.on_peer_alive(now, association);
             }
         }
     }
@@ -265,11 +265,11 @@ impl Endpoint {
         &mut self,
         now: Instant,
         peer: SocketAddr,
-        purpose: Purpose,
+        purpose: NodeRequestPurpose,
     ) -> Result<(), RequestsFull> {
         let body = Elements::new().recovery(self.config.recovery);
         let kind = MessageType::HEARTBEAT_REQUEST;
-        self.ask(now, peer, kind, &body, purpose)
+        self.queue_request(now, peer, kind, &body, purpose)
     }
 
     /// Queues a request of ours.
@@ -284,8 +284,8 @@ impl Endpoint {
     }
 
     /// Records that a peer was heard.
-    fn heard(&mut self, now: Instant, association: AssociationId) {
-        if self.associations.heard(now, association) {
+    fn on_peer_alive(&mut self, now: Instant, association: AssociationId) {
+        if self.associations.on_peer_alive(now, association) {
             self.events.push_back(Event::PeerHeard { association });
         }
     }
@@ -293,19 +293,22 @@ impl Endpoint {
     fn failed(&mut self, now: Instant, request: RequestId, peer: SocketAddr) {
         self.stats.unanswered += 1;
         match self.purposes.remove(&request) {
-            Some(Purpose::Associate) => {
+            Some(NodeRequestPurpose::Associate) => {
                 self.events
                     .push_back(Event::AssociationFailed { peer, cause: None });
             }
             // Without an answer, the inquiry about a restart has become a path failure.
-            Some(Purpose::Heartbeat(association) | Purpose::Confirm(association)) => {
+            Some(
+                NodeRequestPurpose::Heartbeat(association)
+                | NodeRequestPurpose::Confirm(association),
+            ) => {
                 self.associations.inquiry_unanswered(association);
-                if self.associations.missed(now, association) {
+                if self.associations.on_heartbeat_timeout(now, association) {
                     self.events.push_back(Event::PeerSilent { association });
                 }
             }
-            Some(Purpose::Release(association)) => self.released(association),
-            Some(Purpose::Update(association)) => {
+            Some(NodeRequestPurpose::Release(association)) => self.released(association),
+            Some(NodeRequestPurpose::Update(association)) => {
                 let cause = None;
                 self.events
                     .push_back(Event::ReleaseAnswered { association, cause });
@@ -324,13 +327,13 @@ impl Endpoint {
         }
     }
 
-    fn ask(
+    fn queue_request(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         message_type: MessageType,
         body: &Elements,
-        purpose: Purpose,
+        purpose: NodeRequestPurpose,
     ) -> Result<(), RequestsFull> {
         let sequence = self.requests.sequence(peer)?;
         let header = Header::node(message_type, sequence);
@@ -369,7 +372,7 @@ impl Endpoint {
         header: &Header,
         body: &[u8],
     ) -> Result<RequestId, Error> {
-        let octets = self.for_release(message(header, body)?.into());
+        let octets = self.encode_for_release(message(header, body)?.into());
         let answer = header.message_type.response().unwrap_or(MessageType(0));
         let sequence = header.sequence;
         let waiting = Arc::clone(&octets);
@@ -383,7 +386,7 @@ impl Endpoint {
     /// Answers a request with an encoded message, and keeps the answer for repetitions of the
     /// request. Does nothing if the request was abandoned.
     pub fn respond(&mut self, now: Instant, transaction: TransactionId, octets: Arc<[u8]>) {
-        let octets = self.for_release(octets);
+        let octets = self.encode_for_release(octets);
         let local = self.finish_request(transaction);
         if let Some(peer) = self.answers.answer(now, transaction, Arc::clone(&octets)) {
             self.transmits.push_back(Transmit {
@@ -397,7 +400,7 @@ impl Endpoint {
     /// Answers the request of an [`Event::OverLimit`] without keeping the answer: the answers to a
     /// flood must not evict answers that other peers may ask for again.
     pub fn refuse(&mut self, transaction: TransactionId, octets: Arc<[u8]>) {
-        let octets = self.for_release(octets);
+        let octets = self.encode_for_release(octets);
         let local = self.locals.remove(&transaction);
         if let Some(peer) = self.answers.peer(transaction) {
             self.answers.ignore(transaction);
@@ -410,12 +413,12 @@ impl Endpoint {
     }
 
     /// Returns a message in the form of the configured release, for sending.
-    fn for_release(&self, octets: Arc<[u8]>) -> Arc<[u8]> {
+    fn encode_for_release(&self, octets: Arc<[u8]>) -> Arc<[u8]> {
         if self.config.release == Release::R19 {
             return octets;
         }
         let frame = Frame::decode(&octets).ok();
-        let older = frame.and_then(|frame| older(&frame, self.config.release));
+        let older = frame.and_then(|frame| encode_for_older(&frame, self.config.release));
         older.map_or(octets, Arc::from)
     }
 

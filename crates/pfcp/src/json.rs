@@ -15,7 +15,7 @@ use std::fmt::{self, Display};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, PathStep};
-use crate::ie::field_input::{FieldInput, fitting, fitting_signed, octets_of};
+use crate::ie::field_input::{FieldInput, checked_signed_width, checked_width, octets_of};
 use crate::ie::value::{Value, text_of};
 use crate::ie::{Descriptor, Group, IeType, Kind, Leaf, describe};
 use crate::message::{MessageType, MessageView, table};
@@ -415,11 +415,13 @@ fn field_input(value: &Json, kind: Kind) -> Option<FieldInput> {
     Some(match kind {
         Kind::Bits { width, .. } => {
             let number = value.as_bool().map(u64::from).or_else(|| value.as_u64())?;
-            FieldInput::Number(fitting(number, width)?)
+            FieldInput::Number(checked_width(number, width)?)
         }
-        Kind::Number { width, .. } => FieldInput::Number(fitting(value.as_u64()?, width)?),
-        Kind::Signed { octets } => FieldInput::Number(fitting_signed(value.as_i64()?, octets)?),
-        Kind::Time => FieldInput::Number(fitting(value.as_u64()?, u32::BITS)?),
+        Kind::Number { width, .. } => FieldInput::Number(checked_width(value.as_u64()?, width)?),
+        Kind::Signed { octets } => {
+            FieldInput::Number(checked_signed_width(value.as_i64()?, octets)?)
+        }
+        Kind::Time => FieldInput::Number(checked_width(value.as_u64()?, u32::BITS)?),
         Kind::Ipv4 => {
             let address: std::net::Ipv4Addr = value.as_str()?.parse().ok()?;
             FieldInput::Octets(address.octets().to_vec())

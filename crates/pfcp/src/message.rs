@@ -96,7 +96,7 @@ impl Message {
         // The thread keeps its index, which is already sized for such messages. A long message uses
         // a temporary index, so that no large one stays allocated.
         let with = |index: &RefCell<Index>| match index.try_borrow_mut() {
-            Ok(mut index) if octets.len() <= LONG => decode(&mut index),
+            Ok(mut index) if octets.len() <= MAX_REUSED_INDEX_LEN => decode(&mut index),
             _ => decode(&mut Index::new()),
         };
         INDEX
@@ -244,7 +244,7 @@ thread_local! {
 }
 
 /// Length in bytes above which a message is decoded with a temporary index.
-const LONG: usize = 8192;
+const MAX_REUSED_INDEX_LEN: usize = 8192;
 
 /// The error returned for a message that no peer would accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

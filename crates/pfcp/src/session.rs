@@ -32,7 +32,7 @@ pub use allocate::{Allocator, NoAllocator, UeWish};
 pub use kind::{RuleId, RuleKind};
 pub use refusal::Refusal;
 
-use draft::Draft;
+use draft::RuleSetDraft;
 use reference::is_well_formed;
 
 /// The rules of a session, and the other session parameters that its peer sent.
@@ -150,7 +150,7 @@ impl RuleSet {
         let view = MessageView::of(frame, &mut index);
         let view = view.map_err(|error| Refusal::of(&error, frame.octets))?;
         let Tolerated { deviations, .. } = tolerate(&view, Interfaces::ALL)?;
-        let mut draft = Draft::of(self);
+        let mut draft = RuleSetDraft::of(self);
         draft.apply(frame)?;
         draft.check_references()?;
         let created = draft.allocate(allocator)?;

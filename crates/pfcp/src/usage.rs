@@ -51,7 +51,7 @@ use count::Volume;
 use inactivity::{InactivityTimer, inactivity_after};
 use modification::UsageModification;
 use parameters::UrrParameters;
-use path::{FarAction, PdrPath, SessionPaths};
+use path::{FarAction, PdrPath, SessionForwarding};
 use report_queue::ReportQueue;
 use urr::UrrState;
 
@@ -144,7 +144,7 @@ pub struct Usage {
     limits: UsageLimits,
     // Boxed, because the vector in the map would reserve space for four rules to store one.
     rules: LiteMap<u32, Box<UrrState>>,
-    paths: SessionPaths,
+    paths: SessionForwarding,
     buffers: Buffers,
     queue: ReportQueue,
     inactivity: Option<InactivityTimer>,
@@ -177,7 +177,7 @@ impl Usage {
             epoch,
             limits,
             rules: counted,
-            paths: SessionPaths::of(rules),
+            paths: SessionForwarding::of(rules),
             buffers: Buffers::default(),
             queue: ReportQueue::default(),
             inactivity: InactivityTimer::of(now, rules, None),
@@ -238,9 +238,11 @@ impl Usage {
     ) -> Verdict {
         let action = instead.unwrap_or_else(|| self.paths.action(path));
         let gate_closed = self.paths.is_gate_closed(path);
-        let forwards = action.does(ApplyAction::FORW) && !gate_closed;
-        let buffers =
-            action.does(ApplyAction::BUFF) && !gate_closed && !path.uplink && instead.is_none();
+        let forwards = action.has_action(ApplyAction::FORW) && !gate_closed;
+        let buffers = action.has_action(ApplyAction::BUFF)
+            && !gate_closed
+            && !path.uplink
+            && instead.is_none();
         // Packets diverted because of an exhausted quota are not measured by any rule.
         if instead.is_none() {
             for urr in &path.urrs {
@@ -348,7 +350,7 @@ impl Usage {
             if self.queue.len() >= self.limits.waiting {
                 break;
             }
-            for mut note in rule.notes(UrrId(id)) {
+            for mut note in rule.take_unmeasured_reports(UrrId(id)) {
                 note.ue_ip_address.clone_from(&self.paths.user);
                 self.queue.push(&note);
             }
@@ -414,7 +416,7 @@ impl Usage {
     pub fn modify(&mut self, now: Instant, rules: &RuleSet, requests: &[&Frame<'_>]) -> Finals {
         self.handle_timeout(now);
         let modification = UsageModification::of(requests);
-        let paths = SessionPaths::of(rules);
+        let paths = SessionForwarding::of(rules);
         let mut urrs = LiteMap::new_vec();
         for urr in rules.urrs().filter_map(Result::ok) {
             urrs.insert(urr.urr_id.0, UrrParameters::of(&urr));
@@ -429,7 +431,7 @@ impl Usage {
                 (false, true) => UsageReportTrigger::IMMER,
                 (false, false) => continue,
             };
-            reports.extend(rule.notes(UrrId(id)));
+            reports.extend(rule.take_unmeasured_reports(UrrId(id)));
             let trigger = trigger | rule.pending_triggers;
             reports.extend(rule.report(UrrId(id), now, self.epoch, trigger));
         }
@@ -465,7 +467,7 @@ impl Usage {
     }
 
     /// Replaces the paths, and handles the packets that the old ones buffered.
-    fn change_paths(&mut self, now: Instant, paths: SessionPaths, flags: PfcpsmreqFlags) {
+    fn change_paths(&mut self, now: Instant, paths: SessionForwarding, flags: PfcpsmreqFlags) {
         if flags.contains(PfcpsmreqFlags::DROBU) {
             let dropped = self.buffers.empty();
             self.drop_all(dropped);
@@ -504,7 +506,7 @@ impl Usage {
         self.handle_timeout(now);
         let mut reports = self.queue.take_all();
         for (&id, rule) in &mut self.rules {
-            reports.extend(rule.notes(UrrId(id)));
+            reports.extend(rule.take_unmeasured_reports(UrrId(id)));
             let trigger = UsageReportTrigger::TERMR | rule.pending_triggers;
             reports.extend(rule.report(UrrId(id), now, self.epoch, trigger));
         }
@@ -531,7 +533,7 @@ impl Usage {
     /// value can be dropped.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        let buffers = |action: &FarAction| action.does(ApplyAction::BUFF);
+        let buffers = |action: &FarAction| action.has_action(ApplyAction::BUFF);
         self.rules.is_empty()
             && self.queue.is_empty()
             && !self.buffers.has_pending()

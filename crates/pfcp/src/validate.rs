@@ -39,10 +39,12 @@ pub use deviation::Deviation;
 pub use release::newer;
 pub use scope::Scope;
 
-pub(crate) use release::{older, refuse_newer};
+pub(crate) use release::{encode_for_older, refuse_newer};
 
 pub(crate) use condition::of_message;
-pub(crate) use value::{firsts, incorrect, is_closed, is_judged, is_judged_by_head};
+pub(crate) use value::{
+    incorrect, is_checked_by_head_only, is_closed, is_value_checked, valid_first_bytes,
+};
 
 /// A difference between a message and the specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -284,7 +286,7 @@ struct Validation<'a, 'b> {
     view: &'b MessageView<'a>,
     on: Interfaces,
     release: Release,
-    left: Interfaces,
+    candidates: Interfaces,
     /// Continues when no interface is left, and includes findings that are no reason to refuse.
     all: bool,
     /// Accepts deviations.
@@ -307,7 +309,7 @@ impl<'a, 'b> Validation<'a, 'b> {
             view,
             on,
             release,
-            left: on,
+            candidates: on,
             all: false,
             tolerant: false,
             findings: Vec::new(),
@@ -318,8 +320,8 @@ impl<'a, 'b> Validation<'a, 'b> {
     fn run(&mut self) -> Result<Interfaces, Rejection> {
         let on = self.on;
         self.message();
-        if !self.left.is_empty() {
-            return Ok(self.left);
+        if !self.candidates.is_empty() {
+            return Ok(self.candidates);
         }
         let refusals = self
             .findings
@@ -340,7 +342,7 @@ impl<'a, 'b> Validation<'a, 'b> {
         let home = self.view.message_type().interfaces_in(self.release);
         let foreign = self.on.without(home);
         if !foreign.is_empty() {
-            self.note(FindingKind::Foreign, IeType::RESERVED, foreign, None);
+            self.push_finding(FindingKind::Foreign, IeType::RESERVED, foreign, None);
         }
         self.on = self.on.and(home);
         if !self.on.is_empty() {
@@ -364,12 +366,12 @@ impl<'a, 'b> Validation<'a, 'b> {
                     true => FindingKind::Tolerated(Deviation::BareRejection),
                     false => FindingKind::ConditionalMissing(clause),
                 };
-                self.note(kind, ie, self.on, path);
+                self.push_finding(kind, ie, self.on, path);
             },
         );
         let mut places = [0usize; 64];
         for part in group.parts() {
-            if self.left.is_empty() && !self.all {
+            if self.candidates.is_empty() && !self.all {
                 return;
             }
             let place = places.get_mut(usize::from(part.slot())).map_or(0, |next| {
@@ -391,7 +393,7 @@ impl<'a, 'b> Validation<'a, 'b> {
                 && path.is_some_and(has_row)
             {
                 let strict = FindingKind::Length(deviation.clause());
-                self.deviate(deviation, strict, part.ie(), path);
+                self.push_deviation(deviation, strict, part.ie(), path);
                 return;
             }
             if self.all && !part.ie().is_vendor() {
@@ -401,7 +403,7 @@ impl<'a, 'b> Validation<'a, 'b> {
                 } else {
                     FindingKind::Unexpected
                 };
-                self.note(kind, part.ie(), self.on, path);
+                self.push_finding(kind, part.ie(), self.on, path);
             }
             return;
         };
@@ -411,20 +413,20 @@ impl<'a, 'b> Validation<'a, 'b> {
                     what: None,
                     release: self.release,
                 };
-                self.note(kind, part.ie(), self.on, path);
+                self.push_finding(kind, part.ie(), self.on, path);
             }
             return;
         }
         if self.all && self.on.and(member.on_in(self.release)).is_empty() {
-            self.note(FindingKind::Unexpected, part.ie(), self.on, path);
+            self.push_finding(FindingKind::Unexpected, part.ie(), self.on, path);
         }
         match member.what {
             Descriptor::Leaf(_) => {
                 if let Some(clause) = incorrect(part.ie(), part.raw()) {
                     let strict = FindingKind::Incorrect(clause);
                     match Deviation::of_value(part) {
-                        Some(deviation) => self.deviate(deviation, strict, part.ie(), path),
-                        None => self.note(strict, part.ie(), self.on, path),
+                        Some(deviation) => self.push_deviation(deviation, strict, part.ie(), path),
+                        None => self.push_finding(strict, part.ie(), self.on, path),
                     }
                 }
                 if self.all {
@@ -446,7 +448,7 @@ impl<'a, 'b> Validation<'a, 'b> {
     }
 
     /// Adds a deviation as a finding: tolerated, or else of kind `strict`.
-    fn deviate(
+    fn push_deviation(
         &mut self,
         deviation: Deviation,
         strict: FindingKind,
@@ -457,7 +459,7 @@ impl<'a, 'b> Validation<'a, 'b> {
             true => FindingKind::Tolerated(deviation),
             false => strict,
         };
-        self.note(kind, ie, self.on, path);
+        self.push_finding(kind, ie, self.on, path);
     }
 
     /// Returns `true` if missing elements are tolerated in this group: the top level of a response
@@ -484,7 +486,7 @@ impl<'a, 'b> Validation<'a, 'b> {
                 what: Some(what),
                 release: self.release,
             };
-            self.note(kind, part.ie(), self.on, path);
+            self.push_finding(kind, part.ie(), self.on, path);
         }
     }
 
@@ -498,19 +500,21 @@ impl<'a, 'b> Validation<'a, 'b> {
     ) {
         let lacking = table.required_by(self.on) & !condition::filled_slots(group);
         for (slot, member) in table.members.iter().enumerate() {
-            let on = table.requiring(member, self.release).and(self.on);
+            let on = table
+                .interfaces_requiring(member, self.release)
+                .and(self.on);
             if lacking >> slot & 1 == 1 && !on.is_empty() {
                 let kind = match may_lack {
                     true => FindingKind::Tolerated(Deviation::BareRejection),
                     false => FindingKind::Missing,
                 };
-                self.note(kind, member.ie, on, path);
+                self.push_finding(kind, member.ie, on, path);
             }
         }
     }
 
     #[cold]
-    fn note(
+    fn push_finding(
         &mut self,
         kind: FindingKind,
         ie: IeType,
@@ -518,7 +522,7 @@ impl<'a, 'b> Validation<'a, 'b> {
         path: Option<&GroupPath<'a, '_>>,
     ) {
         if kind.cause().is_some() {
-            self.left = self.left.without(on);
+            self.candidates = self.candidates.without(on);
         }
         let mut steps = Vec::new();
         let mut failed_rule = None;

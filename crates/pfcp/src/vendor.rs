@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use crate::compare::{Difference, Ignore, compare_in};
-use crate::ie::element::UNLISTED;
+use crate::ie::element::GROUP_WITHOUT_TABLE;
 use crate::ie::field::Reader;
 use crate::ie::{IeType, Value};
 use crate::message::MessageView;
@@ -280,5 +280,5 @@ impl<'d, 'a> Iterator for Fields<'d, 'a> {
 
 /// Decodes the members of a vendor-specific group. Returns `None` if the bytes are not elements.
 pub(crate) fn members<'a>(value: &'a [u8], index: &'a mut Index) -> Option<Part<'a>> {
-    index.walk(value, 0, &UNLISTED).ok()
+    index.walk(value, 0, &GROUP_WITHOUT_TABLE).ok()
 }

@@ -165,7 +165,7 @@ impl<'a> TopLevelElements<'a> {
 
     /// Returns `true` if the peer kept its sessions although it restarted, TS 29.244 §6.2.6: those
     /// of all its addresses, or of the one that it sends from.
-    pub(super) fn retains(&self, peer: IpAddr) -> bool {
+    pub(super) fn retains_sessions(&self, peer: IpAddr) -> bool {
         let Some(value) = self.retention else {
             return false;
         };

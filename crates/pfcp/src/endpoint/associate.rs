@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::answer::{TopLevelElements, cause_of, timer_octet};
-use super::receive::{Sender, Unanswerable};
-use super::{Discard, Elements, Endpoint, Event, Purpose, Role};
+use super::receive::{Sender, UnanswerableRequest};
+use super::{Discard, Elements, Endpoint, Event, NodeRequestPurpose, Role};
 use crate::association::{AssociationId, NodeName, Recovery, Setup, SetupRefused};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
@@ -19,12 +19,12 @@ impl Endpoint {
     /// Returns [`RequestsFull`] if too many requests are waiting for answers.
     pub fn associate(&mut self, now: Instant, peer: SocketAddr) -> Result<(), RequestsFull> {
         let body = self.identity();
-        self.ask(
+        self.queue_request(
             now,
             peer,
             MessageType::ASSOCIATION_SETUP_REQUEST,
             &body,
-            Purpose::Associate,
+            NodeRequestPurpose::Associate,
         )
     }
 
@@ -42,8 +42,8 @@ impl Endpoint {
             return Ok(());
         };
         let body = Elements::new().node(&self.config.node);
-        let purpose = Purpose::Release(association);
-        self.ask(
+        let purpose = NodeRequestPurpose::Release(association);
+        self.queue_request(
             now,
             peer,
             MessageType::ASSOCIATION_RELEASE_REQUEST,
@@ -75,7 +75,13 @@ impl Endpoint {
             None => wanted,
         };
         let update = MessageType::ASSOCIATION_UPDATE_REQUEST;
-        self.ask(now, peer, update, &body, Purpose::Update(association))
+        self.queue_request(
+            now,
+            peer,
+            update,
+            &body,
+            NodeRequestPurpose::Update(association),
+        )
     }
 
     /// Returns Node ID, Recovery Time Stamp and features, which both setup messages contain.
@@ -108,8 +114,8 @@ impl Endpoint {
                     self.associations
                         .store_properties(setup.id(), top.features, from.local);
                     let known = !matches!(setup, Setup::New(_));
-                    retained = known && top.retains(peer.ip());
-                    self.report_up(match retained {
+                    retained = known && top.retains_sessions(peer.ip());
+                    self.push_association_up(match retained {
                         true => Setup::Same(setup.id()),
                         false => setup,
                     });
@@ -193,7 +199,7 @@ impl Endpoint {
         now: Instant,
         peer: SocketAddr,
         top: &TopLevelElements<'_>,
-    ) -> Result<(), Unanswerable> {
+    ) -> Result<(), UnanswerableRequest> {
         let (Ok(node), Ok(recovery)) = (top.node(), top.recovery()) else {
             // The answer reports the error.
             return Ok(());
@@ -207,11 +213,11 @@ impl Endpoint {
         late.map_or(Ok(()), |known| {
             let (old, new) = (recovery.0, known.set_up_with.0);
             let detail = format!("Recovery Time Stamp {old} after {new}");
-            Err(Unanswerable(Discard::Late, detail))
+            Err(UnanswerableRequest(Discard::Late, detail))
         })
     }
 
-    pub(super) fn report_up(&mut self, setup: Setup) {
+    pub(super) fn push_association_up(&mut self, setup: Setup) {
         let association = setup.id();
         if matches!(setup, Setup::Restarted(_)) {
             self.restarted(association);

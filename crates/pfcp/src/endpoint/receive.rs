@@ -5,26 +5,28 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::answer::{TopLevelElements, cause_of};
-use super::limit::{LimitDecision, Overload};
-use super::{Discard, Elements, Endpoint, Event, Purpose, Role, Transmit, answer_header, message};
+use super::limit::{LimitDecision, OverloadInfo};
+use super::{
+    Discard, Elements, Endpoint, Event, NodeRequestPurpose, Role, Transmit, answer_header, message,
+};
 use crate::association::{Association, AssociationId};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
 use crate::transaction::{Admission, TransactionId};
-use crate::validate::older;
+use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Sequence, frames};
 
 /// A request that is not answered, because no answer can express the error or nobody waits for one.
-pub(super) struct Unanswerable(pub(super) Discard, pub(super) String);
+pub(super) struct UnanswerableRequest(pub(super) Discard, pub(super) String);
 
-impl From<Error> for Unanswerable {
+impl From<Error> for UnanswerableRequest {
     fn from(error: Error) -> Self {
         Self(Discard::Malformed, error.to_string())
     }
 }
 
-impl From<ErrorKind> for Unanswerable {
+impl From<ErrorKind> for UnanswerableRequest {
     fn from(kind: ErrorKind) -> Self {
         Self(Discard::Malformed, kind.to_string())
     }
@@ -131,7 +133,7 @@ impl Endpoint {
 
     /// Converts a message to the configured release and handles it.
     fn receive_frame(&mut self, now: Instant, from: Sender, frame: &Frame<'_>) {
-        let older = older(frame, self.config.release);
+        let older = encode_for_older(frame, self.config.release);
         match older.as_deref().map(Frame::decode) {
             Some(Ok(older)) => self.handle_frame(now, from, &older),
             _ => self.handle_frame(now, from, frame),
@@ -198,7 +200,7 @@ impl Endpoint {
         // Heartbeats are exempt from the limits, so that a peer over its limits still sees that we
         // are alive.
         if message_type != MessageType::HEARTBEAT_REQUEST
-            && let LimitDecision::Over(overload) = self.limiter.admit(now, peer.ip())
+            && let LimitDecision::Exceeded(overload) = self.limiter.admit(now, peer.ip())
         {
             return self.over_limit(id, peer, frame, overload);
         }
@@ -221,7 +223,7 @@ impl Endpoint {
                     octets: Arc::from(frame.octets),
                 })
             }
-            Err(Unanswerable(kind, detail)) => {
+            Err(UnanswerableRequest(kind, detail)) => {
                 self.forget(id);
                 self.discard(now, kind, peer, || detail);
             }
@@ -235,7 +237,7 @@ impl Endpoint {
         transaction: TransactionId,
         peer: SocketAddr,
         frame: &Frame<'_>,
-        overload: Overload,
+        overload: OverloadInfo,
     ) {
         if frame.header.message_type.is_session() {
             let association = self.associations.from_address(peer);
@@ -316,7 +318,7 @@ impl Endpoint {
                 .map(|association| association.id),
         };
         if let Some(association) = association {
-            self.heard(now, association);
+            self.on_peer_alive(now, association);
         }
         let octets = Arc::from(frame.octets);
         self.events.push_back(Event::SessionRequest {
@@ -334,7 +336,7 @@ impl Endpoint {
         from: Sender,
         frame: &Frame<'_>,
         top: &TopLevelElements<'_>,
-    ) -> Result<NodeRequestOutcome, Unanswerable> {
+    ) -> Result<NodeRequestOutcome, UnanswerableRequest> {
         let peer = from.peer;
         let request = frame.header.message_type;
         let node = match request {
@@ -385,7 +387,7 @@ impl Endpoint {
             return Ok(NodeRequestOutcome::Answer(body));
         };
         if self.is_for_owner(request) {
-            self.heard(now, id);
+            self.on_peer_alive(now, id);
             return Ok(NodeRequestOutcome::Owner(id));
         }
         if request == MessageType::ASSOCIATION_RELEASE_REQUEST {
@@ -418,7 +420,7 @@ impl Endpoint {
         frame: &Frame<'_>,
         top: &TopLevelElements<'_>,
     ) {
-        self.heard(now, id);
+        self.on_peer_alive(now, id);
         self.associations.store_properties(id, top.features, None);
         if let Some(within) = top.wants_release()
             && self.config.role == Role::ControlPlane
@@ -472,10 +474,10 @@ impl Endpoint {
         now: Instant,
         peer: SocketAddr,
         top: &TopLevelElements<'_>,
-        purpose: Purpose,
+        purpose: NodeRequestPurpose,
     ) {
         match purpose {
-            Purpose::Associate => {
+            NodeRequestPurpose::Associate => {
                 let cause = top.cause();
                 let accepted = cause.is_some_and(Cause::is_acceptance);
                 let known = top
@@ -489,7 +491,7 @@ impl Endpoint {
                     Some(Ok(setup)) => {
                         self.associations
                             .store_properties(setup.id(), top.features, None);
-                        self.report_up(setup);
+                        self.push_association_up(setup);
                     }
                     Some(Err(_)) | None => {
                         self.events
@@ -497,16 +499,16 @@ impl Endpoint {
                     }
                 }
             }
-            Purpose::Heartbeat(association) => match top.recovery() {
+            NodeRequestPurpose::Heartbeat(association) => match top.recovery() {
                 Ok(recovery) => self.evaluate_stamp(now, peer, recovery),
-                Err(_) => self.heard(now, association),
+                Err(_) => self.on_peer_alive(now, association),
             },
-            Purpose::Confirm(association) => {
+            NodeRequestPurpose::Confirm(association) => {
                 self.confirmed(now, association, top.recovery().ok());
             }
-            Purpose::Release(association) => self.released(association),
+            NodeRequestPurpose::Release(association) => self.released(association),
             // The peer decides whether and when it releases the association.
-            Purpose::Update(association) => {
+            NodeRequestPurpose::Update(association) => {
                 let cause = Some(top.cause().unwrap_or(Cause::REQUEST_REJECTED));
                 self.events
                     .push_back(Event::ReleaseAnswered { association, cause });

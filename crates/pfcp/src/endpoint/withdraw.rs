@@ -7,14 +7,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Endpoint, Event, Purpose, RequestError};
+use super::{Endpoint, Event, NodeRequestPurpose, RequestError};
 use crate::association::AssociationId;
 use crate::message::MessageType;
 use crate::seeded_bug::{Bug, seeded};
 use crate::transaction::Outstanding;
 use crate::wire::{Header, Seid};
 
-impl Purpose {
+impl NodeRequestPurpose {
     /// Returns the association that a request is about.
     pub(super) const fn association(self) -> Option<AssociationId> {
         match self {
@@ -78,8 +78,11 @@ impl Endpoint {
             let request = outstanding.request;
             match self.purposes.get(&request) {
                 // The new incarnation answers heartbeats too, and its association can be released.
-                Some(Purpose::Heartbeat(_) | Purpose::Confirm(_) | Purpose::Release(_))
-                    if !is_over => {}
+                Some(
+                    NodeRequestPurpose::Heartbeat(_)
+                    | NodeRequestPurpose::Confirm(_)
+                    | NodeRequestPurpose::Release(_),
+                ) if !is_over => {}
                 Some(_) => _ = self.withdraw(outstanding),
                 None => {
                     if let Some(octets) = self.withdraw(outstanding) {

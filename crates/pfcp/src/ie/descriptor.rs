@@ -350,7 +350,7 @@ impl MemberIndex {
         while tries < 64 && most < members.len() {
             let (mut taken, mut alone, mut slot) = (0u128, 0, 0);
             while slot < members.len() {
-                let bit = 1 << Self::place((members[slot].ie.0 as u32) << 16, factor);
+                let bit = 1 << Self::hash_slot((members[slot].ie.0 as u32) << 16, factor);
                 alone += (taken & bit == 0) as usize;
                 taken |= bit;
                 slot += 1;
@@ -366,7 +366,7 @@ impl MemberIndex {
         while slot > 0 {
             slot -= 1;
             let entry = MemberEntry::of(&members[slot], slot);
-            entries[Self::place(entry.head, best)] = entry;
+            entries[Self::hash_slot(entry.head, best)] = entry;
         }
         Self {
             entries,
@@ -375,14 +375,14 @@ impl MemberIndex {
     }
 
     #[inline]
-    const fn place(head: u32, factor: u32) -> usize {
+    const fn hash_slot(head: u32, factor: u32) -> usize {
         ((head >> 16).wrapping_mul(factor) >> (32 - INDEX_BITS)) as usize
     }
 
     /// Returns the row for the element with this header. The row may belong to another type.
     #[inline]
     pub(crate) const fn entry(&self, head: u32) -> &MemberEntry {
-        &self.entries[Self::place(head, self.factor)]
+        &self.entries[Self::hash_slot(head, self.factor)]
     }
 }
 
@@ -439,15 +439,15 @@ impl Group {
     /// Returns the interfaces on which a required slot is not among those that are filled. `filled`
     /// has one bit per slot.
     #[inline]
-    pub(crate) const fn lacking(&self, filled: u64) -> Interfaces {
+    pub(crate) const fn interfaces_lacking(&self, filled: u64) -> Interfaces {
         if self.required_anywhere & !filled == 0 {
             Interfaces::NONE
         } else {
-            self.lacking_on(filled)
+            self.compute_interfaces_lacking(filled)
         }
     }
 
-    const fn lacking_on(&self, filled: u64) -> Interfaces {
+    const fn compute_interfaces_lacking(&self, filled: u64) -> Interfaces {
         let [a, b, c, d, e] = self.required;
         Interfaces(
             (a & !filled != 0) as u8
@@ -468,7 +468,7 @@ impl Group {
     }
 
     /// Returns the interfaces on which a member is required in a release.
-    pub(crate) fn requiring(&self, member: &Member, release: Release) -> Interfaces {
+    pub(crate) fn interfaces_requiring(&self, member: &Member, release: Release) -> Interfaces {
         member.required_in(self.used_on, release)
     }
 
@@ -504,7 +504,7 @@ impl Group {
 
     /// Returns the description of the member with this slot.
     #[inline]
-    pub(crate) fn what(&self, slot: u8) -> Option<Descriptor> {
+    pub(crate) fn member_descriptor(&self, slot: u8) -> Option<Descriptor> {
         self.members
             .get(usize::from(slot))
             .map(|member| member.what)

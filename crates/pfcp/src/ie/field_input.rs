@@ -45,7 +45,7 @@ impl Leaf {
             }
             given.push(value);
         }
-        out.extend_from_slice(&head.to_le_bytes()[..self.written_head(head)]);
+        out.extend_from_slice(&head.to_le_bytes()[..self.head_len_to_write(head)]);
         for (field, value) in self.fields.iter().zip(given) {
             let there = match field.when {
                 _ if matches!(field.kind, Kind::Bits { .. }) => false,
@@ -65,7 +65,7 @@ impl Leaf {
 
     /// Returns the number of bytes of the head to write: at least the mandatory ones and those in
     /// use.
-    fn written_head(&self, head: u128) -> usize {
+    fn head_len_to_write(&self, head: u128) -> usize {
         let octets = head.to_le_bytes();
         let used = octets
             .iter()
@@ -86,10 +86,10 @@ impl FieldInput {
     pub(crate) fn of(value: Value<'_>, kind: Kind) -> Option<Self> {
         Some(match (value, kind) {
             (Value::Number(number), Kind::Number { width, .. }) => {
-                Self::Number(fitting(number, width)?)
+                Self::Number(checked_width(number, width)?)
             }
             (Value::Signed(number), Kind::Signed { octets }) => {
-                Self::Number(fitting_signed(number, octets)?)
+                Self::Number(checked_signed_width(number, octets)?)
             }
             (Value::Time(seconds), Kind::Time) => Self::Number(seconds.into()),
             (Value::Ipv4(address), Kind::Ipv4) => Self::Octets(address.octets().to_vec()),
@@ -139,12 +139,12 @@ impl FieldInput {
 }
 
 /// Returns the number if it fits into `width` bits.
-pub(crate) fn fitting(number: u64, width: u32) -> Option<u64> {
+pub(crate) fn checked_width(number: u64, width: u32) -> Option<u64> {
     (u64::BITS - number.leading_zeros() <= width).then_some(number)
 }
 
 /// Returns the two's complement of the number if it fits into `octets` bytes.
-pub(crate) fn fitting_signed(number: i64, octets: usize) -> Option<u64> {
+pub(crate) fn checked_signed_width(number: i64, octets: usize) -> Option<u64> {
     // The bits above the field repeat the sign.
     let above = u32::try_from(8 * octets).ok()?.saturating_sub(1).min(63);
     matches!(number >> above, 0 | -1).then_some(number.cast_unsigned())

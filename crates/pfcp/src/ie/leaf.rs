@@ -15,7 +15,7 @@ macro_rules! leaf_ie {
                 fn fill(
                     &mut self,
                     tree: &$crate::wire::Tree<'_>,
-                    node: $crate::wire::Node,
+                    node: $crate::wire::IndexNode,
                 ) -> Result<(), $crate::error::Error> {
                     let mut reader = $crate::ie::field::Reader::new(tree.value(node));
                     *self = $name::read(&mut reader)
@@ -75,7 +75,7 @@ macro_rules! leaf_display {
             }
         }
 
-        impl $crate::text::Encoded for $owned {
+        impl $crate::text::FormatEncoded for $owned {
             fn encoded(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
                 self.put(out)
             }
@@ -145,7 +145,7 @@ macro_rules! codes {
                 $crate::ie::descriptor::FastCheck::named(&[$($value),*])
             } else {
                 $crate::ie::descriptor::FastCheck::number($crate::ie::field::number_size!($kind))
-                    .within($crate::validate::firsts($crate::ie::IeType::$ie))
+                    .within($crate::validate::valid_first_bytes($crate::ie::IeType::$ie))
             }
         });
     )* };
@@ -203,7 +203,7 @@ macro_rules! number_leaf {
                 fn fill(
                     &mut self,
                     tree: &$crate::wire::Tree<'_>,
-                    node: $crate::wire::Node,
+                    node: $crate::wire::IndexNode,
                 ) -> Result<(), $crate::error::Error> {
                     const OCTETS: usize = $crate::ie::field::number_size!($kind).0;
                     *self = tree
@@ -425,7 +425,7 @@ macro_rules! flags {
                 reencode: $crate::ie::leaf::leaf_checks!(reencode $name),
                 fast_check: $crate::ie::descriptor::FastCheck::flags(
                     $least, $name::KNOWN.to_le_bytes()[0])
-                    .within($crate::validate::firsts($crate::ie::IeType::$ie)),
+                    .within($crate::validate::valid_first_bytes($crate::ie::IeType::$ie)),
             },
             $crate::ie::IeType::$ie
         );

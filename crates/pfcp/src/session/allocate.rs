@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::draft::{Draft, put, raw};
+use super::draft::{RuleSetDraft, put, raw};
 use super::kind::{RuleId, RuleKind};
 use super::refusal::Refusal;
 use crate::ie::{Cause, FTeid, Ie, IeType, UeIpAddress};
@@ -75,7 +75,7 @@ struct FilledGroup {
     allocated: Vec<u8>,
 }
 
-impl Draft<'_> {
+impl RuleSetDraft<'_> {
     /// Allocates the values that the changed rules ask for, and fills them in. Returns the elements
     /// that report the values to the peer.
     pub(super) fn allocate(&mut self, allocator: &mut dyn Allocator) -> Result<Vec<u8>, Refusal> {

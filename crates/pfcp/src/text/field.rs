@@ -8,9 +8,9 @@ use crate::ie::value::{Value, text_of};
 use crate::ie::{IeType, Kind};
 
 /// The name of a field as users write it: `gtpu_udp_ipv4` becomes GTP-U UDP IPv4.
-pub(super) struct Label<'a>(pub(super) &'a str);
+pub(super) struct DisplayName<'a>(pub(super) &'a str);
 
-impl Display for Label<'_> {
+impl Display for DisplayName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, word) in self.0.split('_').enumerate() {
             f.write_str(if place == 0 { "" } else { " " })?;

@@ -6,7 +6,7 @@ use crate::ie::{Descriptor, Value, describe};
 use crate::vendor::{Dictionary, Field, Row, members};
 use crate::wire::{DEPTH, Index, Part};
 
-use super::field::{FieldText, Hex, Label};
+use super::field::{DisplayName, FieldText, Hex};
 use super::{fields, parts, raw};
 
 /// Formats an element with its name. The members of a group follow below it, indented further.
@@ -63,7 +63,7 @@ pub(super) fn value(
     for (field, value) in element.fields() {
         f.write_str(separator)?;
         if row.layout().len() > 1 {
-            write!(f, "{} ", Label(field.name()))?;
+            write!(f, "{} ", DisplayName(field.name()))?;
         }
         field_value(f, part, field, value)?;
         separator = ", ";

@@ -170,7 +170,7 @@ impl Answers {
                 });
                 self.next_id += 1;
                 self.working.insert(id, key);
-                self.shrink();
+                self.evict_to_limits();
                 Admission::New(id)
             }
         }
@@ -193,7 +193,7 @@ impl Answers {
             false => self.limits.hold,
         };
         self.expiring.push_back((now + hold, key, id));
-        self.shrink();
+        self.evict_to_limits();
         Some(key.peer)
     }
 
@@ -220,7 +220,7 @@ impl Answers {
         });
         let until = now + left.min(self.limits.hold);
         self.expiring.push_back((until, key, id));
-        self.shrink();
+        self.evict_to_limits();
     }
 
     /// Abandons the processing of a request: its next repetition is processed afresh.
@@ -267,7 +267,7 @@ impl Answers {
         }
     }
 
-    fn shrink(&mut self) {
+    fn evict_to_limits(&mut self) {
         let over = |answers: &Self| {
             answers.entries.len() > answers.limits.entries || answers.octets > answers.limits.octets
         };

@@ -211,7 +211,7 @@ impl Requests {
             return None;
         }
         let answered = self.waiting.remove(&(peer, sequence));
-        self.compact();
+        self.prune_deadlines();
         answered.map(|waiting| waiting.request)
     }
 
@@ -253,7 +253,7 @@ impl Requests {
     }
 
     /// Removes the deadlines of answered requests once they outnumber the others.
-    fn compact(&mut self) {
+    fn prune_deadlines(&mut self) {
         if self.deadlines.len() > 64 + 2 * self.waiting.len() {
             let waiting = &self.waiting;
             self.deadlines.retain(|deadline| {

@@ -141,19 +141,19 @@ impl UrrSums {
                 let first = self.early.iter().min().map_or(number, |first| *first);
                 self.lost += u64::from(first - self.next);
                 self.next = first;
-                self.catch_up();
+                self.absorb_early_reports();
             }
             self.early.push(number);
-            self.catch_up();
+            self.absorb_early_reports();
             return Arrival::Early;
         }
         self.next = self.next.wrapping_add(1);
-        self.catch_up();
+        self.absorb_early_reports();
         Arrival::New
     }
 
     /// Advances `next` over the numbers that arrived early.
-    fn catch_up(&mut self) {
+    fn absorb_early_reports(&mut self) {
         while let Some(at) = self.early.iter().position(|early| *early == self.next) {
             self.early.swap_remove(at);
             self.next = self.next.wrapping_add(1);

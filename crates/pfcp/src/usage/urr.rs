@@ -128,7 +128,7 @@ impl UrrState {
         given: &[IeType],
     ) {
         let has = |ie| given.contains(&ie);
-        self.accrue(now);
+        self.accrue_time(now);
         self.parameters = parameters;
         if has(IeType::MONITORING_TIME) || has(IeType::ADDITIONAL_MONITORING_TIME) {
             self.schedule_monitoring_times(now, epoch);
@@ -232,13 +232,13 @@ impl UrrState {
 
     /// Pauses or resumes the measurement.
     pub(super) fn pause(&mut self, now: Instant, pause: bool) {
-        self.accrue(now);
+        self.accrue_time(now);
         self.clock = None;
         self.paused = pause;
     }
 
     /// Counts the time up to `now`.
-    fn accrue(&mut self, now: Instant) {
+    fn accrue_time(&mut self, now: Instant) {
         let Some(since) = self.clock else {
             return;
         };
@@ -263,7 +263,7 @@ impl UrrState {
         if !self.counts_now() {
             return;
         }
-        self.accrue(at);
+        self.accrue_time(at);
         self.run_clock(at);
         self.active = at;
         self.inactivity_reported = false;
@@ -347,7 +347,7 @@ impl UrrState {
     /// Handles everything that is due at `now`. Must be called at each [`UrrState::deadline`].
     pub(super) fn due(&mut self, now: Instant, stop_after: Duration) {
         use {ReportingTriggers as On, UsageReportTrigger as Now};
-        self.accrue(now);
+        self.accrue_time(now);
         self.check();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let trigger_if = |rule: &mut Self, on, trigger| {
@@ -363,7 +363,7 @@ impl UrrState {
             self.validity = None;
             trigger_if(self, On::QUVTI, Now::QUVTI);
         }
-        if is_due(self.holding_ends()) {
+        if is_due(self.quota_holding_ends()) {
             self.blocked = true;
             self.clock = None;
             trigger_if(self, On::QUHTI, Now::QUHTI);
@@ -396,7 +396,7 @@ impl UrrState {
             last: self.last.take(),
         });
         self.counts = Counts {
-            time: fraction(self.counts.time),
+            time: subsecond_part(self.counts.time),
             ..Counts::default()
         };
         self.started = now;
@@ -437,7 +437,7 @@ impl UrrState {
         [
             self.period,
             self.validity,
-            self.holding_ends(),
+            self.quota_holding_ends(),
             self.inactive_at(),
             self.stops_at(stop_after),
             self.next_monitoring_time(),
@@ -448,7 +448,7 @@ impl UrrState {
         .min()
     }
 
-    fn holding_ends(&self) -> Option<Instant> {
+    fn quota_holding_ends(&self) -> Option<Instant> {
         let holding = self.parameters.holding?;
         (!self.blocked && !self.quotas.is_empty()).then(|| self.active + holding)
     }
@@ -499,7 +499,7 @@ impl UrrState {
         epoch: Epoch,
         trigger: UsageReportTrigger,
     ) -> Vec<UsageReportRequest> {
-        self.accrue(now);
+        self.accrue_time(now);
         self.pending_triggers = UsageReportTrigger::NONE;
         let mut information = match self.parameters.has(MeasurementInformation::MBQE) {
             true => UsageInformation::UBE,
@@ -525,7 +525,7 @@ impl UrrState {
         report.event_time_stamps = std::mem::take(&mut self.events).into();
         reports.push(report);
         self.counts = Counts {
-            time: fraction(self.counts.time),
+            time: subsecond_part(self.counts.time),
             ..Counts::default()
         };
         self.threshold_usage = Counts::default();
@@ -540,7 +540,7 @@ impl UrrState {
     }
 
     /// Returns the pending reports without measurements.
-    pub(super) fn notes(&mut self, id: UrrId) -> Vec<UsageReportRequest> {
+    pub(super) fn take_unmeasured_reports(&mut self, id: UrrId) -> Vec<UsageReportRequest> {
         let pending_notes = std::mem::take(&mut self.pending_notes);
         let mut notes = Vec::new();
         for trigger in [UsageReportTrigger::START, UsageReportTrigger::STOPT] {
@@ -594,6 +594,6 @@ impl UrrState {
 }
 
 /// Returns the fraction of a second. It is included in a later report, so that no time is lost.
-fn fraction(time: Duration) -> Duration {
+fn subsecond_part(time: Duration) -> Duration {
     Duration::from_nanos(time.subsec_nanos().into())
 }

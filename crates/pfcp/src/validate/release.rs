@@ -209,7 +209,7 @@ pub(crate) fn refuse_newer(view: &MessageView<'_>, release: Release) -> Result<(
 
 /// Returns the encoding of a message for a release, or `None` if it has no newer content or cannot
 /// be decoded.
-pub(crate) fn older(frame: &Frame<'_>, release: Release) -> Option<Vec<u8>> {
+pub(crate) fn encode_for_older(frame: &Frame<'_>, release: Release) -> Option<Vec<u8>> {
     if release == Release::R19 {
         return None;
     }

@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::{MAX_BLOCKS, MAX_LENGTH, MAX_NODES, MAX_SHAPES, Shape};
+use super::{ElementShape, MAX_BLOCKS, MAX_LENGTH, MAX_NODES, MAX_SHAPES};
 use crate::message::{MessageType, table};
-use crate::wire::{Frame, Index, Node};
+use crate::wire::{Frame, Index, IndexNode};
 use crate::{IeType, Interfaces, MessageView};
 
 fn tlv(ie: IeType, value: &[u8]) -> Vec<u8> {
@@ -124,10 +124,10 @@ fn shape_includes_condition_inputs() {
 /// Returns the index of the first node inside each rule.
 fn insides(octets: &[u8], index: &mut Index) -> Vec<usize> {
     let view = MessageView::decode(octets, index).expect("well-formed");
-    let (tree, root) = view.root().bare();
+    let (tree, root) = view.root().tree_and_node();
     let mut below = tree.below(root);
-    let rules = std::iter::from_fn(|| below.step());
-    rules.map(|node: Node| node.members().0).collect()
+    let rules = std::iter::from_fn(|| below.next_node());
+    rules.map(|node: IndexNode| node.members().0).collect()
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn similar_leaves_are_cached_individually() {
     read(&setup(2), &mut index);
     // The two elements that their rows alone do not decide, and the whole.
     assert_eq!(index.shapes().known.len(), 3);
-    let is_message = |shape: &&Shape| shape.is_message;
+    let is_message = |shape: &&ElementShape| shape.is_message;
     assert_eq!(index.shapes().known.iter().filter(is_message).count(), 1);
     read(&setup(3), &mut index);
     assert_eq!(index.shapes().known.len(), 3, "it is known");
@@ -396,7 +396,7 @@ fn cache_is_cleared_at_max_nodes() {
         let octets = message(MODIFICATION, &pdr(1, &pdi(&qfis)));
         read(&octets, &mut index);
         read(&octets, &mut index);
-        most = most.max(index.kept_nodes());
+        most = most.max(index.cached_node_count());
     }
     assert!(most >= MAX_NODES, "{most}");
     assert!(most < MAX_NODES + 3 * MAX_LENGTH / 4, "{most}");
