@@ -31,9 +31,10 @@ use strowger::{
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::endpoint::{
-    Discard, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role, Transmit,
+    DiscardReason, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role,
+    Transmit,
 };
-use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
+use strowger_pfcp::transaction::{RequestId, ResponseCacheLimits, Retransmission};
 
 pub(crate) use report::OutgoingReport;
 use report::PendingReports;
@@ -126,7 +127,7 @@ pub(crate) struct Endpoint {
     /// last send.
     outgoing: Vec<Transmit>,
     handled_since_send: usize,
-    reported_stats: (EndpointStats, [u64; Discard::ALL.len()]),
+    reported_stats: (EndpointStats, [u64; DiscardReason::ALL.len()]),
 }
 
 /// A session in the map of the endpoint.
@@ -166,7 +167,7 @@ impl Actor for Endpoint {
             changes: Vec::new(),
             outgoing: Vec::new(),
             handled_since_send: 0,
-            reported_stats: (EndpointStats::default(), [0; Discard::ALL.len()]),
+            reported_stats: (EndpointStats::default(), [0; DiscardReason::ALL.len()]),
             shared,
         };
         endpoint.shared.wait_for_all_writes().await;
@@ -420,7 +421,7 @@ impl Endpoint {
 
     fn update_counters(&mut self) {
         let stats = self.protocol.stats();
-        let discards = Discard::ALL.map(|kind| self.protocol.discarded(kind));
+        let discards = DiscardReason::ALL.map(|kind| self.protocol.discarded(kind));
         let (before, discards_before) =
             std::mem::replace(&mut self.reported_stats, (stats, discards));
         let mut increase = EndpointStats::default();
@@ -470,10 +471,10 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
     protocol.features = config.feature_octets();
     protocol.allowed.clone_from(&config.peers);
     protocol.retransmission = retransmission;
-    protocol.answers = AnswerLimits {
+    protocol.answers = ResponseCacheLimits {
         hold: retransmission.span(),
         entries: config.limits.response_cache,
-        ..AnswerLimits::default()
+        ..ResponseCacheLimits::default()
     };
     protocol.heartbeat = Some(config.timers.heartbeat).filter(|interval| !interval.is_zero());
     protocol.restarts.clone_from(&config.peer.restarts);

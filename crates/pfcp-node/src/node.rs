@@ -19,7 +19,7 @@ use strowger::{
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
-use strowger_pfcp::endpoint::Discard;
+use strowger_pfcp::endpoint::DiscardReason;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 
@@ -364,7 +364,7 @@ pub struct NodeStats {
     /// Number of datagrams that the system did not accept for sending.
     pub unsent: u64,
     /// Number of discarded messages, by kind.
-    pub discarded: Vec<(Discard, u64)>,
+    pub discarded: Vec<(DiscardReason, u64)>,
     /// Counters of traffic and usage reports.
     pub usage: UsageStats,
     /// Counters of the policy; all zero without one.

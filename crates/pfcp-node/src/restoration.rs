@@ -22,7 +22,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use strowger_pfcp::endpoint::message;
 use strowger_pfcp::ie::{Cause, FTeid, UeIpAddress};
-use strowger_pfcp::session::{Allocator, NoAllocator, RuleSet, UeWish};
+use strowger_pfcp::session::{Allocator, NoAllocator, RuleSet, UeAddressRequest};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, Header, Ie as _, IeType, MessageType, Seid, Sequence};
 
@@ -413,7 +413,7 @@ impl Allocator for AcknowledgedAddresses {
 
     fn ue_address(
         &mut self,
-        wish: UeWish,
+        wish: UeAddressRequest,
         network: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         // Identical requests for an address are made once, so the last address also serves those

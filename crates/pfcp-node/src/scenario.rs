@@ -15,7 +15,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use serde::Deserialize;
 use strowger_pfcp::association::NodeName;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
@@ -283,8 +283,8 @@ pub(crate) fn refusal(
     let kind = frame.header.message_type;
     let establishes = kind == MessageType::SESSION_ESTABLISHMENT_REQUEST;
     let body = match establishes || !kind.is_session() {
-        true => Elements::new().node(node),
-        false => Elements::new(),
+        true => BodyBuilder::new().node(node),
+        false => BodyBuilder::new(),
     };
     let seid = match establishes {
         true => peer_seid(&frame),

@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp::session::{Change, Refusal, RuleSet};
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::session::{Refusal, RuleChange, RuleSet};
+use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::validate::tolerate;
 use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
@@ -48,7 +48,7 @@ pub(crate) struct SessionRequest {
     /// The complete message.
     pub(crate) octets: Arc<[u8]>,
     /// The key by which a retransmission of the request is recognized.
-    pub(crate) key: Option<AnswerKey>,
+    pub(crate) key: Option<ResponseKey>,
     pub(crate) reply: Reply<SessionResponse>,
 }
 
@@ -254,7 +254,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
         owner: (&Arc<StoredPeer>, usize),
     ) -> SessionResponse {
         let peer_seid = peer_seid(frame);
@@ -307,7 +307,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
     ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -392,7 +392,7 @@ impl SessionActor {
     }
 
     /// Counts the tolerated deviations of a request.
-    fn count_deviations(&self, change: Change) -> (RuleSet, Vec<u8>) {
+    fn count_deviations(&self, change: RuleChange) -> (RuleSet, Vec<u8>) {
         for deviation in change.deviations {
             tracing::debug!(session = %self.seid, %deviation, "a deviation is tolerated");
             self.shared.counters.deviated(deviation);
@@ -404,7 +404,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
     ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -462,7 +462,7 @@ impl SessionActor {
     async fn commit(
         &mut self,
         record: SessionRecord,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
         answer: Arc<[u8]>,
     ) -> Result<Arc<[u8]>, Refusal> {
         let record = Arc::new(record);
@@ -479,7 +479,7 @@ impl SessionActor {
     async fn write(
         &self,
         change: store::StoreChange,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
         answer: &Arc<[u8]>,
     ) -> Result<(), Refusal> {
         let key = key.filter(|_| !seeded(Bug::AnswerNotWritten));

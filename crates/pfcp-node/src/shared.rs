@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use strowger::ActorRef;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
-use strowger_pfcp::endpoint::{Discard, EndpointStats};
+use strowger_pfcp::endpoint::{DiscardReason, EndpointStats};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 
@@ -124,7 +124,7 @@ pub(crate) struct NodeCounters {
     pub(crate) dropped_bytes: AtomicU64,
     causes: CauseCounters,
     deviations: [AtomicU64; Deviation::ALL.len()],
-    discards: [AtomicU64; Discard::ALL.len()],
+    discards: [AtomicU64; DiscardReason::ALL.len()],
     pub(crate) datagrams: AtomicU64,
     pub(crate) repeated: AtomicU64,
     pub(crate) evicted: AtomicU64,
@@ -180,13 +180,17 @@ impl NodeCounters {
     }
 
     /// Returns the number of discards of each kind.
-    pub(crate) fn discards(&self) -> Vec<(Discard, u64)> {
-        let count = |kind: Discard| (kind, get(&self.discards[kind as usize]));
-        Discard::ALL.into_iter().map(count).collect()
+    pub(crate) fn discards(&self) -> Vec<(DiscardReason, u64)> {
+        let count = |kind: DiscardReason| (kind, get(&self.discards[kind as usize]));
+        DiscardReason::ALL.into_iter().map(count).collect()
     }
 
     /// Adds the counts of an endpoint since its last call.
-    pub(crate) fn add_stats(&self, stats: EndpointStats, discards: [u64; Discard::ALL.len()]) {
+    pub(crate) fn add_stats(
+        &self,
+        stats: EndpointStats,
+        discards: [u64; DiscardReason::ALL.len()],
+    ) {
         let rows = [
             (&self.datagrams, stats.datagrams),
             (&self.repeated, stats.repeated),

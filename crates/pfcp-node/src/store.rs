@@ -26,7 +26,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::RuleSet;
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 use tokio::sync::oneshot;
 
 pub(crate) use disk::{LockedStore, OpenParams, threads};
@@ -69,7 +69,7 @@ pub(crate) struct StoredPfds {
 /// A response that was sent, kept for retransmissions of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredResponse {
-    pub(crate) key: AnswerKey,
+    pub(crate) key: ResponseKey,
     /// The complete message.
     pub(crate) octets: Arc<[u8]>,
     /// The time of the response in milliseconds since 1970, which remains meaningful after a
@@ -78,7 +78,7 @@ pub(crate) struct StoredResponse {
 }
 
 impl StoredResponse {
-    pub(crate) fn new(key: AnswerKey, octets: Arc<[u8]>) -> Self {
+    pub(crate) fn new(key: ResponseKey, octets: Arc<[u8]>) -> Self {
         let at = milliseconds_now();
         Self { key, octets, at }
     }
@@ -198,7 +198,7 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     }
 
     /// Returns the last response to a request, if it is stored.
-    fn answer(&self, key: &AnswerKey) -> Option<StoredResponse> {
+    fn answer(&self, key: &ResponseKey) -> Option<StoredResponse> {
         self.table().answer(key)
     }
 

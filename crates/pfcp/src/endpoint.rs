@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-pub use answer::{Elements, answer_header, message};
-pub use discard::Discard;
+pub use answer::{BodyBuilder, answer_header, message};
+pub use discard::DiscardReason;
 pub use event::Event;
 pub use limit::PeerLimits;
 pub use network::{Network, NetworkError};
@@ -32,8 +32,8 @@ use crate::error::Error;
 use crate::ie::{Cause, Release};
 use crate::message::MessageType;
 use crate::transaction::{
-    AnswerKey, AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission,
-    TransactionId,
+    RequestId, Requests, RequestsFull, ResponseCache, ResponseCacheLimits, ResponseKey,
+    Retransmission, TimerAction, TransactionId,
 };
 use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Seid, Sequence};
@@ -68,7 +68,7 @@ pub struct EndpointConfig {
     /// The retransmission timer and count of requests.
     pub retransmission: Retransmission,
     /// The bounds on the answers kept for repeated requests.
-    pub answers: AnswerLimits,
+    pub answers: ResponseCacheLimits,
     /// The time without traffic after which a peer is sent a heartbeat, or `None` for no
     /// heartbeats.
     pub heartbeat: Option<Duration>,
@@ -113,7 +113,7 @@ impl EndpointConfig {
                 .filter_map(|text| text.parse().ok())
                 .collect(),
             retransmission: Retransmission::default(),
-            answers: AnswerLimits::default(),
+            answers: ResponseCacheLimits::default(),
             heartbeat: Some(Duration::from_secs(10)),
             restarts: Vec::new(),
             named: Vec::new(),
@@ -201,7 +201,7 @@ pub struct Endpoint {
     associations: Associations,
     requests: Requests,
     purposes: FxHashMap<RequestId, NodeRequestPurpose>,
-    answers: Answers,
+    answers: ResponseCache,
     limiter: Limiter,
     /// The local addresses at which pending requests arrived, if the owner provided them.
     locals: FxHashMap<TransactionId, u16>,
@@ -226,7 +226,7 @@ impl Endpoint {
                 config.first_sequence,
             ),
             purposes: FxHashMap::default(),
-            answers: Answers::new(config.answers, config.seed),
+            answers: ResponseCache::new(config.answers, config.seed),
             limiter: Limiter::new(config.peer),
             locals: FxHashMap::default(),
             discards: DiscardCounters::default(),
@@ -243,11 +243,11 @@ impl Endpoint {
         self.answers.expire(now);
         while let Some(due) = self.requests.poll_due(now) {
             match due {
-                Due::Again { peer, octets, .. } => {
+                TimerAction::Retransmit { peer, octets, .. } => {
                     self.stats.retransmitted += 1;
                     self.send(peer, octets);
                 }
-                Due::Failed { request, peer } => self.failed(now, request, peer),
+                TimerAction::Failed { request, peer } => self.failed(now, request, peer),
             }
         }
         while let Some((association, peer)) = self.associations.poll_heartbeat(now) {
@@ -267,7 +267,7 @@ impl Endpoint {
         peer: SocketAddr,
         purpose: NodeRequestPurpose,
     ) -> Result<(), RequestsFull> {
-        let body = Elements::new().recovery(self.config.recovery);
+        let body = BodyBuilder::new().recovery(self.config.recovery);
         let kind = MessageType::HEARTBEAT_REQUEST;
         self.queue_request(now, peer, kind, &body, purpose)
     }
@@ -332,7 +332,7 @@ impl Endpoint {
         now: Instant,
         peer: SocketAddr,
         message_type: MessageType,
-        body: &Elements,
+        body: &BodyBuilder,
         purpose: NodeRequestPurpose,
     ) -> Result<(), RequestsFull> {
         let sequence = self.requests.sequence(peer)?;
@@ -423,8 +423,8 @@ impl Endpoint {
     }
 
     /// Abandons the processing of a request, for example after a panic. When the peer repeats the
-    /// request, it is processed afresh. After [`AnswerLimits::attempts`] attempts it is answered
-    /// with Cause 77 (System failure).
+    /// request, it is processed afresh. After [`ResponseCacheLimits::attempts`] attempts it is
+    /// answered with Cause 77 (System failure).
     pub fn abandon(&mut self, now: Instant, transaction: TransactionId) {
         let key = self.answers.key(transaction);
         match self.answers.abandon(now, transaction) {
@@ -443,7 +443,7 @@ impl Endpoint {
         self.finish_with_key(transaction, key)
     }
 
-    fn finish_with_key(&mut self, transaction: TransactionId, key: AnswerKey) -> Option<u16> {
+    fn finish_with_key(&mut self, transaction: TransactionId, key: ResponseKey) -> Option<u16> {
         // Heartbeats do not count against the limits of a peer.
         if key.message_type != MessageType::HEARTBEAT_REQUEST {
             self.limiter.done(key.peer.ip());
@@ -492,14 +492,14 @@ impl Endpoint {
         node: NodeName,
         address: SocketAddr,
         recovery: Recovery,
-    ) -> Result<AssociationId, crate::association::SetupRefused> {
+    ) -> Result<AssociationId, crate::association::SetupError> {
         let setup = self.associations.set_up(now, node, address, recovery)?;
         Ok(setup.id())
     }
 
     /// Returns the key by which repetitions of a pending request are recognized.
     #[must_use]
-    pub fn answer_key(&self, transaction: TransactionId) -> Option<AnswerKey> {
+    pub fn answer_key(&self, transaction: TransactionId) -> Option<ResponseKey> {
         self.answers.key(transaction)
     }
 
@@ -509,7 +509,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         left: Duration,
-        key: AnswerKey,
+        key: ResponseKey,
         octets: Arc<[u8]>,
     ) {
         self.answers.restore(now, left, key, octets);
@@ -531,7 +531,7 @@ impl Endpoint {
 
     /// Returns the number of messages or datagrams of a kind that were discarded.
     #[must_use]
-    pub fn discarded(&self, kind: Discard) -> u64 {
+    pub fn discarded(&self, kind: DiscardReason) -> u64 {
         self.discards.total(kind)
     }
 }

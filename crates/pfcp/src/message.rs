@@ -209,17 +209,17 @@ impl Message {
         &self,
         scope: impl Into<Scope>,
         out: &mut Vec<u8>,
-    ) -> Result<Interfaces, Unsendable> {
+    ) -> Result<Interfaces, EncodeForError> {
         let (start, scope) = (out.len(), scope.into());
         self.encode_into(out)?;
         let mut index = Index::new();
         let judged = MessageView::decode(&out[start..], &mut index)
-            .map_err(Unsendable::from)
+            .map_err(EncodeForError::from)
             .and_then(|view| {
                 if scope.release != Release::R19 {
                     refuse_newer(&view, scope.release)?;
                 }
-                validate(&view, scope).map_err(Unsendable::from)
+                validate(&view, scope).map_err(EncodeForError::from)
             });
         if judged.is_err() {
             out.truncate(start);
@@ -249,13 +249,13 @@ const MAX_REUSED_INDEX_LEN: usize = 8192;
 /// The error returned for a message that no peer would accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unsendable {
+pub enum EncodeForError {
     /// The message cannot be encoded.
     #[error(transparent)]
-    Unwritable(#[from] Error),
+    NotEncodable(#[from] Error),
     /// The message lacks an element that the interface requires, or has one that it forbids.
     #[error(transparent)]
-    Unacceptable(#[from] Rejection),
+    Rejected(#[from] Rejection),
 }
 
 impl fmt::Display for Message {

@@ -10,7 +10,7 @@ use std::fmt::{self, Display};
 
 use crate::error::ErrorKind;
 use crate::ie::value::Value;
-use crate::ie::{Descriptor, IeType, Kind, Leaf, describe};
+use crate::ie::{Descriptor, FieldKind, IeType, Leaf, describe};
 use crate::message::MessageView;
 use crate::vendor::{self as rows, Dictionary};
 use crate::wire::{Index, Part};
@@ -92,7 +92,7 @@ pub(crate) fn field_name(name: &str) -> String {
 }
 
 /// Returns the value of a field as text.
-pub(crate) fn field_value(ie: IeType, name: &str, kind: Kind, value: Value<'_>) -> String {
+pub(crate) fn field_value(ie: IeType, name: &str, kind: FieldKind, value: Value<'_>) -> String {
     FieldText {
         ie,
         name,

@@ -74,7 +74,7 @@ pub enum FindingKind {
     /// A value is not among those that the clause allows.
     Incorrect(&'static str),
     /// The message is not used on the interface. No element is at fault.
-    Foreign,
+    WrongInterface,
     /// A value has a length that the clause does not allow.
     Length(&'static str),
     /// A deviation that [`tolerate`] accepts.
@@ -101,7 +101,7 @@ impl FindingKind {
             Self::ConditionalMissing(_) => Some(Cause::CONDITIONAL_IE_MISSING),
             Self::Incorrect(_) => Some(Cause::MANDATORY_IE_INCORRECT),
             Self::Length(_) => Some(Cause::INVALID_LENGTH),
-            Self::Foreign => Some(Cause::SERVICE_NOT_SUPPORTED),
+            Self::WrongInterface => Some(Cause::SERVICE_NOT_SUPPORTED),
             Self::Tolerated(_) | Self::Repeated | Self::Unexpected | Self::Newer { .. } => None,
         }
     }
@@ -109,7 +109,7 @@ impl FindingKind {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kind == FindingKind::Foreign {
+        if self.kind == FindingKind::WrongInterface {
             return write!(f, "{}: no message of {}", self.path, self.on);
         }
         write!(f, "{}: {} ", self.path, self.ie)?;
@@ -119,7 +119,7 @@ impl fmt::Display for Finding {
             FindingKind::Incorrect(clause) => write!(f, "has a value that §{clause} lacks"),
             FindingKind::Length(clause) => write!(f, "has a length that §{clause} lacks"),
             FindingKind::Tolerated(deviation) => write!(f, "deviates: {deviation}"),
-            FindingKind::Foreign => Ok(()),
+            FindingKind::WrongInterface => Ok(()),
             FindingKind::Repeated => f.write_str("occurs again"),
             FindingKind::Unexpected => f.write_str("is unexpected"),
             FindingKind::Newer { what, release } => match what {
@@ -181,7 +181,7 @@ impl Rejection {
     fn of_finding(finding: &Finding) -> Option<Self> {
         Some(Self {
             cause: finding.kind.cause()?,
-            offending_ie: (finding.kind != FindingKind::Foreign).then_some(finding.ie),
+            offending_ie: (finding.kind != FindingKind::WrongInterface).then_some(finding.ie),
             failed_rule: finding.failed_rule.clone(),
             path: finding.path.clone(),
             text: finding.to_string(),
@@ -342,7 +342,7 @@ impl<'a, 'b> Validation<'a, 'b> {
         let home = self.view.message_type().interfaces_in(self.release);
         let foreign = self.on.without(home);
         if !foreign.is_empty() {
-            self.push_finding(FindingKind::Foreign, IeType::RESERVED, foreign, None);
+            self.push_finding(FindingKind::WrongInterface, IeType::RESERVED, foreign, None);
         }
         self.on = self.on.and(home);
         if !self.on.is_empty() {
@@ -417,10 +417,15 @@ impl<'a, 'b> Validation<'a, 'b> {
             }
             return;
         }
-        if self.all && self.on.and(member.on_in(self.release)).is_empty() {
+        if self.all
+            && self
+                .on
+                .and(member.interfaces_in_release(self.release))
+                .is_empty()
+        {
             self.push_finding(FindingKind::Unexpected, part.ie(), self.on, path);
         }
-        match member.what {
+        match member.descriptor {
             Descriptor::Leaf(_) => {
                 if let Some(clause) = incorrect(part.ie(), part.raw()) {
                     let strict = FindingKind::Incorrect(clause);

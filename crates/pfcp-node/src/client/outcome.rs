@@ -102,7 +102,7 @@ impl ClientActor {
         // The peer may be lost, and the next heartbeat that would show this may be far away.
         let association = self.protocol.associations().from_address(peer);
         if let Some(id) = association.map(|association| association.id) {
-            self.protocol.enquire(now, id);
+            self.protocol.check_peer(now, id);
         }
     }
 
@@ -172,7 +172,7 @@ impl ClientActor {
                 // A peer that lost more than this session shows so by its Recovery Time Stamp.
                 let association = self.protocol.associations().from_address(peer);
                 if let Some(id) = association.map(|association| association.id) {
-                    self.protocol.enquire(now, id);
+                    self.protocol.check_peer(now, id);
                 }
             }
             ResponseOutcome::Refused(_) | ResponseOutcome::Missing => {}

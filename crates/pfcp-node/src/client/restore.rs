@@ -215,7 +215,7 @@ impl ClientActor {
                 Some(SearchAttempt::Heartbeat) => {
                     let association = self.protocol.associations().from_address(*peer);
                     if let Some(id) = association.map(|association| association.id) {
-                        self.protocol.enquire(now, id);
+                        self.protocol.check_peer(now, id);
                     }
                 }
                 Some(SearchAttempt::Associate) => {

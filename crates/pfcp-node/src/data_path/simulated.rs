@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use strowger_pfcp::Seid;
-use strowger_pfcp::usage::{Detector, Traffic};
+use strowger_pfcp::usage::{DetectionRule, PacketBurst};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{DataPath, Span};
@@ -32,7 +32,7 @@ pub struct TrafficModel {
 /// use std::time::{Duration, Instant};
 ///
 /// use strowger_pfcp::Seid;
-/// use strowger_pfcp::usage::Detector;
+/// use strowger_pfcp::usage::DetectionRule;
 /// use strowger_pfcp_node::{DataPath, SimulatedTraffic, Span, TrafficModel};
 ///
 /// let start = Instant::now();
@@ -44,7 +44,7 @@ pub struct TrafficModel {
 ///     tick: Duration::from_millis(100),
 /// };
 /// let path = SimulatedTraffic::new(start, model);
-/// let detectors = [Detector { pdr: 1.into(), uplink: true }];
+/// let detectors = [DetectionRule { pdr: 1.into(), uplink: true }];
 /// let span = Span { after: start, until: start + Duration::from_secs(10) };
 /// let traffic = path.traffic(Seid(7), &detectors, span);
 /// let octets: u64 = traffic.iter().map(|(_, traffic)| traffic.octets).sum();
@@ -106,11 +106,11 @@ impl SimulatedTraffic {
     fn one_way(
         &self,
         seid: Seid,
-        detectors: &[Detector],
+        detectors: &[DetectionRule],
         span: Span,
         uplink: bool,
-    ) -> Vec<(Instant, Traffic)> {
-        let here: Vec<Detector> = detectors
+    ) -> Vec<(Instant, PacketBurst)> {
+        let here: Vec<DetectionRule> = detectors
             .iter()
             .copied()
             .filter(|one| one.uplink == uplink)
@@ -134,7 +134,7 @@ impl SimulatedTraffic {
             let pdr = here[place].pdr;
             traffic.push((
                 at,
-                Traffic {
+                PacketBurst {
                     pdr,
                     packets,
                     octets,
@@ -147,14 +147,19 @@ impl SimulatedTraffic {
 }
 
 impl DataPath for SimulatedTraffic {
-    fn traffic(&self, seid: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
+    fn traffic(
+        &self,
+        seid: Seid,
+        detectors: &[DetectionRule],
+        span: Span,
+    ) -> Vec<(Instant, PacketBurst)> {
         let mut both = self.one_way(seid, detectors, span, true);
         both.extend(self.one_way(seid, detectors, span, false));
         both.sort_by_key(|(at, _)| *at);
         both
     }
 
-    fn next(&self, seid: Seid, detectors: &[Detector], after: Instant) -> Option<Instant> {
+    fn next(&self, seid: Seid, detectors: &[DetectionRule], after: Instant) -> Option<Instant> {
         let first = [true, false]
             .into_iter()
             .filter(|uplink| detectors.iter().any(|one| one.uplink == *uplink))

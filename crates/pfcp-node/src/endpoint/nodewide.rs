@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use strowger_pfcp::association::{Association, AssociationId};
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::{Cause, FSeid, FqCsid, GroupId, Ie, PfcpSessionChangeInfo};
 use strowger_pfcp::message::{Body, SessionSetDeletionRequest, SessionSetModificationRequest};
 use strowger_pfcp::session::Refusal;
@@ -26,7 +26,7 @@ impl Endpoint {
         &mut self,
         transaction: TransactionId,
         octets: &Arc<[u8]>,
-        overload: &Elements,
+        overload: &BodyBuilder,
     ) {
         let frame = Frame::decode(octets).ok();
         let answer = frame.map(|frame| {
@@ -34,7 +34,7 @@ impl Endpoint {
                 MessageType::SESSION_ESTABLISHMENT_REQUEST => peer_seid(&frame),
                 _ => self.peer_seid_of(transaction, frame.header.seid.unwrap_or_default()),
             };
-            let mut body = Elements::new();
+            let mut body = BodyBuilder::new();
             if frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
                 body = body.node(&self.shared.name);
             }
@@ -70,8 +70,8 @@ impl Endpoint {
         };
         let done = self.nodewide(now, association, &frame);
         let body = match frame.header.message_type {
-            MessageType::PFD_MANAGEMENT_REQUEST => Elements::new(),
-            _ => Elements::new().node(&self.shared.name),
+            MessageType::PFD_MANAGEMENT_REQUEST => BodyBuilder::new(),
+            _ => BodyBuilder::new().node(&self.shared.name),
         };
         let body = match &done {
             Ok(()) => body.cause(Cause::REQUEST_ACCEPTED),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use strowger::Context;
 use strowger_pfcp::Seid;
-use strowger_pfcp::association::{Association, AssociationId, Recovery, SetupRefused};
+use strowger_pfcp::association::{Association, AssociationId, Recovery, SetupError};
 
 use super::{Endpoint, EndpointMsg, SessionEntry};
 use crate::association::AssociationSessions;
@@ -31,7 +31,7 @@ impl Endpoint {
 
     /// Ends the sessions of a stored association that the configuration no longer allows: no peer
     /// may modify them, and a later peer with the same Node ID must not find them.
-    fn give_up(&mut self, owner: &StoredPeer, error: SetupRefused) {
+    fn give_up(&mut self, owner: &StoredPeer, error: SetupError) {
         let of_it = |record: &SessionRecord| record.owner.node == owner.node;
         let records = self.shared.store.sessions(&of_it);
         for record in &records {

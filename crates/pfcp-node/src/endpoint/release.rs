@@ -74,7 +74,9 @@ impl Endpoint {
             let node = request.node.clone();
             return reply.send(Err(OrderError::UnknownPeer { node }));
         };
-        let asked = self.protocol.ask_release(now, association, request.within);
+        let asked = self
+            .protocol
+            .request_release(now, association, request.within);
         if asked.is_err() {
             return reply.send(Err(OrderError::Busy));
         }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use strowger_pfcp::association::AssociationId;
-use strowger_pfcp::transaction::{Outstanding, RequestId};
+use strowger_pfcp::transaction::{OutstandingRequest, RequestId};
 use strowger_pfcp::{MessageType, Seid};
 
 use super::Endpoint;
@@ -42,7 +42,7 @@ pub(super) struct PendingReports {
 
 #[derive(Clone, Copy, Debug)]
 struct PendingReport {
-    outstanding: Outstanding,
+    outstanding: OutstandingRequest,
     subject: ReportSubject,
 }
 
@@ -57,7 +57,11 @@ enum ReportSubject {
 impl PendingReports {
     /// Records a report that was sent. Returns the previous report of the same session, which it
     /// replaces.
-    fn insert(&mut self, outstanding: Outstanding, subject: ReportSubject) -> Option<Outstanding> {
+    fn insert(
+        &mut self,
+        outstanding: OutstandingRequest,
+        subject: ReportSubject,
+    ) -> Option<OutstandingRequest> {
         let request = outstanding.request;
         self.waiting.insert(
             request,
@@ -102,14 +106,18 @@ impl PendingReports {
     }
 
     /// Removes and returns the report of a session.
-    fn take(&mut self, session: Seid) -> Option<Outstanding> {
+    fn take(&mut self, session: Seid) -> Option<OutstandingRequest> {
         let request = self.of_session.remove(&session)?;
         Some(self.waiting.remove(&request)?.outstanding)
     }
 
     /// Removes and returns the announced reports of deleted sessions with the given SEID of the
     /// peer.
-    fn take_announced(&mut self, association: AssociationId, seid: Seid) -> Vec<Outstanding> {
+    fn take_announced(
+        &mut self,
+        association: AssociationId,
+        seid: Seid,
+    ) -> Vec<OutstandingRequest> {
         let requests = self.announced.remove(&(association, seid));
         let requests = requests.unwrap_or_default().into_iter();
         let sent = requests.filter_map(|request| self.waiting.remove(&request));
@@ -203,7 +211,7 @@ impl Endpoint {
         !self.reports.announced.is_empty()
     }
 
-    fn withdraw_report(&mut self, outstanding: Outstanding) {
+    fn withdraw_report(&mut self, outstanding: OutstandingRequest) {
         add(&self.shared.counters.reports_withdrawn);
         if let Some(octets) = self.protocol.withdraw(outstanding) {
             self.discard_unsent(&octets);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::{Cause, FTeid};
-use strowger_pfcp::session::{Allocator, RuleSet, UeWish};
+use strowger_pfcp::session::{Allocator, RuleSet, UeAddressRequest};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, Ie, IeType, MessageType, Seid};
 
@@ -296,7 +296,7 @@ impl Allocator for AcknowledgedFteids {
 
     fn ue_address(
         &mut self,
-        _: UeWish,
+        _: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         Err(Cause::ALL_DYNAMIC_ADDRESSES_OCCUPIED)

@@ -91,7 +91,7 @@ impl Mutations<'_> {
             if in_valid_request && !position.path.is_empty() {
                 self.misplaced(member, &valid);
             }
-            if let Descriptor::Group(inner) = member.what
+            if let Descriptor::Group(inner) = member.descriptor
                 && position.path.len() + 1 < MAX_DEPTH
             {
                 let mut path = position.path.clone();
@@ -132,7 +132,7 @@ impl Mutations<'_> {
     ) {
         let mut elements = here.to_vec();
         elements.push(valid.clone());
-        let leaf = matches!(member.what, Descriptor::Leaf(_));
+        let leaf = matches!(member.descriptor, Descriptor::Leaf(_));
         // If an IE may occur only once, the first occurrence counts. If it may occur several times,
         // two with the same ID may be an error.
         let expect = match position.in_valid_request && leaf && !member.many {
@@ -157,7 +157,7 @@ impl Mutations<'_> {
         put: &dyn Fn(Element) -> Vec<Element>,
     ) {
         let value = valid.value();
-        let least = match member.what {
+        let least = match member.descriptor {
             Descriptor::Leaf(leaf) => leaf.min,
             Descriptor::Group(_) => 0,
         };

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
 
@@ -143,7 +143,7 @@ impl TestPeer {
             self.keep(header.sequence, octets);
             return;
         }
-        let mut body = Elements::new();
+        let mut body = BodyBuilder::new();
         match header.message_type {
             MessageType::HEARTBEAT_REQUEST => {
                 body = body.with(IeType::RECOVERY_TIME_STAMP, &RECOVERY_TIME.to_be_bytes());
@@ -165,7 +165,8 @@ impl TestPeer {
 
     /// Returns `true` if a heartbeat is answered.
     pub(super) fn is_heard(&mut self) -> bool {
-        let body = Elements::new().with(IeType::RECOVERY_TIME_STAMP, &RECOVERY_TIME.to_be_bytes());
+        let body =
+            BodyBuilder::new().with(IeType::RECOVERY_TIME_STAMP, &RECOVERY_TIME.to_be_bytes());
         let answer = self.ask(MessageType::HEARTBEAT_REQUEST, None, body.as_slice());
         answer.is_some_and(|octets| octets.get(1) == Some(&2))
     }

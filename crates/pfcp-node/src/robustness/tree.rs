@@ -46,7 +46,7 @@ impl Element {
     /// Returns the smallest IE for a row: zeros of the minimum length or, for a group, its
     /// mandatory IEs.
     pub(super) fn least(member: &Member) -> Self {
-        match member.what {
+        match member.descriptor {
             Descriptor::Leaf(leaf) => Self::leaf(member.ie, vec![0; leaf.min]),
             Descriptor::Group(group) => Self::group(member.ie, least(group)),
         }

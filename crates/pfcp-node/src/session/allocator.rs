@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use strowger_pfcp::Seid;
 use strowger_pfcp::ie::{Cause, FTeid};
-use strowger_pfcp::session::{Allocator, UeWish};
+use strowger_pfcp::session::{Allocator, UeAddressRequest};
 
 use crate::shared::Shared;
 
@@ -38,7 +38,7 @@ impl Allocator for PoolAllocator<'_> {
 
     fn ue_address(
         &mut self,
-        wish: UeWish,
+        wish: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         if !self.shared.config.offers("ueip") {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use strowger::{Context, EarliestTimer};
 use strowger_pfcp::session::RuleSet;
-use strowger_pfcp::usage::{Detector, Epoch, Finals, Usage, UsageLimits, Verdict};
+use strowger_pfcp::usage::{
+    DetectionRule, Epoch, FinalReports, PacketOutcome, UsageLimits, UsageMeter,
+};
 use strowger_pfcp::{Frame, Seid};
 
 use super::{SessionActor, SessionMsg};
@@ -21,10 +23,10 @@ use crate::store::{SessionRecord, milliseconds_now};
 /// The measurements of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
-    usage: Usage,
+    usage: UsageMeter,
     /// The time until which traffic has been measured.
     seen: Instant,
-    detectors: Vec<Detector>,
+    detectors: Vec<DetectionRule>,
 }
 
 /// States whether a session existed before its measurement started.
@@ -52,8 +54,8 @@ impl Meter {
         let epoch = Epoch::new(now, since_1970 + SINCE_1900);
         let limits = usage_limits(&shared.config);
         let usage = match resumed {
-            Resumed::No => Usage::new(now, epoch, limits, rules),
-            Resumed::Yes => Usage::resumed(now, epoch, limits, rules),
+            Resumed::No => UsageMeter::new(now, epoch, limits, rules),
+            Resumed::Yes => UsageMeter::resumed(now, epoch, limits, rules),
         };
         Self {
             detectors: usage.detectors(),
@@ -70,9 +72,9 @@ impl Meter {
         for (at, traffic) in shared.data_path.traffic(seid, &self.detectors, span) {
             let verdict = self.usage.handle_traffic(at.clamp(after, until), traffic);
             let counter = match verdict {
-                Verdict::Forwarded => &shared.counters.forwarded,
-                Verdict::Buffered => &shared.counters.buffered,
-                Verdict::Dropped => &shared.counters.dropped_bytes,
+                PacketOutcome::Forwarded => &shared.counters.forwarded,
+                PacketOutcome::Buffered => &shared.counters.buffered,
+                PacketOutcome::Dropped => &shared.counters.dropped_bytes,
             };
             add_many(counter, traffic.octets);
         }
@@ -100,7 +102,7 @@ fn usage_limits(config: &NodeConfig) -> UsageLimits {
         waiting: config.limits.usage_reports,
         // The transaction reports the outcome of a request; this time limit applies only if it does
         // not.
-        patience: span * 2 + Duration::from_secs(1),
+        outcome_timeout: span * 2 + Duration::from_secs(1),
         retry: config.timers.t1,
         buffer: config.limits.buffered_packets as u64,
         ..UsageLimits::default()
@@ -117,7 +119,7 @@ impl SessionActor {
         resumed: Resumed,
     ) -> Option<Box<SessionMeter>> {
         let rules = &live?.rules;
-        if !Usage::concerns(rules) {
+        if !UsageMeter::concerns(rules) {
             return None;
         }
         let mut meters = shared.meters.lock();
@@ -144,7 +146,7 @@ impl SessionActor {
         now: Instant,
         rules: &RuleSet,
         requests: &[&Frame<'_>],
-    ) -> Option<(Meter, Finals)> {
+    ) -> Option<(Meter, FinalReports)> {
         let metered = self.metered.as_ref()?;
         let mut meter = metered.meter.lock().clone();
         let finals = meter.usage.modify(now, rules, requests);
@@ -153,7 +155,7 @@ impl SessionActor {
     }
 
     /// Adopts the measurement state after a change of the rules was accepted.
-    pub(super) fn metered_commit(&mut self, now: Instant, change: Option<(Meter, Finals)>) {
+    pub(super) fn metered_commit(&mut self, now: Instant, change: Option<(Meter, FinalReports)>) {
         let Some(((meter, finals), metered)) = change.zip(self.metered.as_ref()) else {
             let live = self.live.as_ref();
             self.metered = Self::meter_for(&self.shared, self.seid, live, now, Resumed::No);
@@ -179,9 +181,9 @@ impl SessionActor {
     }
 
     /// Returns the final usage reports of a session that is being deleted.
-    pub(super) fn finals(&self, now: Instant) -> Finals {
+    pub(super) fn finals(&self, now: Instant) -> FinalReports {
         let metered = self.metered.as_ref();
-        metered.map_or_else(Finals::default, |metered| {
+        metered.map_or_else(FinalReports::default, |metered| {
             let meter = metered.meter.lock().clone();
             meter.usage.finish(now)
         })
@@ -192,7 +194,7 @@ impl SessionActor {
     pub(super) fn metered_end(
         &mut self,
         record: &SessionRecord,
-        finals: Finals,
+        finals: FinalReports,
     ) -> Box<[OutgoingReport]> {
         if self.metered.take().is_none() {
             return Box::default();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger_pfcp::Seid;
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 use tokio::sync::{Notify, oneshot};
 
 use super::dice::Dice;
@@ -319,7 +319,7 @@ impl Store for SimulatedStore {
     }
 }
 
-fn name(key: AnswerKey) -> (u32, u8) {
+fn name(key: ResponseKey) -> (u32, u8) {
     (key.sequence.get(), key.message_type.0)
 }
 

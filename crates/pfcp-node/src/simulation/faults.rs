@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::endpoint::{Elements, message};
+use strowger_pfcp::endpoint::{BodyBuilder, message};
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
 use super::dice::Dice;
@@ -90,7 +90,7 @@ impl Simulation {
         let stamp = Recovery(1000 + incarnation);
         let sequence = Sequence::new(u32::try_from(dice.below(1 << 24)).unwrap_or(0));
         let header = Header::node(MessageType::HEARTBEAT_REQUEST, sequence);
-        let body = Elements::new().recovery(stamp);
+        let body = BodyBuilder::new().recovery(stamp);
         if let Ok(octets) = message(&header, body.as_slice()) {
             self.network.count(|faults| faults.spoofed += 1);
             self.network.spoof((SMF.ip(), 40_000).into(), UPF, &octets);

@@ -517,7 +517,7 @@ pub(super) const MAX_DELAY: Duration = T1.saturating_sub(Duration::from_millis(5
 
 #[cfg(test)]
 mod tests {
-    use strowger_pfcp::endpoint::{Elements, message};
+    use strowger_pfcp::endpoint::{BodyBuilder, message};
     use strowger_pfcp::{Header, Seid, Sequence};
 
     use super::super::driver::UPF;
@@ -525,7 +525,7 @@ mod tests {
 
     /// Notes a message about the session with SEID 7 of the control plane. Returns `true` if it is
     /// wrong.
-    fn note(ended: &mut EndedSessions, kind: MessageType, seid: u64, body: &Elements) -> bool {
+    fn note(ended: &mut EndedSessions, kind: MessageType, seid: u64, body: &BodyBuilder) -> bool {
         let header = Header::session(kind, Seid(seid), Sequence::new(2));
         let octets = message(&header, body.as_slice()).expect("it is short");
         let frame = Frame::decode(&octets).expect("it was just made");
@@ -536,7 +536,7 @@ mod tests {
         let mut f_seid = Vec::new();
         let own = FSeid::new(Seid(own), UPF.ip());
         own.encode_into(&mut f_seid).expect("it is short");
-        let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+        let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
         let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
         note(ended, kind, 7, &body.octets(&f_seid))
     }
@@ -544,14 +544,14 @@ mod tests {
     fn deleted(ended: &mut EndedSessions, own: u64) {
         let asks = MessageType::SESSION_DELETION_REQUEST;
         let answers = MessageType::SESSION_DELETION_RESPONSE;
-        let accepted = Elements::new().cause(Cause::REQUEST_ACCEPTED);
-        assert!(!note(ended, asks, own, &Elements::new()));
+        let accepted = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
+        assert!(!note(ended, asks, own, &BodyBuilder::new()));
         assert!(!note(ended, answers, 7, &accepted));
     }
 
     fn reported(ended: &mut EndedSessions) -> bool {
         let kind = MessageType::SESSION_REPORT_REQUEST;
-        note(ended, kind, 7, &Elements::new())
+        note(ended, kind, 7, &BodyBuilder::new())
     }
 
     #[test]

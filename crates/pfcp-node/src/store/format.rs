@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::session::RuleSet;
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::{MessageType, Seid, Sequence};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -213,7 +213,7 @@ impl Record {
             3 => Self::Answer {
                 slot: input.u32()?,
                 answer: StoredResponse {
-                    key: AnswerKey {
+                    key: ResponseKey {
                         peer: input.address()?,
                         sequence: Sequence::new(input.u32()?),
                         message_type: MessageType(input.u8()?),

@@ -9,7 +9,7 @@ use strowger_pfcp::ie::{
 };
 use strowger_pfcp::message::SessionEstablishmentRequest;
 use strowger_pfcp::session::{NoAllocator, RuleSet};
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::{Frame, Message, MessageType, Seid, Sequence};
 
 use super::{
@@ -49,7 +49,7 @@ fn session(number: u64, version: u32) -> Arc<SessionRecord> {
 }
 
 fn answer(number: u32) -> StoredResponse {
-    let key = AnswerKey {
+    let key = ResponseKey {
         peer: (ADDRESS, 8805).into(),
         sequence: Sequence::new(number),
         message_type: MessageType::SESSION_DELETION_REQUEST,

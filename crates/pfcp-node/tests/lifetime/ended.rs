@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
-use strowger_pfcp::endpoint::Elements;
+use strowger_pfcp::endpoint::BodyBuilder;
 use strowger_pfcp::ie::{
     Cause, FSeid, FqCsid, Ie, NodeId, NodeReportType, PdrId, Precedence, RemoteGtpuPeer, UpdatePdr,
     UrrId, UserPlanePathFailureReport,
 };
 use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
-use strowger_pfcp::usage::{Arrival, Detector, Tally, Traffic};
+use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{DataPath, Durability, OrderError, SessionFilter, Span};
 
 use crate::peer::{Bench, N1, Peer, cause, packet_of};
 
 /// A node, and a peer that received a report of 1000 bytes of its session 7 and has not answered.
-async fn unanswered() -> (Bench, Peer, Seid, Tally) {
+async fn unanswered() -> (Bench, Peer, Seid, UsageTotals) {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -39,12 +39,12 @@ async fn deleted_session_report_is_not_resent_and_usage_counts_once() {
     assert_eq!(answer.cause, Cause::REQUEST_ACCEPTED);
     // A receiver of the first report recognizes the same one by its number; otherwise it has it
     // now.
-    let (mut unheard, mut arrivals) = (Tally::default(), Vec::new());
+    let (mut unheard, mut arrivals) = (UsageTotals::default(), Vec::new());
     for usage in &answer.usage_reports {
         unheard.add(usage);
         arrivals.push(heard.add(usage));
     }
-    assert_eq!(arrivals, [Arrival::Repeated, Arrival::New]);
+    assert_eq!(arrivals, [ReportArrival::Repeated, ReportArrival::New]);
     for tally in [heard, unheard] {
         assert_eq!((tally.octets(UrrId(1)), tally.missing()), ((1000, 0), 0));
     }
@@ -72,7 +72,7 @@ async fn deletion_omits_acknowledged_report() {
         .iter()
         .map(|usage| tally.add(usage))
         .collect();
-    assert_eq!(arrivals, [Arrival::New]);
+    assert_eq!(arrivals, [ReportArrival::New]);
     assert_eq!(tally.octets(UrrId(1)), (1000, 0));
     bench.end().await;
 }
@@ -102,7 +102,10 @@ async fn replaced_association_stops_report_retransmission() {
 #[tokio::test]
 async fn deleted_session_set_stops_report_retransmission() {
     let (bench, mut peer, _, _) = unanswered().await;
-    let mut body = Elements::new().node(&peer.name.into()).as_slice().to_vec();
+    let mut body = BodyBuilder::new()
+        .node(&peer.name.into())
+        .as_slice()
+        .to_vec();
     let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
     set.encode_into(&mut body).unwrap();
     let kind = MessageType::SESSION_SET_DELETION_REQUEST;
@@ -148,11 +151,11 @@ async fn pending_report_follows_session_to_new_peer() {
     let mut change = Vec::new();
     let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
     set.encode_into(&mut change).unwrap();
-    let change = Elements::new()
+    let change = BodyBuilder::new()
         .octets(&change)
         .with(IeType::ALTERNATIVE_SMF_IP_ADDRESS, &[2, 127, 0, 0, 3]);
     let info = IeType::PFCP_SESSION_CHANGE_INFO;
-    let body = Elements::new()
+    let body = BodyBuilder::new()
         .node(&peer.name.into())
         .with(info, change.as_slice());
     let kind = MessageType::SESSION_SET_MODIFICATION_REQUEST;
@@ -298,7 +301,12 @@ impl Cut {
 }
 
 impl DataPath for Cut {
-    fn traffic(&self, seid: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
+    fn traffic(
+        &self,
+        seid: Seid,
+        detectors: &[DetectionRule],
+        span: Span,
+    ) -> Vec<(Instant, PacketBurst)> {
         let armed = self.armed.lock().unwrap().take_if(|(one, _)| *one == seid);
         if let Some((_, path)) = armed {
             self.system.find(path.as_str()).unwrap().kill();
@@ -310,7 +318,7 @@ impl DataPath for Cut {
         }
     }
 
-    fn next(&self, seid: Seid, _: &[Detector], after: Instant) -> Option<Instant> {
+    fn next(&self, seid: Seid, _: &[DetectionRule], after: Instant) -> Option<Instant> {
         let at = self.packet(seid, after);
         (at > after).then_some(at)
     }

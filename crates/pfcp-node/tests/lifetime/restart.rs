@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use strowger::{Accepts, Actor, Context};
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{NodeHandle, RestartNoticed, SessionFilter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -48,7 +48,7 @@ impl Actor for Listener {
 impl Peer {
     /// Sends a heartbeat with a stamp from this socket.
     async fn beats(&mut self, stamp: u32) {
-        let body = Elements::new().recovery(Recovery(stamp));
+        let body = BodyBuilder::new().recovery(Recovery(stamp));
         let kind = MessageType::HEARTBEAT_REQUEST;
         let answer = self.ask(kind, Seid(0), body.as_slice()).await;
         let answered = Frame::decode(&answer).unwrap().header.message_type;
@@ -60,7 +60,7 @@ impl Peer {
         let asked = self.asked().await;
         let request = Frame::decode(&asked).unwrap().header;
         assert_eq!(request.message_type, MessageType::HEARTBEAT_REQUEST);
-        let body = Elements::new().recovery(Recovery(stamp));
+        let body = BodyBuilder::new().recovery(Recovery(stamp));
         let answer = message(&answer_header(&request, None), body.as_slice()).unwrap();
         self.socket.send(&answer).await.unwrap();
     }
@@ -99,7 +99,7 @@ async fn spoofed_heartbeat_ends_no_session() {
     assert_eq!(sessions(&bench.node), 50);
     // It may also answer requests to the peer: such answers are ignored.
     let forged = Header::node(MessageType::HEARTBEAT_RESPONSE, Sequence::new(1));
-    let body = Elements::new().recovery(Recovery(99));
+    let body = BodyBuilder::new().recovery(Recovery(99));
     let forged = message(&forged, body.as_slice()).unwrap();
     other.socket.send(&forged).await.unwrap();
     peer.answers(7).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use strowger::ActorSystem;
 use strowger_pfcp::association::{NodeName, Recovery};
-use strowger_pfcp::endpoint::{Discard, Elements, message};
+use strowger_pfcp::endpoint::{BodyBuilder, DiscardReason, message};
 use strowger_pfcp::ie::{Cause, PdrId, Precedence, UpdatePdr};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
@@ -65,7 +65,7 @@ impl Peer {
     /// handled.
     async fn heartbeat(&mut self) {
         let header = Header::node(MessageType::HEARTBEAT_REQUEST, self.next());
-        let body = Elements::new().recovery(Recovery(1));
+        let body = BodyBuilder::new().recovery(Recovery(1));
         self.send(&message(&header, body.as_slice()).unwrap()).await;
         loop {
             let answer = self.receive().await;
@@ -85,7 +85,7 @@ impl Peer {
     async fn associate_since(&mut self, name: &str, start: usize) -> Cause {
         let header = Header::node(MessageType::ASSOCIATION_SETUP_REQUEST, self.next());
         let start = Recovery(u32::try_from(start).unwrap());
-        let body = Elements::new()
+        let body = BodyBuilder::new()
             .node(&NodeName::from_fqdn(name).unwrap())
             .recovery(start);
         self.send(&message(&header, body.as_slice()).unwrap()).await;
@@ -126,7 +126,7 @@ fn body_of(request: SessionModificationRequest) -> Vec<u8> {
         .split_off(16)
 }
 
-fn discarded(node: &NodeHandle, kind: Discard) -> u64 {
+fn discarded(node: &NodeHandle, kind: DiscardReason) -> u64 {
     let discarded = node.stats().discarded;
     discarded.iter().find(|(one, _)| *one == kind).unwrap().1
 }
@@ -137,12 +137,12 @@ async fn a_peer_that_is_not_allowed_is_discarded_unanswered() {
     let mut stranger = Peer::new(9, node.local_addr()).await;
     let mut friend = Peer::new(1, node.local_addr()).await;
     let header = Header::node(MessageType::HEARTBEAT_REQUEST, stranger.next());
-    let body = Elements::new().recovery(Recovery(1));
+    let body = BodyBuilder::new().recovery(Recovery(1));
     stranger
         .send(&message(&header, body.as_slice()).unwrap())
         .await;
     friend.heartbeat().await;
-    assert_eq!(discarded(&node, Discard::UnknownPeer), 1);
+    assert_eq!(discarded(&node, DiscardReason::UnknownPeer), 1);
     assert!(stranger.socket.try_recv(&mut [0; 64]).is_err());
 }
 
@@ -153,8 +153,8 @@ async fn an_oversized_datagram_is_discarded() {
     peer.send(&[0x20; 1001]).await;
     peer.send(&[0x20; 60_000]).await;
     peer.heartbeat().await;
-    assert_eq!(discarded(&node, Discard::Oversized), 2);
-    assert_eq!(discarded(&node, Discard::Malformed), 0);
+    assert_eq!(discarded(&node, DiscardReason::Oversized), 2);
+    assert_eq!(discarded(&node, DiscardReason::Malformed), 0);
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn malformed_datagrams_are_counted_and_harmless() {
     }
     peer.heartbeat().await;
     assert!(
-        discarded(&node, Discard::Malformed) >= 4,
+        discarded(&node, DiscardReason::Malformed) >= 4,
         "{:?}",
         node.stats()
     );
@@ -335,7 +335,7 @@ async fn mutated_messages_are_harmless() {
         .unwrap(),
         message(
             &Header::node(MessageType::HEARTBEAT_REQUEST, Sequence::new(1)),
-            Elements::new().recovery(Recovery(1)).as_slice(),
+            BodyBuilder::new().recovery(Recovery(1)).as_slice(),
         )
         .unwrap(),
     ];

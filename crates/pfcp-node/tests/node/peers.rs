@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp::endpoint::Elements;
+use strowger_pfcp::endpoint::BodyBuilder;
 use strowger_pfcp::ie::{
     Cause, FqCsid, Ie, NodeId, NodeReportType, PdrId, PfdContents, Precedence, RemoteGtpuPeer,
     UpdatePdr, UserPlanePathFailureReport,
@@ -88,12 +88,12 @@ async fn told(peer: &Association, message_type: MessageType, body: &[u8]) -> Cau
 }
 
 fn pfds(application: &[u8], flows: &[&str]) -> Vec<u8> {
-    let mut contexts = Elements::new().with(IeType::APPLICATION_ID, application);
+    let mut contexts = BodyBuilder::new().with(IeType::APPLICATION_ID, application);
     for flow in flows {
         let contents = element(&PfdContents::flow(flow));
         contexts = contexts.with(IeType::PFD_CONTEXT, &contents);
     }
-    let of_one = Elements::new().with(IeType::APPLICATION_IDS_PFDS, contexts.as_slice());
+    let of_one = BodyBuilder::new().with(IeType::APPLICATION_IDS_PFDS, contexts.as_slice());
     of_one.as_slice().to_vec()
 }
 
@@ -178,12 +178,12 @@ async fn a_peer_is_held_to_the_interface_that_it_speaks() {
     let table = "interfaces = { \"127.0.0.2\" = \"N4\", \"127.0.0.0/30\" = \"N4mb\" }";
     let bench = Bench::new(|config| config.peer = toml::from_str(table).unwrap()).await;
     // On Sxa alone a rule needs no precedence. The second peer has no configured interface.
-    let pdi = Elements::new().with(IeType::SOURCE_INTERFACE, &[0]);
-    let pdr = Elements::new()
+    let pdi = BodyBuilder::new().with(IeType::SOURCE_INTERFACE, &[0]);
+    let pdr = BodyBuilder::new()
         .with(IeType::PDR_ID, &[0, 77])
         .with(IeType::PDI, pdi.as_slice())
         .with(IeType::FAR_ID, &[0, 0, 0, 1]);
-    let request = Elements::new().with(IeType::CREATE_PDR, pdr.as_slice());
+    let request = BodyBuilder::new().with(IeType::CREATE_PDR, pdr.as_slice());
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     for (last, cause) in [
         (2, Cause::MANDATORY_IE_MISSING),
@@ -211,7 +211,7 @@ async fn session_set_deletion_leaves_other_sessions() {
     let of_other = other.establish(of_set(3, 7)).await.unwrap();
     let node = strowger_pfcp::association::NodeName::from(IpAddr::from([127, 0, 0, 2]));
     let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[9, 7]));
-    let body = Elements::new().node(&node).octets(&csid);
+    let body = BodyBuilder::new().node(&node).octets(&csid);
     let kind = MessageType::SESSION_SET_DELETION_REQUEST;
     assert_eq!(
         told(&peer, kind, body.as_slice()).await,
@@ -232,11 +232,11 @@ async fn session_set_modification_changes_owner() {
     let node = strowger_pfcp::association::NodeName::from(IpAddr::from([127, 0, 0, 2]));
     let to = |last| {
         let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]));
-        let change = Elements::new()
+        let change = BodyBuilder::new()
             .octets(&csid)
             .with(IeType::ALTERNATIVE_SMF_IP_ADDRESS, &[2, 127, 0, 0, last]);
         let info = IeType::PFCP_SESSION_CHANGE_INFO;
-        Elements::new().node(&node).with(info, change.as_slice())
+        BodyBuilder::new().node(&node).with(info, change.as_slice())
     };
     let kind = MessageType::SESSION_SET_MODIFICATION_REQUEST;
     let nobody = told(&peer, kind, to(9).as_slice()).await;

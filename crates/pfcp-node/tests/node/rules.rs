@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use strowger_pfcp::ie::{Cause, FTeid};
-use strowger_pfcp::session::{Allocator, RuleSet, UeWish};
+use strowger_pfcp::session::{Allocator, RuleSet, UeAddressRequest};
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, frames};
 use strowger_pfcp_node::Capture;
 
@@ -22,7 +22,7 @@ impl Allocator for Counter {
 
     fn ue_address(
         &mut self,
-        _: UeWish,
+        _: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         self.0 += 1;

@@ -168,13 +168,13 @@ impl Raw {
 fn setup(sequence: u32) -> Vec<u8> {
     use strowger_pfcp::Header;
     use strowger_pfcp::association::Recovery;
-    use strowger_pfcp::endpoint::{Elements, message};
+    use strowger_pfcp::endpoint::{BodyBuilder, message};
     let header = Header::node(
         MessageType::ASSOCIATION_SETUP_REQUEST,
         Sequence::new(sequence),
     );
     let name: NodeName = IpAddr::from([127, 0, 0, 1]).into();
-    let body = Elements::new().node(&name).recovery(Recovery(1));
+    let body = BodyBuilder::new().node(&name).recovery(Recovery(1));
     message(&header, body.as_slice()).unwrap()
 }
 

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 use strowger_pfcp_node::{
@@ -54,7 +54,7 @@ const END: &[u8] = b"enough";
 /// Returns the acceptance of a request; a session gets the next SEID.
 fn acceptance(frame: &Frame<'_>, seid: &mut u64) -> Vec<u8> {
     let time = [0xf0, 0, 0, 1];
-    let mut body = Elements::new();
+    let mut body = BodyBuilder::new();
     if frame.header.message_type != MessageType::HEARTBEAT_REQUEST {
         body = body
             .cause(Cause::REQUEST_ACCEPTED)
@@ -115,7 +115,7 @@ fn late_once(socket: &UdpSocket) -> u32 {
                 if header.sequence == sequence {
                     return Vec::new();
                 }
-                let refusal = Elements::new().cause(Cause::RULE_FAILURE);
+                let refusal = BodyBuilder::new().cause(Cause::RULE_FAILURE);
                 let refusal = message(&answer_header(header, None), refusal.as_slice());
                 let answer = refusal.expect("it is short");
                 refusals += 1;

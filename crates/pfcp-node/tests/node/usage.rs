@@ -13,7 +13,7 @@ use strowger_pfcp::ie::{
     ReportingTriggers, UpdateFar, UpdateForwardingParameters, UrrId, VolumeQuota, VolumeThreshold,
 };
 use strowger_pfcp::message::{Body, SessionModificationRequest, SessionReportRequest};
-use strowger_pfcp::usage::{Arrival, Detector, Tally, Traffic};
+use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp_node::{
     Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts, Rules,
     Session, SessionReport, SimulatedTraffic, Span, TrafficModel,
@@ -38,7 +38,12 @@ impl Portions {
 }
 
 impl DataPath for Portions {
-    fn traffic(&self, _: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
+    fn traffic(
+        &self,
+        _: Seid,
+        detectors: &[DetectionRule],
+        span: Span,
+    ) -> Vec<(Instant, PacketBurst)> {
         let mut traffic = Vec::new();
         for place in 1..=self.count {
             let at = self.at(place);
@@ -46,7 +51,7 @@ impl DataPath for Portions {
                 continue;
             }
             traffic.extend(detectors.iter().map(|one| {
-                let portion = Traffic {
+                let portion = PacketBurst {
                     pdr: one.pdr,
                     packets: 1,
                     octets: self.octets,
@@ -58,7 +63,7 @@ impl DataPath for Portions {
         traffic
     }
 
-    fn next(&self, _: Seid, _: &[Detector], after: Instant) -> Option<Instant> {
+    fn next(&self, _: Seid, _: &[DetectionRule], after: Instant) -> Option<Instant> {
         (1..=self.count)
             .map(|place| self.at(place))
             .find(|at| *at > after)
@@ -70,7 +75,7 @@ struct Bench {
     node: NodeHandle,
     client: Client,
     reports: UnboundedReceiver<SessionReport>,
-    tally: Tally,
+    tally: UsageTotals,
 }
 
 mod collector {
@@ -158,7 +163,7 @@ impl Bench {
             node,
             client,
             reports,
-            tally: Tally::default(),
+            tally: UsageTotals::default(),
         }
     }
 
@@ -174,7 +179,7 @@ impl Bench {
             panic!("not a report");
         };
         for usage in &request.usage_reports {
-            assert_ne!(self.tally.add(usage), Arrival::Repeated);
+            assert_ne!(self.tally.add(usage), ReportArrival::Repeated);
         }
         *request
     }
@@ -232,7 +237,7 @@ async fn session_panic_loses_no_counted_usage() {
         let _ = bench.node.panic_session(session.remote_seid(), "drill");
         let answer = session.modify(query()).await.unwrap();
         for usage in &answer.usage_reports {
-            assert_ne!(bench.tally.add(usage), Arrival::Repeated);
+            assert_ne!(bench.tally.add(usage), ReportArrival::Repeated);
         }
     }
     bench.delete(session).await;
@@ -335,7 +340,7 @@ fn simulated_traffic_is_independent_of_query_steps() {
         tick: Duration::from_millis(100),
     };
     let path = SimulatedTraffic::new(start, model);
-    let detectors = [(1, true), (2, false), (3, false)].map(|(pdr, uplink)| Detector {
+    let detectors = [(1, true), (2, false), (3, false)].map(|(pdr, uplink)| DetectionRule {
         pdr: PdrId(pdr),
         uplink,
     });

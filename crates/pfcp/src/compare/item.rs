@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use super::vendor::{self, VendorStatement};
 use super::{Ignore, Name};
 use crate::ie::IeType;
-use crate::ie::descriptor::{Descriptor, Kind, Leaf, describe};
+use crate::ie::descriptor::{Descriptor, FieldKind, Leaf, describe};
 use crate::ie::value::Value;
 use crate::text;
 use crate::vendor::{self as rows, Dictionary};
@@ -309,7 +309,7 @@ pub(super) struct LeafStatement<'a> {
 }
 
 pub(super) enum StatementValue<'a> {
-    Value(IeType, &'static str, Kind, Value<'a>),
+    Value(IeType, &'static str, FieldKind, Value<'a>),
     /// The flags that are set, for a row that consists of flags.
     Flags(Vec<&'static str>),
     Octets(Vec<u8>),
@@ -393,6 +393,6 @@ pub(super) fn leaf_statements<'a>(
 }
 
 fn is_of_flags(leaf: &Leaf) -> bool {
-    let is_flag = |kind| matches!(kind, Kind::Bits { width: 1, .. });
+    let is_flag = |kind| matches!(kind, FieldKind::Bits { width: 1, .. });
     leaf.fields.iter().all(|field| is_flag(field.kind))
 }

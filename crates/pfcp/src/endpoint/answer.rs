@@ -12,9 +12,9 @@ use crate::wire::{Frame, Header, Seid, Tlvs};
 
 /// A builder for the elements of a message body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Elements(Vec<u8>);
+pub struct BodyBuilder(Vec<u8>);
 
-impl Elements {
+impl BodyBuilder {
     /// Creates an empty body.
     #[must_use]
     pub const fn new() -> Self {

@@ -11,7 +11,7 @@ use super::Event;
 /// The reason why a datagram, or a message in it, was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Discard {
+pub enum DiscardReason {
     /// The sender is not on the allow-list.
     UnknownPeer,
     /// The datagram is larger than the limit.
@@ -28,7 +28,7 @@ pub enum Discard {
     Late,
 }
 
-impl Discard {
+impl DiscardReason {
     /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::UnknownPeer,
@@ -58,8 +58,8 @@ impl Discard {
 /// Counts what is discarded, and reports it at most once per interval for each kind and peer.
 #[derive(Debug, Default)]
 pub(super) struct DiscardCounters {
-    totals: [u64; Discard::ALL.len()],
-    limiter: DiscardReportLimiter<(Discard, IpAddr)>,
+    totals: [u64; DiscardReason::ALL.len()],
+    limiter: DiscardReportLimiter<(DiscardReason, IpAddr)>,
 }
 
 /// Limits reports to one per interval for each key, and counts the occurrences in between.
@@ -78,7 +78,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_KEYS: usize = 1024;
 
 impl DiscardCounters {
-    pub(super) fn total(&self, kind: Discard) -> u64 {
+    pub(super) fn total(&self, kind: DiscardReason) -> u64 {
         self.totals[kind as usize]
     }
 
@@ -86,7 +86,7 @@ impl DiscardCounters {
     pub(super) fn count(
         &mut self,
         now: Instant,
-        kind: Discard,
+        kind: DiscardReason,
         peer: SocketAddr,
         detail: impl FnOnce() -> String,
     ) -> Option<Event> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::Elements;
+use super::BodyBuilder;
 use crate::ie::IeType;
 
 /// The limits of a single peer. A peer is a host, which may send from any port.
@@ -178,11 +178,11 @@ impl PeerLimits {
 
 impl OverloadInfo {
     /// Returns the Overload Control Information, TS 29.244 §7.5.3.4.
-    pub(super) fn element(self) -> Elements {
-        let inner = Elements::new()
+    pub(super) fn element(self) -> BodyBuilder {
+        let inner = BodyBuilder::new()
             .with(IeType::SEQUENCE_NUMBER, &self.sequence.to_be_bytes())
             .with(IeType::METRIC, &[self.metric])
             .with(IeType::TIMER, &[VALIDITY]);
-        Elements::new().with(IeType::OVERLOAD_CONTROL_INFORMATION, inner.as_slice())
+        BodyBuilder::new().with(IeType::OVERLOAD_CONTROL_INFORMATION, inner.as_slice())
     }
 }

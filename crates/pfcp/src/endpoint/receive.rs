@@ -7,7 +7,8 @@ use std::time::Instant;
 use super::answer::{TopLevelElements, cause_of};
 use super::limit::{LimitDecision, OverloadInfo};
 use super::{
-    Discard, Elements, Endpoint, Event, NodeRequestPurpose, Role, Transmit, answer_header, message,
+    BodyBuilder, DiscardReason, Endpoint, Event, NodeRequestPurpose, Role, Transmit, answer_header,
+    message,
 };
 use crate::association::{Association, AssociationId};
 use crate::error::{Error, ErrorKind};
@@ -18,17 +19,17 @@ use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Sequence, frames};
 
 /// A request that is not answered, because no answer can express the error or nobody waits for one.
-pub(super) struct UnanswerableRequest(pub(super) Discard, pub(super) String);
+pub(super) struct UnanswerableRequest(pub(super) DiscardReason, pub(super) String);
 
 impl From<Error> for UnanswerableRequest {
     fn from(error: Error) -> Self {
-        Self(Discard::Malformed, error.to_string())
+        Self(DiscardReason::Malformed, error.to_string())
     }
 }
 
 impl From<ErrorKind> for UnanswerableRequest {
     fn from(kind: ErrorKind) -> Self {
-        Self(Discard::Malformed, kind.to_string())
+        Self(DiscardReason::Malformed, kind.to_string())
     }
 }
 
@@ -42,7 +43,7 @@ pub(super) struct Sender {
 /// The outcome of a node-related request.
 enum NodeRequestOutcome {
     /// The endpoint answers with these elements.
-    Answer(Elements),
+    Answer(BodyBuilder),
     /// The owner answers, for the peer of this association.
     Owner(AssociationId),
 }
@@ -65,7 +66,7 @@ impl Endpoint {
         let from = Sender { peer, local };
         self.stats.datagrams += 1;
         if !self.is_allowed(peer.ip()) {
-            self.discard(now, Discard::UnknownPeer, peer, || {
+            self.discard(now, DiscardReason::UnknownPeer, peer, || {
                 "not on the allow-list".to_owned()
             });
             return;
@@ -74,7 +75,7 @@ impl Endpoint {
             let limit = self.config.datagram;
             let have = octets.len();
             let detail = || format!("{have} octets, at most {limit}");
-            self.discard(now, Discard::Oversized, peer, detail);
+            self.discard(now, DiscardReason::Oversized, peer, detail);
             return;
         }
         for frame in frames(octets) {
@@ -84,7 +85,7 @@ impl Endpoint {
                     if matches!(error.kind(), ErrorKind::Version(_)) {
                         self.refuse_version(from, &octets[error.offset()..]);
                     }
-                    self.discard(now, Discard::Malformed, peer, || error.to_string());
+                    self.discard(now, DiscardReason::Malformed, peer, || error.to_string());
                 }
             }
         }
@@ -99,7 +100,7 @@ impl Endpoint {
     fn discard(
         &mut self,
         now: Instant,
-        kind: Discard,
+        kind: DiscardReason,
         peer: SocketAddr,
         detail: impl FnOnce() -> String,
     ) {
@@ -146,11 +147,11 @@ impl Endpoint {
         let message_type = header.message_type;
         if message_type.name().is_none() {
             let detail = || format!("message type {}", message_type.0);
-            self.discard(now, Discard::UnknownMessage, peer, detail);
+            self.discard(now, DiscardReason::UnknownMessage, peer, detail);
             return;
         }
         if message_type.is_session() != header.seid.is_some() {
-            self.discard(now, Discard::Malformed, peer, || {
+            self.discard(now, DiscardReason::Malformed, peer, || {
                 ErrorKind::SeidFlag.to_string()
             });
             return;
@@ -160,7 +161,7 @@ impl Endpoint {
             Ok(top) => top,
             Err(error) => {
                 let error = error.in_message(message_type);
-                self.discard(now, Discard::Malformed, peer, || error.to_string());
+                self.discard(now, DiscardReason::Malformed, peer, || error.to_string());
                 return;
             }
         };
@@ -182,7 +183,7 @@ impl Endpoint {
         let message_type = frame.header.message_type;
         let id = match self.answers.admit(now, peer, frame) {
             Admission::New(id) => id,
-            Admission::Again(octets) => {
+            Admission::Retransmitted(octets) => {
                 return self.transmits.push_back(Transmit {
                     peer,
                     local,
@@ -191,7 +192,9 @@ impl Endpoint {
             }
             Admission::Working => return,
             Admission::Full => {
-                return self.discard(now, Discard::Busy, peer, || "too many requests".to_owned());
+                return self.discard(now, DiscardReason::Busy, peer, || {
+                    "too many requests".to_owned()
+                });
             }
         };
         if let Some(local) = local {
@@ -244,7 +247,7 @@ impl Endpoint {
             let understood = association.is_some_and(Association::understands_overload);
             let overload = match understood {
                 true => overload.element(),
-                false => Elements::new(),
+                false => BodyBuilder::new(),
             };
             return self.events.push_back(Event::OverLimit {
                 transaction,
@@ -269,7 +272,7 @@ impl Endpoint {
         now: Instant,
         id: TransactionId,
         request: &Header,
-        body: &Elements,
+        body: &BodyBuilder,
     ) {
         match message(&answer_header(request, None), body.as_slice()) {
             Ok(octets) => self.respond(now, id, octets.into()),
@@ -279,9 +282,9 @@ impl Endpoint {
 
     /// Returns the body of an answer that consists of a cause and, if the answer has one, our Node
     /// ID.
-    pub(super) fn refusal(&self, request: MessageType, cause: Cause) -> Elements {
+    pub(super) fn refusal(&self, request: MessageType, cause: Cause) -> BodyBuilder {
         let named = !request.is_session() || request == MessageType::SESSION_ESTABLISHMENT_REQUEST;
-        let body = Elements::new();
+        let body = BodyBuilder::new();
         let body = if named {
             body.node(&self.config.node)
         } else {
@@ -308,7 +311,7 @@ impl Endpoint {
         let named = top
             .node()
             .ok()
-            .and_then(|node| self.associations.with(&node));
+            .and_then(|node| self.associations.get_by_node(&node));
         let association = match named {
             Some(association) => Some(association.id).filter(|_| association.is_at(peer.ip())),
             None if top.node.is_some() => None,
@@ -342,7 +345,7 @@ impl Endpoint {
         let node = match request {
             MessageType::HEARTBEAT_REQUEST => {
                 top.recovery()?;
-                let body = Elements::new().recovery(self.config.recovery);
+                let body = BodyBuilder::new().recovery(self.config.recovery);
                 return Ok(NodeRequestOutcome::Answer(body));
             }
             MessageType::ASSOCIATION_SETUP_REQUEST => {
@@ -376,7 +379,7 @@ impl Endpoint {
             }
         };
         let association = match node {
-            Some(node) => self.associations.with(&node),
+            Some(node) => self.associations.get_by_node(&node),
             None => self.associations.from_address(peer),
         };
         let Some(id) = association
@@ -454,7 +457,7 @@ impl Endpoint {
                 return;
             }
             let detail = || format!("{message_type} {sequence} fits no request");
-            self.discard(now, Discard::Unexpected, peer, detail);
+            self.discard(now, DiscardReason::Unexpected, peer, detail);
             return;
         };
         let Some(purpose) = self.purposes.remove(&request) else {

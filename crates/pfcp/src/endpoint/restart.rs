@@ -23,7 +23,7 @@ impl Endpoint {
     ///
     /// A later Recovery Time Stamp in the answer results in [`Event::PeerRestarted`], a missing
     /// answer in [`Event::PeerSilent`].
-    pub fn enquire(&mut self, now: Instant, association: AssociationId) {
+    pub fn check_peer(&mut self, now: Instant, association: AssociationId) {
         self.associations.heartbeat_now(now, association);
     }
 

@@ -1,6 +1,6 @@
 use super::descriptor::{Descriptor, Group};
 use crate::error::{Error, ErrorKind};
-use crate::ie::{IeType, Rest};
+use crate::ie::{GroupRemainder, IeType};
 use crate::wire::{Index, IndexNode, Part, Tree, UnreadElements, Writer};
 
 /// A typed information element: a row of the tables.
@@ -104,7 +104,7 @@ pub(crate) fn fill_run<T: Owned>(
 
 /// A group without a table. It may contain any element, and all of them are unknown.
 pub(crate) static GROUP_WITHOUT_TABLE: Group = Group::new(None, "", &[], |part, out| {
-    Rest::of(part).arrange(out, out.out.len(), &GROUP_WITHOUT_TABLE);
+    GroupRemainder::of(part).arrange(out, out.out.len(), &GROUP_WITHOUT_TABLE);
     Ok(())
 });
 

@@ -185,7 +185,7 @@ macro_rules! number_leaf {
                     fields: &[$crate::ie::Field {
                         name: stringify!($field),
                         kind: $crate::ie::field::field_kind!($described),
-                        when: $crate::ie::When::Always,
+                        when: $crate::ie::FieldPresence::Always,
                         since: $crate::ie::IeType::$ie.since(),
                         values: $crate::ie::release::values_since!($described),
                     }],
@@ -294,7 +294,7 @@ macro_rules! strings {
                 fields: &[$crate::ie::Field {
                     name: stringify!($field),
                     kind: $crate::ie::field::field_kind!($kind),
-                    when: $crate::ie::When::Always,
+                    when: $crate::ie::FieldPresence::Always,
                     since: $crate::ie::IeType::$ie.since(),
                     values: None,
                 }],
@@ -409,12 +409,12 @@ macro_rules! flags {
                 head: $most,
                 fields: &[$($crate::ie::Field {
                     name: stringify!($flag),
-                    kind: $crate::ie::Kind::Bits {
+                    kind: $crate::ie::FieldKind::Bits {
                         shift: $crate::ie::field::shift($octet, $bit),
                         width: 1,
                         names: None,
                     },
-                    when: $crate::ie::When::Always,
+                    when: $crate::ie::FieldPresence::Always,
                     since: $crate::ie::release::since!($ie $($since)?),
                     values: None,
                 }),*],
@@ -570,7 +570,7 @@ macro_rules! record_row {
                     $($crate::ie::Field {
                         name: stringify!($bits),
                         kind: $crate::ie::bits::bits_kind!($width $octet / $bit),
-                        when: $crate::ie::When::Always,
+                        when: $crate::ie::FieldPresence::Always,
                         since: $crate::ie::release::since!($ie $($bit_since)?),
                         values: $crate::ie::release::values_since!($width),
                     },)*

@@ -80,7 +80,7 @@ macro_rules! group_struct {
             )*
             /// Holds the content that the members do not express: order, unknown elements and spare
             /// bits.
-            pub rest: $crate::ie::Rest,
+            pub rest: $crate::ie::GroupRemainder,
         }
 
         impl Eq for $name {}
@@ -98,7 +98,7 @@ macro_rules! group_struct {
                         on_r17: $crate::ie::members::member_before!(
                             $type, [$($on)*] $([$($before)*])?
                         ),
-                        what: <$crate::ie::$type as $crate::ie::Ie>::DESCRIPTOR,
+                        descriptor: <$crate::ie::$type as $crate::ie::Ie>::DESCRIPTOR,
                     },)*
                 ], |part, out| {
                     let ((tree, node), mut value) =
@@ -127,7 +127,7 @@ macro_rules! group_struct {
             fn blank() -> Self {
                 Self {
                     $($field: $crate::ie::members::member_blank!($kind $type),)*
-                    rest: $crate::ie::Rest::default(),
+                    rest: $crate::ie::GroupRemainder::default(),
                 }
             }
 
@@ -157,7 +157,7 @@ macro_rules! group_struct {
                     return Err(error(Self::GROUP, lacking, node));
                 }
                 if let Some(group) = tree.irregular_group(node, Self::GROUP) {
-                    self.rest = $crate::ie::Rest::of(group);
+                    self.rest = $crate::ie::GroupRemainder::of(group);
                 }
                 Ok(())
             }
@@ -193,7 +193,7 @@ macro_rules! group_new {
         )]
         #[allow(clippy::too_many_arguments, clippy::new_without_default)]
         pub fn new($($argument: impl Into<$argument_type>),*) -> Self {
-            Self { $($field: $value,)* rest: $crate::ie::Rest::default() }
+            Self { $($field: $value,)* rest: $crate::ie::GroupRemainder::default() }
         }
     };
     (
@@ -219,7 +219,7 @@ macro_rules! member_type {
     (opt $type:ident) => { Option<$crate::ie::$type> };
     (rare $type:ident) => { Option<Box<$crate::ie::$type>> };
     (many $type:ident) => { Vec<$crate::ie::$type> };
-    (few $type:ident) => { $crate::ie::Few<$crate::ie::$type> };
+    (few $type:ident) => { $crate::ie::ThinList<$crate::ie::$type> };
 }
 
 macro_rules! member_role {
@@ -347,7 +347,7 @@ macro_rules! member_blank {
         Vec::new()
     };
     (few $type:ident) => {
-        $crate::ie::Few::new()
+        $crate::ie::ThinList::new()
     };
     ($kind:ident $type:ident) => {
         None

@@ -1,7 +1,7 @@
 use super::MessageType;
 use crate::error::Error;
 use crate::ie::element::{GROUP_WITHOUT_TABLE, Owned};
-use crate::ie::{Group, Rest};
+use crate::ie::{Group, GroupRemainder};
 use crate::wire::{Part, Writer};
 
 /// Defines [`Body`] and [`BodyView`] with a variant for each message.
@@ -18,7 +18,7 @@ macro_rules! bodies {
                 $name(Box<super::$name>),
             )*
             /// Holds the elements of a message that has no table.
-            Other(MessageType, Rest),
+            Other(MessageType, GroupRemainder),
         }
 
         /// The borrowed information elements of a message.
@@ -55,7 +55,7 @@ macro_rules! bodies {
                         let (tree, node) = part.tree_and_node();
                         body.fill(&tree, node).map(|()| Self::$name(body))
                     })*
-                    _ => Ok(Self::Other(message_type, Rest::of(part))),
+                    _ => Ok(Self::Other(message_type, GroupRemainder::of(part))),
                 }
             }
 

@@ -26,14 +26,14 @@ pub trait Allocator {
     /// Returns the cause to answer with.
     fn ue_address(
         &mut self,
-        wish: UeWish,
+        wish: UeAddressRequest,
         network_instance: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause>;
 }
 
 /// The kinds of addresses that a UE needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UeWish {
+pub struct UeAddressRequest {
     /// An IPv4 address.
     pub ipv4: bool,
     /// An IPv6 address or prefix.
@@ -51,7 +51,7 @@ impl Allocator for NoAllocator {
 
     fn ue_address(
         &mut self,
-        _: UeWish,
+        _: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         Err(Cause::ALL_DYNAMIC_ADDRESSES_OCCUPIED)
@@ -65,7 +65,7 @@ type UeAddresses = (Option<Ipv4Addr>, Option<Ipv6Addr>);
 struct Allocations<'a> {
     allocator: &'a mut dyn Allocator,
     tunnels: Vec<(u8, FTeid)>,
-    addresses: Vec<(Vec<u8>, UeWish, UeAddresses)>,
+    addresses: Vec<(Vec<u8>, UeAddressRequest, UeAddresses)>,
 }
 
 /// A group in which the allocated values have been filled in.
@@ -188,7 +188,7 @@ impl Allocations<'_> {
         out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
         let mut asked = UeIpAddress::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
-        let wish = UeWish {
+        let wish = UeAddressRequest {
             ipv4: asked.choose_v4,
             ipv6: asked.choose_v6,
         };

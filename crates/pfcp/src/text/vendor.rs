@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use crate::ie::{Descriptor, Value, describe};
-use crate::vendor::{Dictionary, Field, Row, members};
+use crate::vendor::{Dictionary, VendorField, VendorRow, members};
 use crate::wire::{DEPTH, Index, Part};
 
 use super::field::{DisplayName, FieldText, Hex};
@@ -13,7 +13,7 @@ use super::{fields, parts, raw};
 pub(super) fn element(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
-    row: &Row,
+    row: &VendorRow,
     depth: usize,
     vendors: &Dictionary,
 ) -> fmt::Result {
@@ -45,7 +45,7 @@ pub(super) fn owner(
 pub(super) fn value(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
-    row: &Row,
+    row: &VendorRow,
     depth: usize,
     vendors: &Dictionary,
 ) -> fmt::Result {
@@ -77,7 +77,7 @@ pub(super) fn value(
 fn field_value(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
-    field: &Field,
+    field: &VendorField,
     value: Value<'_>,
 ) -> fmt::Result {
     match value {
@@ -97,8 +97,8 @@ fn field_value(
 }
 
 /// Returns the value of a field as text.
-pub(crate) fn field_text(part: Part<'_>, field: &Field, value: Value<'_>) -> String {
-    struct VendorFieldText<'a>(Part<'a>, &'a Field, Value<'a>);
+pub(crate) fn field_text(part: Part<'_>, field: &VendorField, value: Value<'_>) -> String {
+    struct VendorFieldText<'a>(Part<'a>, &'a VendorField, Value<'a>);
 
     impl Display for VendorFieldText<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

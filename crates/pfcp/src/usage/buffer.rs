@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use litemap::LiteMap;
 
-use super::Traffic;
+use super::PacketBurst;
 use super::path::{FarAction, SessionForwarding};
 use crate::ie::{
     ApplyAction, BarId, DataStatus, DlBufferingDuration, DownlinkDataReport,
@@ -16,7 +16,7 @@ use crate::ie::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Buffers {
     /// The buffered packets, by PDR.
-    buffered: LiteMap<u16, Traffic>,
+    buffered: LiteMap<u16, PacketBurst>,
     /// The state of the notifications, by FAR.
     notifications: LiteMap<u32, NotificationState>,
     /// The contents of the next downlink data reports, by PDR.
@@ -65,7 +65,7 @@ impl Buffers {
         &mut self,
         at: Instant,
         paths: &SessionForwarding,
-        traffic: Traffic,
+        traffic: PacketBurst,
         room: u64,
     ) -> Option<BufferOutcome> {
         let path = paths.pdrs.get(&traffic.pdr.0)?;
@@ -124,7 +124,7 @@ impl Buffers {
     }
 
     /// Prepares the reports that are due, and returns the packets whose buffering time is over.
-    pub(super) fn due(&mut self, now: Instant, paths: &SessionForwarding) -> Vec<Traffic> {
+    pub(super) fn due(&mut self, now: Instant, paths: &SessionForwarding) -> Vec<PacketBurst> {
         let mut due = BTreeSet::new();
         for (far, notification) in &mut self.notifications {
             if notification.at.is_some_and(|at| at <= now) {
@@ -178,7 +178,7 @@ impl Buffers {
     }
 
     /// Takes the packets that are buffered for a FAR. The next packet is reported again.
-    pub(super) fn take(&mut self, paths: &SessionForwarding, far: u32) -> Vec<Traffic> {
+    pub(super) fn take(&mut self, paths: &SessionForwarding, far: u32) -> Vec<PacketBurst> {
         self.notifications.remove(&far);
         let mut taken = Vec::new();
         self.buffered.retain(|pdr, traffic| {
@@ -199,7 +199,7 @@ impl Buffers {
         &mut self,
         before: &SessionForwarding,
         after: &SessionForwarding,
-    ) -> Vec<Traffic> {
+    ) -> Vec<PacketBurst> {
         let mut released = Vec::new();
         for (far, action) in &before.fars {
             let waits = |action: &FarAction| action.has_action(ApplyAction::BUFF);
@@ -222,7 +222,7 @@ impl Buffers {
     }
 
     /// Takes all buffered packets.
-    pub(super) fn empty(&mut self) -> Vec<Traffic> {
+    pub(super) fn empty(&mut self) -> Vec<PacketBurst> {
         self.notifications.clear();
         self.pending.clear();
         let buffered = std::mem::take(&mut self.buffered).into_iter();

@@ -345,7 +345,7 @@ impl UrrState {
     }
 
     /// Handles everything that is due at `now`. Must be called at each [`UrrState::deadline`].
-    pub(super) fn due(&mut self, now: Instant, stop_after: Duration) {
+    pub(super) fn due(&mut self, now: Instant, idle_timeout: Duration) {
         use {ReportingTriggers as On, UsageReportTrigger as Now};
         self.accrue_time(now);
         self.check();
@@ -372,7 +372,7 @@ impl UrrState {
             self.inactivity_reported = true;
             trigger_if(self, On::UPINT, Now::UPINT);
         }
-        if is_due(self.stops_at(stop_after)) {
+        if is_due(self.stops_at(idle_timeout)) {
             self.flowing = false;
             if self.parameters.wants(On::STOPT) {
                 self.pending_notes = self.pending_notes | Now::STOPT;
@@ -433,13 +433,13 @@ impl UrrState {
     }
 
     /// Returns the time at which something is due if no packet arrives before.
-    pub(super) fn deadline(&self, stop_after: Duration) -> Option<Instant> {
+    pub(super) fn deadline(&self, idle_timeout: Duration) -> Option<Instant> {
         [
             self.period,
             self.validity,
             self.quota_holding_ends(),
             self.inactive_at(),
-            self.stops_at(stop_after),
+            self.stops_at(idle_timeout),
             self.next_monitoring_time(),
             self.time_reached_at(),
         ]
@@ -458,10 +458,10 @@ impl UrrState {
         (!self.inactivity_reported).then(|| self.active + idle)
     }
 
-    fn stops_at(&self, stop_after: Duration) -> Option<Instant> {
+    fn stops_at(&self, idle_timeout: Duration) -> Option<Instant> {
         let wanted = self.parameters.wants(ReportingTriggers::START)
             || self.parameters.wants(ReportingTriggers::STOPT);
-        let after = self.parameters.inactivity.unwrap_or(stop_after);
+        let after = self.parameters.inactivity.unwrap_or(idle_timeout);
         (self.flowing && wanted).then(|| self.active + after)
     }
 

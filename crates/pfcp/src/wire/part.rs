@@ -183,7 +183,7 @@ impl<'a> Part<'a> {
             octets: self.octets,
             nodes: self.nodes,
             node: node.at(self.node.start()),
-            descriptor: Some(member.what),
+            descriptor: Some(member.descriptor),
             member: Some(member),
         })
     }
@@ -217,7 +217,7 @@ impl<'a> Iterator for Parts<'a> {
             octets: self.octets,
             nodes: self.nodes,
             node,
-            descriptor: member.map(|member| member.what),
+            descriptor: member.map(|member| member.descriptor),
             member,
         })
     }
@@ -246,7 +246,7 @@ impl<'a> Iterator for MemberParts<'a> {
             octets: self.octets,
             nodes: self.nodes,
             node,
-            descriptor: Some(self.member.what),
+            descriptor: Some(self.member.descriptor),
             member: Some(self.member),
         })
     }

@@ -12,7 +12,7 @@ use std::ptr;
 
 use super::index::IndexNode;
 use crate::ie::Interfaces;
-use crate::ie::descriptor::{Field, Group, Kind, Leaf, Span};
+use crate::ie::descriptor::{Field, FieldExtent, FieldKind, Group, Leaf};
 use crate::validate;
 
 /// The shapes in all messages that an index has walked.
@@ -306,17 +306,23 @@ impl ElementShape {
 /// is valid and whether its fields describe it completely.
 fn significant_prefix_len(leaf: &Leaf) -> usize {
     let by_head = |field: &Field| match field.kind {
-        Kind::Bits { .. }
-        | Kind::Signed { .. }
-        | Kind::Time
-        | Kind::Ipv4
-        | Kind::Ipv6
-        | Kind::Mac => true,
-        Kind::Number { octets, width, .. } => octets * 8 == width as usize,
+        FieldKind::Bits { .. }
+        | FieldKind::Signed { .. }
+        | FieldKind::Time
+        | FieldKind::Ipv4
+        | FieldKind::Ipv6
+        | FieldKind::Mac => true,
+        FieldKind::Number { octets, width, .. } => octets * 8 == width as usize,
         // Texts in a list have lengths of their own.
-        Kind::List(..) => false,
-        Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
-            matches!(span, Span::Rest | Span::RestButLast | Span::Fixed(_))
+        FieldKind::List(..) => false,
+        FieldKind::Text(span)
+        | FieldKind::Octets(span)
+        | FieldKind::Labels(span)
+        | FieldKind::Digits(span) => {
+            matches!(
+                span,
+                FieldExtent::Rest | FieldExtent::RestButLast | FieldExtent::Fixed(_)
+            )
         }
     };
     let judged = validate::is_value_checked(leaf.ie) && !validate::is_checked_by_head_only(leaf.ie);

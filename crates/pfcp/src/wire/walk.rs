@@ -162,7 +162,7 @@ impl IndexWalk<'_> {
         )?;
         let (slot, in_order) = (found.node.slot(), found.seen.floor > seen.floor);
         if let Some(member) = group.members.get(usize::from(slot))
-            && let Descriptor::Leaf(leaf) = member.what
+            && let Descriptor::Leaf(leaf) = member.descriptor
             && in_order
             && self.shapes.is_worth_storing(head)
         {
@@ -360,7 +360,7 @@ impl IndexWalk<'_> {
             }
             seen.irregular = true;
         }
-        let inner = match member.what {
+        let inner = match member.descriptor {
             Descriptor::Group(inner) => Some(inner),
             Descriptor::Leaf(leaf) => {
                 match self.check_leaf(leaf, value, at) {
@@ -500,7 +500,7 @@ impl WalkError {
             };
             let place = || before.iter().filter(|ie| **ie == tlv.ie).count();
             steps.push((tlv.ie, member.many.then(place)));
-            let Descriptor::Group(inner) = member.what else {
+            let Descriptor::Group(inner) = member.descriptor else {
                 break;
             };
             (start, group) = (tlv.offset + 4, inner);

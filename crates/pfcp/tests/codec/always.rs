@@ -13,7 +13,7 @@ use crate::values::{framed, tables, zeros};
 
 /// The shortest value of a member.
 fn least(member: &Member) -> Vec<u8> {
-    let value = match member.what {
+    let value = match member.descriptor {
         Descriptor::Leaf(_) => zeros(member.ie.0),
         Descriptor::Group(inner) => body(inner, &[], None),
     };
@@ -24,7 +24,7 @@ fn least(member: &Member) -> Vec<u8> {
 /// `without`.
 fn body(table: &Group, way: &[IeType], without: Option<IeType>) -> Vec<u8> {
     let members = table.members.iter();
-    let members = members.filter_map(|member| match (way.split_first(), member.what) {
+    let members = members.filter_map(|member| match (way.split_first(), member.descriptor) {
         (Some((next, way)), Descriptor::Group(inner)) if *next == member.ie => {
             Some(tlv(member.ie.0, &body(inner, way, without)))
         }
@@ -125,7 +125,7 @@ fn message_is_invalid_on_interface_that_lacks_it() {
             let text = format!("{}: no message of {on}", view.message_type());
             assert_eq!(rejection.to_string(), text);
             let found = findings(&view, on);
-            assert_eq!(found[0].kind, FindingKind::Foreign);
+            assert_eq!(found[0].kind, FindingKind::WrongInterface);
         }
     }
     // The same message with its required elements, on an interface that has it.

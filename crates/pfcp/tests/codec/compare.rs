@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::test_runner::Config as ProptestConfig;
 use strowger_pfcp::compare::DifferenceKind;
-use strowger_pfcp::ie::descriptor::{Descriptor, Group, Kind, Leaf, canonical, describe};
+use strowger_pfcp::ie::descriptor::{Descriptor, FieldKind, Group, Leaf, canonical, describe};
 use strowger_pfcp::ie::{
     ApplyAction, Cause, CreateFar, CreatePdr, CreatedPdr, FTeid, Pdi, SourceInterface, UeIpAddress,
 };
@@ -225,7 +225,7 @@ fn shuffled(octets: &[u8], table: Option<&Group>, choices: &mut Choices<'_>) -> 
         .map(|found| {
             let found = found.expect("well-formed");
             let inner = match table.and_then(|table| table.member(found.ie)) {
-                Some(member) => member.what,
+                Some(member) => member.descriptor,
                 None => return (0, found.ie, tlv(found.ie.0, found.value)),
             };
             let value = match inner {
@@ -420,7 +420,7 @@ proptest! {
 
 #[test]
 fn flag_of_flag_set_is_not_a_separate_field() {
-    let is_flag = |kind| matches!(kind, Kind::Bits { width: 1, .. });
+    let is_flag = |kind| matches!(kind, FieldKind::Bits { width: 1, .. });
     let Some(Descriptor::Leaf(leaf)) = describe(IeType::APPLY_ACTION) else {
         panic!("a leaf");
     };

@@ -50,7 +50,7 @@ fn conditional() -> BTreeSet<(&'static str, u16)> {
         let conditional = members.filter(|member| member.presence == Presence::Conditional);
         seen.insert(group.table, conditional.map(|member| member.ie.0).collect());
         for member in group.members {
-            if let Descriptor::Group(inner) = member.what {
+            if let Descriptor::Group(inner) = member.descriptor {
                 collect(inner, seen);
             }
         }

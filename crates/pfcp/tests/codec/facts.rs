@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use strowger_pfcp::ie::descriptor::{
-    Descriptor, Field, Group, Kind, Leaf, Member, Presence, Span, When, describe,
+    Descriptor, Field, FieldExtent, FieldKind, FieldPresence, Group, Leaf, Member, Presence,
+    describe,
 };
 use strowger_pfcp::{IeType, Interfaces, MessageType, Release};
 
@@ -98,10 +99,15 @@ fn tables() -> Vec<&'static Group> {
     let mut tables = BTreeMap::new();
     while let Some(table) = waiting.pop() {
         if tables.insert(table.table, table).is_none() {
-            waiting.extend(table.members.iter().filter_map(|member| match member.what {
-                Descriptor::Group(table) => Some(table),
-                Descriptor::Leaf(_) => None,
-            }));
+            waiting.extend(
+                table
+                    .members
+                    .iter()
+                    .filter_map(|member| match member.descriptor {
+                        Descriptor::Group(table) => Some(table),
+                        Descriptor::Leaf(_) => None,
+                    }),
+            );
         }
     }
     tables.into_values().collect()
@@ -167,7 +173,7 @@ fn field_names_match_specification_figures() {
     for leaf in leaves() {
         for field in leaf.fields {
             // The names of flags are checked with the bits.
-            let is_flag = matches!(field.kind, Kind::Bits { width: 1, .. });
+            let is_flag = matches!(field.kind, FieldKind::Bits { width: 1, .. });
             if !is_flag && !drawn.contains(&(leaf.ie.0, short(field.name))) {
                 other.insert((leaf.ie.0, field.name));
             }
@@ -253,32 +259,32 @@ fn changed_row_is_detected() {
 /// The field with another number of bytes or bits.
 fn resized(field: &Field) -> Vec<Field> {
     let kinds = match field.kind {
-        Kind::Bits {
+        FieldKind::Bits {
             shift,
             width,
             names,
-        } => vec![Kind::Bits {
+        } => vec![FieldKind::Bits {
             shift,
             width: width + 1,
             names,
         }],
-        Kind::Number {
+        FieldKind::Number {
             octets,
             width,
             names,
         } => vec![
-            Kind::Number {
+            FieldKind::Number {
                 octets: octets + 1,
                 width: width + 8,
                 names,
             },
-            Kind::Number {
+            FieldKind::Number {
                 octets: octets + 1,
                 width,
                 names,
             },
         ],
-        _ => vec![Kind::Number {
+        _ => vec![FieldKind::Number {
             octets: 11,
             width: 88,
             names: None,
@@ -294,13 +300,13 @@ fn resized(field: &Field) -> Vec<Field> {
 /// name.
 fn moved(field: &Field) -> Vec<Field> {
     let mut changed = Vec::new();
-    if let When::Flag { name, shift } = field.when {
-        let when = When::Flag {
+    if let FieldPresence::Flag { name, shift } = field.when {
+        let when = FieldPresence::Flag {
             name,
             shift: shift ^ 8,
         };
         changed.push(Field { when, ..*field });
-        let when = When::Flag {
+        let when = FieldPresence::Flag {
             name: "OTHER",
             shift,
         };
@@ -312,13 +318,13 @@ fn moved(field: &Field) -> Vec<Field> {
         };
         changed.push(Field { since, ..*field });
     }
-    if let Kind::Bits {
+    if let FieldKind::Bits {
         shift,
         width,
         names,
     } = field.kind
     {
-        let kind = Kind::Bits {
+        let kind = FieldKind::Bits {
             shift: shift ^ 64,
             width,
             names,

@@ -77,7 +77,7 @@ fn optional(ie: IeType, choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
     let rows = table.members.iter();
     rows.filter(|row| row.presence != Presence::Mandatory && row.on.contains(Interfaces::N4))
         .filter_map(|row| {
-            let value = match row.what {
+            let value = match row.descriptor {
                 Descriptor::Leaf(what) => leaf(what, choices),
                 Descriptor::Group(what) => group(what, choices),
             };

@@ -1,7 +1,7 @@
 //! Signed numbers: two's complement on the wire, negative in text, JSON and values.
 
 use serde_json::json;
-use strowger_pfcp::ie::descriptor::Kind;
+use strowger_pfcp::ie::descriptor::FieldKind;
 use strowger_pfcp::ie::{
     CumulativeRateratioMeasurement, CumulativeRateratioThreshold, Multiplier,
     TimeOffsetMeasurement, TimeOffsetThreshold, Value,
@@ -176,7 +176,7 @@ fn signed_fields_read_negative_values() {
 #[test]
 fn no_other_row_is_signed() {
     for (ie, leaf) in leaves() {
-        let is_signed = |kind| matches!(kind, Kind::Signed { .. });
+        let is_signed = |kind| matches!(kind, FieldKind::Signed { .. });
         let signed = leaf.fields.iter().any(|field| is_signed(field.kind));
         assert_eq!(signed, SIGNED.iter().any(|row| row.ie == ie), "{ie}");
         let ones = [0xff; 16];

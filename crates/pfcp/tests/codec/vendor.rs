@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value as Json, json};
-use strowger_pfcp::ie::descriptor::Span;
-use strowger_pfcp::ie::{Value, descriptor::Kind};
-use strowger_pfcp::vendor::{Dictionary, Field, Row, RowError, WriteError};
+use strowger_pfcp::ie::descriptor::FieldExtent;
+use strowger_pfcp::ie::{Value, descriptor::FieldKind};
+use strowger_pfcp::vendor::{Dictionary, VendorField, VendorRow, VendorRowError, WriteError};
 use strowger_pfcp::{Frame, IeType, Ignore, Index, MessageView, from_json, to_json};
 
 use crate::framing::messages;
@@ -17,21 +17,24 @@ const SLICE: u16 = 0x8001;
 const BUNDLE: u16 = 0x8002;
 const TUNNEL: u16 = 0x8003;
 
-static SLICE_FIELDS: [Field; 2] = [Field::number("slice", 3), Field::text("label", Span::Rest)];
-
-static TUNNEL_FIELDS: [Field; 6] = [
-    Field::time("since"),
-    Field::ipv4("inner"),
-    Field::ipv6("outer"),
-    Field::mac("port"),
-    Field::octets("key", Span::Length8),
-    Field::number("number", 8),
+static SLICE_FIELDS: [VendorField; 2] = [
+    VendorField::number("slice", 3),
+    VendorField::text("label", FieldExtent::Rest),
 ];
 
-static ROWS: [Row; 3] = [
-    Row::fields(ACME, IeType(SLICE), "Acme Slice", &SLICE_FIELDS),
-    Row::group(ACME, IeType(BUNDLE), "Acme Bundle"),
-    Row::fields(ACME, IeType(TUNNEL), "Acme Tunnel", &TUNNEL_FIELDS),
+static TUNNEL_FIELDS: [VendorField; 6] = [
+    VendorField::time("since"),
+    VendorField::ipv4("inner"),
+    VendorField::ipv6("outer"),
+    VendorField::mac("port"),
+    VendorField::octets("key", FieldExtent::Length8),
+    VendorField::number("number", 8),
+];
+
+static ROWS: [VendorRow; 3] = [
+    VendorRow::fields(ACME, IeType(SLICE), "Acme Slice", &SLICE_FIELDS),
+    VendorRow::group(ACME, IeType(BUNDLE), "Acme Bundle"),
+    VendorRow::fields(ACME, IeType(TUNNEL), "Acme Tunnel", &TUNNEL_FIELDS),
 ];
 
 fn acme() -> Dictionary {
@@ -288,10 +291,17 @@ fn fields_are_read_and_written_by_name() {
 
 #[test]
 fn ambiguous_row_is_refused() {
-    let add = |row: Row| Dictionary::new().with_rows(&[row]).map(drop);
-    let of = |field: Field| add(Row::read(1, IeType(SLICE), "A".into(), Some(vec![field])));
-    let field = |kind| of(Field::read("a".into(), kind));
-    let number = |octets, width| Kind::Number {
+    let add = |row: VendorRow| Dictionary::new().with_rows(&[row]).map(drop);
+    let of = |field: VendorField| {
+        add(VendorRow::read(
+            1,
+            IeType(SLICE),
+            "A".into(),
+            Some(vec![field]),
+        ))
+    };
+    let field = |kind| of(VendorField::read("a".into(), kind));
+    let number = |octets, width| FieldKind::Number {
         octets,
         width,
         names: None,
@@ -300,41 +310,44 @@ fn ambiguous_row_is_refused() {
     for (octets, width) in [(0, 0), (9, 72), (2, 15), (usize::MAX, 64)] {
         assert_eq!(
             field(number(octets, width)),
-            Err(RowError::Octets("a".into()))
+            Err(VendorRowError::Octets("a".into()))
         );
     }
-    assert_eq!(of(Field::number("a", 0)), Err(RowError::Octets("a".into())));
     assert_eq!(
-        of(Field::number("a", usize::MAX)),
-        Err(RowError::Octets("a".into()))
+        of(VendorField::number("a", 0)),
+        Err(VendorRowError::Octets("a".into()))
     );
-    let bits = Kind::Bits {
+    assert_eq!(
+        of(VendorField::number("a", usize::MAX)),
+        Err(VendorRowError::Octets("a".into()))
+    );
+    let bits = FieldKind::Bits {
         shift: 0,
         width: 1,
         names: None,
     };
-    assert_eq!(field(bits), Err(RowError::Kind("a".into())));
+    assert_eq!(field(bits), Err(VendorRowError::Kind("a".into())));
     assert_eq!(
-        field(Kind::Text(Span::RestButLast)),
-        Err(RowError::Kind("a".into()))
+        field(FieldKind::Text(FieldExtent::RestButLast)),
+        Err(VendorRowError::Kind("a".into()))
     );
     assert_eq!(
-        field(Kind::Octets(Span::Fixed(0))),
-        Err(RowError::Octets("a".into()))
+        field(FieldKind::Octets(FieldExtent::Fixed(0))),
+        Err(VendorRowError::Octets("a".into()))
     );
-    let name = |name: &str| add(Row::read(1, IeType(SLICE), name.to_owned(), None));
+    let name = |name: &str| add(VendorRow::read(1, IeType(SLICE), name.to_owned(), None));
     assert_eq!(name(&"ä".repeat(64)), Ok(()));
     for wrong in ["", "a\nb", &"a".repeat(65)] {
-        assert_eq!(name(wrong), Err(RowError::Name));
+        assert_eq!(name(wrong), Err(VendorRowError::Name));
     }
     assert_eq!(
-        add(Row::group(1, IeType(32_767), "A")),
-        Err(RowError::Type(IeType(32_767)))
+        add(VendorRow::group(1, IeType(32_767), "A")),
+        Err(VendorRowError::Type(IeType(32_767)))
     );
     let vendor = Dictionary::new()
         .with_vendor(1, Cow::Borrowed(""))
         .map(drop);
-    assert_eq!(vendor, Err(RowError::Name));
+    assert_eq!(vendor, Err(VendorRowError::Name));
 }
 
 #[test]

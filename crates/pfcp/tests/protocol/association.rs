@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::association::{NodeName, Recovery, RestartSign};
 use strowger_pfcp::endpoint::{
-    Discard, Elements, Endpoint, EndpointConfig, Event, Role, Transmit, message,
+    BodyBuilder, DiscardReason, Endpoint, EndpointConfig, Event, Role, Transmit, message,
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
@@ -64,7 +64,7 @@ fn sent(endpoint: &mut Endpoint) -> Vec<Vec<u8>> {
 }
 
 fn setup(node: &NodeName, recovery: u32, sequence: u32) -> Vec<u8> {
-    let body = Elements::new().node(node).recovery(Recovery(recovery));
+    let body = BodyBuilder::new().node(node).recovery(Recovery(recovery));
     request(
         MessageType::ASSOCIATION_SETUP_REQUEST,
         sequence,
@@ -162,7 +162,7 @@ fn repeated_setup_keeps_association() {
 }
 
 fn beat(recovery: u32, sequence: u32) -> Vec<u8> {
-    let body = Elements::new().recovery(Recovery(recovery));
+    let body = BodyBuilder::new().recovery(Recovery(recovery));
     request(MessageType::HEARTBEAT_REQUEST, sequence, body.as_slice())
 }
 
@@ -172,7 +172,7 @@ fn beat_back(asked: &[Transmit], recovery: u32) -> Vec<u8> {
     let mut headers = frames.map(|frame| frame.expect("a message").header);
     let asked = headers.find(|header| header.message_type == MessageType::HEARTBEAT_REQUEST);
     let sequence = asked.expect("a heartbeat").sequence;
-    let body = Elements::new().recovery(Recovery(recovery));
+    let body = BodyBuilder::new().recovery(Recovery(recovery));
     let header = Header::node(MessageType::HEARTBEAT_RESPONSE, sequence);
     message(&header, body.as_slice()).expect("short")
 }
@@ -396,7 +396,7 @@ fn changing_stamp_is_ignored_when_only_setup_counts() {
 #[test]
 fn requests_are_withdrawn_with_their_association() {
     let node = NodeName::from(at(2).ip());
-    let release = Elements::new().node(&node);
+    let release = BodyBuilder::new().node(&node);
     let release = request(
         MessageType::ASSOCIATION_RELEASE_REQUEST,
         2,
@@ -412,7 +412,7 @@ fn requests_are_withdrawn_with_their_association() {
         let kind = MessageType::SESSION_REPORT_REQUEST;
         let report = upf.request_about(now, id, kind, Seid(7), &[]);
         let report = report.expect("room");
-        upf.ask_release(now, id, None).expect("room");
+        upf.request_release(now, id, None).expect("room");
         let first = sent(&mut upf);
         assert_eq!(first.len(), 2);
         ask(now, &mut upf, 2, &datagram);
@@ -457,13 +457,17 @@ fn answer_to_withdrawn_request_is_ignored() {
     assert!(upf.withdraw(report).is_some());
     assert!(sent(&mut upf).is_empty(), "it was not sent yet, and is not");
     let header = Header::session(kind.response().expect("one"), Seid(1), report.sequence);
-    let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+    let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
     let answer = message(&header, body.as_slice()).expect("short");
     upf.handle_datagram(now, at(2), &answer);
     assert!(events(&mut upf).is_empty());
-    assert_eq!(upf.discarded(Discard::Unexpected), 0);
+    assert_eq!(upf.discarded(DiscardReason::Unexpected), 0);
     upf.handle_datagram(now, at(3), &answer);
-    assert_eq!(upf.discarded(Discard::Unexpected), 1, "from anybody else");
+    assert_eq!(
+        upf.discarded(DiscardReason::Unexpected),
+        1,
+        "from anybody else"
+    );
 }
 
 #[test]
@@ -478,11 +482,11 @@ fn late_setup_of_earlier_incarnation_is_ignored() {
     assert!(matches!(
         events(&mut upf)[..],
         [Event::Discarded {
-            kind: Discard::Late,
+            kind: DiscardReason::Late,
             ..
         }]
     ));
-    let known = upf.associations().with(&node).expect("it is there");
+    let known = upf.associations().get_by_node(&node).expect("it is there");
     assert_eq!(known.recovery, Recovery(8));
 
     // A peer that asks again has had its clock set back.
@@ -507,7 +511,7 @@ fn silent_peer_is_reported_once_and_keeps_association() {
     }
     assert!(matches!(told[..], [Event::PeerSilent { .. }]));
     assert!(smf.associations().iter().all(|one| one.silent));
-    let body = Elements::new().recovery(Recovery(100));
+    let body = BodyBuilder::new().recovery(Recovery(100));
     let beat = request(MessageType::HEARTBEAT_REQUEST, 77, body.as_slice());
     smf.handle_datagram(now, at(1), &beat);
     assert!(matches!(events(&mut smf)[..], [Event::PeerHeard { .. }]));
@@ -525,10 +529,10 @@ fn peer_check_sends_one_heartbeat_at_once() {
     let is_heartbeat = |octets: &Vec<u8>| octets[1] == MessageType::HEARTBEAT_REQUEST.0;
     for _ in 0..3 {
         assert_eq!(smf.poll_timeout(), None, "none are sent by themselves");
-        smf.enquire(now, id);
+        smf.check_peer(now, id);
         assert_eq!(smf.poll_timeout(), Some(now));
         smf.handle_timeout(now);
-        smf.enquire(now, id);
+        smf.check_peer(now, id);
         smf.handle_timeout(now);
         let octets = sent(&mut smf);
         assert_eq!(octets.iter().filter(|one| is_heartbeat(one)).count(), 1);
@@ -559,7 +563,7 @@ fn node_name_belongs_to_first_claimant() {
     ask(now, &mut upf, 2, &setup(&node, 7, 1));
     let other = ask(now, &mut upf, 3, &setup(&node, 7, 2));
     assert_eq!(cause(other), Cause::REQUEST_REJECTED);
-    let body = Elements::new().node(&node);
+    let body = BodyBuilder::new().node(&node);
     let release = |sequence| {
         let message_type = MessageType::ASSOCIATION_RELEASE_REQUEST;
         request(message_type, sequence, body.as_slice())
@@ -637,7 +641,7 @@ fn a_release_ends_the_association_on_both_sides() {
 #[test]
 fn an_update_reaches_the_owner() {
     let (now, _, mut upf) = associated();
-    let body = Elements::new().node(&at(2).ip().into());
+    let body = BodyBuilder::new().node(&at(2).ip().into());
     let update = request(MessageType::ASSOCIATION_UPDATE_REQUEST, 9, body.as_slice());
     let answer = ask(now, &mut upf, 2, &update);
     assert_eq!(cause(answer), Cause::REQUEST_ACCEPTED);
@@ -674,7 +678,7 @@ fn disallowed_peer_is_not_answered_and_reported_once() {
     for sequence in 0..100 {
         assert_eq!(ask(now, &mut upf, 3, &setup(&node, 1, sequence)), None);
     }
-    assert_eq!(upf.discarded(Discard::UnknownPeer), 100);
+    assert_eq!(upf.discarded(DiscardReason::UnknownPeer), 100);
     assert_eq!(events(&mut upf).len(), 1);
 }
 
@@ -749,7 +753,7 @@ fn unsupported_version_is_answered_with_version_response() {
 fn setup_without_mandatory_elements_is_refused() {
     let (now, mut upf) = (start(), upf());
     let message_type = MessageType::ASSOCIATION_SETUP_REQUEST;
-    let nameless = Elements::new().recovery(Recovery(1));
+    let nameless = BodyBuilder::new().recovery(Recovery(1));
     let answer = ask(
         now,
         &mut upf,
@@ -757,7 +761,7 @@ fn setup_without_mandatory_elements_is_refused() {
         &request(message_type, 1, nameless.as_slice()),
     );
     assert_eq!(cause(answer), Cause::MANDATORY_IE_MISSING);
-    let timeless = Elements::new().node(&at(2).ip().into());
+    let timeless = BodyBuilder::new().node(&at(2).ip().into());
     let answer = ask(
         now,
         &mut upf,

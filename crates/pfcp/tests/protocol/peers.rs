@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{
-    Elements, Endpoint, EndpointConfig, Event, PeerLimits, Role, Transmit, answer_header, message,
+    BodyBuilder, Endpoint, EndpointConfig, Event, PeerLimits, Role, Transmit, answer_header,
+    message,
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::TransactionId;
@@ -41,30 +42,30 @@ fn limited() -> Endpoint {
     })
 }
 
-fn request(message_type: MessageType, sequence: u32, body: &Elements) -> Vec<u8> {
+fn request(message_type: MessageType, sequence: u32, body: &BodyBuilder) -> Vec<u8> {
     let mut header = Header::node(message_type, Sequence::new(sequence));
     header.seid = message_type.is_session().then_some(Seid(1));
     message(&header, body.as_slice()).expect("short")
 }
 
-fn setup(host: u8, recovery: u32, sequence: u32, more: &Elements) -> Vec<u8> {
+fn setup(host: u8, recovery: u32, sequence: u32, more: &BodyBuilder) -> Vec<u8> {
     setup_as(&at(host).ip().into(), recovery, sequence, more)
 }
 
-fn setup_as(node: &NodeName, recovery: u32, sequence: u32, more: &Elements) -> Vec<u8> {
-    let body = Elements::new().node(node);
+fn setup_as(node: &NodeName, recovery: u32, sequence: u32, more: &BodyBuilder) -> Vec<u8> {
+    let body = BodyBuilder::new().node(node);
     let body = body.recovery(Recovery(recovery)).octets(more.as_slice());
     request(MessageType::ASSOCIATION_SETUP_REQUEST, sequence, &body)
 }
 
 fn heartbeat(sequence: u32) -> Vec<u8> {
-    let body = Elements::new().recovery(Recovery(1));
+    let body = BodyBuilder::new().recovery(Recovery(1));
     request(MessageType::HEARTBEAT_REQUEST, sequence, &body)
 }
 
 fn deletion(sequence: u32) -> Vec<u8> {
     let kind = MessageType::SESSION_DELETION_REQUEST;
-    request(kind, sequence, &Elements::new())
+    request(kind, sequence, &BodyBuilder::new())
 }
 
 fn events(endpoint: &mut Endpoint) -> Vec<Event> {
@@ -95,12 +96,12 @@ fn cause(answer: Option<Vec<u8>>) -> Cause {
 
 const OVRL: &[u8] = &[2];
 
-fn features(value: &[u8]) -> Elements {
-    Elements::new().with(IeType::CP_FUNCTION_FEATURES, value)
+fn features(value: &[u8]) -> BodyBuilder {
+    BodyBuilder::new().with(IeType::CP_FUNCTION_FEATURES, value)
 }
 
 /// The transaction of the only event, if it exceeds a limit, and the elements of its answer.
-fn over(endpoint: &mut Endpoint) -> Option<(TransactionId, Elements)> {
+fn over(endpoint: &mut Endpoint) -> Option<(TransactionId, BodyBuilder)> {
     match &events(endpoint)[..] {
         [
             Event::OverLimit {
@@ -126,7 +127,7 @@ fn work(now: Instant, endpoint: &mut Endpoint) -> bool {
         return false;
     };
     let frame = Frame::decode(octets).expect("a message");
-    let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+    let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
     let answer = message(&answer_header(&frame.header, None), body.as_slice());
     endpoint.respond(now, *transaction, answer.expect("short").into());
     true
@@ -246,12 +247,12 @@ fn associations_of_one_host_are_bounded() {
     let named = |name: u32| NodeName::from_fqdn(&format!("smf-{name}")).expect("a name");
     for name in 10..14 {
         now += Duration::from_secs(1);
-        let octets = setup_as(&named(name), 1, name, &Elements::new());
+        let octets = setup_as(&named(name), 1, name, &BodyBuilder::new());
         causes.push(cause(ask(now, &mut upf, 2, &octets)));
     }
     let (yes, no) = (Cause::REQUEST_ACCEPTED, Cause::NO_RESOURCES_AVAILABLE);
     assert_eq!(causes, [yes, yes, no, no]);
-    let again = setup_as(&named(10), 1, 99, &Elements::new());
+    let again = setup_as(&named(10), 1, 99, &BodyBuilder::new());
     assert_eq!(
         cause(ask(now, &mut upf, 2, &again)),
         yes,
@@ -278,11 +279,11 @@ fn node_request_over_a_rate_is_refused_by_the_endpoint() {
 #[test]
 fn peer_that_restarts_and_retains_keeps_its_sessions() {
     let retains =
-        |value: &[u8]| Elements::new().with(IeType::PFCP_SESSION_RETENTION_INFORMATION, value);
+        |value: &[u8]| BodyBuilder::new().with(IeType::PFCP_SESSION_RETENTION_INFORMATION, value);
     let of_others = [0, 185, 0, 5, 2, 10, 0, 0, 1];
     for (value, kept) in [(&[][..], true), (&of_others, false)] {
         let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
-        ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
         events(&mut upf);
         let answer = ask(now, &mut upf, 2, &setup(2, 9, 2, &retains(value)));
         let flags = element(&answer.expect("an answer"), IeType::PFCPASRSP_FLAGS);
@@ -321,7 +322,8 @@ fn control_plane_releases_on_user_plane_request() {
     events(&mut upf);
     let of_upf = upf.associations().iter().next().expect("associated").id;
     let within = Duration::from_secs(300);
-    upf.ask_release(now, of_upf, Some(within)).expect("room");
+    upf.request_release(now, of_upf, Some(within))
+        .expect("room");
     exchange(now, &mut smf, &mut upf);
     assert_eq!(upf.associations().len(), 1, "nothing is released yet");
     let wanted = events(&mut smf).into_iter().find_map(|event| match event {
@@ -349,7 +351,7 @@ fn graceful_release_period_is_never_rounded_down() {
         events(&mut smf);
         let association = upf.associations().iter().next().expect("associated").id;
         let within = Duration::from_secs(given);
-        upf.ask_release(now, association, Some(within))
+        upf.request_release(now, association, Some(within))
             .expect("room");
         exchange(now, &mut smf, &mut upf);
         let told = Duration::from_secs(told);
@@ -363,7 +365,7 @@ fn graceful_release_period_is_never_rounded_down() {
 #[test]
 fn answer_is_sent_from_requested_address() {
     let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
-    let setup = setup(2, 1, 1, &Elements::new());
+    let setup = setup(2, 1, 1, &BodyBuilder::new());
     upf.handle_datagram_at(now, at(2), Some(3), &setup);
     assert_eq!(sent(&mut upf)[0].local, Some(3));
     upf.handle_datagram_at(now, at(2), Some(5), &setup);
@@ -397,7 +399,7 @@ fn node_requests_reach_owner_of_matching_role() {
         ),
         (MessageType::NODE_REPORT_REQUEST, Role::ControlPlane),
     ];
-    let body = Elements::new().node(&at(2).ip().into());
+    let body = BodyBuilder::new().node(&at(2).ip().into());
     for (message_type, owner) in owned {
         for role in [Role::UserPlane, Role::ControlPlane] {
             let mut node = node(role, 1, |_| {});
@@ -405,7 +407,7 @@ fn node_requests_reach_owner_of_matching_role() {
             if role == owner {
                 assert_eq!(cause(alone), Cause::NO_ESTABLISHED_ASSOCIATION);
             }
-            ask(now, &mut node, 2, &setup(2, 1, 2, &Elements::new()));
+            ask(now, &mut node, 2, &setup(2, 1, 2, &BodyBuilder::new()));
             events(&mut node);
             let answer = ask(now, &mut node, 2, &request(message_type, 3, &body));
             match role == owner {
@@ -435,7 +437,7 @@ fn node_sends_nothing_newer_than_its_release() {
         (Release::R19, &OLD_AND_NEW[..]),
     ] {
         let mut upf = speaking(release);
-        let answer = ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        let answer = ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
         let answered = element(&answer.expect("an answer"), IeType::UP_FUNCTION_FEATURES);
         assert_eq!(answered.as_deref(), Some(said), "{release}");
         upf.associate(now, at(3)).expect("room");
@@ -449,7 +451,7 @@ fn node_sends_nothing_newer_than_its_release() {
 fn node_ignores_content_newer_than_its_release() {
     let now = start();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
-    let old = Elements::new().with(IeType::USER_PLANE_INACTIVITY_TIMER, &[0, 0, 0, 9]);
+    let old = BodyBuilder::new().with(IeType::USER_PLANE_INACTIVITY_TIMER, &[0, 0, 0, 9]);
     let new = old.clone().with(IeType::URI, b"u");
     for (release, sent, heard) in [
         (Release::R17, &new, &old),
@@ -457,7 +459,7 @@ fn node_ignores_content_newer_than_its_release() {
         (Release::R19, &new, &new),
     ] {
         let mut upf = speaking(release);
-        ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
         events(&mut upf);
         upf.handle_datagram(now, at(2), &request(kind, 2, sent));
         let [Event::SessionRequest { octets, .. }] = &events(&mut upf)[..] else {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::endpoint::message;
 use strowger_pfcp::transaction::{
-    Admission, AnswerLimits, Answers, Due, Outstanding, Requests, Retransmission,
+    Admission, OutstandingRequest, Requests, ResponseCache, ResponseCacheLimits, Retransmission,
+    TimerAction,
 };
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 
@@ -45,7 +46,7 @@ fn deletion(sequence: u32, seid: u64) -> Vec<u8> {
     message(&header, &[]).expect("short")
 }
 
-fn admit(answers: &mut Answers, now: Instant, octets: &[u8]) -> Admission {
+fn admit(answers: &mut ResponseCache, now: Instant, octets: &[u8]) -> Admission {
     answers.admit(now, peer(1), &Frame::decode(octets).expect("a message"))
 }
 
@@ -64,7 +65,7 @@ fn a_request_is_repeated_n1_times_with_identical_octets_and_then_fails() {
     for round in 1..3 {
         let at = now + T1 * round;
         assert_eq!(requests.poll_timeout(), Some(at));
-        let Some(Due::Again {
+        let Some(TimerAction::Retransmit {
             octets, peer: to, ..
         }) = requests.poll_due(at)
         else {
@@ -75,7 +76,10 @@ fn a_request_is_repeated_n1_times_with_identical_octets_and_then_fails() {
         assert_eq!(requests.poll_due(at), None);
     }
     let end = now + T1 * 3;
-    assert!(matches!(requests.poll_due(end), Some(Due::Failed { .. })));
+    assert!(matches!(
+        requests.poll_due(end),
+        Some(TimerAction::Failed { .. })
+    ));
     assert_eq!(requests.poll_timeout(), None);
     assert!(requests.is_empty());
 }
@@ -143,7 +147,7 @@ fn withdrawn_request_is_not_retransmitted_and_answer_ignored() {
     let sequence = requests.sequence(peer(1)).expect("room");
     let octets: Arc<[u8]> = vec![1, 2, 3].into();
     let sent = Arc::clone(&octets);
-    let outstanding = Outstanding {
+    let outstanding = OutstandingRequest {
         request: requests.sent(now, (peer(1), sequence), None, answer, sent),
         peer: peer(1),
         sequence,
@@ -159,7 +163,10 @@ fn withdrawn_request_is_not_retransmitted_and_answer_ignored() {
     let due = now + Retransmission::default().t1;
     let again = std::iter::from_fn(|| requests.poll_due(due));
     let again: Vec<_> = again.collect();
-    assert!(matches!(again[..], [Due::Again { .. }]), "{again:?}");
+    assert!(
+        matches!(again[..], [TimerAction::Retransmit { .. }]),
+        "{again:?}"
+    );
     assert!(
         !requests.is_withdrawn(peer(1), sequence),
         "its number is free"
@@ -193,7 +200,10 @@ fn answered_requests_free_all_state() {
 
 #[test]
 fn a_repeated_request_gets_identical_octets() {
-    let (now, mut answers) = (start(), Answers::new(AnswerLimits::default(), 1));
+    let (now, mut answers) = (
+        start(),
+        ResponseCache::new(ResponseCacheLimits::default(), 1),
+    );
     let request = deletion(5, 9);
     let id = new(admit(&mut answers, now, &request));
     assert_eq!(admit(&mut answers, now, &request), Admission::Working);
@@ -201,7 +211,7 @@ fn a_repeated_request_gets_identical_octets() {
     assert_eq!(answers.answer(now, id, Arc::clone(&octets)), Some(peer(1)));
     for _ in 0..3 {
         let again = admit(&mut answers, now, &request);
-        assert_eq!(again, Admission::Again(Arc::clone(&octets)));
+        assert_eq!(again, Admission::Retransmitted(Arc::clone(&octets)));
     }
     assert_eq!(answers.repeated(), 4);
     assert_eq!(answers.answer(now, id, octets), None, "answered once");
@@ -209,7 +219,10 @@ fn a_repeated_request_gets_identical_octets() {
 
 #[test]
 fn reused_sequence_with_other_content_is_new_request() {
-    let (now, mut answers) = (start(), Answers::new(AnswerLimits::default(), 1));
+    let (now, mut answers) = (
+        start(),
+        ResponseCache::new(ResponseCacheLimits::default(), 1),
+    );
     let first = new(admit(&mut answers, now, &deletion(5, 9)));
     let second = new(admit(&mut answers, now, &deletion(5, 10)));
     let octets = deletion(5, 9);
@@ -220,14 +233,14 @@ fn reused_sequence_with_other_content_is_new_request() {
 
 #[test]
 fn answers_are_held_as_long_as_requests_may_be_repeated() {
-    let limits = AnswerLimits::default();
-    let (now, mut answers) = (start(), Answers::new(limits, 1));
+    let limits = ResponseCacheLimits::default();
+    let (now, mut answers) = (start(), ResponseCache::new(limits, 1));
     let id = new(admit(&mut answers, now, &deletion(5, 9)));
     answers.answer(now, id, vec![1].into());
     let last = now + limits.hold - Duration::from_nanos(1);
     assert!(matches!(
         admit(&mut answers, last, &deletion(5, 9)),
-        Admission::Again(_)
+        Admission::Retransmitted(_)
     ));
     let over = now + limits.hold;
     new(admit(&mut answers, over, &deletion(5, 9)));
@@ -237,16 +250,16 @@ fn answers_are_held_as_long_as_requests_may_be_repeated() {
 #[test]
 fn cached_answers_are_bounded_by_count_and_bytes() {
     for limits in [
-        AnswerLimits {
+        ResponseCacheLimits {
             entries: 4,
-            ..AnswerLimits::default()
+            ..ResponseCacheLimits::default()
         },
-        AnswerLimits {
+        ResponseCacheLimits {
             octets: 400,
-            ..AnswerLimits::default()
+            ..ResponseCacheLimits::default()
         },
     ] {
-        let (now, mut answers) = (start(), Answers::new(limits, 1));
+        let (now, mut answers) = (start(), ResponseCache::new(limits, 1));
         for sequence in 0..10 {
             let id = new(admit(&mut answers, now, &deletion(sequence, 9)));
             answers.answer(now, id, vec![0; 100].into());
@@ -256,17 +269,17 @@ fn cached_answers_are_bounded_by_count_and_bytes() {
         // The oldest response was evicted; the newest is present.
         new(admit(&mut answers, now, &deletion(0, 9)));
         let newest = admit(&mut answers, now, &deletion(9, 9));
-        assert!(matches!(newest, Admission::Again(_)));
+        assert!(matches!(newest, Admission::Retransmitted(_)));
     }
 }
 
 #[test]
 fn requests_being_worked_on_are_bounded() {
-    let limits = AnswerLimits {
+    let limits = ResponseCacheLimits {
         entries: 2,
-        ..AnswerLimits::default()
+        ..ResponseCacheLimits::default()
     };
-    let (now, mut answers) = (start(), Answers::new(limits, 1));
+    let (now, mut answers) = (start(), ResponseCache::new(limits, 1));
     new(admit(&mut answers, now, &deletion(1, 9)));
     new(admit(&mut answers, now, &deletion(2, 9)));
     assert_eq!(admit(&mut answers, now, &deletion(3, 9)), Admission::Full);
@@ -278,7 +291,10 @@ fn requests_being_worked_on_are_bounded() {
 
 #[test]
 fn abandoned_request_reruns_then_fails_third_time() {
-    let (now, mut answers) = (start(), Answers::new(AnswerLimits::default(), 1));
+    let (now, mut answers) = (
+        start(),
+        ResponseCache::new(ResponseCacheLimits::default(), 1),
+    );
     let first = new(admit(&mut answers, now, &deletion(5, 9)));
     assert_eq!(answers.abandon(now, first), None);
     let second = new(admit(&mut answers, now, &deletion(5, 9)));

@@ -12,7 +12,7 @@ use strowger_pfcp::ie::{
     UsageInformation, UsageReportTrigger as Made, VolumeQuota, VolumeThreshold,
 };
 use strowger_pfcp::message::SessionModificationRequest;
-use strowger_pfcp::usage::Verdict::{Dropped, Forwarded};
+use strowger_pfcp::usage::PacketOutcome::{Dropped, Forwarded};
 
 use bench::{Bench, DOWN, START, UP, has, octets_of};
 
@@ -271,7 +271,7 @@ fn events_are_reported_with_timestamps() {
         .event_quota(3);
     let mut bench = Bench::new([urr]);
     let event = |bench: &mut Bench| {
-        let traffic = strowger_pfcp::usage::Traffic {
+        let traffic = strowger_pfcp::usage::PacketBurst {
             pdr: UP.into(),
             packets: 1,
             octets: 1,

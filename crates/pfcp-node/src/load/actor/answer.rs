@@ -107,7 +107,7 @@ impl LoadActor {
         }
         // The next heartbeat that would show whether the node is lost may be far away.
         if let Some(association) = self.association {
-            self.protocol.enquire(now, association);
+            self.protocol.check_peer(now, association);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::{
     Cause, Ie as _, UsageReportDeletionResponse, UsageReportModificationResponse,
     UsageReportRequest,
@@ -25,7 +25,7 @@ impl LoadActor {
             None => Cause::SESSION_CONTEXT_NOT_FOUND,
         };
         let header = answer_header(&frame.header, remote.copied());
-        match message(&header, Elements::new().cause(cause).as_slice()) {
+        match message(&header, BodyBuilder::new().cause(cause).as_slice()) {
             Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
             Err(_) => return self.protocol.abandon(now, transaction),
         }

@@ -101,7 +101,7 @@ impl LoadActor {
         match self.search.poll(now) {
             Some(SearchAttempt::Heartbeat) => {
                 if let Some(association) = self.association {
-                    self.protocol.enquire(now, association);
+                    self.protocol.check_peer(now, association);
                 }
             }
             Some(SearchAttempt::Associate) => {

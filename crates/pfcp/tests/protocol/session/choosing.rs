@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use strowger_pfcp::IeType;
 use strowger_pfcp::ie::{Cause, FTeid, PdrId};
-use strowger_pfcp::session::{Allocator, RuleId, UeWish};
+use strowger_pfcp::session::{Allocator, RuleId, UeAddressRequest};
 
 use crate::session::parts::{
     establish, establishment, far, far_id, group, modify, modify_with, pdi, pdr, refused, tlv,
@@ -27,7 +27,7 @@ impl Allocator for Counter {
 
     fn ue_address(
         &mut self,
-        wish: UeWish,
+        wish: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         self.0 += 1;

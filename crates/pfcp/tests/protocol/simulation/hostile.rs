@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::endpoint::{Elements, Event, message};
+use strowger_pfcp::endpoint::{BodyBuilder, Event, message};
 use strowger_pfcp::session::{NoAllocator, RuleSet};
 use strowger_pfcp::{Frame, MessageType, Seid, Sequence};
 
@@ -65,7 +65,7 @@ fn hostile_datagrams_do_not_break_endpoint() {
             while endpoint.poll_transmit().is_some() {}
         }
     }
-    let beat = Elements::new().recovery(Recovery(1));
+    let beat = BodyBuilder::new().recovery(Recovery(1));
     let header = strowger_pfcp::Header::node(MessageType::HEARTBEAT_REQUEST, Sequence::new(9));
     let beat = message(&header, beat.as_slice()).expect("short");
     upf.handle_datagram(now, Side::Smf.address(), &beat);

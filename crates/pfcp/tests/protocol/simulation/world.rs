@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::association::{AssociationId, Recovery};
 use strowger_pfcp::endpoint::{
-    Elements, Endpoint, EndpointConfig, Event, Role, answer_header, message,
+    BodyBuilder, Endpoint, EndpointConfig, Event, Role, answer_header, message,
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{NoAllocator, RuleSet};
@@ -320,11 +320,11 @@ impl World {
     }
 
     fn refuse(&mut self, transaction: TransactionId, octets: &[u8], cause: Cause) {
-        let body = Elements::new().cause(cause);
+        let body = BodyBuilder::new().cause(cause);
         self.respond(transaction, octets, Seid(0), &body);
     }
 
-    fn respond(&mut self, id: TransactionId, request: &[u8], remote: Seid, body: &Elements) {
+    fn respond(&mut self, id: TransactionId, request: &[u8], remote: Seid, body: &BodyBuilder) {
         let request = Frame::decode(request).expect("it was admitted").header;
         let header = answer_header(&request, Some(remote));
         let octets = message(&header, body.as_slice()).expect("short");
@@ -336,7 +336,7 @@ impl World {
     fn work(&mut self, transaction: TransactionId, octets: &[u8]) {
         let frame = Frame::decode(octets).expect("it was admitted");
         let seid = frame.header.seid.expect("a session's message");
-        let accepted = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+        let accepted = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
         let (remote, body) = match frame.header.message_type {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => {
                 let change = RuleSet::establish(&frame, &mut NoAllocator).expect("sound rules");
@@ -509,18 +509,18 @@ pub(crate) fn establishment(session: u64) -> Vec<u8> {
     let number = u32::try_from(session).expect("a few").to_be_bytes();
     let f_seid = [&[2][..], &session.to_be_bytes(), &[127, 0, 0, 2]].concat();
     let f_teid = [&[1][..], &number, &[127, 0, 0, 1]].concat();
-    let pdi = Elements::new()
+    let pdi = BodyBuilder::new()
         .with(IeType::SOURCE_INTERFACE, &[0])
         .with(IeType::F_TEID, &f_teid);
-    let pdr = Elements::new()
+    let pdr = BodyBuilder::new()
         .with(IeType::PDR_ID, &[0, 1])
         .with(IeType::PRECEDENCE, &[0, 0, 0, 1])
         .with(IeType::PDI, pdi.as_slice())
         .with(IeType::FAR_ID, &[0, 0, 0, 1]);
-    let far = Elements::new()
+    let far = BodyBuilder::new()
         .with(IeType::FAR_ID, &[0, 0, 0, 1])
         .with(IeType::APPLY_ACTION, &[1]);
-    Elements::new()
+    BodyBuilder::new()
         .node(&Side::Smf.address().ip().into())
         .with(IeType::F_SEID, &f_seid)
         .with(IeType::CREATE_PDR, pdr.as_slice())
@@ -532,10 +532,10 @@ pub(crate) fn establishment(session: u64) -> Vec<u8> {
 /// Adds a rule, so that executing it twice would be noticed.
 fn modification(session: u64) -> Vec<u8> {
     let number = u32::try_from(session + 1).expect("a few").to_be_bytes();
-    let far = Elements::new()
+    let far = BodyBuilder::new()
         .with(IeType::FAR_ID, &number)
         .with(IeType::APPLY_ACTION, &[1]);
-    Elements::new()
+    BodyBuilder::new()
         .with(IeType::CREATE_FAR, far.as_slice())
         .as_slice()
         .to_vec()

@@ -6,8 +6,8 @@ use strowger_pfcp::ie::{
     UpdateFar, VolumeThreshold,
 };
 use strowger_pfcp::message::{SessionModificationRequest, SessionReportResponse};
+use strowger_pfcp::usage::PacketOutcome::{Buffered, Dropped, Forwarded};
 use strowger_pfcp::usage::UsageLimits;
-use strowger_pfcp::usage::Verdict::{Buffered, Dropped, Forwarded};
 
 use crate::usage::bench::{Bench, DOWN, UP, bar, establishment, forwarding};
 

@@ -7,7 +7,7 @@ use strowger_pfcp::ie::{
     ReportingTriggers as On, UsageReportTrigger as Made, VolumeThreshold,
 };
 use strowger_pfcp::message::{SessionModificationRequest, SessionReportResponse};
-use strowger_pfcp::usage::{Arrival, Epoch, Tally, Usage, UsageLimits};
+use strowger_pfcp::usage::{Epoch, ReportArrival, UsageLimits, UsageMeter, UsageTotals};
 
 use crate::usage::bench::{Bench, START, UP, establishment};
 
@@ -121,11 +121,18 @@ fn deletion_repeats_unacknowledged_reports_with_same_numbers() {
     assert_eq!(made, all, "a peer that had no request has all of it");
     assert_eq!((tally.octets(1.into()), tally.missing()), ((23, 0), 0));
 
-    let mut tally = Tally::default();
-    assert_eq!(tally.add(&sent.usage_reports[0]), Arrival::New);
+    let mut tally = UsageTotals::default();
+    assert_eq!(tally.add(&sent.usage_reports[0]), ReportArrival::New);
     let arrivals = answer.usage_reports.iter().map(|one| tally.add(one));
     let arrivals: Vec<_> = arrivals.collect();
-    assert_eq!(arrivals, [Arrival::Repeated, Arrival::New, Arrival::New]);
+    assert_eq!(
+        arrivals,
+        [
+            ReportArrival::Repeated,
+            ReportArrival::New,
+            ReportArrival::New
+        ]
+    );
     assert_eq!(tally.octets(1.into()), (23, 0), "nothing counts twice");
 }
 
@@ -185,7 +192,7 @@ fn restart_never_repeats_report_number_and_leaves_gap() {
     assert_eq!(bench.reports().len(), 2);
     bench.at(3.0);
     let epoch = Epoch::new(bench.zero, Duration::from_secs(START.into()));
-    bench.usage = Usage::resumed(bench.now, epoch, UsageLimits::default(), &bench.rules);
+    bench.usage = UsageMeter::resumed(bench.now, epoch, UsageLimits::default(), &bench.rules);
     bench.traffic(UP, 10);
     bench.reports();
     assert_eq!(bench.tally.octets(1.into()), (30, 0));
