@@ -178,7 +178,7 @@ pub enum SetupError {
     #[error("the Node ID is the address of another host, which the configuration does not give it")]
     AddressOfOtherHost,
     /// The host has reached its limit of associations.
-    #[error("the host has {limit} associations already")]
+    #[error("host has reached its limit of {limit} associations")]
     HostFull {
         /// Maximum number of associations of the host.
         limit: usize,

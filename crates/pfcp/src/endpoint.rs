@@ -547,6 +547,6 @@ pub enum RequestError {
     #[error(transparent)]
     Message(#[from] Error),
     /// The association does not exist.
-    #[error("there is no such association")]
+    #[error("no such association")]
     NoAssociation,
 }

@@ -128,7 +128,7 @@ impl Message {
     ///     .expect_err("a QFI has 6 bits");
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "Session Modification Request / Create QER[0] / QFI: qfi does not fit its field"
+    ///     "Session Modification Request / Create QER[0] / QFI: qfi is out of range"
     /// );
     /// assert!(buffer.is_empty());
     /// ```

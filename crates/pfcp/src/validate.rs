@@ -116,8 +116,10 @@ impl fmt::Display for Finding {
         match self.kind {
             FindingKind::Missing => f.write_str("is missing"),
             FindingKind::ConditionalMissing(clause) => write!(f, "is missing (§{clause})"),
-            FindingKind::Incorrect(clause) => write!(f, "has a value that §{clause} lacks"),
-            FindingKind::Length(clause) => write!(f, "has a length that §{clause} lacks"),
+            FindingKind::Incorrect(clause) => {
+                write!(f, "has a value that §{clause} does not define")
+            }
+            FindingKind::Length(clause) => write!(f, "has a length that §{clause} does not allow"),
             FindingKind::Tolerated(deviation) => write!(f, "deviates: {deviation}"),
             FindingKind::WrongInterface => Ok(()),
             FindingKind::Repeated => f.write_str("occurs again"),

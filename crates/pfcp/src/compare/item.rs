@@ -387,7 +387,7 @@ pub(super) fn leaf_statements<'a>(
             .map_or(0, |last| last + 1);
         also("spare bits", StatementValue::Octets(flip[..used].to_vec()));
         let tail = octets.get(reencoded.len()..).unwrap_or_default();
-        also("further octets", StatementValue::Octets(tail.to_vec()));
+        also("trailing bytes", StatementValue::Octets(tail.to_vec()));
     }
     out
 }

@@ -101,7 +101,7 @@ impl StatementCollector<'_> {
             });
         }
         if !self.ignore.spare() && !element.tail().is_empty() {
-            self.octets(&within(at, "further octets"), element.tail());
+            self.octets(&within(at, "trailing bytes"), element.tail());
         }
     }
 

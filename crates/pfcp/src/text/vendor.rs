@@ -70,7 +70,7 @@ pub(super) fn value(
     }
     match element.tail() {
         [] => Ok(()),
-        tail => write!(f, "{separator}further octets {}", Hex(tail)),
+        tail => write!(f, "{separator}trailing bytes {}", Hex(tail)),
     }
 }
 

@@ -45,7 +45,7 @@ impl Default for Retransmission {
 
 /// The error returned when the maximum number of requests is already waiting for answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{limit} requests wait for answers already")]
+#[error("limit of {limit} outstanding requests reached")]
 pub struct RequestsFull {
     /// Maximum number of waiting requests.
     pub limit: usize,

@@ -41,7 +41,7 @@ pub struct VendorField {
 #[non_exhaustive]
 pub enum VendorRowError {
     /// The type is not vendor-specific.
-    #[error("type {} is not a vendor's: those are 32768 and more", .0.0)]
+    #[error("type {} is not vendor-specific; vendor types start at 32768", .0.0)]
     Type(IeType),
     /// The vendor already has a row with this type or name.
     #[error("type {} is \"{name}\" already", ie.0)]
@@ -70,7 +70,7 @@ pub enum VendorRowError {
     )]
     FieldName(String),
     /// Two fields have the same name.
-    #[error("field \"{0}\" is there twice")]
+    #[error("field \"{0}\" is defined twice")]
     FieldAgain(String),
     /// The size of a number or of a field of fixed length is invalid.
     #[error("field \"{0}\": a number has 1 to 8 octets, a fixed length 1 or more")]
@@ -95,7 +95,7 @@ pub enum WriteError {
     #[error("{0} is missing or malformed")]
     Field(String),
     /// The row has no field of this name.
-    #[error("{0} is no field of the element")]
+    #[error("{0} is not a field of the element")]
     Unknown(String),
 }
 

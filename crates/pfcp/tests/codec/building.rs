@@ -40,10 +40,10 @@ fn refused<T: Ie>(value: &T) -> String {
 
 #[test]
 fn oversized_number_is_refused_not_truncated() {
-    assert_eq!(refused(&Qfi(64)), "QFI: qfi does not fit its field");
+    assert_eq!(refused(&Qfi(64)), "QFI: qfi is out of range");
     assert_eq!(
         refused(&TunnelPreference(0x0100_0000)),
-        "L2TP Tunnel Preference: tunnel_preference does not fit its field".replace(
+        "L2TP Tunnel Preference: tunnel_preference is out of range".replace(
             "L2TP Tunnel Preference",
             &TunnelPreference::TYPE.to_string()
         )
@@ -52,16 +52,16 @@ fn oversized_number_is_refused_not_truncated() {
         ul_mbr: 1 << 40,
         dl_mbr: 0,
     };
-    assert_eq!(refused(&mbr), "MBR: ul_mbr does not fit its field");
+    assert_eq!(refused(&mbr), "MBR: ul_mbr is out of range");
     assert_eq!(
         refused(&SourceInterface(16)),
-        "Source Interface: interface does not fit its field"
+        "Source Interface: interface is out of range"
     );
     let tag = CTag {
         pcp: 8,
         ..CTag::default()
     };
-    assert_eq!(refused(&tag), "C-TAG: pcp does not fit its field");
+    assert_eq!(refused(&tag), "C-TAG: pcp is out of range");
     for (number, fits) in [(0, true), (63, true), (64, false), (255, false)] {
         assert_eq!(Qfi(number).encode_into(&mut Vec::new()).is_ok(), fits);
     }
@@ -73,17 +73,17 @@ fn oversized_octets_are_refused_not_truncated() {
         imsi: Some(vec![1; 256].into()),
         ..UserId::default()
     };
-    assert_eq!(refused(&user), "User ID: imsi does not fit its field");
+    assert_eq!(refused(&user), "User ID: imsi is out of range");
     let filter = SdfFilter::flow(&"x".repeat(0x1_0000));
     assert_eq!(
         refused(&filter),
-        "SDF Filter: flow_description does not fit its field"
+        "SDF Filter: flow_description is out of range"
     );
     let addresses = MacAddressesDetected {
         mac_addresses: [[0; 6]; 256].into_iter().collect(),
         ..MacAddressesDetected::default()
     };
-    assert!(refused(&addresses).ends_with(": mac_addresses does not fit its field"));
+    assert!(refused(&addresses).ends_with(": mac_addresses is out of range"));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn media_identifications_form_a_list() {
     };
     assert_eq!(
         refused(&many),
-        "SDF Filter: multiplexed_media does not fit its field"
+        "SDF Filter: multiplexed_media is out of range"
     );
 }
 
@@ -139,7 +139,7 @@ fn list_with_inconsistent_count_or_length_is_refused() {
     };
     assert_eq!(
         refused(&contents),
-        "PFD contents: additional_url does not fit its field"
+        "PFD contents: additional_url is out of range"
     );
 }
 
@@ -228,7 +228,7 @@ fn message_priority_is_limited_to_four_bits() {
     message.header.priority = Some(16);
     assert_eq!(
         message.encode().expect_err("five bits").to_string(),
-        "Session Establishment Request: priority does not fit its field"
+        "Session Establishment Request: priority is out of range"
     );
 }
 

@@ -185,7 +185,7 @@ fn spare_bits_and_trailing_octets_count_unless_ignored() {
         texts(&Ignore::nothing()),
         [
             format!("{place}: spare bits none -> 0xf0"),
-            format!("{place}: further octets none -> 0x07"),
+            format!("{place}: trailing bytes none -> 0x07"),
         ]
     );
     assert!(texts(&Ignore::nothing().spare_bits()).is_empty());

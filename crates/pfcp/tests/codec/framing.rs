@@ -68,7 +68,7 @@ fn bundle_ends_at_cleared_follow_on_flag() {
     let error = Frame::decode(&two).expect_err("two messages");
     assert_eq!(
         error.to_string(),
-        "Heartbeat Request: 16 octets after the message"
+        "Heartbeat Request: 16 trailing bytes after the message"
     );
 }
 
@@ -80,7 +80,7 @@ fn overrun_is_detected_at_every_depth() {
     assert_eq!(
         error.to_string(),
         "Session Establishment Request / Create PDR[0] / PDI / Source Interface: \
-         length 2, container has 1"
+         length is 2, container has 1 left"
     );
     let cut = session_message(50, &tlv(1, &tlv(2, &[0, 20, 0])));
     assert_eq!(kind(&cut), ErrorKind::ElementHeader { have: 3 });

@@ -154,7 +154,7 @@ fn trailing_octets_are_kept_and_short_value_is_opaque() {
     let octets = node_message(1, &[long, of_acme(TUNNEL, &[1, 2])].concat());
     let lines = text(&octets, &acme());
     assert!(
-        lines[0].ends_with("number 256, further octets 0xeeff"),
+        lines[0].ends_with("number 256, trailing bytes 0xeeff"),
         "{lines:?}"
     );
     assert!(
