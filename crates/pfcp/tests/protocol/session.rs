@@ -1,6 +1,6 @@
 //! Rules of a session: the effects of establishments and modifications.
 
-mod choosing;
+mod choose_flag;
 mod parts;
 mod random;
 

@@ -6,7 +6,7 @@ use strowger_pfcp::IeType;
 use strowger_pfcp::ie::FarId;
 use strowger_pfcp::session::{RuleKind, RuleSet};
 
-use crate::session::choosing::Counter;
+use crate::session::choose_flag::Counter;
 use crate::session::parts::{
     far_id, group, modify, modify_with, pdi, pdr, tlv, tunnel, two_and_two,
 };

@@ -12,7 +12,7 @@ use crate::values::{Choices, message};
 
 /// All results of a view: its parts at every depth, its missing elements, and its values.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct IndexContents {
     parts: Vec<(usize, String)>,
     text: String,
     findings: Vec<String>,
@@ -20,13 +20,13 @@ struct Said {
     message: Result<Message, String>,
 }
 
-fn said(octets: &[u8], index: &mut Index) -> Result<Said, String> {
+fn index_contents(octets: &[u8], index: &mut Index) -> Result<IndexContents, String> {
     let view = MessageView::decode(octets, index).map_err(|error| error.to_string())?;
     let mut parts = Vec::new();
     visit(view.root(), 0, &mut parts);
     let found = findings(&view, Interfaces::ALL);
     let accepted = Interfaces::ALL.iter().chain([Interfaces::ALL]);
-    Ok(Said {
+    Ok(IndexContents {
         parts,
         text: view.to_string(),
         findings: found.iter().map(ToString::to_string).collect(),
@@ -46,8 +46,8 @@ fn visit(part: Part<'_>, depth: usize, parts: &mut Vec<(usize, String)>) {
 }
 
 fn is_the_same(octets: &[u8], used: &mut Index) -> Result<(), TestCaseError> {
-    let fresh = said(octets, &mut Index::new());
-    prop_assert_eq!(said(octets, used), fresh, "{:02x?}", octets);
+    let fresh = index_contents(octets, &mut Index::new());
+    prop_assert_eq!(index_contents(octets, used), fresh, "{:02x?}", octets);
     Ok(())
 }
 
