@@ -12,7 +12,7 @@
 
 mod dispatch;
 mod node_report;
-mod nodewide;
+mod node_requests;
 mod peers;
 mod release;
 mod report;
@@ -48,8 +48,8 @@ use crate::socket::Batch;
 use crate::store::{StoreChange, WriteRefused};
 use node_report::NodeReportResult;
 pub(crate) use node_report::SendNodeReport;
-pub(crate) use release::AskRelease;
 use release::ReleaseWaiters;
+pub(crate) use release::RequestRelease;
 
 /// The messages that the endpoint accepts.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(crate) enum EndpointMsg {
     /// The owner of the node sends a report to a peer.
     NodeReport(Ask<SendNodeReport>),
     /// The owner of the node asks a peer to release its association.
-    Release(Ask<AskRelease>),
+    Release(Ask<RequestRelease>),
     /// The time limit for the release of an association is over.
     ReleaseDue,
 }
@@ -96,8 +96,8 @@ impl Accepts<Ask<SendNodeReport>> for EndpointMsg {
     }
 }
 
-impl Accepts<Ask<AskRelease>> for EndpointMsg {
-    fn wrap(request: Ask<AskRelease>) -> Self {
+impl Accepts<Ask<RequestRelease>> for EndpointMsg {
+    fn wrap(request: Ask<RequestRelease>) -> Self {
         Self::Release(request)
     }
 }
@@ -108,7 +108,7 @@ pub(crate) struct Endpoint {
     shared: Arc<Shared>,
     protocol: Protocol,
     lane: Lane<SessionResponse>,
-    members: FxHashMap<AssociationId, AssociationSessions>,
+    association_sessions: FxHashMap<AssociationId, AssociationSessions>,
     sessions: SeidMap<SessionEntry>,
     /// Requests in progress at a session, by the token of their reply.
     pending: FxHashMap<u64, ForwardedRequest>,
@@ -156,7 +156,7 @@ impl Actor for Endpoint {
         let mut endpoint = Self {
             protocol: Protocol::new(protocol_config(&shared)),
             lane: cx.lane(),
-            members: FxHashMap::default(),
+            association_sessions: FxHashMap::default(),
             sessions: SeidMap::default(),
             pending: FxHashMap::default(),
             reports: PendingReports::default(),

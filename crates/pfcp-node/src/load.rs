@@ -8,12 +8,12 @@
 
 mod actor;
 mod change;
-mod figures;
 mod link_faults;
 mod message;
 mod mix;
 mod pacer;
 mod requests;
+mod stats;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -26,9 +26,9 @@ use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Release, Seid};
 
-pub use figures::{ChangeFigures, LoadFigures};
 pub use mix::{ChangeShares, LoadMix, MixError};
 pub(crate) use requests::answer;
+pub use stats::{ChangeFigures, LoadFigures};
 
 use crate::client::{ClientError, unanswered};
 use crate::journal::Journal;

@@ -6,7 +6,7 @@ use strowger_pfcp::validate::Deviation;
 use crate::restoration::PeerLoss;
 
 /// Counts a tolerated deviation of a peer from the specification.
-pub(crate) fn deviated(deviation: Deviation) {
+pub(crate) fn record_deviation(deviation: Deviation) {
     counter!("strowger_smf_deviations_total", "deviation" => deviation.name()).increment(1);
 }
 

@@ -134,7 +134,7 @@ impl SessionProfile {
             if !is_used {
                 return Err(ProfileError::UnusedPool { pdn_type, pool });
             }
-            let addresses = room(&pool);
+            let addresses = ue_capacity(&pool);
             // `usize::MAX` stands for no bound: such sessions share the addresses of the pool.
             if sessions != usize::MAX && addresses < sessions as u64 {
                 return Err(ProfileError::SmallPool {
@@ -214,7 +214,7 @@ fn has_ipv6(pdn_type: PdnType) -> bool {
 
 /// Returns the number of bits of a pool that distinguish UEs: the host bits of IPv4 addresses, or
 /// the bits of IPv6 prefixes of 64 bits if the pool is large enough.
-fn own_bits(pool: &Network) -> u32 {
+fn ue_bits(pool: &Network) -> u32 {
     let prefix = u32::from(pool.prefix());
     match pool.address() {
         IpAddr::V4(_) => 32 - prefix,
@@ -225,8 +225,8 @@ fn own_bits(pool: &Network) -> u32 {
 
 /// Returns the number of UEs that a pool has addresses for. The first and the last address of an
 /// IPv4 network are not assigned to UEs.
-fn room(pool: &Network) -> u64 {
-    let all = 1u64.checked_shl(own_bits(pool)).unwrap_or(u64::MAX);
+fn ue_capacity(pool: &Network) -> u64 {
+    let all = 1u64.checked_shl(ue_bits(pool)).unwrap_or(u64::MAX);
     match pool.address() {
         IpAddr::V4(_) if all > 2 => all - 2,
         _ => all,
@@ -237,9 +237,9 @@ fn ipv4_of(pool: &Network, number: u32) -> Option<Ipv4Addr> {
     let IpAddr::V4(address) = pool.address() else {
         return None;
     };
-    let own = own_bits(pool);
+    let own = ue_bits(pool);
     let network = address.to_bits() & u32::MAX.checked_shl(own).unwrap_or_default();
-    let place = u64::from(number).checked_rem(room(pool))?;
+    let place = u64::from(number).checked_rem(ue_capacity(pool))?;
     let first = u64::from(own > 1);
     let host = u32::try_from(place + first).unwrap_or(u32::MAX);
     Some(Ipv4Addr::from_bits(network | host))
@@ -251,7 +251,7 @@ fn ipv6_of(pool: &Network, number: u32) -> Option<Ipv6Addr> {
     };
     let bits = 128 - u32::from(pool.prefix());
     let network = address.to_bits() & u128::MAX.checked_shl(bits).unwrap_or_default();
-    let place = u128::from(u64::from(number).checked_rem(room(pool))?);
+    let place = u128::from(u64::from(number).checked_rem(ue_capacity(pool))?);
     let host = match pool.prefix() < 64 {
         // The first interface identifier of the UE's own prefix.
         true => place << 64 | 1,

@@ -261,7 +261,7 @@ impl PeerSearch {
 #[derive(Debug)]
 pub(crate) struct RestorationQueue {
     interval: Duration,
-    room: usize,
+    max_in_flight: usize,
     waiting: VecDeque<Seid>,
     working: usize,
     /// The earliest time at which the next session may start.
@@ -270,13 +270,13 @@ pub(crate) struct RestorationQueue {
 
 /// The delay that a session may accumulate without slowing down the others, which allows for the
 /// coarse resolution of timers.
-const SLACK: Duration = Duration::from_millis(20);
+const MAX_SCHEDULE_LAG: Duration = Duration::from_millis(20);
 
 impl RestorationQueue {
     pub(crate) fn new(plan: &Restoration) -> Self {
         Self {
             interval: Duration::from_secs(1) / plan.rate.max(1),
-            room: plan.in_flight.max(1),
+            max_in_flight: plan.in_flight.max(1),
             waiting: VecDeque::new(),
             working: 0,
             next: None,
@@ -302,12 +302,14 @@ impl RestorationQueue {
     /// [`RestorationQueue::done`].
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Seid> {
         let next = self.next.unwrap_or(now);
-        if now < next || self.working >= self.room {
+        if now < next || self.working >= self.max_in_flight {
             return None;
         }
         let seid = self.waiting.pop_front()?;
         self.working += 1;
-        let due = now.checked_sub(SLACK).map_or(next, |slack| next.max(slack));
+        let due = now
+            .checked_sub(MAX_SCHEDULE_LAG)
+            .map_or(next, |slack| next.max(slack));
         self.next = Some(due + self.interval);
         Some(seid)
     }
@@ -319,7 +321,7 @@ impl RestorationQueue {
 
     /// Returns the time at which the next session may start.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let is_due = !self.waiting.is_empty() && self.working < self.room;
+        let is_due = !self.waiting.is_empty() && self.working < self.max_in_flight;
         is_due.then(|| self.next.unwrap_or(now))
     }
 }
@@ -337,7 +339,7 @@ impl AcknowledgedRules {
     /// is not valid according to this crate, so that later modifications could not be merged into
     /// it.
     pub(crate) fn establish(body: &[u8], answer: &[u8]) -> Option<Self> {
-        Self::fold(
+        Self::apply_acknowledged(
             &RuleSet::default(),
             MessageType::SESSION_ESTABLISHMENT_REQUEST,
             body,
@@ -350,7 +352,7 @@ impl AcknowledgedRules {
         if seeded(Bug::RestoredAsEstablished) {
             return Some(self.clone());
         }
-        Self::fold(
+        Self::apply_acknowledged(
             &self.0,
             MessageType::SESSION_MODIFICATION_REQUEST,
             body,
@@ -358,7 +360,12 @@ impl AcknowledgedRules {
         )
     }
 
-    fn fold(rules: &RuleSet, kind: MessageType, body: &[u8], answer: &[u8]) -> Option<Self> {
+    fn apply_acknowledged(
+        rules: &RuleSet,
+        kind: MessageType,
+        body: &[u8],
+        answer: &[u8],
+    ) -> Option<Self> {
         let octets = message(&Header::session(kind, Seid(0), Sequence::default()), body).ok()?;
         let frame = Frame::decode(&octets).ok()?;
         let mut addresses = AcknowledgedAddresses::of(answer);

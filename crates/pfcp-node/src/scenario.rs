@@ -188,7 +188,7 @@ impl Scenario {
 
     /// Returns the number of times that each rule applied, in the order of the rules.
     #[must_use]
-    pub fn struck(&self) -> Vec<u64> {
+    pub fn applied_counts(&self) -> Vec<u64> {
         let state = self.0.state.lock();
         state.counts.iter().map(|(_, applied)| *applied).collect()
     }
@@ -243,12 +243,12 @@ impl Scenario {
 
 impl ScenarioState {
     fn applies(&mut self, probability: f64) -> bool {
-        happens(&mut self.random, probability)
+        draw(&mut self.random, probability)
     }
 }
 
 /// Draws an event that happens with this probability.
-pub(crate) fn happens(random: &mut SplitMix64, probability: f64) -> bool {
+pub(crate) fn draw(random: &mut SplitMix64, probability: f64) -> bool {
     f64::from(random.next_u32()) / 2_f64.powi(32) < probability
 }
 
@@ -317,7 +317,7 @@ mod tests {
         let faults: Vec<_> = (0..4).map(|_| scenario.decide(&deletion())).collect();
         let refused = Some(Fault::Refuse(Cause::NO_RESOURCES_AVAILABLE));
         assert_eq!(faults, [None, None, refused, None]);
-        assert_eq!(scenario.struck(), [1]);
+        assert_eq!(scenario.applied_counts(), [1]);
     }
 
     #[test]

@@ -16,9 +16,9 @@ use crate::capture_file::CaptureFile;
 use crate::config::NodeConfig;
 use crate::data_path::DataPath;
 use crate::endpoint::EndpointMsg;
-use crate::pfd::Pfds;
+use crate::pfd::PfdStore;
 use crate::policy::PolicyClient;
-use crate::pool::Pool;
+use crate::pool::AddressPool;
 use crate::session::SharedMeter;
 use crate::socket::{Batch, Sockets};
 use crate::store::{Store, WriteRefused};
@@ -35,8 +35,8 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     pub(crate) sockets: Sockets,
     pub(crate) store: Box<dyn Store>,
-    pub(crate) pool: Arc<Pool>,
-    pub(crate) pfds: Pfds,
+    pub(crate) pool: Arc<AddressPool>,
+    pub(crate) pfds: PfdStore,
     pub(crate) capture: CaptureFile,
     pub(crate) counters: NodeCounters,
     pub(crate) next_seid: AtomicU64,
@@ -169,7 +169,7 @@ impl NodeCounters {
     }
 
     /// Counts a tolerated deviation.
-    pub(crate) fn deviated(&self, deviation: Deviation) {
+    pub(crate) fn count_deviation(&self, deviation: Deviation) {
         add(&self.deviations[deviation as usize]);
     }
 

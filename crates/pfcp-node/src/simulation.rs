@@ -9,12 +9,12 @@
 //! `cargo xtask simulate --n4 --seeds 10000` runs the simulation; `--seed 7 --trace` prints the
 //! events of a run.
 
-mod dice;
 mod disk;
 mod driver;
 mod faults;
 mod model;
 mod network;
+mod rng;
 mod stateless_upf;
 mod subscriber;
 
@@ -144,7 +144,7 @@ thread_local! {
 }
 
 /// Returns the milliseconds since 1970 if time is virtual.
-pub(crate) fn wall() -> Option<u64> {
+pub(crate) fn virtual_unix_millis() -> Option<u64> {
     let start = WALL.get()?;
     let since = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     Some(1_700_000_000_000 + since)

@@ -92,7 +92,7 @@ impl StoredResponse {
 /// Returns the current time in milliseconds since 1970.
 pub(crate) fn milliseconds_now() -> u64 {
     #[cfg(test)]
-    if let Some(simulated) = crate::simulation::wall() {
+    if let Some(simulated) = crate::simulation::virtual_unix_millis() {
         return simulated;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -121,7 +121,7 @@ pub(crate) enum StoreChange {
 impl StoreChange {
     /// Returns `true` if the change is refused when the disk is full. All other changes are applied
     /// in any case, if necessary only in memory, and written to disk as soon as possible.
-    pub(crate) fn needs_room(&self) -> bool {
+    pub(crate) fn needs_disk_space(&self) -> bool {
         matches!(self, Self::Put(_))
     }
 }
@@ -130,7 +130,7 @@ impl StoreChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteRefused {
     /// The disk is full or cannot be written.
-    NoRoom,
+    DiskFull,
     /// The queue of writes is full.
     Busy,
 }
@@ -138,7 +138,7 @@ pub(crate) enum WriteRefused {
 impl WriteRefused {
     pub(crate) const fn cause(self) -> Cause {
         match self {
-            Self::NoRoom => Cause::NO_RESOURCES_AVAILABLE,
+            Self::DiskFull => Cause::NO_RESOURCES_AVAILABLE,
             Self::Busy => Cause::CONGESTION,
         }
     }
@@ -157,7 +157,7 @@ impl PendingWrite {
     pub(crate) async fn outcome(self) -> Result<(), WriteRefused> {
         match self {
             Self::Done(outcome) => outcome,
-            Self::Waiting(outcome) => outcome.await.unwrap_or(Err(WriteRefused::NoRoom)),
+            Self::Waiting(outcome) => outcome.await.unwrap_or(Err(WriteRefused::DiskFull)),
         }
     }
 }

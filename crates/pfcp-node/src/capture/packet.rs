@@ -75,7 +75,7 @@ impl Dissector {
         };
         let (quoted, found) = match protocol {
             UDP => (false, Udp::read(payload).map(|udp| (ip.src, ip.dst, udp))),
-            ICMP | ICMPV6 => match quotation(protocol, payload) {
+            ICMP | ICMPV6 => match quoted_packet(protocol, payload) {
                 Some(octets) => (true, quoted_udp(octets)),
                 None => return self.not_udp(),
             },
@@ -195,7 +195,7 @@ impl<'a> Udp<'a> {
 }
 
 /// Returns the bytes of the packet that an ICMP error quotes.
-fn quotation(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
+fn quoted_packet(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
     let is_error = match (protocol, *payload.first()?) {
         (ICMP, kind) => matches!(kind, 3 | 4 | 5 | 11 | 12),
         (_, kind) => matches!(kind, 1..=4),

@@ -66,7 +66,7 @@ impl SimulatedTraffic {
 
     /// Returns the time between two arrivals in a direction, and the number of packets that arrive
     /// together.
-    fn rhythm(&self, uplink: bool) -> Option<(u128, u64)> {
+    fn burst_interval(&self, uplink: bool) -> Option<(u128, u64)> {
         let octets = match uplink {
             true => self.model.uplink,
             false => self.model.downlink,
@@ -87,7 +87,7 @@ impl SimulatedTraffic {
     }
 
     /// Returns the number of the first turn after a time.
-    fn turn_after(&self, seid: Seid, uplink: bool, after: Instant, interval: u128) -> u64 {
+    fn burst_after(&self, seid: Seid, uplink: bool, after: Instant, interval: u128) -> u64 {
         let phase = u128::from(self.dice(seid, uplink, u64::MAX)) % interval;
         let passed = after.saturating_duration_since(self.start).as_nanos();
         let turn = match passed.checked_sub(phase) {
@@ -103,7 +103,7 @@ impl SimulatedTraffic {
         self.start + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    fn one_way(
+    fn traffic_in_direction(
         &self,
         seid: Seid,
         detectors: &[DetectionRule],
@@ -115,10 +115,11 @@ impl SimulatedTraffic {
             .copied()
             .filter(|one| one.uplink == uplink)
             .collect();
-        let (Some((interval, packets)), false) = (self.rhythm(uplink), here.is_empty()) else {
+        let (Some((interval, packets)), false) = (self.burst_interval(uplink), here.is_empty())
+        else {
             return Vec::new();
         };
-        let mut turn = self.turn_after(seid, uplink, span.after, interval);
+        let mut turn = self.burst_after(seid, uplink, span.after, interval);
         let mut traffic = Vec::new();
         loop {
             let at = self.at(seid, uplink, turn, interval);
@@ -153,8 +154,8 @@ impl DataPath for SimulatedTraffic {
         detectors: &[DetectionRule],
         span: Span,
     ) -> Vec<(Instant, PacketBurst)> {
-        let mut both = self.one_way(seid, detectors, span, true);
-        both.extend(self.one_way(seid, detectors, span, false));
+        let mut both = self.traffic_in_direction(seid, detectors, span, true);
+        both.extend(self.traffic_in_direction(seid, detectors, span, false));
         both.sort_by_key(|(at, _)| *at);
         both
     }
@@ -164,8 +165,8 @@ impl DataPath for SimulatedTraffic {
             .into_iter()
             .filter(|uplink| detectors.iter().any(|one| one.uplink == *uplink))
             .filter_map(|uplink| {
-                let (interval, _) = self.rhythm(uplink)?;
-                let turn = self.turn_after(seid, uplink, after, interval);
+                let (interval, _) = self.burst_interval(uplink)?;
+                let turn = self.burst_after(seid, uplink, after, interval);
                 Some(self.at(seid, uplink, turn, interval))
             })
             .min()?;

@@ -51,8 +51,8 @@ impl Endpoint {
     /// Returns the association with the peer that has a Node ID, compared without regard to case.
     pub(super) fn association_with(&self, node: &str) -> Option<AssociationId> {
         let all = self.protocol.associations();
-        let is_meant = |name: String| name.eq_ignore_ascii_case(node);
-        let found = all.iter().find(|one| is_meant(one.node.to_string()));
+        let matches_change = |name: String| name.eq_ignore_ascii_case(node);
+        let found = all.iter().find(|one| matches_change(one.node.to_string()));
         found.map(|one| one.id)
     }
 

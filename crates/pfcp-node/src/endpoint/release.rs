@@ -16,14 +16,14 @@ use crate::node::{OrderError, ReleaseOutcome, ReleaseReport};
 /// A request to ask the peer with a Node ID to release its association, with an optional time
 /// limit.
 #[derive(Debug)]
-pub(crate) struct AskRelease {
+pub(crate) struct RequestRelease {
     pub(crate) node: String,
     pub(crate) within: Option<Duration>,
 }
 
 type ReleaseResult = Result<ReleaseReport, OrderError>;
 
-impl Request for AskRelease {
+impl Request for RequestRelease {
     type Reply = ReleaseResult;
 }
 
@@ -66,7 +66,7 @@ impl Endpoint {
     pub(super) fn release(
         &mut self,
         now: Instant,
-        request: &AskRelease,
+        request: &RequestRelease,
         reply: Reply<ReleaseResult>,
         cx: &mut Context<Self>,
     ) {
@@ -134,7 +134,7 @@ impl Endpoint {
     }
 
     fn count_of(&self, association: AssociationId) -> usize {
-        let members = self.members.get(&association);
+        let members = self.association_sessions.get(&association);
         members.map_or(0, |members| members.len())
     }
 }

@@ -171,7 +171,7 @@ impl Endpoint {
             }
             Err(error) => {
                 tracing::debug!(session = %outgoing.seid, %error, "a report is not sent");
-                self.tell(outgoing.seid, None);
+                self.notify_session(outgoing.seid, None);
             }
         }
     }
@@ -179,7 +179,7 @@ impl Endpoint {
     /// Passes the outcome of a report to its session.
     pub(super) fn reported(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
         if let Some(ReportSubject::Session(seid)) = self.reports.remove(request) {
-            self.tell(seid, answer);
+            self.notify_session(seid, answer);
         }
     }
 
@@ -218,7 +218,7 @@ impl Endpoint {
         }
     }
 
-    fn tell(&self, seid: Seid, answer: Option<Arc<[u8]>>) {
+    fn notify_session(&self, seid: Seid, answer: Option<Arc<[u8]>>) {
         let entry = self.sessions.get(seid);
         if let Some(actor) = entry.and_then(|entry| entry.actor.as_ref())
             && actor.try_tell(ReportOutcome(answer)).is_err()

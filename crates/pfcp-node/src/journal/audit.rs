@@ -18,7 +18,7 @@ pub struct Audit {
     acknowledged: u64,
     node: Option<NodeName>,
     /// Expected sessions, by the SEID of the node.
-    sessions: BTreeMap<Seid, Expected>,
+    sessions: BTreeMap<Seid, ExpectedSessionState>,
     deleted: BTreeSet<Seid>,
     /// Establishment requests without a response, by the peer's SEID of the session.
     opening: HashMap<Seid, Vec<u8>>,
@@ -31,7 +31,7 @@ pub struct Audit {
 
 /// A session that was acknowledged.
 #[derive(Debug)]
-struct Expected {
+struct ExpectedSessionState {
     peer_seid: Seid,
     rules: RuleSet,
     /// Requests without a response, in the order in which they were sent.
@@ -151,7 +151,7 @@ impl Audit {
                     .rules;
                 self.acknowledged += 1;
                 let open = Vec::new();
-                let expected = Expected {
+                let expected = ExpectedSessionState {
                     peer_seid,
                     rules,
                     open,
@@ -190,21 +190,21 @@ impl Audit {
             let seid = found.seid;
             let Some(session) = self.sessions.remove(&seid) else {
                 match self.opening.remove(&found.peer_seid) {
-                    Some(request) if opens(&request, &found.rules) => opened += 1,
+                    Some(request) if matches_establishment(&request, &found.rules) => opened += 1,
                     Some(_) => self.wrong(seid, "it was not answered and is not whole"),
                     None if self.deleted.contains(&seid) => self.wrong(seid, "it was deleted"),
                     None => self.wrong(seid, "nobody asked for it"),
                 }
                 continue;
             };
-            if session.peer_seid == found.peer_seid && session.may_be(&found.rules) {
+            if session.peer_seid == found.peer_seid && session.is_possible(&found.rules) {
                 whole += 1;
             } else {
                 self.wrong(seid, "its rules are not those that were acknowledged");
             }
         }
         for (seid, session) in std::mem::take(&mut self.sessions) {
-            if !session.may_be_gone() {
+            if !session.may_be_deleted() {
                 self.lost += 1;
                 self.findings.push(format!("{seid} is lost"));
             }
@@ -226,10 +226,10 @@ impl Audit {
     }
 }
 
-impl Expected {
+impl ExpectedSessionState {
     /// Returns `true` if `rules` result from all acknowledged requests and any subset of the
     /// unanswered ones.
-    fn may_be(&self, rules: &[u8]) -> bool {
+    fn is_possible(&self, rules: &[u8]) -> bool {
         let mut states = vec![self.rules.clone()];
         for (_, request) in &self.open {
             let Ok(frame) = Frame::decode(request) else {
@@ -248,7 +248,7 @@ impl Expected {
         states.iter().any(|state| state.octets() == rules)
     }
 
-    fn may_be_gone(&self) -> bool {
+    fn may_be_deleted(&self) -> bool {
         self.open.iter().any(|(_, request)| {
             Frame::decode(request).is_ok_and(|frame| {
                 frame.header.message_type == MessageType::SESSION_DELETION_REQUEST
@@ -261,7 +261,7 @@ impl Expected {
 const MAX_STATES: usize = 1024;
 
 /// Returns `true` if an establishment results in these rules, whatever the node chose.
-fn opens(request: &[u8], rules: &[u8]) -> bool {
+fn matches_establishment(request: &[u8], rules: &[u8]) -> bool {
     let (Ok(frame), Ok(found)) = (Frame::decode(request), RuleSet::restore(rules)) else {
         return false;
     };

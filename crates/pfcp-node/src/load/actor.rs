@@ -29,7 +29,7 @@ use super::{LoadFigures, LoadPlan, Pace, pacer};
 use crate::client::ClientError;
 use crate::journal::Journal;
 use crate::restoration::{PeerSearch, RestorationQueue};
-use crate::socket::{Sockets, local_towards};
+use crate::socket::{Sockets, local_address_for};
 use pacer::Pacer;
 
 #[derive(Clone, Debug)]
@@ -160,7 +160,7 @@ impl Actor for LoadActor {
         protocol.heartbeat = Some(plan.heartbeat).filter(|interval| !interval.is_zero());
         cx.task("reader", sockets.read(0, cx.me()));
         let step = pacer::step(plan.pace);
-        let towards = local_towards(local.ip(), plan.to.ip());
+        let towards = local_address_for(local.ip(), plan.to.ip());
         let towards = SocketAddr::new(towards, local.port());
         Ok(Self {
             requests: RequestBuilder::new(name, towards, &plan).map_err(io::Error::other)?,
@@ -262,8 +262,8 @@ impl LoadActor {
                 self.work(now);
                 self.restore(now);
             }
-            LoadPhase::Draining if self.pending.is_empty() => self.drained(now, cx),
-            LoadPhase::Clearing => self.clear(now, cx),
+            LoadPhase::Draining if self.pending.is_empty() => self.on_drained(now, cx),
+            LoadPhase::Clearing => self.delete_held_sessions(now, cx),
             LoadPhase::Associating | LoadPhase::Draining | LoadPhase::Releasing => {}
         }
         // Requests are written to the journal before they can be executed.
@@ -312,7 +312,9 @@ impl LoadActor {
                 while let Some(at) = due(self.began, self.scheduled, rate, now) {
                     // The delay of our own timer is not attributed to the peer.
                     let intended = now.min(at + 2 * self.step);
-                    if self.taken() >= self.plan.sessions && !self.delete_oldest(now, intended) {
+                    if self.occupied_sessions() >= self.plan.sessions
+                        && !self.delete_oldest(now, intended)
+                    {
                         // The request waits for a response, and this time counts as its latency.
                         break;
                     }
@@ -324,7 +326,7 @@ impl LoadActor {
             Pace::InFlight(most) => {
                 while self.pending.len() < most.max(1) {
                     let before = self.pending.len();
-                    if self.taken() < self.plan.sessions {
+                    if self.occupied_sessions() < self.plan.sessions {
                         self.establish(now, now);
                     } else {
                         let _ = self.delete_oldest(now, now);
@@ -369,13 +371,16 @@ impl LoadActor {
     }
 
     /// Returns the number of sessions that are held, requested, or to be restored.
-    fn taken(&self) -> usize {
+    fn occupied_sessions(&self) -> usize {
         self.remote.len() + self.establishing + self.lost.len()
     }
 
     /// Modifies a session that has no modification in progress.
     fn modify(&mut self, now: Instant, intended: Instant) {
-        let Some(seid) = self.pick().filter(|seid| !self.modifying.contains(seid)) else {
+        let Some(seid) = self
+            .pick_held_session()
+            .filter(|seid| !self.modifying.contains(seid))
+        else {
             return;
         };
         let applied = self.modified.get(&seid).copied().unwrap_or_default();
@@ -384,7 +389,7 @@ impl LoadActor {
     }
 
     /// Resumes an idle session that the peer has downlink data for.
-    fn page(&mut self, now: Instant, seid: Seid) {
+    fn resume_idle_session(&mut self, now: Instant, seid: Seid) {
         self.figures.lock().downlink_reports += 1;
         let applied = self.modified.get(&seid).copied().unwrap_or_default();
         if applied.is_idle() && !self.modifying.contains(&seid) {
@@ -407,7 +412,7 @@ impl LoadActor {
     }
 
     /// Returns one of the held sessions.
-    fn pick(&mut self) -> Option<Seid> {
+    fn pick_held_session(&mut self) -> Option<Seid> {
         // A fixed stride visits all sessions without a source of randomness.
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let place = self.turn.checked_rem(self.order.len() as u64)?;
@@ -475,10 +480,10 @@ impl LoadActor {
     fn event(&mut self, now: Instant, event: Event, cx: &mut Context<Self>) {
         match event {
             Event::AssociationUp { association, .. } if self.phase != LoadPhase::Associating => {
-                self.found(now, association);
+                self.on_peer_found(now, association);
             }
             Event::AssociationUp { association, .. } => {
-                self.found(now, association);
+                self.on_peer_found(now, association);
                 self.phase = LoadPhase::Working;
                 self.began = now;
                 self.figures.lock().began = Some(now);
@@ -503,8 +508,8 @@ impl LoadActor {
                 cx.stop();
             }
             Event::AssociationReleased { .. } => cx.stop(),
-            Event::PeerSilent { .. } => self.silent(now),
-            Event::PeerHeard { association } => self.heard(now, association),
+            Event::PeerSilent { .. } => self.on_peer_silent(now),
+            Event::PeerHeard { association } => self.on_peer_heard(now, association),
             Event::PeerRestarted { association } => self.restarted(now, association),
             Event::Response {
                 request, octets, ..
@@ -534,17 +539,17 @@ impl LoadActor {
         self.phase = LoadPhase::Draining;
     }
 
-    fn drained(&mut self, now: Instant, cx: &mut Context<Self>) {
+    fn on_drained(&mut self, now: Instant, cx: &mut Context<Self>) {
         self.figures.lock().held = self.remote.len() as u64;
         if self.plan.keep {
             return cx.stop();
         }
         self.phase = LoadPhase::Clearing;
-        self.clear(now, cx);
+        self.delete_held_sessions(now, cx);
     }
 
     /// Deletes the held sessions, then releases the association.
-    fn clear(&mut self, now: Instant, cx: &mut Context<Self>) {
+    fn delete_held_sessions(&mut self, now: Instant, cx: &mut Context<Self>) {
         while self.pending.len() < MAX_DELETIONS {
             let Some(seid) = self.order.pop_front() else {
                 break;

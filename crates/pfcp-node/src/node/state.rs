@@ -12,7 +12,7 @@ use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 
 use super::{recovery_now, startup};
 use crate::config::NodeConfig;
-use crate::pool::Pool;
+use crate::pool::AddressPool;
 use crate::session::claims;
 use crate::socket::{Batch, Sockets};
 use crate::store::{
@@ -33,7 +33,7 @@ impl NodeState {
     pub(super) async fn open(
         config: &NodeConfig,
         sockets: &Sockets,
-        pool: &Arc<Pool>,
+        pool: &Arc<AddressPool>,
     ) -> Result<(Self, Vec<Batch>), StoreError> {
         let now = recovery_now();
         // The seed is as unpredictable as the random keys of `RandomState`.
@@ -75,7 +75,7 @@ impl NodeState {
     }
 
     /// Claims the addresses of all sessions before any of them can be allocated to another session.
-    pub(crate) fn claim(&self, pool: &Pool) {
+    pub(crate) fn claim(&self, pool: &AddressPool) {
         let records = self.store.sessions(&|_| true);
         let claims_of = |records: &[Arc<SessionRecord>]| -> Vec<_> {
             let records = records.iter();

@@ -3,24 +3,24 @@ use std::net::IpAddr;
 
 use strowger_pfcp::Seid;
 
-use super::{Claim, ClaimConflict, Pool};
+use super::{AddressClaim, AddressPool, ClaimConflict};
 use crate::config::Pools;
 
-fn pool(ue: &[&str], last_teid: u32) -> Pool {
+fn pool(ue: &[&str], last_teid: u32) -> AddressPool {
     let pools = Pools {
         ue: ue.iter().map(|network| network.parse().unwrap()).collect(),
         teid_first: 1,
         teid_last: last_teid,
         gtpu: Vec::new(),
     };
-    Pool::new(
+    AddressPool::new(
         &pools,
         &["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()],
     )
 }
 
-fn ue(address: &str) -> Claim {
-    Claim::Ue(address.parse().unwrap())
+fn ue(address: &str) -> AddressClaim {
+    AddressClaim::Ue(address.parse().unwrap())
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn pool_allocates_each_teid_once_and_never_zero() {
 fn peer_chosen_teid_is_not_allocated() {
     let pool = pool(&[], 9);
     let address: IpAddr = "127.0.0.1".parse().unwrap();
-    pool.replace(Seid(1), vec![Claim::Teid { teid: 1, address }])
+    pool.replace(Seid(1), vec![AddressClaim::Teid { teid: 1, address }])
         .unwrap();
     assert_eq!(pool.allocate_teid(Seid(2)), Some(2));
 }

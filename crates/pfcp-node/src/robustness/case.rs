@@ -245,7 +245,7 @@ pub(super) fn renumber(
 }
 
 /// Returns the SEID that a request assigns to a new or modified session, if it can be decoded.
-pub(super) fn given_seid(octets: &[u8]) -> Option<Seid> {
+pub(super) fn assigned_seid(octets: &[u8]) -> Option<Seid> {
     Frame::decode(octets).ok()?;
     let seid = element(octets, IeType::F_SEID)?.get(1..9)?.first_chunk()?;
     Some(Seid(u64::from_be_bytes(*seid)))

@@ -221,7 +221,7 @@ pub(super) fn known(valid_requests: &[ValidRequest]) -> Vec<TortureCase> {
             cases.extend(row.case(valid));
         }
     }
-    cases.extend(floods());
+    cases.extend(max_length_datagrams());
     cases
 }
 
@@ -247,7 +247,7 @@ impl KnownFault {
 }
 
 /// Returns datagrams of the maximum length.
-fn floods() -> Vec<TortureCase> {
+fn max_length_datagrams() -> Vec<TortureCase> {
     let case = |name: &str, octets: Vec<u8>, expect| TortureCase {
         family: "known to hurt".to_owned(),
         name: name.to_owned(),

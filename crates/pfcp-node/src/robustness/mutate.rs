@@ -4,7 +4,7 @@ use strowger_pfcp::IeType;
 use strowger_pfcp::ie::descriptor::{Descriptor, Group, Interfaces, Member, Presence};
 
 use super::case::{TortureAnswer, TortureCase};
-use super::tree::Element;
+use super::tree::TestElement;
 use super::valid::ValidRequest;
 
 /// The maximum depth of nested groups.
@@ -42,7 +42,7 @@ struct GroupPosition<'a> {
     /// Set if the valid message contains the group, so that the mutation is its only fault.
     in_valid_request: bool,
     /// Builds the IEs of the message from those of the group.
-    rebuild: &'a dyn Fn(Vec<Element>) -> Vec<Element>,
+    rebuild: &'a dyn Fn(Vec<TestElement>) -> Vec<TestElement>,
 }
 
 /// A kind of fault of an IE.
@@ -67,15 +67,15 @@ const DOUBLED: FaultKind = FaultKind::new("element doubled", "7.6.10");
 const MISPLACED: FaultKind = FaultKind::new("element in the wrong place", "7.6.9");
 
 impl Mutations<'_> {
-    fn group(&mut self, table: &'static Group, here: &[Element], position: &GroupPosition<'_>) {
+    fn group(&mut self, table: &'static Group, here: &[TestElement], position: &GroupPosition<'_>) {
         for member in table.members {
             if member.on.and(Interfaces::N4).is_empty() {
                 continue;
             }
             let at = here.iter().position(|element| element.ie == member.ie);
-            let valid = at.map_or_else(|| Element::least(member), |at| here[at].clone());
+            let valid = at.map_or_else(|| TestElement::least(member), |at| here[at].clone());
             let in_valid_request = position.in_valid_request && at.is_some();
-            let put = |element: Element| {
+            let put = |element: TestElement| {
                 let mut elements = here.to_vec();
                 match at {
                     Some(at) => elements[at] = element,
@@ -96,7 +96,7 @@ impl Mutations<'_> {
             {
                 let mut path = position.path.clone();
                 path.push(member.ie);
-                let rebuild = |elements| put(Element::group(member.ie, elements));
+                let rebuild = |elements| put(TestElement::group(member.ie, elements));
                 let inner_position = GroupPosition {
                     path,
                     in_valid_request,
@@ -111,7 +111,7 @@ impl Mutations<'_> {
         &mut self,
         table: &Group,
         member: &Member,
-        here: &[Element],
+        here: &[TestElement],
         position: &GroupPosition<'_>,
     ) {
         let mut left = here.to_vec();
@@ -126,8 +126,8 @@ impl Mutations<'_> {
     fn doubled(
         &mut self,
         member: &Member,
-        valid: &Element,
-        here: &[Element],
+        valid: &TestElement,
+        here: &[TestElement],
         position: &GroupPosition<'_>,
     ) {
         let mut elements = here.to_vec();
@@ -151,10 +151,10 @@ impl Mutations<'_> {
     fn values(
         &mut self,
         member: &Member,
-        valid: &Element,
+        valid: &TestElement,
         in_valid_request: bool,
         position: &GroupPosition<'_>,
-        put: &dyn Fn(Element) -> Vec<Element>,
+        put: &dyn Fn(TestElement) -> Vec<TestElement>,
     ) {
         let value = valid.value();
         let least = match member.descriptor {
@@ -183,13 +183,13 @@ impl Mutations<'_> {
                 true => refused(self.valid, &[66, 68, 69], member.ie, &position.path),
                 false => answered(self.valid),
             };
-            let elements = put(Element::leaf(member.ie, octets));
+            let elements = put(TestElement::leaf(member.ie, octets));
             self.add(kind, member, position, &elements, expect);
         }
     }
 
     /// Adds a valid IE of a group to the top level of the message, where it has no meaning.
-    fn misplaced(&mut self, member: &Member, valid: &Element) {
+    fn misplaced(&mut self, member: &Member, valid: &TestElement) {
         if self.top.member(member.ie).is_some() {
             return;
         }
@@ -209,7 +209,7 @@ impl Mutations<'_> {
         kind: FaultKind,
         member: &Member,
         position: &GroupPosition<'_>,
-        elements: &[Element],
+        elements: &[TestElement],
         expect: Vec<TortureAnswer>,
     ) {
         let Some(octets) = self.valid.with(elements) else {

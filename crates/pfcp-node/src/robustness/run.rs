@@ -9,7 +9,7 @@ use strowger_pfcp::{IeType, MessageType, Seid, Sequence};
 
 use super::case::{self, TortureCase, TortureSender, element};
 use super::peer::{RECOVERY_TIME, TestPeer, cause_of, f_seid_of};
-use super::tree::{Element, written};
+use super::tree::{TestElement, written};
 use super::valid::{APART, OWN, TestIdentity, establishment, requests, update_pdr};
 use super::{TortureError, TortureFailure, TorturePlan, TortureReport, header, known, mutate};
 
@@ -51,7 +51,7 @@ impl TestRun {
             Some(text) => named(text)?,
             None => owner.address.into(),
         };
-        let second = second(plan, &node, owner.address)?;
+        let second = derive_second_node_id(plan, &node, owner.address)?;
         // A node may respond only to a certain port, whoever sends the request.
         let port = plan.from.map_or(0, |from| from.port());
         let mut apart = bind(Some(match second.address() {
@@ -65,7 +65,7 @@ impl TestRun {
             chooses: false,
             profile: plan.profile.clone(),
         };
-        let mut other = match neighbour(owner.address, OTHER_HOST) {
+        let mut other = match other_local_address(owner.address, OTHER_HOST) {
             Some(next) => Some(bind(Some((next, port).into()))?),
             None => None,
         };
@@ -91,21 +91,25 @@ impl TestRun {
             let theirs = run.identity.at(other.address);
             establish(other, &theirs, OWN, OTHER);
         }
-        run.session = run.establish(OWN, SESSION).ok_or_else(|| run.unusable())?;
+        run.session = run
+            .establish(OWN, SESSION)
+            .ok_or_else(|| run.unusable_peer_error())?;
         let named = Seid(OWN.0 + u64::from(WITNESS));
         run.witness = run
             .establish(named, WITNESS)
-            .ok_or_else(|| run.unusable())?;
+            .ok_or_else(|| run.unusable_peer_error())?;
         for number in HELD..HELD.saturating_add(plan.sessions) {
             let named = Seid(OWN.0 + u64::from(number));
-            let seid = run.establish(named, number).ok_or_else(|| run.unusable())?;
+            let seid = run
+                .establish(named, number)
+                .ok_or_else(|| run.unusable_peer_error())?;
             run.held.push(seid);
         }
         run.report.sessions = plan.sessions;
         Ok(run)
     }
 
-    fn unusable(&self) -> TortureError {
+    fn unusable_peer_error(&self) -> TortureError {
         TortureError::Unusable {
             to: self.to,
             what: "accept a sound session",
@@ -183,7 +187,7 @@ impl TestRun {
         {
             place.copy_from_slice(&self.session.0.to_be_bytes());
         }
-        let own = self.own(case);
+        let own = self.expected_seid(case);
         let Some(sender) = self.sender(case.sender) else {
             return (Vec::new(), None);
         };
@@ -198,16 +202,16 @@ impl TestRun {
             sender.send(&case.octets);
             answers.extend(sender.answers(&numbers, count - answers.len()));
         }
-        let harm = self.harm(case, &numbers, &mut answers, most);
+        let harm = self.find_harm(case, &numbers, &mut answers, most);
         let fault = case::fault(&case.expect, &answers, own);
-        self.clear(case, &answers);
+        self.revert_case(case, &answers);
         (answers, fault.or(harm))
     }
 
     /// Returns the SEID that the response must have.
-    fn own(&self, case: &TortureCase) -> Option<Seid> {
+    fn expected_seid(&self, case: &TortureCase) -> Option<Seid> {
         let kind = MessageType(*case.octets.get(1)?);
-        let given = case::given_seid(&case.octets);
+        let given = case::assigned_seid(&case.octets);
         match kind {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => {
                 let f_seid = element(&case.octets, IeType::F_SEID);
@@ -237,7 +241,7 @@ impl TestRun {
 
     /// Returns a description of the harm that a case did. Also takes the responses to the case that
     /// arrive meanwhile.
-    fn harm(
+    fn find_harm(
         &mut self,
         case: &TortureCase,
         numbers: &[Sequence],
@@ -260,7 +264,7 @@ impl TestRun {
                 self.sender(case.sender)?.is_heard();
             }
         }
-        answers.extend(self.sender(case.sender)?.came_for(numbers));
+        answers.extend(self.sender(case.sender)?.take_responses(numbers));
         if witness == Some(Cause::REQUEST_ACCEPTED) {
             return None;
         }
@@ -286,7 +290,7 @@ impl TestRun {
     }
 
     /// Reverts the effects of a case.
-    fn clear(&mut self, case: &TortureCase, answers: &[Vec<u8>]) {
+    fn revert_case(&mut self, case: &TortureCase, answers: &[Vec<u8>]) {
         let accepted = answers
             .iter()
             .any(|answer| cause_of(answer).is_some_and(Cause::is_acceptance));
@@ -314,7 +318,7 @@ impl TestRun {
                 if let Some(node) = element(&case.octets, IeType::NODE_ID)
                     && node != self.identity.apart
                 {
-                    let node = Element::leaf(IeType::NODE_ID, node);
+                    let node = TestElement::leaf(IeType::NODE_ID, node);
                     let kind = MessageType::ASSOCIATION_RELEASE_REQUEST;
                     self.apart.ask(kind, None, &written(&[node]));
                 }
@@ -389,9 +393,16 @@ fn named(text: &str) -> Result<NodeName, TortureError> {
 
 /// Returns the Node ID of the peer without sessions: an address if the configured Node ID is one,
 /// for a node that cannot resolve names.
-fn second(plan: &TorturePlan, own: &NodeName, address: IpAddr) -> Result<NodeName, TortureError> {
+fn derive_second_node_id(
+    plan: &TorturePlan,
+    own: &NodeName,
+    address: IpAddr,
+) -> Result<NodeName, TortureError> {
     let is_address = plan.node_id.is_some() && own.address().is_some();
-    match (&plan.second_node_id, neighbour(address, APART_HOST)) {
+    match (
+        &plan.second_node_id,
+        other_local_address(address, APART_HOST),
+    ) {
         (Some(text), _) => named(text),
         (None, Some(next)) if is_address => Ok(next.into()),
         (None, _) => named(APART),
@@ -400,7 +411,7 @@ fn second(plan: &TorturePlan, own: &NodeName, address: IpAddr) -> Result<NodeNam
 
 /// Returns the address of another host of ours, if there is one: on the loopback, every address is
 /// ours.
-fn neighbour(own: IpAddr, differs: u32) -> Option<IpAddr> {
+fn other_local_address(own: IpAddr, differs: u32) -> Option<IpAddr> {
     match own {
         IpAddr::V4(own) if own.is_loopback() => {
             Some(Ipv4Addr::from_bits(own.to_bits() ^ differs).into())
@@ -414,9 +425,13 @@ const OTHER_HOST: u32 = 0x80;
 const APART_HOST: u32 = 0x40;
 
 /// Sets up an association. Returns the features of the node.
-fn associate(peer: &mut TestPeer, node: &Element, to: SocketAddr) -> Result<Vec<u8>, TortureError> {
-    let time = Element::leaf(IeType::RECOVERY_TIME_STAMP, RECOVERY_TIME.to_be_bytes());
-    let features = Element::leaf(IeType::CP_FUNCTION_FEATURES, [3]);
+fn associate(
+    peer: &mut TestPeer,
+    node: &TestElement,
+    to: SocketAddr,
+) -> Result<Vec<u8>, TortureError> {
+    let time = TestElement::leaf(IeType::RECOVERY_TIME_STAMP, RECOVERY_TIME.to_be_bytes());
+    let features = TestElement::leaf(IeType::CP_FUNCTION_FEATURES, [3]);
     let body = written(&[node.clone(), time, features]);
     let answer = peer.ask(MessageType::ASSOCIATION_SETUP_REQUEST, None, &body);
     let accepted = answer.filter(|answer| cause_of(answer) == Some(Cause::REQUEST_ACCEPTED));

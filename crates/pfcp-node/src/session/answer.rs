@@ -8,7 +8,7 @@ use strowger_pfcp::session::{Refusal, RuleKind, RuleSet};
 use strowger_pfcp::usage::FinalReports;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
-use crate::pool::Claim;
+use crate::pool::AddressClaim;
 use crate::shared::Shared;
 use crate::store::SessionRecord;
 
@@ -23,17 +23,17 @@ pub(crate) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
 }
 
 /// Returns the claims of the rules of a session: tunnels and UE IP addresses.
-pub(crate) fn claims(rules: &RuleSet) -> Vec<Claim> {
+pub(crate) fn claims(rules: &RuleSet) -> Vec<AddressClaim> {
     let mut claims = Vec::new();
     for tunnel in rules.f_teids() {
         let addresses = [tunnel.ipv4.map(IpAddr::V4), tunnel.ipv6.map(IpAddr::V6)];
         for address in addresses.into_iter().flatten() {
-            claims.extend(tunnel.teid.map(|teid| Claim::Teid { teid, address }));
+            claims.extend(tunnel.teid.map(|teid| AddressClaim::Teid { teid, address }));
         }
     }
     for ue in rules.ue_addresses() {
-        claims.extend(ue.ipv4.map(|address| Claim::Ue(address.into())));
-        claims.extend(ue.ipv6.map(|address| Claim::Ue(address.into())));
+        claims.extend(ue.ipv4.map(|address| AddressClaim::Ue(address.into())));
+        claims.extend(ue.ipv6.map(|address| AddressClaim::Ue(address.into())));
     }
     claims
 }
@@ -106,7 +106,7 @@ pub(crate) struct RuleIds {
     pub(crate) fars: Vec<u32>,
     pub(crate) urrs: Vec<u32>,
     pub(crate) qers: Vec<u32>,
-    pub(crate) claims: Vec<Claim>,
+    pub(crate) claims: Vec<AddressClaim>,
 }
 
 /// Returns the identifiers and claims of the rules of a session.

@@ -22,7 +22,7 @@ use crate::store::{SessionRecord, milliseconds_now};
 
 /// The measurements of a session.
 #[derive(Clone, Debug)]
-pub(crate) struct Meter {
+pub(crate) struct SessionUsage {
     usage: UsageMeter,
     /// The time until which traffic has been measured.
     seen: Instant,
@@ -31,13 +31,13 @@ pub(crate) struct Meter {
 
 /// States whether a session existed before its measurement started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resumed {
-    Yes,
-    No,
+pub(super) enum MeterOrigin {
+    Resumed,
+    New,
 }
 
 /// A meter that the incarnations of a session share.
-pub(crate) type SharedMeter = Arc<Mutex<Meter>>;
+pub(crate) type SharedMeter = Arc<Mutex<SessionUsage>>;
 
 /// The actor's view of its meter.
 #[derive(Debug)]
@@ -46,16 +46,16 @@ pub(super) struct SessionMeter {
     timer: EarliestTimer,
 }
 
-impl Meter {
-    /// Starts the measurement; `resumed` states that the session existed before, in another
+impl SessionUsage {
+    /// Starts the measurement; `origin` states that the session existed before, in another
     /// process.
-    fn new(now: Instant, shared: &Shared, rules: &RuleSet, resumed: Resumed) -> Self {
+    fn new(now: Instant, shared: &Shared, rules: &RuleSet, origin: MeterOrigin) -> Self {
         let since_1970 = Duration::from_millis(milliseconds_now());
         let epoch = Epoch::new(now, since_1970 + SINCE_1900);
         let limits = usage_limits(&shared.config);
-        let usage = match resumed {
-            Resumed::No => UsageMeter::new(now, epoch, limits, rules),
-            Resumed::Yes => UsageMeter::resumed(now, epoch, limits, rules),
+        let usage = match origin {
+            MeterOrigin::New => UsageMeter::new(now, epoch, limits, rules),
+            MeterOrigin::Resumed => UsageMeter::resumed(now, epoch, limits, rules),
         };
         Self {
             detectors: usage.detectors(),
@@ -116,14 +116,14 @@ impl SessionActor {
         seid: Seid,
         live: Option<&Arc<SessionRecord>>,
         now: Instant,
-        resumed: Resumed,
+        origin: MeterOrigin,
     ) -> Option<Box<SessionMeter>> {
         let rules = &live?.rules;
         if !UsageMeter::concerns(rules) {
             return None;
         }
         let mut meters = shared.meters.lock();
-        let new = || Arc::new(Mutex::new(Meter::new(now, shared, rules, resumed)));
+        let new = || Arc::new(Mutex::new(SessionUsage::new(now, shared, rules, origin)));
         let meter = Arc::clone(meters.entry(seid).or_insert_with(new));
         Some(Box::new(SessionMeter {
             meter,
@@ -141,12 +141,12 @@ impl SessionActor {
     }
 
     /// Computes the effect of changed rules on the measurement, without adopting it.
-    pub(super) fn metered_change(
+    pub(super) fn plan_meter_change(
         &self,
         now: Instant,
         rules: &RuleSet,
         requests: &[&Frame<'_>],
-    ) -> Option<(Meter, FinalReports)> {
+    ) -> Option<(SessionUsage, FinalReports)> {
         let metered = self.metered.as_ref()?;
         let mut meter = metered.meter.lock().clone();
         let finals = meter.usage.modify(now, rules, requests);
@@ -155,10 +155,14 @@ impl SessionActor {
     }
 
     /// Adopts the measurement state after a change of the rules was accepted.
-    pub(super) fn metered_commit(&mut self, now: Instant, change: Option<(Meter, FinalReports)>) {
+    pub(super) fn commit_meter_change(
+        &mut self,
+        now: Instant,
+        change: Option<(SessionUsage, FinalReports)>,
+    ) {
         let Some(((meter, finals), metered)) = change.zip(self.metered.as_ref()) else {
             let live = self.live.as_ref();
-            self.metered = Self::meter_for(&self.shared, self.seid, live, now, Resumed::No);
+            self.metered = Self::meter_for(&self.shared, self.seid, live, now, MeterOrigin::New);
             return;
         };
         add_many(&self.shared.counters.usage_reports, finals.reports as u64);
@@ -174,7 +178,7 @@ impl SessionActor {
     }
 
     /// Handles a new peer SEID of the session: the pending report is sent again with the new SEID.
-    pub(super) fn metered_renamed(&self, now: Instant) {
+    pub(super) fn on_peer_seid_changed(&self, now: Instant) {
         if let Some(metered) = &self.metered {
             metered.meter.lock().unanswered(now);
         }
@@ -191,7 +195,7 @@ impl SessionActor {
 
     /// Ends the measurement of a deleted session. Returns the reports that did not fit into the
     /// deletion response, which announces them.
-    pub(super) fn metered_end(
+    pub(super) fn end_metering(
         &mut self,
         record: &SessionRecord,
         finals: FinalReports,

@@ -16,9 +16,9 @@ use strowger_pfcp::{Frame, IeType, MessageType};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::dice::Dice;
 use super::disk::SimulatedDisk;
 use super::driver::{FIRST_STAMP, SMF};
+use super::rng::SimulationRng;
 use super::{Faults, N1, T1};
 
 /// The faults of the network, as probabilities in percent.
@@ -42,7 +42,7 @@ struct NetworkShared {
 
 #[derive(Debug)]
 struct NetworkState {
-    dice: Dice,
+    rng: SimulationRng,
     rates: FaultRates,
     ports: BTreeMap<SocketAddr, Arc<NetworkPort>>,
     in_flight: BinaryHeap<Reverse<(Instant, u64, DatagramInFlight)>>,
@@ -168,10 +168,10 @@ struct PortQueue {
 }
 
 impl SimulatedNetwork {
-    pub(super) fn new(dice: Dice, forgets_responses: bool, trace: bool) -> Self {
+    pub(super) fn new(rng: SimulationRng, forgets_responses: bool, trace: bool) -> Self {
         Self(Arc::new(NetworkShared {
             state: Mutex::new(NetworkState {
-                dice,
+                rng,
                 rates: FaultRates::default(),
                 ports: BTreeMap::new(),
                 in_flight: BinaryHeap::new(),
@@ -252,7 +252,7 @@ impl SimulatedNetwork {
     }
 
     /// Records a violation.
-    pub(super) fn wrong(&self, text: String) {
+    pub(super) fn record_violation(&self, text: String) {
         let mut state = self.0.state.lock();
         state.note(|| format!("WRONG: {text}"));
         state.wrong.push(text);
@@ -300,14 +300,14 @@ impl NetworkState {
         self.check_sent(from, octets);
         let at = self.start.elapsed();
         (at, octets).hash(&mut self.digest);
-        let copies = match self.dice.percent(self.rates.doubling) {
+        let copies = match self.rng.percent(self.rates.doubling) {
             true => 2,
             false => 1,
         };
         self.faults.doubled += copies - 1;
         for copy in 0..copies {
-            let lost = self.dice.percent(self.rates.loss);
-            let delay = self.dice.millis(self.rates.jitter + 1);
+            let lost = self.rng.percent(self.rates.loss);
+            let delay = self.rng.millis(self.rates.jitter + 1);
             self.note(|| {
                 let fate = match (lost, copy) {
                     (true, _) => "lost".to_owned(),

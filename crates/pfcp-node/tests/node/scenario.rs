@@ -50,6 +50,6 @@ async fn scenario_rules_apply_in_order() {
     // The first request is dropped, the second calls for a restart, the third is answered.
     session.delete().await.unwrap();
     scenario.restart().await;
-    assert_eq!(scenario.struck(), [1, 1, 1, 1]);
+    assert_eq!(scenario.applied_counts(), [1, 1, 1, 1]);
     system.shutdown(Duration::from_secs(1)).await;
 }

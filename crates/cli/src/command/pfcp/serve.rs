@@ -105,7 +105,7 @@ async fn serve(args: &ServeArgs, scenario: &Scenario, output: &mut Output) -> Cl
             tokio::time::sleep(Duration::from_millis(1100)).await;
         }
     }
-    let injected = scenario.struck();
+    let injected = scenario.applied_counts();
     if args.json {
         return output.json(&json!({ "struck": injected }));
     }

@@ -83,7 +83,7 @@ impl LoadActor {
             Operation::Clear => self.figures.lock().lost += u64::from(!accepted),
         }
         if is_current && cause == Cause::NO_ESTABLISHED_ASSOCIATION {
-            self.lose(now, PeerLoss::NoAssociation);
+            self.on_node_lost(now, PeerLoss::NoAssociation);
         }
     }
 

@@ -17,7 +17,7 @@ impl LoadActor {
             return;
         };
         let node = chaos.node.clone();
-        let Some(seid) = self.pick() else {
+        let Some(seid) = self.pick_held_session() else {
             return;
         };
         let Some(&remote) = self.remote.get(&seid) else {

@@ -34,7 +34,7 @@ impl LoadActor {
         }
         let mut tlvs = frame.tlvs().filter_map(Result::ok);
         if tlvs.any(|tlv| tlv.ie == IeType::DOWNLINK_DATA_REPORT) {
-            self.page(now, seid);
+            self.resume_idle_session(now, seid);
         }
         self.count_usage(octets);
     }

@@ -15,13 +15,13 @@ use crate::restoration::{AcknowledgedRules, OnLoss, PeerLoss, SearchAttempt};
 const MAX_ATTEMPTS: u8 = 3;
 
 impl LoadActor {
-    pub(super) fn silent(&mut self, now: Instant) {
+    pub(super) fn on_peer_silent(&mut self, now: Instant) {
         if self.phase == LoadPhase::Working && self.search.silent(now) {
             self.count_lost(PeerLoss::Silent);
         }
     }
 
-    pub(super) fn heard(&mut self, now: Instant, association: AssociationId) {
+    pub(super) fn on_peer_heard(&mut self, now: Instant, association: AssociationId) {
         // A node that is heard with a different time stamp has restarted, which the next event
         // reports.
         if self.stamp(association) == self.recovery
@@ -32,7 +32,7 @@ impl LoadActor {
         }
     }
 
-    pub(super) fn found(&mut self, now: Instant, association: AssociationId) {
+    pub(super) fn on_peer_found(&mut self, now: Instant, association: AssociationId) {
         self.association = Some(association);
         self.recovery = self.stamp(association);
         if let Some(after) = self.search.found(now) {
@@ -50,7 +50,7 @@ impl LoadActor {
     }
 
     pub(super) fn restarted(&mut self, now: Instant, association: AssociationId) {
-        self.lose(now, PeerLoss::Restarted(self.stamp(association)));
+        self.on_node_lost(now, PeerLoss::Restarted(self.stamp(association)));
     }
 
     fn stamp(&self, association: AssociationId) -> u32 {
@@ -59,7 +59,7 @@ impl LoadActor {
     }
 
     /// Records that the node has lost all its sessions, and starts the search for it.
-    pub(super) fn lose(&mut self, now: Instant, why: PeerLoss) {
+    pub(super) fn on_node_lost(&mut self, now: Instant, why: PeerLoss) {
         if self.phase != LoadPhase::Working {
             return;
         }

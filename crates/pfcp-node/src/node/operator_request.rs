@@ -9,7 +9,7 @@ use strowger_pfcp::message::NodeReportRequest;
 
 use super::{ENDPOINT, NodeHandle, SUPERVISOR};
 use crate::client::body_of;
-use crate::endpoint::{AskRelease, EndpointMsg, SendNodeReport};
+use crate::endpoint::{EndpointMsg, RequestRelease, SendNodeReport};
 use crate::pfd::ApplicationPfds;
 
 /// The error returned when a request of the node's owner to a peer fails.
@@ -115,9 +115,10 @@ impl NodeHandle {
         within: Option<Duration>,
     ) -> Result<ReleaseReport, OrderError> {
         let within = within.map(|within| within.min(MAX_RELEASE_PERIOD));
-        let patience = self.patience().max(within.unwrap_or_default()) + Duration::from_secs(1);
+        let patience =
+            self.response_timeout().max(within.unwrap_or_default()) + Duration::from_secs(1);
         let node = node.to_owned();
-        let order = AskRelease { node, within };
+        let order = RequestRelease { node, within };
         let asked = self.endpoint()?.ask_within(order, patience).await;
         asked.unwrap_or(Err(OrderError::Ended))
     }
@@ -138,7 +139,7 @@ impl NodeHandle {
             node: node.to_owned(),
             report: body,
         };
-        let patience = self.patience() + Duration::from_secs(1);
+        let patience = self.response_timeout() + Duration::from_secs(1);
         let asked = self.endpoint()?.ask_within(order, patience).await;
         asked.unwrap_or_else(|error| {
             Err(match error {
@@ -156,7 +157,7 @@ impl NodeHandle {
     }
 
     /// Returns the time after which a request counts as unanswered: all retransmissions.
-    fn patience(&self) -> Duration {
+    fn response_timeout(&self) -> Duration {
         let timers = &self.shared.config.timers;
         timers.t1.saturating_mul(timers.n1)
     }

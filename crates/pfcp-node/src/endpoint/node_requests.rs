@@ -68,7 +68,7 @@ impl Endpoint {
         let Ok(frame) = Frame::decode(octets) else {
             return self.protocol.abandon(now, transaction);
         };
-        let done = self.nodewide(now, association, &frame);
+        let done = self.handle_node_request(now, association, &frame);
         let body = match frame.header.message_type {
             MessageType::PFD_MANAGEMENT_REQUEST => BodyBuilder::new(),
             _ => BodyBuilder::new().node(&self.shared.name),
@@ -86,7 +86,7 @@ impl Endpoint {
         }
     }
 
-    fn nodewide(
+    fn handle_node_request(
         &mut self,
         now: Instant,
         association: AssociationId,
@@ -147,7 +147,7 @@ impl Endpoint {
             let target = self.protocol.associations().iter().find(is_there);
             let target = target.map(|one| one.id);
             let target = target.ok_or_else(|| Refusal::new(Cause::NO_ESTABLISHED_ASSOCIATION))?;
-            let wanted = |record: &SessionRecord| is_meant(record, change);
+            let wanted = |record: &SessionRecord| matches_change(record, change);
             let records = self.of_association(association, &wanted);
             moves.extend(records.into_iter().map(|record| (record, target)));
         }
@@ -171,11 +171,11 @@ impl Endpoint {
     /// Moves a session to another association, where its actor starts from the stored state.
     /// Reports that the previous owner has not acknowledged are sent to the new one.
     fn move_session(&mut self, now: Instant, record: &SessionRecord, association: AssociationId) {
-        let Some(members) = self.members.get_mut(&association) else {
+        let Some(members) = self.association_sessions.get_mut(&association) else {
             return;
         };
         let owner: Arc<StoredPeer> = Arc::clone(members.owner());
-        members.joined();
+        members.count_session();
         let seid = record.seid;
         if let Some(actor) = self.forget(seid).and_then(|entry| entry.actor) {
             actor.stop();
@@ -243,7 +243,7 @@ fn is_same_set(one: &FqCsid, other: &FqCsid) -> bool {
 
 /// Returns `true` if a change of session sets applies to a session: by its FQ-CSIDs, its Group IDs,
 /// or the address of its CP function.
-fn is_meant(record: &SessionRecord, change: &PfcpSessionChangeInfo) -> bool {
+fn matches_change(record: &SessionRecord, change: &PfcpSessionChangeInfo) -> bool {
     if is_in_sets(record, &change.pgw_c_smf_fq_csids) {
         return true;
     }
