@@ -28,7 +28,7 @@ use strowger_pfcp::{Error, IeType, Message, MessageType, Seid, Sequence};
 pub use error::ClientError;
 pub(crate) use error::unanswered;
 pub use event::{ClientEvent, ClientStats};
-pub use rules::Rules;
+pub use rules::SessionRules;
 pub use session::Session;
 
 use crate::node::recovery_now;
@@ -289,7 +289,7 @@ impl Association {
     ///
     /// # Errors
     /// Returns an error if the peer refuses or does not answer.
-    pub async fn establish(&self, rules: Rules) -> Result<Session, ClientError> {
+    pub async fn establish(&self, rules: SessionRules) -> Result<Session, ClientError> {
         self.establish_with(rules, self.client.on_loss).await
     }
 
@@ -300,7 +300,7 @@ impl Association {
     /// Returns an error if the peer refuses or does not answer.
     pub async fn establish_with(
         &self,
-        rules: Rules,
+        rules: SessionRules,
         on_loss: OnLoss,
     ) -> Result<Session, ClientError> {
         let (client, peer) = (&self.client, self.peer);

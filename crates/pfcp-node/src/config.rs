@@ -26,7 +26,7 @@ pub use policy::{OnFailure, PolicyConfig, PolicyKind};
 pub use store::{Durability, StoreConfig};
 pub use traffic::{DataPathConfig, DataPathKind};
 
-use crate::scenario::Scenario;
+use crate::scenario::FaultScenario;
 
 /// The configuration of a node; the [`Default`] listens on the loopback.
 ///
@@ -74,7 +74,7 @@ pub struct NodeConfig {
     pub policy: PolicyConfig,
     /// The faults to inject on purpose, which are configured in a separate file.
     #[serde(skip)]
-    pub scenario: Option<Scenario>,
+    pub scenario: Option<FaultScenario>,
 }
 
 /// The capacity of a node. A request beyond a limit is refused with a cause.

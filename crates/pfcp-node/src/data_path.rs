@@ -24,7 +24,7 @@ pub trait DataPath: fmt::Debug + Send + Sync + 'static {
         &self,
         seid: Seid,
         detectors: &[DetectionRule],
-        span: Span,
+        span: TimeSpan,
     ) -> Vec<(Instant, PacketBurst)>;
 
     /// Returns the time of the next query after `after`; `None` if no more traffic will arrive.
@@ -33,7 +33,7 @@ pub trait DataPath: fmt::Debug + Send + Sync + 'static {
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct TimeSpan {
     /// The start of the span, exclusive.
     pub after: Instant,
     /// The end of the span, inclusive.
@@ -45,7 +45,7 @@ pub struct Span {
 pub struct NoTraffic;
 
 impl DataPath for NoTraffic {
-    fn traffic(&self, _: Seid, _: &[DetectionRule], _: Span) -> Vec<(Instant, PacketBurst)> {
+    fn traffic(&self, _: Seid, _: &[DetectionRule], _: TimeSpan) -> Vec<(Instant, PacketBurst)> {
         Vec::new()
     }
 

@@ -40,7 +40,7 @@ pub(crate) use report::OutgoingReport;
 use report::PendingReports;
 
 use crate::association::AssociationSessions;
-use crate::node::OrderError;
+use crate::node::NodeRequestError;
 use crate::paged_map::SeidMap;
 use crate::session::{SessionMsg, SessionResponse};
 use crate::shared::{Shared, add, add_many};
@@ -397,7 +397,7 @@ impl Endpoint {
     /// Handles the outcome of a request of ours: one of the owner, or a session report.
     fn answered(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
         if self.node_reports.contains_key(&request) {
-            self.node_report_completed(request, answer.as_ref().ok_or(OrderError::NoAnswer));
+            self.node_report_completed(request, answer.as_ref().ok_or(NodeRequestError::NoAnswer));
         } else {
             self.reported(request, answer);
         }
@@ -407,7 +407,7 @@ impl Endpoint {
     fn withdrawn(&mut self, request: RequestId, octets: &Arc<[u8]>) {
         self.discard_unsent(octets);
         if self.node_reports.contains_key(&request) {
-            self.node_report_completed(request, Err(OrderError::AssociationEnded));
+            self.node_report_completed(request, Err(NodeRequestError::AssociationEnded));
         } else if self.reports.forget(request) {
             add(&self.shared.counters.reports_withdrawn);
         }

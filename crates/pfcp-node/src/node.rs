@@ -36,7 +36,7 @@ use crate::socket::{Batch, BindError, Sockets};
 use crate::store::{SessionRecord, StoreError, StoreHealth, StoreLoss};
 use crate::topics::NodeTopics;
 pub use filter::SessionFilter;
-pub use operator_request::{OrderError, ReleaseOutcome, ReleaseReport};
+pub use operator_request::{NodeRequestError, ReleaseOutcome, ReleaseReport};
 pub use parts::NodeParts;
 pub(crate) use state::NodeState;
 pub use usage::UsageStats;
@@ -214,8 +214,8 @@ impl Node {
         let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
         if let Some(loss) = shared.store.health().loss {
             let recovery = shared.recovery.0;
-            // The topic name is a valid constant, and the event is optional: nobody has to
-            // subscribe.
+            // The topic name is a valid constant, and the event is optional: it may
+            // have no subscriber.
             if let Ok(topic) = system.topic(StateLost::TOPIC) {
                 topic.publish(StateLost { recovery, loss });
             }

@@ -22,7 +22,7 @@ use strowger_pfcp::validate::tolerate;
 use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
 use crate::endpoint::OutgoingReport;
-use crate::policy::QuestionKind;
+use crate::policy::PolicyRequestKind;
 use crate::pool::AddressClaim;
 use crate::seeded_bug::{Bug, seeded};
 use crate::shared::{Shared, add};
@@ -287,7 +287,7 @@ impl SessionActor {
         let change = RuleSet::establish(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
-            kind: QuestionKind::Establish,
+            kind: PolicyRequestKind::Establish,
             owner,
             sessions: count,
             before: None,
@@ -358,7 +358,7 @@ impl SessionActor {
         let change = live.rules.modify(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
-            kind: QuestionKind::Modify,
+            kind: PolicyRequestKind::Modify,
             owner: &live.owner,
             sessions: 0,
             before: Some(&live.rules),

@@ -16,7 +16,7 @@ use strowger_pfcp::endpoint::Transmit;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::scenario::Scenario;
+use crate::scenario::FaultScenario;
 pub(crate) use batched::ReceiveBuffers;
 use fault_injector::FaultInjector;
 
@@ -53,7 +53,7 @@ pub(crate) struct Sockets {
     sockets: Vec<(SocketAddr, Arc<DatagramSocket>)>,
     limit: usize,
     /// The faults to inject into received datagrams, and the Node ID for injected responses.
-    scenario: Option<(Scenario, NodeName)>,
+    scenario: Option<(FaultScenario, NodeName)>,
 }
 
 /// The source and destination of datagrams.
@@ -154,7 +154,7 @@ impl Sockets {
     }
 
     /// Applies a scenario to received datagrams; `name` is the Node ID in its responses.
-    pub(crate) fn inject_faults(&mut self, scenario: Scenario, name: NodeName) {
+    pub(crate) fn inject_faults(&mut self, scenario: FaultScenario, name: NodeName) {
         self.scenario = Some((scenario, name));
     }
 

@@ -6,7 +6,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::usage::{DetectionRule, PacketBurst};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{DataPath, Span};
+use super::{DataPath, TimeSpan};
 
 /// The average traffic of each session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl SimulatedTraffic {
         &self,
         seid: Seid,
         detectors: &[DetectionRule],
-        span: Span,
+        span: TimeSpan,
         uplink: bool,
     ) -> Vec<(Instant, PacketBurst)> {
         let here: Vec<DetectionRule> = detectors
@@ -152,7 +152,7 @@ impl DataPath for SimulatedTraffic {
         &self,
         seid: Seid,
         detectors: &[DetectionRule],
-        span: Span,
+        span: TimeSpan,
     ) -> Vec<(Instant, PacketBurst)> {
         let mut both = self.traffic_in_direction(seid, detectors, span, true);
         both.extend(self.traffic_in_direction(seid, detectors, span, false));

@@ -184,7 +184,7 @@ impl Endpoint {
             owner,
             ..record.clone()
         };
-        let kind = SessionEventKind::Moved;
+        let kind = SessionEventKind::OwnerChanged;
         self.shared.topics.session(kind, &moved);
         self.changes.push(StoreChange::Put(Arc::new(moved)));
         let meter = self.shared.meters.lock().get(&seid).cloned();

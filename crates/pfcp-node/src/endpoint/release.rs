@@ -11,7 +11,7 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::Cause;
 
 use super::{Endpoint, EndpointMsg};
-use crate::node::{OrderError, ReleaseOutcome, ReleaseReport};
+use crate::node::{NodeRequestError, ReleaseOutcome, ReleaseReport};
 
 /// A request to ask the peer with a Node ID to release its association, with an optional time
 /// limit.
@@ -21,7 +21,7 @@ pub(crate) struct RequestRelease {
     pub(crate) within: Option<Duration>,
 }
 
-type ReleaseResult = Result<ReleaseReport, OrderError>;
+type ReleaseResult = Result<ReleaseReport, NodeRequestError>;
 
 impl Request for RequestRelease {
     type Reply = ReleaseResult;
@@ -45,7 +45,7 @@ impl ReleaseWaiters {
     /// Ends the waits for an association whose peer restarted: the request was lost.
     pub(super) fn withdraw(&mut self, association: AssociationId) {
         for waiter in self.take(|one| one.association == association) {
-            waiter.reply.send(Err(OrderError::AssociationEnded));
+            waiter.reply.send(Err(NodeRequestError::AssociationEnded));
         }
     }
 
@@ -72,13 +72,13 @@ impl Endpoint {
     ) {
         let Some(association) = self.association_with(&request.node) else {
             let node = request.node.clone();
-            return reply.send(Err(OrderError::UnknownPeer { node }));
+            return reply.send(Err(NodeRequestError::UnknownPeer { node }));
         };
         let asked = self
             .protocol
             .request_release(now, association, request.within);
         if asked.is_err() {
-            return reply.send(Err(OrderError::Busy));
+            return reply.send(Err(NodeRequestError::Busy));
         }
         if let Some(within) = request.within {
             cx.send_after(within, EndpointMsg::ReleaseDue);

@@ -10,11 +10,11 @@ use strowger_pfcp::session::{Allocator, RuleSet, UeAddressRequest};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, Ie, IeType, MessageType, Seid};
 
-use super::{LedgerError, TITLE};
+use super::{JournalError, TITLE};
 
 /// The sessions that a node must have according to a journal.
 #[derive(Debug, Default)]
-pub struct Audit {
+pub struct JournalAudit {
     acknowledged: u64,
     node: Option<NodeName>,
     /// Expected sessions, by the SEID of the node.
@@ -40,7 +40,7 @@ struct ExpectedSessionState {
 
 /// A session that exists at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct NodeSession {
     /// The node's SEID.
     pub seid: Seid,
     /// The peer's SEID.
@@ -70,20 +70,20 @@ pub struct AuditReport {
     pub findings: Vec<String>,
 }
 
-impl Audit {
+impl JournalAudit {
     /// Reads a journal. An incomplete last line is ignored, since it is still being written.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is not a journal.
-    pub fn read(path: &Path) -> Result<Self, LedgerError> {
-        let text = std::fs::read_to_string(path).map_err(|source| LedgerError::Io {
+    pub fn read(path: &Path) -> Result<Self, JournalError> {
+        let text = std::fs::read_to_string(path).map_err(|source| JournalError::Io {
             path: path.to_owned(),
             source,
         })?;
         let mut audit = Self::default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines().enumerate();
-        let failed = |line: usize, what: &str| LedgerError::Line {
+        let failed = |line: usize, what: &str| JournalError::Line {
             path: path.to_owned(),
             line: line + 1,
             what: what.to_owned(),
@@ -183,7 +183,7 @@ impl Audit {
 
     /// Compares the journal with the sessions that the node has of the peer.
     #[must_use]
-    pub fn compare(mut self, found: impl IntoIterator<Item = Found>) -> AuditReport {
+    pub fn compare(mut self, found: impl IntoIterator<Item = NodeSession>) -> AuditReport {
         let (mut whole, mut opened) = (0, 0);
         let (expected, unanswered) = (self.sessions.len() as u64, self.opening.len() as u64);
         for found in found {

@@ -25,7 +25,7 @@ use super::link_faults::LinkFaults;
 use super::message::LoadMsg;
 use super::mix::{ChangeKind, KindSequence};
 use super::requests::RequestBuilder;
-use super::{LoadFigures, LoadPlan, Pace, pacer};
+use super::{LoadPace, LoadPlan, LoadStats, pacer};
 use crate::client::ClientError;
 use crate::journal::Journal;
 use crate::restoration::{PeerSearch, RestorationQueue};
@@ -38,7 +38,7 @@ pub(super) struct LoadArgs {
     pub(super) name: NodeName,
     pub(super) recovery: Recovery,
     pub(super) plan: Arc<LoadPlan>,
-    pub(super) figures: Arc<Mutex<LoadFigures>>,
+    pub(super) figures: Arc<Mutex<LoadStats>>,
     pub(super) journal: Option<Arc<Mutex<Journal>>>,
 }
 
@@ -83,7 +83,7 @@ enum LoadPhase {
 pub(super) struct LoadActor {
     sockets: Arc<Sockets>,
     plan: Arc<LoadPlan>,
-    figures: Arc<Mutex<LoadFigures>>,
+    figures: Arc<Mutex<LoadStats>>,
     protocol: Protocol,
     requests: RequestBuilder,
     phase: LoadPhase,
@@ -287,7 +287,7 @@ impl LoadActor {
     fn publish(&self, now: Instant) {
         let mut figures = self.figures.lock();
         figures.retransmitted = self.protocol.stats().retransmitted;
-        (figures.dropped, figures.overtaken) = self.link_faults.injected;
+        (figures.dropped, figures.datagrams_reordered) = self.link_faults.injected;
         if self.phase == LoadPhase::Working {
             figures.held = self.remote.len() as u64;
             figures.elapsed = now.saturating_duration_since(self.began);
@@ -308,7 +308,7 @@ impl LoadActor {
             return self.skip(now);
         }
         match self.plan.pace {
-            Pace::Rate(rate) if rate > 0.0 => {
+            LoadPace::Rate(rate) if rate > 0.0 => {
                 while let Some(at) = due(self.began, self.scheduled, rate, now) {
                     // The delay of our own timer is not attributed to the peer.
                     let intended = now.min(at + 2 * self.step);
@@ -322,8 +322,8 @@ impl LoadActor {
                     self.establish(now, intended);
                 }
             }
-            Pace::Rate(_) => {}
-            Pace::InFlight(most) => {
+            LoadPace::Rate(_) => {}
+            LoadPace::InFlight(most) => {
                 while self.pending.len() < most.max(1) {
                     let before = self.pending.len();
                     if self.occupied_sessions() < self.plan.sessions {
@@ -337,8 +337,8 @@ impl LoadActor {
                 }
             }
         }
-        if let Some(chaos) = &self.plan.chaos {
-            let rate = chaos.rate;
+        if let Some(panic_injection) = &self.plan.panic_injection {
+            let rate = panic_injection.rate;
             let before = self.panics;
             while rate > 0.0 && due(self.began, self.panics, rate, now).is_some() {
                 self.panics += 1;

@@ -3,7 +3,7 @@
 use strowger_pfcp::IeType;
 use strowger_pfcp::ie::descriptor::{Descriptor, Group, Interfaces, Member, Presence};
 
-use super::case::{TortureAnswer, TortureCase};
+use super::case::{ExpectedAnswer, RobustnessCase};
 use super::tree::TestElement;
 use super::valid::ValidRequest;
 
@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 5;
 
 /// Returns cases for each row of a request's table and of the grouped IEs in it: the IE is missing,
 /// empty, too short, too long, out of range, duplicated, or in the wrong place.
-pub(super) fn elements(valid: &ValidRequest) -> Vec<TortureCase> {
+pub(super) fn elements(valid: &ValidRequest) -> Vec<RobustnessCase> {
     let Some(table) = valid.message_type.table() else {
         return Vec::new();
     };
@@ -33,7 +33,7 @@ pub(super) fn elements(valid: &ValidRequest) -> Vec<TortureCase> {
 struct Mutations<'a> {
     valid: &'a ValidRequest,
     top: &'static Group,
-    cases: Vec<TortureCase>,
+    cases: Vec<RobustnessCase>,
 }
 
 /// The position of a group in the message.
@@ -210,7 +210,7 @@ impl Mutations<'_> {
         member: &Member,
         position: &GroupPosition<'_>,
         elements: &[TestElement],
-        expect: Vec<TortureAnswer>,
+        expect: Vec<ExpectedAnswer>,
     ) {
         let Some(octets) = self.valid.with(elements) else {
             return;
@@ -220,7 +220,7 @@ impl Mutations<'_> {
             name.push_str(" / ");
             name.push_str(&ie.to_string());
         }
-        self.cases.push(TortureCase {
+        self.cases.push(RobustnessCase {
             family: kind.family.to_owned(),
             name,
             clause: kind.clause.to_owned(),
@@ -239,27 +239,32 @@ fn is_needed(table: &Group, member: &Member) -> bool {
 }
 
 /// Expects that the node accepts the request.
-pub(super) fn accepted(valid: &ValidRequest) -> Vec<TortureAnswer> {
+pub(super) fn accepted(valid: &ValidRequest) -> Vec<ExpectedAnswer> {
     if valid.message_type == strowger_pfcp::MessageType::HEARTBEAT_REQUEST {
         return answered(valid);
     }
-    vec![TortureAnswer::one(valid.response()).causes(&[1, 76])]
+    vec![ExpectedAnswer::one(valid.response()).causes(&[1, 76])]
 }
 
 /// Expects any response of the node.
-fn answered(valid: &ValidRequest) -> Vec<TortureAnswer> {
-    let one = TortureAnswer::one(valid.response());
+fn answered(valid: &ValidRequest) -> Vec<ExpectedAnswer> {
+    let one = ExpectedAnswer::one(valid.response());
     match valid.message_type.0 {
         // A Heartbeat Response cannot report an error, so the node may also omit it.
-        1 => vec![one, TortureAnswer::none()],
+        1 => vec![one, ExpectedAnswer::none()],
         _ => vec![one],
     }
 }
 
 /// Expects that the node refuses the request.
-fn refused(valid: &ValidRequest, causes: &[u8], ie: IeType, path: &[IeType]) -> Vec<TortureAnswer> {
+fn refused(
+    valid: &ValidRequest,
+    causes: &[u8],
+    ie: IeType,
+    path: &[IeType],
+) -> Vec<ExpectedAnswer> {
     if valid.message_type == strowger_pfcp::MessageType::HEARTBEAT_REQUEST {
-        return vec![TortureAnswer::none()];
+        return vec![ExpectedAnswer::none()];
     }
     let mut causes = causes.to_vec();
     // A node that does not support the service need not examine the rest of the request.
@@ -267,6 +272,6 @@ fn refused(valid: &ValidRequest, causes: &[u8], ie: IeType, path: &[IeType]) -> 
         causes.push(76);
     }
     let offending = path.iter().copied().chain([ie]);
-    let one = TortureAnswer::one(valid.response());
+    let one = ExpectedAnswer::one(valid.response());
     vec![one.causes(&causes).offending(offending)]
 }

@@ -8,7 +8,7 @@ use strowger_pfcp::ie::Ie as _;
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Header, IeType, MessageType, Seid, Sequence};
 
-use super::case::TortureSender;
+use super::case::CaseSender;
 use super::peer::RECOVERY_TIME;
 use super::tree::{TestElement, written};
 use crate::profile::{Direction, SessionProfile};
@@ -18,7 +18,7 @@ use crate::profile::{Direction, SessionProfile};
 pub(super) struct ValidRequest {
     pub(super) message_type: MessageType,
     pub(super) elements: Vec<TestElement>,
-    pub(super) sender: TortureSender,
+    pub(super) sender: CaseSender,
 }
 
 impl ValidRequest {
@@ -108,7 +108,7 @@ pub(super) fn requests(identity: &TestIdentity) -> Vec<ValidRequest> {
     let apart = |message_type, elements: Vec<TestElement>| ValidRequest {
         message_type,
         elements,
-        sender: TortureSender::Apart,
+        sender: CaseSender::Disposable,
     };
     let session = |message_type, elements, sender| ValidRequest {
         message_type,
@@ -137,17 +137,17 @@ pub(super) fn requests(identity: &TestIdentity) -> Vec<ValidRequest> {
         session(
             MessageType::SESSION_ESTABLISHMENT_REQUEST,
             establishment(identity, OWN, 250),
-            TortureSender::Owner,
+            CaseSender::Owner,
         ),
         session(
             MessageType::SESSION_MODIFICATION_REQUEST,
             modification(),
-            TortureSender::OfSession,
+            CaseSender::OfSession,
         ),
         session(
             MessageType::SESSION_DELETION_REQUEST,
             Vec::new(),
-            TortureSender::OfSession,
+            CaseSender::OfSession,
         ),
     ]
 }

@@ -15,7 +15,7 @@ use strowger_pfcp::{Frame, Seid};
 
 use super::{SessionActor, SessionMsg};
 use crate::config::NodeConfig;
-use crate::data_path::Span;
+use crate::data_path::TimeSpan;
 use crate::endpoint::OutgoingReport;
 use crate::shared::{Shared, add, add_many};
 use crate::store::{SessionRecord, milliseconds_now};
@@ -29,7 +29,7 @@ pub(crate) struct SessionUsage {
     detectors: Vec<DetectionRule>,
 }
 
-/// States whether a session existed before its measurement started.
+/// The origin of a measurement: a new session, or one that existed before in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MeterOrigin {
     Resumed,
@@ -68,7 +68,7 @@ impl SessionUsage {
     fn advance(&mut self, now: Instant, seid: Seid, shared: &Shared) -> bool {
         let until = now.min(self.seen + MAX_STEP);
         let after = std::mem::replace(&mut self.seen, until);
-        let span = Span { after, until };
+        let span = TimeSpan { after, until };
         for (at, traffic) in shared.data_path.traffic(seid, &self.detectors, span) {
             let verdict = self.usage.handle_traffic(at.clamp(after, until), traffic);
             let counter = match verdict {

@@ -28,7 +28,7 @@ use crate::node::{Node, NodeHandle, NodeParts, NodeSetup, NodeState, pool_of};
 use crate::restoration::{OnLoss, Restoration};
 use crate::socket::Sockets;
 use crate::store::MemoryStore;
-use crate::{Association, Client, ClientConfig, ClientEvent, Rules, Session};
+use crate::{Association, Client, ClientConfig, ClientEvent, Session, SessionRules};
 
 /// The control plane's knowledge of one session.
 #[derive(Debug)]
@@ -235,7 +235,7 @@ impl StatelessUpfRun {
         let pdi = Pdi::new(SourceInterface::ACCESS)
             .local_f_teid(tunnel)
             .ue_ip_addresses([strowger_pfcp::ie::UeIpAddress::source(ue)]);
-        let rules = Rules::new()
+        let rules = SessionRules::new()
             .pdr(
                 CreatePdr::new(PdrId(1), pdi)
                     .precedence(255)

@@ -15,7 +15,7 @@ use strowger_pfcp::message::SessionModificationRequest;
 use super::driver::{Simulation, UPF};
 use super::model::{FARS, ModelState, SessionMark, SessionModels};
 use super::rng::SimulationRng;
-use crate::{Association, ClientError, Rules, Session};
+use crate::{Association, ClientError, Session, SessionRules};
 
 impl Simulation {
     /// Establishes sessions, modifies them, and deletes most of them.
@@ -219,7 +219,7 @@ fn far(mark: SessionMark, number: u32) -> u32 {
     mark.0 * FARS + number
 }
 
-fn rules(mark: SessionMark, rng: &mut SimulationRng) -> Rules {
+fn rules(mark: SessionMark, rng: &mut SimulationRng) -> SessionRules {
     let ue = IpAddr::V4(Ipv4Addr::from_bits(0x0a64_0000 + mark.0));
     let tunnel = match rng.percent(50) {
         true => FTeid::choose_ipv4(),
@@ -234,7 +234,7 @@ fn rules(mark: SessionMark, rng: &mut SimulationRng) -> Rules {
         CreatePdr::new(PdrId(id), pdi).precedence(255).far_id(to)
     };
     let drop = |number| CreateFar::new(FarId(far(mark, number)), ApplyAction::DROP);
-    let rules = Rules::new().far(drop(1)).far(drop(2));
+    let rules = SessionRules::new().far(drop(1)).far(drop(2));
     if !rng.percent(40) {
         return rules.pdr(pdr(1, uplink)).pdr(pdr(2, downlink));
     }

@@ -18,7 +18,7 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{Body, SessionDeletionResponse, SessionEstablishmentRequest};
 use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{DataPath, Node, NodeConfig, NodeHandle, NodeParts, Span};
+use strowger_pfcp_node::{DataPath, Node, NodeConfig, NodeHandle, NodeParts, TimeSpan};
 use tokio::net::UdpSocket;
 
 pub(crate) const T1: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ impl DataPath for Burst {
         &self,
         _: Seid,
         detectors: &[DetectionRule],
-        span: Span,
+        span: TimeSpan,
     ) -> Vec<(Instant, PacketBurst)> {
         if self.0 <= span.after || self.0 > span.until {
             return Vec::new();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strowger_pfcp::Seid;
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp_node::{OrderError, ReleaseOutcome};
+use strowger_pfcp_node::{NodeRequestError, ReleaseOutcome};
 
 use crate::peer::{Bench, GUARD};
 
@@ -18,7 +18,11 @@ async fn unanswered_release_request_keeps_association_and_reports_silence() {
     peer.set_up(1).await;
     peer.establish(1, 1_000_000).await;
     for within in [Some(SOON), None, Some(GUARD), Some(Duration::MAX)] {
-        let report = bench.node.ask_release("127.0.0.2", within).await.unwrap();
+        let report = bench
+            .node
+            .request_release("127.0.0.2", within)
+            .await
+            .unwrap();
         assert_eq!(report.outcome, ReleaseOutcome::Unanswered, "{within:?}");
         assert_eq!(report.sessions, 1);
     }
@@ -34,7 +38,7 @@ async fn answered(cause: Cause, within: Option<Duration>) -> (ReleaseOutcome, us
     peer.set_up(1).await;
     peer.establish(1, 1_000_000).await;
     let node = bench.node.clone();
-    let asked = tokio::spawn(async move { node.ask_release("127.0.0.2", within).await });
+    let asked = tokio::spawn(async move { node.request_release("127.0.0.2", within).await });
     let request = peer.asked().await;
     peer.answer(&request, Seid(0), cause).await;
     let report = asked.await.unwrap().unwrap();
@@ -68,7 +72,7 @@ async fn completed_release_returns_ended_session_count() {
         peer.establish(number, 1_000_000).await;
     }
     let node = bench.node.clone();
-    let asked = tokio::spawn(async move { node.ask_release("127.0.0.2", Some(GUARD)).await });
+    let asked = tokio::spawn(async move { node.request_release("127.0.0.2", Some(GUARD)).await });
     let request = peer.asked().await;
     peer.answer(&request, Seid(0), Cause::REQUEST_ACCEPTED)
         .await;
@@ -86,9 +90,12 @@ async fn peer_restart_ends_release_request() {
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
     let node = bench.node.clone();
-    let asked = tokio::spawn(async move { node.ask_release("127.0.0.2", Some(GUARD)).await });
+    let asked = tokio::spawn(async move { node.request_release("127.0.0.2", Some(GUARD)).await });
     peer.asked().await;
     peer.set_up(2).await;
-    assert_eq!(asked.await.unwrap(), Err(OrderError::AssociationEnded));
+    assert_eq!(
+        asked.await.unwrap(),
+        Err(NodeRequestError::AssociationEnded)
+    );
     bench.end().await;
 }

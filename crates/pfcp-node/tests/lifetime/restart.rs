@@ -8,7 +8,7 @@ use strowger::{Accepts, Actor, Context};
 use strowger_pfcp::association::Recovery;
 use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{NodeHandle, RestartNoticed, SessionFilter};
+use strowger_pfcp_node::{NodeHandle, PeerRestartEvent, SessionFilter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::peer::{Bench, GUARD, Peer, T1};
@@ -16,19 +16,19 @@ use crate::peer::{Bench, GUARD, Peer, T1};
 const SESSIONS: u64 = 50;
 
 /// Forwards restarts from the topic to the test.
-struct Listener(UnboundedSender<Arc<RestartNoticed>>);
+struct Listener(UnboundedSender<Arc<PeerRestartEvent>>);
 
-struct Heard(Arc<RestartNoticed>);
+struct Heard(Arc<PeerRestartEvent>);
 
-impl Accepts<Arc<RestartNoticed>> for Heard {
-    fn wrap(restart: Arc<RestartNoticed>) -> Self {
+impl Accepts<Arc<PeerRestartEvent>> for Heard {
+    fn wrap(restart: Arc<PeerRestartEvent>) -> Self {
         Self(restart)
     }
 }
 
 impl Actor for Listener {
     type Msg = Heard;
-    type Args = UnboundedSender<Arc<RestartNoticed>>;
+    type Args = UnboundedSender<Arc<PeerRestartEvent>>;
     type Error = Infallible;
 
     async fn pre_start(args: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
@@ -128,10 +128,10 @@ async fn heartbeat_restart_ends_sessions_after_confirmation() {
     let bench = Bench::new().await;
     let (sender, mut heard) = unbounded_channel();
     let listener = bench.system.spawn::<Listener>("listener", sender).unwrap();
-    let listener = listener.recipient::<Arc<RestartNoticed>>();
+    let listener = listener.recipient::<Arc<PeerRestartEvent>>();
     bench
         .system
-        .subscribe(RestartNoticed::TOPIC, listener)
+        .subscribe(PeerRestartEvent::TOPIC, listener)
         .unwrap();
     let mut peer = peer_of(&bench).await;
     peer.beats(8).await;
@@ -162,7 +162,7 @@ async fn restart_in_the_answer_to_a_heartbeat_is_confirmed_as_well() {
     bench.end().await;
 }
 
-/// Nobody answers, so only the path is known to be broken, and the sessions stay.
+/// The peer does not answer, so only the path is known to be broken, and the sessions stay.
 #[tokio::test]
 async fn unconfirmed_restart_claim_ends_no_session() {
     let bench = Bench::new().await;

@@ -17,14 +17,15 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Frame, Header, MessageType, Seid};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, ClientEvent, Load, LoadPlan, Node, NodeConfig,
-    NodeHandle, OnLoss, Pace, PeerLoss, Restoration, Rules, Session, SessionFilter, SessionInfo,
+    Association, Client, ClientConfig, ClientError, ClientEvent, Load, LoadPace, LoadPlan, Node,
+    NodeConfig, NodeHandle, OnLoss, PeerLoss, Restoration, Session, SessionFilter, SessionInfo,
+    SessionRules,
 };
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A guard against hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A user plane in this process.
 struct Upf {
@@ -73,10 +74,10 @@ async fn real(time: Duration) {
 }
 
 /// Longer than a second, so that the time stamp changes.
-const A_WHILE: Duration = Duration::from_millis(1200);
+const QUIET_PERIOD: Duration = Duration::from_millis(1200);
 
 /// Forwards events to a test.
-struct Ear(UnboundedSender<ClientEvent>);
+struct EventCollector(UnboundedSender<ClientEvent>);
 
 #[derive(Debug)]
 struct Heard(ClientEvent);
@@ -87,7 +88,7 @@ impl Accepts<ClientEvent> for Heard {
     }
 }
 
-impl Actor for Ear {
+impl Actor for EventCollector {
     type Msg = Heard;
     type Args = UnboundedSender<ClientEvent>;
     type Error = Infallible;
@@ -119,7 +120,12 @@ impl Smf {
         config.heartbeat = Duration::from_millis(200);
         config.on_loss = OnLoss::Restore;
         config.restoration = quick();
-        config.events = Some(system.spawn::<Ear>("ear", sender).unwrap().recipient());
+        config.events = Some(
+            system
+                .spawn::<EventCollector>("ear", sender)
+                .unwrap()
+                .recipient(),
+        );
         change(&mut config);
         let client = Client::bind(&system, config).await.unwrap();
         Self {
@@ -133,7 +139,7 @@ impl Smf {
     async fn until(&mut self, wanted: impl Fn(&ClientEvent) -> bool) -> Vec<ClientEvent> {
         let mut all = Vec::new();
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.events.recv()).await;
+            let next = tokio::time::timeout(TEST_TIMEOUT, self.events.recv()).await;
             let event = next.unwrap_or_else(|_| panic!("it does not come after {all:?}"));
             all.push(event.unwrap());
             if wanted(&all[all.len() - 1]) {
@@ -164,9 +170,9 @@ fn ue(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 48, 0, number).into()
 }
 
-fn fixed(number: u8) -> Rules {
+fn fixed(number: u8) -> SessionRules {
     let teid = 0x4000_0000 + u32::from(number);
-    Rules::with_tunnel(teid, Ipv4Addr::LOCALHOST, ue(number))
+    SessionRules::with_tunnel(teid, Ipv4Addr::LOCALHOST, ue(number))
 }
 
 /// Changes rules of `fixed` in all three ways.
@@ -193,7 +199,7 @@ async fn sessions_are_restored_unchanged_after_upf_restart() {
     let changed = association.establish(fixed(2)).await.unwrap();
     change(&changed).await;
     let chosen = association
-        .establish(Rules::pdu_session(ue(3)))
+        .establish(SessionRules::pdu_session(ue(3)))
         .await
         .unwrap();
     let deleted = association.establish(fixed(4)).await.unwrap();
@@ -203,7 +209,7 @@ async fn sessions_are_restored_unchanged_after_upf_restart() {
     let rules = |upf: &Upf, session: &Session| upf.node.rules(session.remote_seid()).unwrap();
     let before = [rules(&upf, &first), rules(&upf, &changed)];
 
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     let events = smf.until(is_done).await;
     let after = [rules(&upf, &first), rules(&upf, &changed)];
     assert_eq!(after, before);
@@ -264,7 +270,7 @@ async fn restoration_survives_second_restart_and_keeps_rate() {
     for number in 1..=40 {
         sessions.push(association.establish(fixed(number)).await.unwrap());
     }
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     smf.until(|event| matches!(event, ClientEvent::SessionRestored { .. }))
         .await;
     // The rest would take two seconds.
@@ -279,7 +285,7 @@ async fn restoration_survives_second_restart_and_keeps_rate() {
     let unwanted = sessions.pop().unwrap();
     let error = unwanted.delete().await;
     assert!(matches!(error, Err(ClientError::Lost { .. })), "{error:?}");
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     let begun = tokio::time::Instant::now();
     smf.until(is_done).await;
     assert!(begun.elapsed() > Duration::from_millis(500), "it is paced");
@@ -324,7 +330,7 @@ async fn released_association_is_not_searched_for() {
     let association = smf.client.associate(upf.node.local_addr()).await.unwrap();
     association.establish(fixed(1)).await.unwrap();
     association.release().await.unwrap();
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     smf.hears_nothing(Duration::from_secs(1)).await;
     assert_eq!(
         (upf.sessions().len(), upf.node.associations().len()),
@@ -336,11 +342,11 @@ async fn released_association_is_not_searched_for() {
 /// A user plane that answers as it is told.
 struct Scripted {
     socket: Arc<UdpSocket>,
-    told: Arc<Told>,
+    told: Arc<ScriptedAnswers>,
 }
 
 #[derive(Default)]
-struct Told {
+struct ScriptedAnswers {
     stamp: AtomicU32,
     /// The cause of answers about existing sessions; 0 stands for acceptance.
     modifications: AtomicU8,
@@ -355,7 +361,7 @@ struct Told {
 impl Scripted {
     async fn start() -> Self {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
-        let told = Arc::new(Told::default());
+        let told = Arc::new(ScriptedAnswers::default());
         told.stamp.store(STAMP, Ordering::Relaxed);
         let (ours, theirs) = (Arc::clone(&socket), Arc::clone(&told));
         tokio::spawn(async move {
@@ -376,7 +382,7 @@ impl Scripted {
 
 const STAMP: u32 = 3_900_000_000;
 
-impl Told {
+impl ScriptedAnswers {
     fn answer(&self, request: &[u8]) -> Option<Vec<u8>> {
         let frame = Frame::decode(request).ok()?;
         let kind = frame.header.message_type;
@@ -588,7 +594,7 @@ async fn load_continues_after_node_restart() {
     let upf = Upf::start(|_| {}).await;
     let system = ActorSystem::new("load").unwrap();
     let mut plan = LoadPlan::new(upf.node.local_addr());
-    plan.pace = Pace::Rate(100.0);
+    plan.pace = LoadPace::Rate(100.0);
     plan.sessions = 50;
     plan.modifications = 0.5;
     plan.t1 = Duration::from_millis(200);
@@ -599,7 +605,7 @@ async fn load_continues_after_node_restart() {
     let load = Load::start(&system, plan).await.unwrap();
     let figures = until(&load, |figures| figures.held == 50).await;
     assert_eq!((figures.lost, figures.rejected), (0, 0));
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     let restored = until(&load, |figures| {
         figures.peers_found > 0 && figures.held == 50
     })
@@ -620,15 +626,15 @@ async fn load_continues_after_node_restart() {
 
 async fn until(
     load: &strowger_pfcp_node::LoadHandle,
-    wanted: impl Fn(&strowger_pfcp_node::LoadFigures) -> bool,
-) -> strowger_pfcp_node::LoadFigures {
+    wanted: impl Fn(&strowger_pfcp_node::LoadStats) -> bool,
+) -> strowger_pfcp_node::LoadStats {
     let begun = tokio::time::Instant::now();
     loop {
         let figures = load.snapshot();
         if wanted(&figures) {
             return figures;
         }
-        assert!(begun.elapsed() < PATIENCE, "{figures:?}");
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{figures:?}");
         real(Duration::from_millis(20)).await;
     }
 }

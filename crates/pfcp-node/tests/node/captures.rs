@@ -8,7 +8,7 @@ use std::process::Command;
 
 use strowger_pfcp::message::Body;
 use strowger_pfcp::{IeType, Index, Message, MessageView, frames};
-use strowger_pfcp_node::{Capture, CaptureWriter};
+use strowger_pfcp_node::{CaptureReader, CaptureWriter};
 
 use crate::captures::proof::Proof;
 
@@ -44,7 +44,7 @@ fn datagram_counts_match_tshark() {
         return;
     };
     for (name, expected, expected_quoted) in CAPTURES {
-        let mut capture = Capture::open(folder.join(name)).unwrap();
+        let mut capture = CaptureReader::open(folder.join(name)).unwrap();
         let mut found = Vec::new();
         for datagram in &mut capture {
             found.push(datagram.unwrap());
@@ -65,7 +65,7 @@ fn tshark_reads_written_capture() {
     let file = std::env::temp_dir().join(format!("strowger-{}.pcapng", std::process::id()));
     let mut writer = CaptureWriter::create(&file).unwrap();
     let mut expected = String::new();
-    for datagram in Capture::open(folder.join("tc1.pcap"))
+    for datagram in CaptureReader::open(folder.join("tc1.pcap"))
         .unwrap()
         .map(Result::unwrap)
     {
@@ -126,7 +126,7 @@ fn captured_messages_round_trip() {
     };
     let mut proof = Proof::by("capture");
     for (name, ..) in CAPTURES {
-        for datagram in Capture::open(folder.join(name))
+        for datagram in CaptureReader::open(folder.join(name))
             .unwrap()
             .map(Result::unwrap)
         {
@@ -212,7 +212,7 @@ fn changing_field_of_captured_message_changes_only_its_octets() {
     };
     let mut changed = 0;
     for (name, ..) in CAPTURES {
-        let datagrams = Capture::open(folder.join(name)).unwrap();
+        let datagrams = CaptureReader::open(folder.join(name)).unwrap();
         for datagram in datagrams.map(Result::unwrap).filter(|one| one.is_pfcp()) {
             let at = format!("{name} frame {}", datagram.number);
             for frame in frames(&datagram.payload).map(Result::unwrap) {

@@ -11,7 +11,7 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 use strowger_pfcp::{Frame, IeType, Message, MessageType};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, Rules,
+    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, SessionRules,
 };
 
 async fn bench() -> (ActorSystem, NodeHandle, Association) {
@@ -80,7 +80,10 @@ fn said(answer: &Message) -> (Cause, Option<IeType>) {
 #[tokio::test]
 async fn node_refuses_forbidden_values() {
     let (system, node, peer) = bench().await;
-    let session = peer.establish(Rules::pdu_session(ue())).await.unwrap();
+    let session = peer
+        .establish(SessionRules::pdu_session(ue()))
+        .await
+        .unwrap();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     let accepted = Cause::REQUEST_ACCEPTED;
     let rows: [(BodyBuilder, Option<IeType>); 13] = [
@@ -133,7 +136,10 @@ async fn node_refuses_forbidden_values() {
 #[tokio::test]
 async fn unversioned_tunnel_is_allocated_and_counted() {
     let (system, node, peer) = bench().await;
-    let session = peer.establish(Rules::pdu_session(ue())).await.unwrap();
+    let session = peer
+        .establish(SessionRules::pdu_session(ue()))
+        .await
+        .unwrap();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     let counted = || {
         let deviations = node.stats().deviations;
@@ -224,7 +230,10 @@ async fn client_accepts_bare_rejection() {
         _ => setup(),
     });
     let peer = client.associate(bare).await.unwrap();
-    let error = peer.establish(Rules::pdu_session(ue())).await.unwrap_err();
+    let error = peer
+        .establish(SessionRules::pdu_session(ue()))
+        .await
+        .unwrap_err();
     let expected = (Cause::MANDATORY_IE_INCORRECT, Some(IeType::APPLY_ACTION));
     assert_eq!(refused(&error), Some(expected), "{error}");
     // A response that accepts must name its sender and an identifier.
@@ -235,7 +244,10 @@ async fn client_accepts_bare_rejection() {
         _ => setup(),
     });
     let peer = client.associate(careless).await.unwrap();
-    let error = peer.establish(Rules::pdu_session(ue())).await.unwrap_err();
+    let error = peer
+        .establish(SessionRules::pdu_session(ue()))
+        .await
+        .unwrap_err();
     assert!(matches!(error, ClientError::Answer { .. }), "{error}");
     assert!(
         started.elapsed() < Duration::from_secs(15),
@@ -259,7 +271,7 @@ async fn client_accepts_short_bridge_id() {
         _ => setup(),
     });
     let peer = client.associate(bridged).await.unwrap();
-    let session = peer.establish(Rules::pdu_session(ue())).await;
+    let session = peer.establish(SessionRules::pdu_session(ue())).await;
     assert!(session.is_ok(), "{:?}", session.err());
     system.shutdown(Duration::from_secs(10)).await;
 }

@@ -11,7 +11,9 @@ use strowger_pfcp::endpoint::{BodyBuilder, DiscardReason, message};
 use strowger_pfcp::ie::{Cause, PdrId, Precedence, UpdatePdr};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, NodeHandle, Rules, Session};
+use strowger_pfcp_node::{
+    Client, ClientConfig, Node, NodeConfig, NodeHandle, Session, SessionRules,
+};
 use tokio::net::UdpSocket;
 
 async fn node(change: impl FnOnce(&mut NodeConfig)) -> (ActorSystem, NodeHandle) {
@@ -186,7 +188,10 @@ async fn another_peer_cannot_touch_a_session() {
         .unwrap();
     let association = client.associate(node.local_addr()).await.unwrap();
     let ue: IpAddr = "10.45.0.9".parse().unwrap();
-    let session = association.establish(Rules::pdu_session(ue)).await.unwrap();
+    let session = association
+        .establish(SessionRules::pdu_session(ue))
+        .await
+        .unwrap();
 
     let mut thief = Peer::new(7, node.local_addr()).await;
     assert_eq!(
@@ -246,7 +251,7 @@ async fn retransmitted_request_runs_once_and_gets_same_octets() {
 /// An establishment that a client would send.
 fn establishment(number: u8, sequence: Sequence) -> Vec<u8> {
     let ue: IpAddr = Ipv4Addr::new(10, 60, 0, number).into();
-    let rules = Rules::with_tunnel(1000 + u32::from(number), Ipv4Addr::LOCALHOST, ue);
+    let rules = SessionRules::with_tunnel(1000 + u32::from(number), Ipv4Addr::LOCALHOST, ue);
     let node = strowger_pfcp::ie::NodeId::fqdn("smf.example.org");
     let f_seid = (Seid(number.into()), IpAddr::from([127, 0, 0, 7]));
     let request = strowger_pfcp::message::SessionEstablishmentRequest::new(node, f_seid)
@@ -315,7 +320,10 @@ async fn mutated_messages_are_harmless() {
         .unwrap();
     let association = client.associate(node.local_addr()).await.unwrap();
     let ue: IpAddr = "10.45.0.9".parse().unwrap();
-    let held = association.establish(Rules::pdu_session(ue)).await.unwrap();
+    let held = association
+        .establish(SessionRules::pdu_session(ue))
+        .await
+        .unwrap();
 
     let mut peer = Peer::new(7, node.local_addr()).await;
     assert_eq!(
@@ -357,7 +365,7 @@ async fn mutated_messages_are_harmless() {
             peer.send(&octets).await;
         }
         let ue: IpAddr = Ipv4Addr::new(10, 61, 0, 1).into();
-        let rules = Rules::with_tunnel(0x7fff_0005, Ipv4Addr::LOCALHOST, ue);
+        let rules = SessionRules::with_tunnel(0x7fff_0005, Ipv4Addr::LOCALHOST, ue);
         let valid = association.establish(rules).await.unwrap();
         valid.delete().await.unwrap();
         // Discards the answers to the mutations.

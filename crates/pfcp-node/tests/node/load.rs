@@ -9,8 +9,8 @@ use strowger_pfcp::endpoint::message;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
-    Chaos, ClientError, DataPathKind, Load, LoadFigures, LoadHandle, LoadPlan, Node, NodeConfig,
-    NodeHandle, OnLoss, Pace, SessionFilter,
+    ClientError, DataPathKind, Load, LoadHandle, LoadPace, LoadPlan, LoadStats, Node, NodeConfig,
+    NodeHandle, OnLoss, PanicInjection, SessionFilter,
 };
 
 async fn node() -> (ActorSystem, NodeHandle) {
@@ -29,7 +29,7 @@ fn plan(node: &NodeHandle) -> LoadPlan {
 }
 
 /// Waits until the statistics satisfy a condition.
-async fn until(load: &LoadHandle, wanted: impl Fn(&LoadFigures) -> bool) {
+async fn until(load: &LoadHandle, wanted: impl Fn(&LoadStats) -> bool) {
     while !wanted(&load.snapshot()) {
         load.held().await.unwrap();
         tokio::task::yield_now().await;
@@ -40,7 +40,7 @@ async fn until(load: &LoadHandle, wanted: impl Fn(&LoadFigures) -> bool) {
 async fn open_loop_holds_and_replaces_sessions() {
     let (system, node) = node().await;
     let mut plan = plan(&node);
-    plan.pace = Pace::Rate(500.0);
+    plan.pace = LoadPace::Rate(500.0);
     plan.sessions = 100;
     plan.keep = true;
     let load = Load::start(&system, plan).await.unwrap();
@@ -63,7 +63,7 @@ async fn open_loop_holds_and_replaces_sessions() {
 async fn closed_loop_deletes_all_sessions_at_end() {
     let (system, node) = node().await;
     let mut plan = plan(&node);
-    plan.pace = Pace::InFlight(8);
+    plan.pace = LoadPace::InFlight(8);
     plan.sessions = 50;
     let load = Load::start(&system, plan).await.unwrap();
     until(&load, |figures| figures.established > 50).await;
@@ -78,9 +78,9 @@ async fn closed_loop_deletes_all_sessions_at_end() {
 async fn panics_under_load_lose_no_session() {
     let (system, node) = node().await;
     let mut plan = plan(&node);
-    plan.pace = Pace::Rate(1000.0);
+    plan.pace = LoadPace::Rate(1000.0);
     plan.sessions = 100;
-    plan.chaos = Some(Chaos {
+    plan.panic_injection = Some(PanicInjection {
         node: node.clone(),
         rate: 200.0,
     });
@@ -89,7 +89,7 @@ async fn panics_under_load_lose_no_session() {
     load.stop();
     let figures = load.finished().await;
     assert_eq!((figures.lost, figures.rejected), (0, 0), "{figures:?}");
-    assert_eq!(figures.survived, figures.probes);
+    assert_eq!(figures.probes_accepted, figures.probes);
 }
 
 /// Every kind of modification on sessions with traffic: an idle session is connected again as soon
@@ -103,7 +103,7 @@ async fn mix_of_modifications_is_accepted_and_pages_idle_sessions() {
     config.data_path.tick = Duration::from_millis(10);
     let node = Node::start(&system, config).await.unwrap();
     let mut plan = plan(&node);
-    plan.pace = Pace::Rate(100.0);
+    plan.pace = LoadPace::Rate(100.0);
     plan.sessions = 20;
     plan.modifications = 2.0;
     plan.shares =
@@ -143,7 +143,7 @@ async fn sessions_contain_only_rules_the_mix_changes() {
     for (shares, qers, urrs) in [("qos = 1", 1, 0), ("report = 1", 0, 1), ("idle = 1", 0, 0)] {
         let (system, node) = node().await;
         let mut plan = plan(&node);
-        plan.pace = Pace::InFlight(1);
+        plan.pace = LoadPace::InFlight(1);
         plan.sessions = usize::MAX;
         plan.keep = true;
         plan.modifications = 1.0;
@@ -162,7 +162,7 @@ async fn sessions_contain_only_rules_the_mix_changes() {
 /// A load that has established a session, and deletes none during the test.
 async fn holding(node: &NodeHandle, system: &ActorSystem) -> (LoadHandle, (Seid, Seid)) {
     let mut plan = plan(node);
-    plan.pace = Pace::InFlight(1);
+    plan.pace = LoadPace::InFlight(1);
     plan.sessions = usize::MAX;
     plan.keep = true;
     plan.on_loss = OnLoss::Forget;
@@ -186,7 +186,11 @@ async fn modify_reaches_known_session_and_skips_unheld_one() {
     assert_eq!(load.modify(Seid(u64::MAX)).await.unwrap(), None);
     load.stop();
     let figures = load.finished().await;
-    assert_eq!((figures.probes, figures.survived), (1, 1), "{figures:?}");
+    assert_eq!(
+        (figures.probes, figures.probes_accepted),
+        (1, 1),
+        "{figures:?}"
+    );
     assert_eq!((figures.lost, figures.rejected), (0, 0), "{figures:?}");
 }
 
@@ -206,7 +210,11 @@ async fn modify_counts_missing_session_as_lost() {
     assert_eq!(answer, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
     load.stop();
     let figures = load.finished().await;
-    assert_eq!((figures.probes, figures.survived), (1, 0), "{figures:?}");
+    assert_eq!(
+        (figures.probes, figures.probes_accepted),
+        (1, 0),
+        "{figures:?}"
+    );
     assert_eq!((figures.lost, figures.sessions_lost), (1, 1), "{figures:?}");
 }
 

@@ -12,8 +12,8 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{IeType, Release};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, Rules,
-    SessionFilter,
+    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, SessionFilter,
+    SessionRules,
 };
 
 const UE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 45, 0, 9));
@@ -56,7 +56,7 @@ fn ue(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 46, 0, number).into()
 }
 
-/// A request that only a session with the rules of `Rules::pdu_session` accepts.
+/// A request that only a session with the rules of `SessionRules::pdu_session` accepts.
 fn naming() -> SessionModificationRequest {
     let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
     SessionModificationRequest::new().update_pdrs([update])
@@ -74,7 +74,10 @@ async fn deletion_frees_capacity_before_actor_exit() {
     let bench = Bench::new(|config| config.limits.sessions_per_association = 1).await;
     let association = bench.associate().await;
     for _ in 0..100 {
-        let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
+        let session = association
+            .establish(SessionRules::pdu_session(UE))
+            .await
+            .unwrap();
         session.delete().await.unwrap();
     }
     bench.system.shutdown(Duration::from_secs(1)).await;
@@ -84,7 +87,10 @@ async fn deletion_frees_capacity_before_actor_exit() {
 async fn session_exists_from_establishment_to_deletion() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
-    let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
+    let session = association
+        .establish(SessionRules::pdu_session(UE))
+        .await
+        .unwrap();
     assert_eq!(session.created().len(), 1);
 
     let listed = bench.node.sessions(&SessionFilter::default());
@@ -120,7 +126,10 @@ async fn session_trace_shows_peer_requests() {
     let pattern = "**".parse::<PathPattern>().unwrap();
     let mut tracer = bench.system.trace(pattern, TraceLimits::default()).await;
     let association = bench.associate().await;
-    let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
+    let session = association
+        .establish(SessionRules::pdu_session(UE))
+        .await
+        .unwrap();
     session.modify(naming()).await.unwrap();
     session.delete().await.unwrap();
     let mut wanted = ["an establishment, ", "a modification, ", "a deletion, "].into_iter();
@@ -142,7 +151,7 @@ async fn session_is_found_by_every_filter_key() {
     for number in 1..=3 {
         sessions.push(
             association
-                .establish(Rules::pdu_session(ue(number)))
+                .establish(SessionRules::pdu_session(ue(number)))
                 .await
                 .unwrap(),
         );
@@ -201,7 +210,7 @@ async fn refused_modification_leaves_session_unchanged() {
     let session = bench
         .associate()
         .await
-        .establish(Rules::pdu_session(UE))
+        .establish(SessionRules::pdu_session(UE))
         .await
         .unwrap();
     let before = bench.node.rules(session.remote_seid());
@@ -217,11 +226,11 @@ async fn a_panic_in_a_session_keeps_its_rules_and_disturbs_no_other() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
     let hit = association
-        .establish(Rules::pdu_session(ue(1)))
+        .establish(SessionRules::pdu_session(ue(1)))
         .await
         .unwrap();
     let other = association
-        .establish(Rules::pdu_session(ue(2)))
+        .establish(SessionRules::pdu_session(ue(2)))
         .await
         .unwrap();
     let before = bench.node.session(hit.remote_seid()).unwrap();
@@ -251,7 +260,7 @@ async fn killed_session_restarts_with_its_rules() {
     let session = bench
         .associate()
         .await
-        .establish(Rules::pdu_session(UE))
+        .establish(SessionRules::pdu_session(UE))
         .await
         .unwrap();
     let path = bench.node.session(session.remote_seid()).unwrap().path;
@@ -267,7 +276,7 @@ async fn restarted_endpoint_keeps_associations_and_sessions() {
     let session = bench
         .associate()
         .await
-        .establish(Rules::pdu_session(UE))
+        .establish(SessionRules::pdu_session(UE))
         .await
         .unwrap();
     let before = bench.node.sessions(&SessionFilter::default());
@@ -288,7 +297,7 @@ async fn association_supervisor_restarts_with_its_sessions() {
     let session = bench
         .associate()
         .await
-        .establish(Rules::pdu_session(UE))
+        .establish(SessionRules::pdu_session(UE))
         .await
         .unwrap();
     let path = bench.node.associations()[0].path.clone();
@@ -304,7 +313,7 @@ async fn without_an_association_no_session_is_established() {
     let association = bench.associate().await;
     association.clone().release().await.unwrap();
     assert_eq!(bench.node.associations(), []);
-    let refused = association.establish(Rules::pdu_session(UE)).await;
+    let refused = association.establish(SessionRules::pdu_session(UE)).await;
     assert_eq!(cause(refused), Cause::NO_ESTABLISHED_ASSOCIATION);
 }
 
@@ -314,7 +323,7 @@ async fn a_release_ends_the_sessions() {
     let association = bench.associate().await;
     for number in 1..=10 {
         association
-            .establish(Rules::pdu_session(ue(number)))
+            .establish(SessionRules::pdu_session(ue(number)))
             .await
             .unwrap();
     }
@@ -326,7 +335,7 @@ async fn a_release_ends_the_sessions() {
     bench
         .associate()
         .await
-        .establish(Rules::pdu_session(ue(1)))
+        .establish(SessionRules::pdu_session(ue(1)))
         .await
         .unwrap();
 }
@@ -336,18 +345,20 @@ async fn exceeded_limit_is_answered_with_cause() {
     let bench = Bench::new(|config| config.limits.sessions = 2).await;
     let association = bench.associate().await;
     let first = association
-        .establish(Rules::pdu_session(ue(1)))
+        .establish(SessionRules::pdu_session(ue(1)))
         .await
         .unwrap();
     association
-        .establish(Rules::pdu_session(ue(2)))
+        .establish(SessionRules::pdu_session(ue(2)))
         .await
         .unwrap();
-    let refused = association.establish(Rules::pdu_session(ue(3))).await;
+    let refused = association
+        .establish(SessionRules::pdu_session(ue(3)))
+        .await;
     assert_eq!(cause(refused), Cause::NO_RESOURCES_AVAILABLE);
     first.delete().await.unwrap();
     association
-        .establish(Rules::pdu_session(ue(3)))
+        .establish(SessionRules::pdu_session(ue(3)))
         .await
         .unwrap();
 }
@@ -356,15 +367,15 @@ async fn exceeded_limit_is_answered_with_cause() {
 async fn ue_addresses_and_tunnels_are_unique_per_session() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
-    let held = Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(1));
+    let held = SessionRules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(1));
     let session = association.establish(held.clone()).await.unwrap();
     for (rules, ie) in [
         (
-            Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(2)),
+            SessionRules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(2)),
             IeType::F_TEID,
         ),
         (
-            Rules::with_tunnel(8, Ipv4Addr::LOCALHOST, ue(1)),
+            SessionRules::with_tunnel(8, Ipv4Addr::LOCALHOST, ue(1)),
             IeType::UE_IP_ADDRESS,
         ),
     ] {
@@ -401,7 +412,7 @@ async fn node_works_over_ipv6() {
     config.listen = "[::1]:0".parse().unwrap();
     let client = Client::bind(&bench.system, config).await.unwrap();
     let association = client.associate(bench.node.local_addr()).await.unwrap();
-    let rules = Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, "2001:db8::9".parse().unwrap());
+    let rules = SessionRules::with_tunnel(7, Ipv4Addr::LOCALHOST, "2001:db8::9".parse().unwrap());
     let session = association.establish(rules).await.unwrap();
     session.modify(naming()).await.unwrap();
     session.delete().await.unwrap();
@@ -418,7 +429,7 @@ async fn kept_rules(node: Release, client: Release) -> (Vec<u8>, Vec<u8>) {
     config.release = client;
     let client = Client::bind(&system, config).await.unwrap();
     let association = client.associate(node.local_addr()).await.unwrap();
-    let mut rules = Rules::pdu_session(UE);
+    let mut rules = SessionRules::pdu_session(UE);
     let plain = association.establish(rules.clone()).await.unwrap();
     let plain_rules = node.rules(plain.remote_seid()).unwrap();
     plain.delete().await.unwrap();

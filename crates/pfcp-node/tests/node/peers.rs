@@ -14,8 +14,8 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
 use strowger_pfcp::{IeType, Message, MessageType, Seid};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, OrderError,
-    ReleaseOutcome, Rules, SessionFilter,
+    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, NodeRequestError,
+    ReleaseOutcome, SessionFilter, SessionRules,
 };
 
 struct Bench {
@@ -62,7 +62,7 @@ fn ue(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 46, 0, number).into()
 }
 
-/// A request that only a session with the rules of `Rules::pdu_session` accepts.
+/// A request that only a session with the rules of `SessionRules::pdu_session` accepts.
 fn naming() -> SessionModificationRequest {
     let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
     SessionModificationRequest::new().update_pdrs([update])
@@ -190,16 +190,19 @@ async fn a_peer_is_held_to_the_interface_that_it_speaks() {
         (4, Cause::REQUEST_ACCEPTED),
     ] {
         let peer = bench.peer(last).await;
-        let session = peer.establish(Rules::pdu_session(ue(last))).await.unwrap();
+        let session = peer
+            .establish(SessionRules::pdu_session(ue(last)))
+            .await
+            .unwrap();
         let answer = peer.send(kind, session.remote_seid(), request.as_slice());
         assert_eq!(cause_of(&answer.await.unwrap()), cause, "{last}");
     }
     bench.end().await;
 }
 
-fn of_set(number: u8, set: u16) -> Rules {
+fn of_set(number: u8, set: u16) -> SessionRules {
     let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[set]));
-    Rules::pdu_session(ue(number)).octets(&csid)
+    SessionRules::pdu_session(ue(number)).octets(&csid)
 }
 
 #[tokio::test]
@@ -265,7 +268,10 @@ async fn rate_limit_refusal_carries_peer_seid() {
     })
     .await;
     let peer = bench.peer(2).await;
-    let session = peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    let session = peer
+        .establish(SessionRules::pdu_session(ue(1)))
+        .await
+        .unwrap();
     let update = element(&UpdatePdr::new(PdrId(2)).precedence(Precedence(255)));
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     // However slow the machine is, it occasionally manages more than one request per second.
@@ -315,17 +321,24 @@ async fn node_answers_from_requested_address() {
 async fn peer_gets_path_report_and_releases_on_request() {
     let bench = Bench::new(|_| {}).await;
     let peer = bench.peer(2).await;
-    let session = peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    let session = peer
+        .establish(SessionRules::pdu_session(ue(1)))
+        .await
+        .unwrap();
     let failed = UserPlanePathFailureReport::new()
         .remote_gtpu_peers([RemoteGtpuPeer::from(Ipv4Addr::new(10, 0, 0, 9))]);
     let report = |kind| NodeReportRequest::new(NodeId::fqdn("replaced"), kind);
     let whole = report(NodeReportType::UPFR).user_plane_path_failure_report(failed);
     assert_eq!(bench.node.report("127.0.0.2", whole.clone()).await, Ok(()));
     let unknown = bench.node.report("127.0.0.9", whole).await;
-    assert!(matches!(unknown, Err(OrderError::UnknownPeer { .. })));
+    assert!(matches!(unknown, Err(NodeRequestError::UnknownPeer { .. })));
 
     let within = Some(Duration::from_secs(10));
-    let report = bench.node.ask_release("127.0.0.2", within).await.unwrap();
+    let report = bench
+        .node
+        .request_release("127.0.0.2", within)
+        .await
+        .unwrap();
     let (outcome, sessions) = (report.outcome, report.sessions);
     assert_eq!((outcome, sessions), (ReleaseOutcome::Released, 1));
     // The session is gone when the peer has released it; until then it is found.
@@ -348,7 +361,9 @@ async fn peer_lookup_is_case_insensitive() {
         move |config: &mut ClientConfig| config.node_id = Some(name.to_owned())
     };
     let peer = bench.peer_with(2, named("SMF-C.lab")).await.unwrap();
-    peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    peer.establish(SessionRules::pdu_session(ue(1)))
+        .await
+        .unwrap();
     let refused = bench.peer_with(3, named("smf-c.LAB")).await.unwrap_err();
     assert_eq!(refused.cause(), Some(Cause::REQUEST_REJECTED));
     let listed = bench.node.associations();
@@ -362,7 +377,7 @@ async fn peer_lookup_is_case_insensitive() {
         bench.node.sessions(&filter).len()
     };
     assert_eq!((sessions_of("SMF-C.LAB"), sessions_of("SMF-D.LAB")), (1, 0));
-    let report = bench.node.ask_release("SMF-C.LAB", None).await.unwrap();
+    let report = bench.node.request_release("SMF-C.LAB", None).await.unwrap();
     // The peer releases at once: its answer and its release cross each other.
     let outcomes = [ReleaseOutcome::Agreed, ReleaseOutcome::Released];
     assert!(outcomes.contains(&report.outcome), "{report:?}");

@@ -12,8 +12,9 @@ use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr, UpdateQer};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::session::RuleSet;
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Deciding, Node, NodeConfig, NodeHandle,
-    NodeParts, OnFailure, Policy, PolicyKind, Question, QuestionKind, Rules, Session, Verdict,
+    Association, Client, ClientConfig, ClientError, DecisionFuture, Node, NodeConfig, NodeHandle,
+    NodeParts, OnFailure, Policy, PolicyDecision, PolicyKind, PolicyRequest, PolicyRequestKind,
+    Session, SessionRules,
 };
 
 /// A policy that does what it is told.
@@ -33,23 +34,23 @@ impl Scripted {
 }
 
 impl Policy for Scripted {
-    fn decide<'a>(&'a self, question: &'a Question) -> Deciding<'a> {
+    fn decide<'a>(&'a self, question: &'a PolicyRequest) -> DecisionFuture<'a> {
         Box::pin(async move {
             assert_eq!(
                 question.before.is_none(),
-                question.kind == QuestionKind::Establish
+                question.kind == PolicyRequestKind::Establish
             );
             match self.0.load(Ordering::Relaxed) {
-                REFUSE => Verdict::Refuse(Cause::NO_RESOURCES_AVAILABLE),
+                REFUSE => PolicyDecision::Refuse(Cause::NO_RESOURCES_AVAILABLE),
                 HANG => std::future::pending().await,
                 // Unlike panic!, this prints nothing.
                 PANIC => std::panic::resume_unwind(Box::new("a drill")),
                 UNSOUND => {
                     let update = UpdateQer::new(77).maximum_bitrate(rate(1, 1));
                     let change = SessionModificationRequest::new().update_qers([update]);
-                    Verdict::Change(Box::new(change))
+                    PolicyDecision::Change(Box::new(change))
                 }
-                _ => Verdict::Admit,
+                _ => PolicyDecision::Admit,
             }
         })
     }
@@ -96,10 +97,10 @@ fn rate(uplink: u64, downlink: u64) -> Mbr {
     }
 }
 
-fn rules(number: u8) -> Rules {
+fn rules(number: u8) -> SessionRules {
     let ue = IpAddr::from(Ipv4Addr::new(10, 46, 0, number));
     let qer = CreateQer::new(1, GateStatus::default()).maximum_bitrate(rate(90_000, 90_000));
-    Rules::pdu_session(ue).qer(qer)
+    SessionRules::pdu_session(ue).qer(qer)
 }
 
 fn faster() -> SessionModificationRequest {
@@ -175,7 +176,7 @@ async fn faulty_policy_denies_by_default() {
     assert_eq!(cause(bench.establish(1).await), Cause::SYSTEM_FAILURE);
     let stats = bench.node.stats().policy;
     assert!(
-        stats.late >= 1 && stats.late + stats.failed >= 3,
+        stats.timed_out >= 1 && stats.timed_out + stats.failed >= 3,
         "{stats:?}"
     );
     assert_eq!(bench.node.stats().sessions, 0);

@@ -8,7 +8,7 @@ use std::path::Path;
 use strowger_pfcp::ie::{Cause, FTeid};
 use strowger_pfcp::session::{Allocator, RuleSet, UeAddressRequest};
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, frames};
-use strowger_pfcp_node::Capture;
+use strowger_pfcp_node::CaptureReader;
 
 /// Allocates tunnels and addresses in sequence.
 #[derive(Default)]
@@ -117,7 +117,7 @@ fn rules_accepted_by_real_user_planes_are_accepted() {
         "pfcpsim_vs_omec-upf.pcapng",
     ] {
         let mut replay = Replay::default();
-        let Ok(capture) = Capture::open(folder.join(name)) else {
+        let Ok(capture) = CaptureReader::open(folder.join(name)) else {
             assert!(
                 std::env::var("CI").as_deref() != Ok("true"),
                 "{name} is missing"

@@ -11,7 +11,7 @@ use strowger::ActorSystem;
 use strowger_pfcp::message::Body;
 use strowger_pfcp::{IeType, MessageType};
 use strowger_pfcp_node::{
-    Client, ClientConfig, Node, NodeConfig, NodeHandle, Rules, SessionFilter, SessionInfo,
+    Client, ClientConfig, Node, NodeConfig, NodeHandle, SessionFilter, SessionInfo, SessionRules,
 };
 
 /// A generator with the same numbers in each run.
@@ -135,7 +135,12 @@ async fn modification_is_atomic() {
     let mut sessions = Vec::new();
     for number in 1..=3 {
         let ue = IpAddr::from(Ipv4Addr::new(10, 45, 0, number));
-        sessions.push(association.establish(Rules::pdu_session(ue)).await.unwrap());
+        sessions.push(
+            association
+                .establish(SessionRules::pdu_session(ue))
+                .await
+                .unwrap(),
+        );
     }
     let (mut done, mut refused) = (0, 0);
     let mut dice = Dice(1);

@@ -15,8 +15,8 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{Body, SessionModificationRequest, SessionReportRequest};
 use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp_node::{
-    Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts, Rules,
-    Session, SessionReport, SimulatedTraffic, Span, TrafficModel,
+    Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts, Session,
+    SessionReport, SessionRules, SimulatedTraffic, TimeSpan, TrafficModel,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -42,7 +42,7 @@ impl DataPath for Portions {
         &self,
         _: Seid,
         detectors: &[DetectionRule],
-        span: Span,
+        span: TimeSpan,
     ) -> Vec<(Instant, PacketBurst)> {
         let mut traffic = Vec::new();
         for place in 1..=self.count {
@@ -121,17 +121,17 @@ mod collector {
 }
 
 /// The rules of a session whose packets these URRs count.
-fn counted(urrs: Vec<CreateUrr>) -> Rules {
+fn counted(urrs: Vec<CreateUrr>) -> SessionRules {
     let ids: Vec<UrrId> = urrs.iter().map(|urr| urr.urr_id).collect();
-    let plain = Rules::pdu_session(UE);
-    let mut rules = Rules::new();
+    let plain = SessionRules::pdu_session(UE);
+    let mut rules = SessionRules::new();
     for pdr in plain.pdrs() {
         rules = rules.pdr(pdr.clone().urr_ids(ids.clone()));
     }
     for far in plain.fars() {
         rules = rules.far(far.clone());
     }
-    urrs.into_iter().fold(rules, Rules::urr)
+    urrs.into_iter().fold(rules, SessionRules::urr)
 }
 
 impl Bench {
@@ -167,7 +167,7 @@ impl Bench {
         }
     }
 
-    async fn establish(&self, rules: Rules) -> Session {
+    async fn establish(&self, rules: SessionRules) -> Session {
         let association = self.client.associate(self.node.local_addr()).await.unwrap();
         association.establish(rules).await.unwrap()
     }
@@ -280,8 +280,8 @@ async fn buffered_packets_are_reported_and_forwarded_after_paging() {
         octets: 10,
     };
     let mut bench = Bench::new(path).await;
-    let mut rules = Rules::new();
-    let plain = Rules::pdu_session(UE);
+    let mut rules = SessionRules::new();
+    let plain = SessionRules::pdu_session(UE);
     for pdr in plain.pdrs() {
         rules = rules.pdr(pdr.clone());
     }
@@ -346,7 +346,7 @@ fn simulated_traffic_is_independent_of_query_steps() {
     });
     for seid in [1, 2, 0xffff_ffff].map(Seid) {
         let end = start + Duration::from_secs(7);
-        let whole = Span {
+        let whole = TimeSpan {
             after: start,
             until: end,
         };
@@ -355,7 +355,7 @@ fn simulated_traffic_is_independent_of_query_steps() {
         let (mut after, mut parts) = (start, Vec::new());
         for step in (1..).map(|step| Duration::from_micros(step * 977)) {
             let until = (after + step).min(end);
-            parts.extend(path.traffic(seid, &detectors, Span { after, until }));
+            parts.extend(path.traffic(seid, &detectors, TimeSpan { after, until }));
             after = until;
             if until == end {
                 break;

@@ -18,7 +18,8 @@ use crate::transaction::{Admission, TransactionId};
 use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Sequence, frames};
 
-/// A request that is not answered, because no answer can express the error or nobody waits for one.
+/// A request that is not answered, because no answer can express the error or no peer waits for
+/// one.
 pub(super) struct UnanswerableRequest(pub(super) DiscardReason, pub(super) String);
 
 impl From<Error> for UnanswerableRequest {

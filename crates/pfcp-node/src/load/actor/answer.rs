@@ -66,7 +66,7 @@ impl LoadActor {
             }
             Operation::Probe(seid, reply) => {
                 if accepted {
-                    self.figures.lock().survived += 1;
+                    self.figures.lock().probes_accepted += 1;
                 } else if unknown {
                     self.lose_session(seid);
                 } else if self.remote.remove(&seid).is_some() {

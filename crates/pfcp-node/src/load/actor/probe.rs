@@ -13,10 +13,10 @@ use crate::load::requests::RequestBuilder;
 impl LoadActor {
     /// Makes a session panic, and probes it at once.
     pub(super) fn inject_panic(&mut self, now: Instant) {
-        let Some(chaos) = &self.plan.chaos else {
+        let Some(panic_injection) = &self.plan.panic_injection else {
             return;
         };
-        let node = chaos.node.clone();
+        let node = panic_injection.node.clone();
         let Some(seid) = self.pick_held_session() else {
             return;
         };

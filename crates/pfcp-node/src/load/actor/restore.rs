@@ -6,7 +6,7 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{MessageType, Seid};
 
-use super::{LoadActor, LoadPhase, Operation, Pace, due};
+use super::{LoadActor, LoadPace, LoadPhase, Operation, due};
 use crate::metric;
 use crate::restoration::{AcknowledgedRules, OnLoss, PeerLoss, SearchAttempt};
 
@@ -114,7 +114,7 @@ impl LoadActor {
 
     /// Omits the requests that are scheduled while the node is lost.
     pub(super) fn skip(&mut self, now: Instant) {
-        if let Pace::Rate(rate) = self.plan.pace
+        if let LoadPace::Rate(rate) = self.plan.pace
             && rate > 0.0
         {
             while due(self.began, self.scheduled, rate, now).is_some() {

@@ -17,7 +17,7 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
 use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{DataPath, Durability, OrderError, SessionFilter, Span};
+use strowger_pfcp_node::{DataPath, Durability, NodeRequestError, SessionFilter, TimeSpan};
 
 use crate::peer::{Bench, N1, Peer, cause, packet_of};
 
@@ -191,7 +191,7 @@ async fn node_report_ends_with_its_association() {
         peer.asked.clear();
         let told = told.await.unwrap();
         assert!(
-            matches!(told, Err(OrderError::AssociationEnded)),
+            matches!(told, Err(NodeRequestError::AssociationEnded)),
             "{told:?}"
         );
         peer.hears_nothing().await;
@@ -305,7 +305,7 @@ impl DataPath for Cut {
         &self,
         seid: Seid,
         detectors: &[DetectionRule],
-        span: Span,
+        span: TimeSpan,
     ) -> Vec<(Instant, PacketBurst)> {
         let armed = self.armed.lock().unwrap().take_if(|(one, _)| *one == seid);
         if let Some((_, path)) = armed {

@@ -8,18 +8,18 @@ use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 use strowger_pfcp_node::{
-    Node, NodeConfig, Torture, TortureAnswer, TortureCase, TortureError, TorturePlan,
-    TortureReport, TortureSender,
+    CaseSender, ExpectedAnswer, Node, NodeConfig, RobustnessCase, RobustnessError, RobustnessPlan,
+    RobustnessReport, RobustnessTest,
 };
 
 /// Runs a robustness test on a thread that may block.
-async fn tortured(plan: TorturePlan) -> Result<TortureReport, TortureError> {
-    let run = move || Torture::run(&plan, |_| {});
+async fn tortured(plan: RobustnessPlan) -> Result<RobustnessReport, RobustnessError> {
+    let run = move || RobustnessTest::run(&plan, |_| {});
     tokio::task::spawn_blocking(run).await.expect("no panic")
 }
 
-fn plan(to: SocketAddr) -> TorturePlan {
-    let mut plan = TorturePlan::new(to);
+fn plan(to: SocketAddr) -> RobustnessPlan {
+    let mut plan = RobustnessPlan::new(to);
     // Nothing is lost on the loopback; a slow machine gets enough time.
     plan.wait = Duration::from_secs(10);
     plan
@@ -158,13 +158,13 @@ async fn node_accepting_everything_fails_robustness_test() {
     let node = std::thread::spawn(move || credulous(&socket));
     let mut plan = plan(to);
     plan.wait = Duration::from_millis(100);
-    let wanted = TortureAnswer::one(6).causes(&[66]);
-    plan.cases = vec![TortureCase {
+    let wanted = ExpectedAnswer::one(6).causes(&[66]);
+    plan.cases = vec![RobustnessCase {
         family: "ours".to_owned(),
         name: "association setup without anything".to_owned(),
         clause: "7.6.6".to_owned(),
         octets: vec![0x20, 5, 0, 4, 0, 0, 0, 0],
-        sender: TortureSender::Apart,
+        sender: CaseSender::Disposable,
         expect: vec![wanted],
     }];
     let report = tortured(plan).await.expect("it is usable");
@@ -191,5 +191,5 @@ async fn silent_node_is_an_error() {
     let mut plan = plan(socket.local_addr().expect("it is bound"));
     plan.wait = Duration::from_millis(10);
     let error = tortured(plan).await.expect_err("nobody answers");
-    assert!(matches!(error, TortureError::Unusable { .. }), "{error}");
+    assert!(matches!(error, RobustnessError::Unusable { .. }), "{error}");
 }
