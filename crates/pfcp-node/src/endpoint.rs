@@ -366,7 +366,7 @@ impl Endpoint {
                 count,
                 reason,
             } => {
-                tracing::warn!(%peer, %node, count, reason, "an association setup is refused");
+                tracing::warn!(%peer, %node, count, reason, "association setup refused");
             }
             Event::RestartDenied { association, claim } => self.restart_denied(association, claim),
             Event::StampIgnored { association, stamp } => self.stamp_ignored(association, stamp),

@@ -36,7 +36,7 @@ pub(crate) struct Journal {
 #[non_exhaustive]
 pub enum JournalError {
     /// An I/O operation failed.
-    #[error("the ledger {path}: {source}")]
+    #[error("cannot use the journal {path}: {source}")]
     Io {
         /// The path of the file.
         path: PathBuf,
@@ -102,7 +102,7 @@ impl Journal {
     pub(crate) fn flush(&mut self) {
         if let Err(error) = self.file.write_all(self.text.as_bytes()) {
             let path = self.path.display();
-            tracing::error!(%path, %error, "the ledger cannot be written");
+            tracing::error!(%path, %error, "cannot write the journal");
         }
         self.text.clear();
     }

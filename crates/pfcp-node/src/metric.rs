@@ -37,5 +37,5 @@ pub(crate) fn session_restored() {
 
 /// Counts a lost session that its peer refused to establish again.
 pub(crate) fn session_refused() {
-    counter!("strowger_smf_sessions_refused_total").increment(1);
+    counter!("strowger_smf_session_restorations_refused_total").increment(1);
 }

@@ -93,7 +93,7 @@ pub enum NodeError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// A component is configured as the policy, but the embedding program supplied no policy.
-    #[error("`policy.kind` is \"component\", and there are no components here")]
+    #[error("`policy.kind` is \"component\", but this program has no component host")]
     NoPolicy,
 }
 

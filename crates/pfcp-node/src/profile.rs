@@ -28,7 +28,9 @@ pub struct SessionProfile {
 #[non_exhaustive]
 pub enum ProfileError {
     /// The name of the data network does not fit into the IE.
-    #[error("\"{0}\" is no DNN: labels of 1 to 63 bytes with dots between them, 100 bytes in all")]
+    #[error(
+        "\"{0}\" is not a DNN: use labels of 1 to 63 bytes with dots between them, 100 bytes in all"
+    )]
     Dnn(String),
     /// Two pools have the same family.
     #[error("{first} and {second} are pools of one family: give at most one of each")]

@@ -510,7 +510,11 @@ fn a_policy_that_is_not_there_is_said_before_the_node_starts() {
     let unread = fed(["check", "-"], b"[n4.policy]\nuplink = 5\n");
     assert!(unread.err.contains("only \"qos-cap\""), "{}", unread.err);
     let nobody = fed(["check", "-"], b"[n4.policy]\nkind = \"component\"\n");
-    assert!(nobody.err.contains("does not say which"), "{}", nobody.err);
+    assert!(
+        nobody.err.contains("`policy.component` is missing"),
+        "{}",
+        nobody.err
+    );
 }
 
 #[test]

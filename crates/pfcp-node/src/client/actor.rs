@@ -337,7 +337,7 @@ impl ClientActor {
         let outgoing: Vec<_> = std::iter::from_fn(|| self.protocol.poll_transmit()).collect();
         let unsent = self.sockets.send_all(&outgoing);
         if unsent > 0 {
-            tracing::debug!(unsent, "the system took not all datagrams");
+            tracing::debug!(unsent, "some datagrams could not be sent");
         }
         self.deliver_events();
         let due = [self.protocol.poll_timeout(), self.due(now)];

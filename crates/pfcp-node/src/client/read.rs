@@ -15,7 +15,7 @@ pub(super) fn read(peer: SocketAddr, octets: &[u8]) -> Result<Message, ClientErr
         Ok(message) => Ok(message),
         Err(error) => match rejection(octets) {
             Some((cause, offending_ie)) => {
-                tracing::debug!(%peer, %error, %cause, "a rejection is not whole");
+                tracing::debug!(%peer, %error, %cause, "rejection lacks mandatory elements");
                 metric::record_deviation(Deviation::BareRejection);
                 accepted(peer, cause, offending_ie)?;
                 Err(ClientError::Answer { peer, error })

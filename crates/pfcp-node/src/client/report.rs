@@ -55,7 +55,7 @@ impl ClientActor {
         let peer = from.address;
         let octets = Arc::clone(octets);
         if reports.try_tell(NodeReport { peer, octets }).is_err() {
-            tracing::warn!(%peer, "nobody took a node report");
+            tracing::warn!(%peer, "node report dropped: no receiver");
         }
     }
 
@@ -95,7 +95,7 @@ impl ClientActor {
                 })
                 .is_err()
         {
-            tracing::warn!(session = %seid, %peer, "nobody took a session report");
+            tracing::warn!(session = %seid, %peer, "session report dropped: no receiver");
         }
     }
 }

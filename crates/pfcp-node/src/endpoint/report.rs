@@ -224,7 +224,7 @@ impl Endpoint {
             && actor.try_tell(ReportOutcome(answer)).is_err()
         {
             // The session notices the timeout by itself, and reports again.
-            tracing::debug!(session = %seid, "the outcome of a report is not taken");
+            tracing::debug!(session = %seid, "report outcome dropped: session actor is gone");
         }
     }
 }

@@ -119,7 +119,7 @@ impl JournalAudit {
             Some("end") => Some(()),
             _ => return Err("a line begins with ask, ack, nak or end"),
         }
-        .ok_or("this is no message of a session that the ledger knows")
+        .ok_or("message does not belong to a session in this journal")
     }
 
     fn ask(&mut self, number: u64, octets: Vec<u8>) -> Option<()> {

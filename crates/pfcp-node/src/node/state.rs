@@ -99,7 +99,7 @@ impl NodeState {
         });
         for (session, claims) in claimed.into_iter().flatten() {
             if let Err(taken) = pool.replace(session, claims) {
-                tracing::warn!(%session, ?taken, "two sessions have one address");
+                tracing::warn!(%session, ?taken, "two sessions claim the same address");
             }
         }
     }

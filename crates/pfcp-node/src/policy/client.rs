@@ -85,7 +85,7 @@ impl PolicyClient {
             Ok(PolicyDecision::NoDecision) => {
                 add(&self.counters.failed);
                 let (node, question) = (&key.0, key.1.name());
-                tracing::debug!(node, question, "the policy cannot say");
+                tracing::debug!(node, question, "policy made no decision");
                 self.fallback(&key)
             }
             Ok(verdict) => {
@@ -108,7 +108,7 @@ impl PolicyClient {
                     _ => &self.counters.failed,
                 });
                 let (node, question) = (&key.0, key.1.name());
-                tracing::warn!(node, question, %error, "no answer of the policy");
+                tracing::warn!(node, question, %error, "policy did not answer");
                 self.fallback(&key)
             }
         }
@@ -226,14 +226,14 @@ impl Actor for PolicyActor {
         };
         // If too many requests are in progress, dropping the reply tells the caller.
         if cx.pipe(deciding, |()| DecisionDone).is_err() {
-            tracing::debug!("too many questions at work");
+            tracing::debug!("too many pending policy requests");
         }
         Ok(())
     }
 
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), Infallible> {
         if let Signal::PipePanicked { .. } = signal {
-            tracing::warn!("the policy panicked over a question");
+            tracing::warn!("policy panicked");
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ impl SessionActor {
             PolicyDecision::Change(change) => {
                 self.changed_by_policy(&rules, *change).map_err(|error| {
                     policy.count_invalid_change();
-                    tracing::warn!(session = %self.seid, error, "the policy's change is not sound");
+                    tracing::warn!(session = %self.seid, error, "invalid change from the policy");
                     Refusal::new(Cause::SYSTEM_FAILURE)
                 })
             }

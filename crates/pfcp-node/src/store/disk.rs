@@ -147,7 +147,7 @@ impl LockedStore {
         let table = Arc::new(MemoryStore::new(given.answers));
         let answers_hold = known_probe == probe;
         if !answers_hold && !is_new {
-            tracing::warn!("kept answers are dropped: this build makes other digests of requests");
+            tracing::warn!("stored responses dropped: request digest differs in this build");
         }
         fill(&table, &mut contents, answers_hold);
         let status = Arc::new(WriterStatus::new(self.folder.path(), loss.clone()));

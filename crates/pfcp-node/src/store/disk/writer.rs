@@ -255,7 +255,7 @@ impl StoreWriter {
         if let Some(database) = &self.database
             && let Err(error) = database.sync()
         {
-            tracing::error!(%error, "the store was not synced at its end");
+            tracing::error!(%error, "store not synced at shutdown");
         }
         let _ = self.head_file.sync();
     }
