@@ -174,21 +174,21 @@ impl Load {
         let name = NodeName::from_text(&text).ok_or(ClientError::NodeId(text))?;
         let journal = plan.journal.as_deref().map(Journal::create).transpose();
         let journal = journal.map_err(|error| ClientError::Journal(Arc::new(error)))?;
-        let figures = Arc::new(Mutex::new(LoadStats::new()));
+        let stats = Arc::new(Mutex::new(LoadStats::new()));
         let response_timeout = plan.t1.saturating_mul(plan.n1.max(1)) + Duration::from_secs(1);
         let args = LoadArgs {
             sockets: Arc::new(sockets),
             name,
             recovery: recovery_now(),
             plan: Arc::new(plan),
-            figures: Arc::clone(&figures),
+            stats: Arc::clone(&stats),
             journal: journal.map(|journal| Arc::new(Mutex::new(journal))),
         };
         let to = args.plan.to;
         let actor = system.spawn::<LoadActor>(format!("load-{local}"), args)?;
         let handle = LoadHandle {
             actor,
-            figures,
+            stats,
             local,
             to,
             response_timeout,
@@ -203,7 +203,7 @@ impl Load {
 #[derive(Clone, Debug)]
 pub struct LoadHandle {
     actor: ActorRef<LoadMsg>,
-    figures: Arc<Mutex<LoadStats>>,
+    stats: Arc<Mutex<LoadStats>>,
     local: SocketAddr,
     to: SocketAddr,
     response_timeout: Duration,
@@ -219,7 +219,7 @@ impl LoadHandle {
     /// Returns the current measurements.
     #[must_use]
     pub fn snapshot(&self) -> LoadStats {
-        self.figures.lock().clone()
+        self.stats.lock().clone()
     }
 
     /// Returns the sessions that are held, as pairs of our SEID and the SEID of the peer.

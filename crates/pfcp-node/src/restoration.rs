@@ -414,25 +414,25 @@ impl AcknowledgedAddresses {
 }
 
 impl Allocator for AcknowledgedAddresses {
-    fn f_teid(&mut self, wish: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
-        Ok(*wish)
+    fn f_teid(&mut self, request: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
+        Ok(*request)
     }
 
     fn ue_address(
         &mut self,
-        wish: UeAddressRequest,
+        request: UeAddressRequest,
         network: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         // Identical requests for an address are made once, so the last address also serves those
         // that follow.
         let chosen = match self.0.len() {
-            0 => return NoAllocator.ue_address(wish, network),
+            0 => return NoAllocator.ue_address(request, network),
             1 => self.0[0],
             _ => self.0.pop_front().unwrap_or_default(),
         };
         Ok((
-            chosen.ipv4.filter(|_| wish.ipv4),
-            chosen.ipv6.filter(|_| wish.ipv6),
+            chosen.ipv4.filter(|_| request.ipv4),
+            chosen.ipv6.filter(|_| request.ipv6),
         ))
     }
 }

@@ -243,7 +243,8 @@ thread_local! {
     static INDEX: RefCell<Index> = const { RefCell::new(Index::new()) };
 }
 
-/// Length in bytes above which a message is decoded with a temporary index.
+/// Maximum length in bytes of a message that is decoded with the reused index. A longer one gets a
+/// temporary index.
 const MAX_REUSED_INDEX_LEN: usize = 8192;
 
 /// The error returned for a message that no peer would accept.

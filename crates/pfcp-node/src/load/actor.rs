@@ -38,7 +38,7 @@ pub(super) struct LoadArgs {
     pub(super) name: NodeName,
     pub(super) recovery: Recovery,
     pub(super) plan: Arc<LoadPlan>,
-    pub(super) figures: Arc<Mutex<LoadStats>>,
+    pub(super) stats: Arc<Mutex<LoadStats>>,
     pub(super) journal: Option<Arc<Mutex<Journal>>>,
 }
 
@@ -83,7 +83,7 @@ enum LoadPhase {
 pub(super) struct LoadActor {
     sockets: Arc<Sockets>,
     plan: Arc<LoadPlan>,
-    figures: Arc<Mutex<LoadStats>>,
+    stats: Arc<Mutex<LoadStats>>,
     protocol: Protocol,
     requests: RequestBuilder,
     phase: LoadPhase,
@@ -146,7 +146,7 @@ impl Actor for LoadActor {
             name,
             recovery,
             plan,
-            figures,
+            stats,
             journal,
         } = args;
         let local = sockets.address(0);
@@ -175,7 +175,7 @@ impl Actor for LoadActor {
             outgoing: Vec::new(),
             sockets,
             plan,
-            figures,
+            stats,
             protocol: Protocol::new(protocol),
             phase: LoadPhase::Associating,
             waiting: Vec::new(),
@@ -285,12 +285,12 @@ impl LoadActor {
     }
 
     fn publish(&self, now: Instant) {
-        let mut figures = self.figures.lock();
-        figures.retransmitted = self.protocol.stats().retransmitted;
-        (figures.dropped, figures.datagrams_reordered) = self.link_faults.injected;
+        let mut stats = self.stats.lock();
+        stats.retransmitted = self.protocol.stats().retransmitted;
+        (stats.dropped, stats.datagrams_reordered) = self.link_faults.injected;
         if self.phase == LoadPhase::Working {
-            figures.held = self.remote.len() as u64;
-            figures.elapsed = now.saturating_duration_since(self.began);
+            stats.held = self.remote.len() as u64;
+            stats.elapsed = now.saturating_duration_since(self.began);
         }
     }
 
@@ -361,7 +361,7 @@ impl LoadActor {
         let kind = Operation::Establish(seid);
         if self.send(now, intended, message_type, Seid(0), &body, kind) {
             self.establishing += 1;
-            self.figures.lock().sent += 1;
+            self.stats.lock().sent += 1;
         }
         self.modifications += self.plan.modifications;
         while self.modifications >= 1.0 {
@@ -390,7 +390,7 @@ impl LoadActor {
 
     /// Resumes an idle session that the peer has downlink data for.
     fn resume_idle_session(&mut self, now: Instant, seid: Seid) {
-        self.figures.lock().downlink_reports += 1;
+        self.stats.lock().downlink_reports += 1;
         let applied = self.modified.get(&seid).copied().unwrap_or_default();
         if applied.is_idle() && !self.modifying.contains(&seid) {
             self.change(now, now, seid, applied.next(ChangeKind::Idle, self.numbers));
@@ -407,7 +407,7 @@ impl LoadActor {
         let kind = Operation::Modify(seid, change);
         if self.send(now, intended, message_type, remote, &body, kind) {
             self.modifying.insert(seid);
-            self.figures.lock().sent += 1;
+            self.stats.lock().sent += 1;
         }
     }
 
@@ -436,7 +436,7 @@ impl LoadActor {
             self.modified.remove(&seid);
             let message_type = MessageType::SESSION_DELETION_REQUEST;
             if self.send(now, intended, message_type, remote, &[], Operation::Delete) {
-                self.figures.lock().sent += 1;
+                self.stats.lock().sent += 1;
             }
             return true;
         }
@@ -456,9 +456,9 @@ impl LoadActor {
             .protocol
             .request(now, self.plan.to, message_type, seid, body);
         let Ok(id) = asked else {
-            let mut figures = self.figures.lock();
-            figures.lost += 1;
-            figures.unanswered += 1;
+            let mut stats = self.stats.lock();
+            stats.lost += 1;
+            stats.unanswered += 1;
             return false;
         };
         let number = self.numbers;
@@ -486,7 +486,7 @@ impl LoadActor {
                 self.on_peer_found(now, association);
                 self.phase = LoadPhase::Working;
                 self.began = now;
-                self.figures.lock().began = Some(now);
+                self.stats.lock().began = Some(now);
                 for reply in self.waiting.drain(..) {
                     reply.send(Ok(()));
                 }
@@ -540,7 +540,7 @@ impl LoadActor {
     }
 
     fn on_drained(&mut self, now: Instant, cx: &mut Context<Self>) {
-        self.figures.lock().held = self.remote.len() as u64;
+        self.stats.lock().held = self.remote.len() as u64;
         if self.plan.keep {
             return cx.stop();
         }

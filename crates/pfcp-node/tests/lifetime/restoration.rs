@@ -603,22 +603,19 @@ async fn load_continues_after_node_restart() {
     plan.restoration = quick();
     plan.keep = true;
     let load = Load::start(&system, plan).await.unwrap();
-    let figures = until(&load, |figures| figures.held == 50).await;
-    assert_eq!((figures.lost, figures.rejected), (0, 0));
+    let stats = until(&load, |stats| stats.held == 50).await;
+    assert_eq!((stats.lost, stats.rejected), (0, 0));
     let upf = upf.restart(QUIET_PERIOD).await;
-    let restored = until(&load, |figures| {
-        figures.peers_found > 0 && figures.held == 50
-    })
-    .await;
+    let restored = until(&load, |stats| stats.peers_found > 0 && stats.held == 50).await;
     let goes_on = restored.established + 50;
-    until(&load, |figures| figures.established > goes_on).await;
+    until(&load, |stats| stats.established > goes_on).await;
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!(figures.held, 50, "{figures:?}");
-    assert!((1..=50).contains(&figures.sessions_restored), "{figures:?}");
-    assert_eq!(figures.sessions_refused, 0, "{figures:?}");
-    assert!(figures.skipped > 0, "{figures:?}");
-    assert_eq!(figures.lost, figures.sessions_lost + figures.unanswered);
+    let stats = load.finished().await;
+    assert_eq!(stats.held, 50, "{stats:?}");
+    assert!((1..=50).contains(&stats.sessions_restored), "{stats:?}");
+    assert_eq!(stats.sessions_refused, 0, "{stats:?}");
+    assert!(stats.skipped > 0, "{stats:?}");
+    assert_eq!(stats.lost, stats.sessions_lost + stats.unanswered);
     let there: BTreeSet<Seid> = upf.sessions().iter().map(|one| one.peer_seid).collect();
     assert_eq!((there.len(), upf.sessions().len()), (50, 50));
     system.shutdown(Duration::from_secs(1)).await;
@@ -630,11 +627,11 @@ async fn until(
 ) -> strowger_pfcp_node::LoadStats {
     let begun = tokio::time::Instant::now();
     loop {
-        let figures = load.snapshot();
-        if wanted(&figures) {
-            return figures;
+        let stats = load.snapshot();
+        if wanted(&stats) {
+            return stats;
         }
-        assert!(begun.elapsed() < TEST_TIMEOUT, "{figures:?}");
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{stats:?}");
         real(Duration::from_millis(20)).await;
     }
 }

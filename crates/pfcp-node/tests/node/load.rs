@@ -44,19 +44,19 @@ async fn open_loop_holds_and_replaces_sessions() {
     plan.sessions = 100;
     plan.keep = true;
     let load = Load::start(&system, plan).await.unwrap();
-    until(&load, |figures| figures.established > 150).await;
+    until(&load, |stats| stats.established > 150).await;
     load.stop();
-    let figures = load.finished().await;
+    let stats = load.finished().await;
     assert_eq!(
-        (figures.held, figures.rejected, figures.lost),
+        (stats.held, stats.rejected, stats.lost),
         (100, 0, 0),
-        "{figures:?}"
+        "{stats:?}"
     );
-    assert_eq!(figures.sent, figures.accepted);
-    assert_eq!(figures.established, figures.deleted + 100);
-    assert!(figures.established > 100);
+    assert_eq!(stats.sent, stats.accepted);
+    assert_eq!(stats.established, stats.deleted + 100);
+    assert!(stats.established > 100);
     assert_eq!(node.sessions(&SessionFilter::default()).len(), 100);
-    assert_eq!(figures.latency.len(), figures.answered);
+    assert_eq!(stats.latency.len(), stats.answered);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,10 +66,10 @@ async fn closed_loop_deletes_all_sessions_at_end() {
     plan.pace = LoadPace::InFlight(8);
     plan.sessions = 50;
     let load = Load::start(&system, plan).await.unwrap();
-    until(&load, |figures| figures.established > 50).await;
+    until(&load, |stats| stats.established > 50).await;
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!((figures.rejected, figures.lost), (0, 0), "{figures:?}");
+    let stats = load.finished().await;
+    assert_eq!((stats.rejected, stats.lost), (0, 0), "{stats:?}");
     assert_eq!(node.stats().sessions, 0);
     assert_eq!(node.associations(), []);
 }
@@ -85,11 +85,11 @@ async fn panics_under_load_lose_no_session() {
         rate: 200.0,
     });
     let load = Load::start(&system, plan).await.unwrap();
-    until(&load, |figures| figures.panics > 100).await;
+    until(&load, |stats| stats.panics > 100).await;
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!((figures.lost, figures.rejected), (0, 0), "{figures:?}");
-    assert_eq!(figures.probes_accepted, figures.probes);
+    let stats = load.finished().await;
+    assert_eq!((stats.lost, stats.rejected), (0, 0), "{stats:?}");
+    assert_eq!(stats.probes_accepted, stats.probes);
 }
 
 /// Every kind of modification on sessions with traffic: an idle session is connected again as soon
@@ -109,8 +109,8 @@ async fn mix_of_modifications_is_accepted_and_pages_idle_sessions() {
     plan.shares =
         toml::from_str("handover = 1\nidle = 1\nqos = 1\nreport = 1\nprecedence = 1").unwrap();
     let load = Load::start(&system, plan).await.unwrap();
-    until(&load, |figures| {
-        let changes = figures.changes;
+    until(&load, |stats| {
+        let changes = stats.changes;
         let all = [
             changes.handover,
             changes.idle,
@@ -118,23 +118,23 @@ async fn mix_of_modifications_is_accepted_and_pages_idle_sessions() {
             changes.qos,
             changes.report,
             changes.precedence,
-            figures.downlink_reports,
-            figures.usage_reports,
+            stats.downlink_reports,
+            stats.usage_reports,
         ];
         all.iter().all(|count| *count > 0)
     })
     .await;
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!((figures.rejected, figures.lost), (0, 0), "{figures:?}");
-    let changes = figures.changes;
+    let stats = load.finished().await;
+    assert_eq!((stats.rejected, stats.lost), (0, 0), "{stats:?}");
+    let changes = stats.changes;
     let sum = changes.handover
         + changes.idle
         + changes.resume
         + changes.qos
         + changes.report
         + changes.precedence;
-    assert_eq!(sum, figures.modified, "{changes:?}");
+    assert_eq!(sum, stats.modified, "{changes:?}");
 }
 
 /// The sessions of a load have only the rules that the activities in its mix need.
@@ -149,7 +149,7 @@ async fn sessions_contain_only_rules_the_mix_changes() {
         plan.modifications = 1.0;
         plan.shares = toml::from_str(shares).unwrap();
         let load = Load::start(&system, plan).await.unwrap();
-        until(&load, |figures| figures.held > 0).await;
+        until(&load, |stats| stats.held > 0).await;
         load.stop();
         load.finished().await;
         let sessions = node.sessions(&SessionFilter::default());
@@ -185,13 +185,9 @@ async fn modify_reaches_known_session_and_skips_unheld_one() {
     assert_eq!(answer, Some(Cause::REQUEST_ACCEPTED));
     assert_eq!(load.modify(Seid(u64::MAX)).await.unwrap(), None);
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!(
-        (figures.probes, figures.probes_accepted),
-        (1, 1),
-        "{figures:?}"
-    );
-    assert_eq!((figures.lost, figures.rejected), (0, 0), "{figures:?}");
+    let stats = load.finished().await;
+    assert_eq!((stats.probes, stats.probes_accepted), (1, 1), "{stats:?}");
+    assert_eq!((stats.lost, stats.rejected), (0, 0), "{stats:?}");
 }
 
 /// Another program on the host of the load deletes one of its sessions.
@@ -209,13 +205,9 @@ async fn modify_counts_missing_session_as_lost() {
     let answer = load.modify(local).await.unwrap();
     assert_eq!(answer, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!(
-        (figures.probes, figures.probes_accepted),
-        (1, 0),
-        "{figures:?}"
-    );
-    assert_eq!((figures.lost, figures.sessions_lost), (1, 1), "{figures:?}");
+    let stats = load.finished().await;
+    assert_eq!((stats.probes, stats.probes_accepted), (1, 0), "{stats:?}");
+    assert_eq!((stats.lost, stats.sessions_lost), (1, 1), "{stats:?}");
 }
 
 #[tokio::test]

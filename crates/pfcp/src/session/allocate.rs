@@ -13,12 +13,12 @@ use crate::wire::Tlvs;
 pub trait Allocator {
     /// Allocates an F-TEID.
     ///
-    /// `wish` specifies the required kinds of addresses. `network_instance` is the value of the
+    /// `request` specifies the required kinds of addresses. `network_instance` is the value of the
     /// Network Instance in the same group.
     ///
     /// # Errors
     /// Returns the cause to answer with.
-    fn f_teid(&mut self, wish: &FTeid, network_instance: Option<&[u8]>) -> Result<FTeid, Cause>;
+    fn f_teid(&mut self, request: &FTeid, network_instance: Option<&[u8]>) -> Result<FTeid, Cause>;
 
     /// Allocates IP addresses for a UE.
     ///
@@ -26,7 +26,7 @@ pub trait Allocator {
     /// Returns the cause to answer with.
     fn ue_address(
         &mut self,
-        wish: UeAddressRequest,
+        request: UeAddressRequest,
         network_instance: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause>;
 }
@@ -61,7 +61,7 @@ impl Allocator for NoAllocator {
 /// An IPv4 and an IPv6 address.
 type UeAddresses = (Option<Ipv4Addr>, Option<Ipv6Addr>);
 
-/// The values allocated so far for one message, so that equal wishes get equal values.
+/// The values allocated so far for one message, so that equal requests get equal values.
 struct Allocations<'a> {
     allocator: &'a mut dyn Allocator,
     tunnels: Vec<(u8, FTeid)>,
@@ -155,11 +155,11 @@ impl Allocations<'_> {
         instance: Option<&[u8]>,
         out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
-        let wish = FTeid::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
-        if !wish.choose {
+        let request = FTeid::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
+        if !request.choose {
             return Ok(false);
         }
-        let known = wish.choose_id.and_then(|id| {
+        let known = request.choose_id.and_then(|id| {
             let same = self.tunnels.iter().find(|(one, _)| *one == id)?;
             Some(same.1)
         });
@@ -168,9 +168,9 @@ impl Allocations<'_> {
             None => {
                 let given = self
                     .allocator
-                    .f_teid(&wish, instance)
+                    .f_teid(&request, instance)
                     .map_err(|cause| Refusal::new(cause).at(IeType::F_TEID))?;
-                if let Some(id) = wish.choose_id {
+                if let Some(id) = request.choose_id {
                     self.tunnels.push((id, given));
                 }
                 given
@@ -188,27 +188,27 @@ impl Allocations<'_> {
         out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
         let mut asked = UeIpAddress::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
-        let wish = UeAddressRequest {
+        let request = UeAddressRequest {
             ipv4: asked.choose_v4,
             ipv6: asked.choose_v6,
         };
-        if !wish.ipv4 && !wish.ipv6 {
+        if !request.ipv4 && !request.ipv6 {
             return Ok(false);
         }
         let key = instance.unwrap_or_default();
         let known = self
             .addresses
             .iter()
-            .find(|(instance, same, _)| instance == key && *same == wish)
+            .find(|(instance, same, _)| instance == key && *same == request)
             .map(|(_, _, given)| *given);
         let (ipv4, ipv6) = match known {
             Some(given) => given,
             None => {
                 let given = self
                     .allocator
-                    .ue_address(wish, instance)
+                    .ue_address(request, instance)
                     .map_err(|cause| Refusal::new(cause).at(IeType::UE_IP_ADDRESS))?;
-                self.addresses.push((key.to_vec(), wish, given));
+                self.addresses.push((key.to_vec(), request, given));
                 given
             }
         };

@@ -24,7 +24,7 @@ impl LoadActor {
             return;
         };
         if node.panic_session(remote, "chaos") {
-            self.figures.lock().panics += 1;
+            self.stats.lock().panics += 1;
             self.probe(now, seid, Reply::ignored());
         }
     }
@@ -40,7 +40,7 @@ impl LoadActor {
         };
         match RequestBuilder::naming() {
             Ok(body) => {
-                self.figures.lock().probes += 1;
+                self.stats.lock().probes += 1;
                 let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
                 self.send(
                     now,

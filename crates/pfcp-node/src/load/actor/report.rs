@@ -67,9 +67,9 @@ impl LoadActor {
             Some(volume.map_or(0, |one| of(one.uplink_volume) + of(one.downlink_volume)))
         });
         for octets in volumes {
-            let mut figures = self.figures.lock();
-            figures.usage_reports += 1;
-            figures.usage_octets = figures.usage_octets.saturating_add(octets);
+            let mut stats = self.stats.lock();
+            stats.usage_reports += 1;
+            stats.usage_octets = stats.usage_octets.saturating_add(octets);
         }
     }
 }

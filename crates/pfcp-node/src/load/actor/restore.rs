@@ -82,9 +82,9 @@ impl LoadActor {
             return;
         }
         {
-            let mut figures = self.figures.lock();
-            figures.lost += 1;
-            figures.sessions_lost += 1;
+            let mut stats = self.stats.lock();
+            stats.lost += 1;
+            stats.sessions_lost += 1;
         }
         metric::session_lost();
         match self.plan.on_loss {
@@ -119,7 +119,7 @@ impl LoadActor {
         {
             while due(self.began, self.scheduled, rate, now).is_some() {
                 self.scheduled += 1;
-                self.figures.lock().skipped += 1;
+                self.stats.lock().skipped += 1;
             }
         }
     }
@@ -237,28 +237,28 @@ impl LoadActor {
         }
         self.lost.remove(&seid);
         self.modified.remove(&seid);
-        self.figures.lock().sessions_refused += 1;
+        self.stats.lock().sessions_refused += 1;
         metric::session_refused();
         let (peer, cause) = (self.plan.to, cause.map_or(0, |cause| cause.0));
         tracing::warn!(%peer, session = %seid, cause, "a session is not restored");
     }
 
     fn count_restored(&self) {
-        self.figures.lock().sessions_restored += 1;
+        self.stats.lock().sessions_restored += 1;
         metric::session_restored();
     }
 
     fn count_lost(&self, why: PeerLoss) {
         let peer = self.plan.to;
         tracing::warn!(%peer, %why, "the node is lost");
-        self.figures.lock().peers_lost += 1;
+        self.stats.lock().peers_lost += 1;
         metric::peer_lost(why);
     }
 
     fn count_found(&self, after: Duration) {
         let (peer, sessions) = (self.plan.to, self.backlog.len());
         tracing::info!(%peer, ?after, sessions, "the lost node is found");
-        self.figures.lock().peers_found += 1;
+        self.stats.lock().peers_found += 1;
         metric::peer_found();
     }
 

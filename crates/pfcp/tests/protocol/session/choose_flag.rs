@@ -16,8 +16,8 @@ use crate::session::parts::{
 pub(crate) struct Counter(u8);
 
 impl Allocator for Counter {
-    fn f_teid(&mut self, wish: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
-        assert!(wish.choose, "only what is to be chosen is asked for");
+    fn f_teid(&mut self, request: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
+        assert!(request.choose, "only what is to be chosen is asked for");
         self.0 += 1;
         Ok(FTeid::new(
             u32::from(self.0) << 8,
@@ -27,12 +27,12 @@ impl Allocator for Counter {
 
     fn ue_address(
         &mut self,
-        wish: UeAddressRequest,
+        request: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         self.0 += 1;
         let ipv4 = Ipv4Addr::new(172, 16, 0, self.0);
-        Ok((wish.ipv4.then_some(ipv4), None))
+        Ok((request.ipv4.then_some(ipv4), None))
     }
 }
 
