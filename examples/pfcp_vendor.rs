@@ -9,9 +9,9 @@ use std::error::Error;
 use std::net::Ipv4Addr;
 
 use strowger_pfcp::ie::Value;
-use strowger_pfcp::ie::descriptor::Span;
+use strowger_pfcp::ie::descriptor::FieldExtent;
 use strowger_pfcp::message::AssociationSetupRequest;
-use strowger_pfcp::vendor::{Dictionary, Field, Row};
+use strowger_pfcp::vendor::{Dictionary, VendorField, VendorRow};
 use strowger_pfcp::{IeType, Ignore, Index, Message, MessageView, Sequence};
 
 /// The enterprise number that IANA assigned.
@@ -19,15 +19,15 @@ const ACME: u16 = 35_818;
 
 // An element can be a sequence of fields. `strowger pfcp decode --dictionary` reads the same
 // definitions from a file.
-static PROBE: Row = Row::fields(ACME, IeType(0x8001), "Acme Probe", &PROBE_FIELDS);
-static PROBE_FIELDS: [Field; 3] = [
-    Field::ipv4("collector"),
-    Field::number("interval", 2),
-    Field::text("label", Span::Rest),
+static PROBE: VendorRow = VendorRow::fields(ACME, IeType(0x8001), "Acme Probe", &PROBE_FIELDS);
+static PROBE_FIELDS: [VendorField; 3] = [
+    VendorField::ipv4("collector"),
+    VendorField::number("interval", 2),
+    VendorField::text("label", FieldExtent::Rest),
 ];
 
 // Or it is a group of elements: of this vendor, of another one, or of the specification.
-static PROBES: Row = Row::group(ACME, IeType(0x8002), "Acme Probes");
+static PROBES: VendorRow = VendorRow::group(ACME, IeType(0x8002), "Acme Probes");
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let vendors = Dictionary::new()

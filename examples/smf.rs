@@ -12,7 +12,7 @@ use std::time::Duration;
 use strowger::ActorSystem;
 use strowger_pfcp::ie::{ApplyAction, FarId, UpdateFar};
 use strowger_pfcp::message::SessionModificationRequest;
-use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, Rules, SessionFilter};
+use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, SessionFilter, SessionRules};
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
@@ -27,7 +27,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let association = smf.associate(upf.local_addr()).await?;
 
     let ue: IpAddr = "10.45.0.9".parse()?;
-    let session = association.establish(Rules::pdu_session(ue)).await?;
+    let session = association.establish(SessionRules::pdu_session(ue)).await?;
     let created = session.created();
     let tunnel = created.iter().find_map(|created| created.f_teids.first());
     println!(

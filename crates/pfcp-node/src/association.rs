@@ -60,12 +60,12 @@ impl AssociationSessions {
     }
 
     /// Counts a session whose actor is started later.
-    pub(crate) fn joined(&mut self) {
+    pub(crate) fn count_session(&mut self) {
         self.count += 1;
     }
 
     /// Starts the actor of a session that was counted earlier, or whose previous actor is gone.
-    pub(crate) fn start_again(
+    pub(crate) fn start_counted(
         &self,
         args: SessionArgs,
     ) -> Result<ActorRef<SessionMsg>, StartError> {
@@ -73,7 +73,7 @@ impl AssociationSessions {
     }
 
     /// Removes a session that ended from the count.
-    pub(crate) fn left(&mut self) {
+    pub(crate) fn uncount_session(&mut self) {
         self.count = self.count.saturating_sub(1);
     }
 

@@ -31,7 +31,7 @@ pub const PFCP_PORT: u16 = 8805;
 /// A UDP datagram in a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Datagram {
+pub struct CapturedDatagram {
     /// The number of the frame that completed the datagram, counted from 1 as tshark does.
     pub number: u64,
     /// The time of that frame, since the Unix epoch.
@@ -50,7 +50,7 @@ pub struct Datagram {
     pub truncated: bool,
 }
 
-impl Datagram {
+impl CapturedDatagram {
     /// Returns `true` if one of the two ports is the PFCP port.
     #[must_use]
     pub fn is_pfcp(&self) -> bool {
@@ -61,7 +61,7 @@ impl Datagram {
 /// Counters of the packets that a reader skipped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkippedPackets {
     /// Number of packets with an unsupported link type.
     pub unknown_link: u64,
     /// The first unsupported link type.
@@ -94,14 +94,14 @@ pub struct Skipped {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Capture<R> {
+pub struct CaptureReader<R> {
     file: PacketFile<R>,
     dissector: Dissector,
     frames: u64,
     ended: bool,
 }
 
-impl Capture<BufReader<File>> {
+impl CaptureReader<BufReader<File>> {
     /// Opens a capture file; its format is detected from its first bytes.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Capture<BufReader<File>> {
     }
 }
 
-impl<R: Read> Capture<R> {
+impl<R: Read> CaptureReader<R> {
     /// Creates a reader of a capture; `name` stands for the file in errors.
     pub fn new(name: impl Into<String>, reader: R) -> Self {
         let file = PacketFile::new(name.into(), reader);
@@ -134,13 +134,13 @@ impl<R: Read> Capture<R> {
     }
 
     /// Returns the counters of skipped packets so far.
-    pub fn skipped(&self) -> Skipped {
+    pub fn skipped(&self) -> SkippedPackets {
         self.dissector.skipped
     }
 }
 
-impl<R: Read> Iterator for Capture<R> {
-    type Item = Result<Datagram, CaptureError>;
+impl<R: Read> Iterator for CaptureReader<R> {
+    type Item = Result<CapturedDatagram, CaptureError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.ended {

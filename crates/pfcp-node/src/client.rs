@@ -28,7 +28,7 @@ use strowger_pfcp::{Error, IeType, Message, MessageType, Seid, Sequence};
 pub use error::ClientError;
 pub(crate) use error::unanswered;
 pub use event::{ClientEvent, ClientStats};
-pub use rules::Rules;
+pub use rules::SessionRules;
 pub use session::Session;
 
 use crate::node::recovery_now;
@@ -77,7 +77,7 @@ impl ClientConfig {
 
 /// The values that distinguish one start of a client from another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Identity {
+pub(crate) struct ClientIdentity {
     pub(crate) recovery: Recovery,
     pub(crate) first_sequence: Sequence,
     pub(crate) first_seid: Seid,
@@ -177,7 +177,7 @@ impl Client {
         let bound = Sockets::bind(&[config.listen], 65_535).await;
         let sockets = bound.map_err(|error| ClientError::Bind(Arc::new(error)))?;
         let random = RandomState::new();
-        let identity = Identity {
+        let identity = ClientIdentity {
             recovery: recovery_now(),
             // Random start values, so that a client that starts again at the same address does not
             // repeat earlier numbers.
@@ -192,7 +192,7 @@ impl Client {
         system: &ActorSystem,
         config: ClientConfig,
         sockets: Sockets,
-        identity: Identity,
+        identity: ClientIdentity,
     ) -> Result<Self, ClientError> {
         let local = sockets.address(0);
         let name = match &config.node_id {
@@ -289,7 +289,7 @@ impl Association {
     ///
     /// # Errors
     /// Returns an error if the peer refuses or does not answer.
-    pub async fn establish(&self, rules: Rules) -> Result<Session, ClientError> {
+    pub async fn establish(&self, rules: SessionRules) -> Result<Session, ClientError> {
         self.establish_with(rules, self.client.on_loss).await
     }
 
@@ -300,7 +300,7 @@ impl Association {
     /// Returns an error if the peer refuses or does not answer.
     pub async fn establish_with(
         &self,
-        rules: Rules,
+        rules: SessionRules,
         on_loss: OnLoss,
     ) -> Result<Session, ClientError> {
         let (client, peer) = (&self.client, self.peer);

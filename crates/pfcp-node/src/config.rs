@@ -26,7 +26,7 @@ pub use policy::{OnFailure, PolicyConfig, PolicyKind};
 pub use store::{Durability, StoreConfig};
 pub use traffic::{DataPathConfig, DataPathKind};
 
-use crate::scenario::Scenario;
+use crate::scenario::FaultScenario;
 
 /// The configuration of a node; the [`Default`] listens on the loopback.
 ///
@@ -74,7 +74,7 @@ pub struct NodeConfig {
     pub policy: PolicyConfig,
     /// The faults to inject on purpose, which are configured in a separate file.
     #[serde(skip)]
-    pub scenario: Option<Scenario>,
+    pub scenario: Option<FaultScenario>,
 }
 
 /// The capacity of a node. A request beyond a limit is refused with a cause.
@@ -171,7 +171,7 @@ pub enum ConfigError {
         associations: usize,
     },
     /// A named peer has addresses that are not in the allowed networks.
-    #[error("`peer.named` gives {node} the addresses {network}, from which `peers` allows nobody")]
+    #[error("`peer.named` gives {node} the addresses {network}, which `peers` does not allow")]
     NamedPeerNotAllowed {
         /// The Node ID.
         node: String,
@@ -245,7 +245,7 @@ pub enum ConfigError {
         kind: &'static str,
     },
     /// The policy is a component, but no component is named.
-    #[error("`policy.kind` is \"component\", and `policy.component` does not say which")]
+    #[error("`policy.kind` is \"component\", but `policy.component` is missing")]
     NoComponent,
     /// A feature name is unknown.
     #[error(

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Instant;
 
 use strowger_pfcp::Seid;
-use strowger_pfcp::usage::{Detector, Traffic};
+use strowger_pfcp::usage::{DetectionRule, PacketBurst};
 
 pub use simulated::{SimulatedTraffic, TrafficModel};
 
@@ -20,15 +20,20 @@ pub use simulated::{SimulatedTraffic, TrafficModel};
 pub trait DataPath: fmt::Debug + Send + Sync + 'static {
     /// Returns the packets that the rules of a session detected after `span.after` and up to
     /// `span.until`, in order of time.
-    fn traffic(&self, seid: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)>;
+    fn traffic(
+        &self,
+        seid: Seid,
+        detectors: &[DetectionRule],
+        span: TimeSpan,
+    ) -> Vec<(Instant, PacketBurst)>;
 
     /// Returns the time of the next query after `after`; `None` if no more traffic will arrive.
-    fn next(&self, seid: Seid, detectors: &[Detector], after: Instant) -> Option<Instant>;
+    fn next(&self, seid: Seid, detectors: &[DetectionRule], after: Instant) -> Option<Instant>;
 }
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct TimeSpan {
     /// The start of the span, exclusive.
     pub after: Instant,
     /// The end of the span, inclusive.
@@ -40,11 +45,11 @@ pub struct Span {
 pub struct NoTraffic;
 
 impl DataPath for NoTraffic {
-    fn traffic(&self, _: Seid, _: &[Detector], _: Span) -> Vec<(Instant, Traffic)> {
+    fn traffic(&self, _: Seid, _: &[DetectionRule], _: TimeSpan) -> Vec<(Instant, PacketBurst)> {
         Vec::new()
     }
 
-    fn next(&self, _: Seid, _: &[Detector], _: Instant) -> Option<Instant> {
+    fn next(&self, _: Seid, _: &[DetectionRule], _: Instant) -> Option<Instant> {
         None
     }
 }

@@ -12,7 +12,7 @@
 
 mod dispatch;
 mod node_report;
-mod nodewide;
+mod node_requests;
 mod peers;
 mod release;
 mod report;
@@ -31,15 +31,16 @@ use strowger::{
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::endpoint::{
-    Discard, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role, Transmit,
+    DiscardReason, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role,
+    Transmit,
 };
-use strowger_pfcp::transaction::{AnswerLimits, RequestId, Retransmission};
+use strowger_pfcp::transaction::{RequestId, ResponseCacheLimits, Retransmission};
 
 pub(crate) use report::OutgoingReport;
 use report::PendingReports;
 
 use crate::association::AssociationSessions;
-use crate::node::OrderError;
+use crate::node::NodeRequestError;
 use crate::paged_map::SeidMap;
 use crate::session::{SessionMsg, SessionResponse};
 use crate::shared::{Shared, add, add_many};
@@ -47,8 +48,8 @@ use crate::socket::Batch;
 use crate::store::{StoreChange, WriteRefused};
 use node_report::NodeReportResult;
 pub(crate) use node_report::SendNodeReport;
-pub(crate) use release::AskRelease;
 use release::ReleaseWaiters;
+pub(crate) use release::RequestRelease;
 
 /// The messages that the endpoint accepts.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ pub(crate) enum EndpointMsg {
     /// The owner of the node sends a report to a peer.
     NodeReport(Ask<SendNodeReport>),
     /// The owner of the node asks a peer to release its association.
-    Release(Ask<AskRelease>),
+    Release(Ask<RequestRelease>),
     /// The time limit for the release of an association is over.
     ReleaseDue,
 }
@@ -95,8 +96,8 @@ impl Accepts<Ask<SendNodeReport>> for EndpointMsg {
     }
 }
 
-impl Accepts<Ask<AskRelease>> for EndpointMsg {
-    fn wrap(request: Ask<AskRelease>) -> Self {
+impl Accepts<Ask<RequestRelease>> for EndpointMsg {
+    fn wrap(request: Ask<RequestRelease>) -> Self {
         Self::Release(request)
     }
 }
@@ -107,7 +108,7 @@ pub(crate) struct Endpoint {
     shared: Arc<Shared>,
     protocol: Protocol,
     lane: Lane<SessionResponse>,
-    members: FxHashMap<AssociationId, AssociationSessions>,
+    association_sessions: FxHashMap<AssociationId, AssociationSessions>,
     sessions: SeidMap<SessionEntry>,
     /// Requests in progress at a session, by the token of their reply.
     pending: FxHashMap<u64, ForwardedRequest>,
@@ -126,7 +127,7 @@ pub(crate) struct Endpoint {
     /// last send.
     outgoing: Vec<Transmit>,
     handled_since_send: usize,
-    reported_stats: (EndpointStats, [u64; Discard::ALL.len()]),
+    reported_stats: (EndpointStats, [u64; DiscardReason::ALL.len()]),
 }
 
 /// A session in the map of the endpoint.
@@ -155,7 +156,7 @@ impl Actor for Endpoint {
         let mut endpoint = Self {
             protocol: Protocol::new(protocol_config(&shared)),
             lane: cx.lane(),
-            members: FxHashMap::default(),
+            association_sessions: FxHashMap::default(),
             sessions: SeidMap::default(),
             pending: FxHashMap::default(),
             reports: PendingReports::default(),
@@ -166,7 +167,7 @@ impl Actor for Endpoint {
             changes: Vec::new(),
             outgoing: Vec::new(),
             handled_since_send: 0,
-            reported_stats: (EndpointStats::default(), [0; Discard::ALL.len()]),
+            reported_stats: (EndpointStats::default(), [0; DiscardReason::ALL.len()]),
             shared,
         };
         endpoint.shared.wait_for_all_writes().await;
@@ -365,7 +366,7 @@ impl Endpoint {
                 count,
                 reason,
             } => {
-                tracing::warn!(%peer, %node, count, reason, "an association setup is refused");
+                tracing::warn!(%peer, %node, count, reason, "association setup refused");
             }
             Event::RestartDenied { association, claim } => self.restart_denied(association, claim),
             Event::StampIgnored { association, stamp } => self.stamp_ignored(association, stamp),
@@ -396,7 +397,7 @@ impl Endpoint {
     /// Handles the outcome of a request of ours: one of the owner, or a session report.
     fn answered(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
         if self.node_reports.contains_key(&request) {
-            self.node_report_completed(request, answer.as_ref().ok_or(OrderError::NoAnswer));
+            self.node_report_completed(request, answer.as_ref().ok_or(NodeRequestError::NoAnswer));
         } else {
             self.reported(request, answer);
         }
@@ -406,7 +407,7 @@ impl Endpoint {
     fn withdrawn(&mut self, request: RequestId, octets: &Arc<[u8]>) {
         self.discard_unsent(octets);
         if self.node_reports.contains_key(&request) {
-            self.node_report_completed(request, Err(OrderError::AssociationEnded));
+            self.node_report_completed(request, Err(NodeRequestError::AssociationEnded));
         } else if self.reports.forget(request) {
             add(&self.shared.counters.reports_withdrawn);
         }
@@ -420,7 +421,7 @@ impl Endpoint {
 
     fn update_counters(&mut self) {
         let stats = self.protocol.stats();
-        let discards = Discard::ALL.map(|kind| self.protocol.discarded(kind));
+        let discards = DiscardReason::ALL.map(|kind| self.protocol.discarded(kind));
         let (before, discards_before) =
             std::mem::replace(&mut self.reported_stats, (stats, discards));
         let mut increase = EndpointStats::default();
@@ -470,10 +471,10 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
     protocol.features = config.feature_octets();
     protocol.allowed.clone_from(&config.peers);
     protocol.retransmission = retransmission;
-    protocol.answers = AnswerLimits {
+    protocol.answers = ResponseCacheLimits {
         hold: retransmission.span(),
         entries: config.limits.response_cache,
-        ..AnswerLimits::default()
+        ..ResponseCacheLimits::default()
     };
     protocol.heartbeat = Some(config.timers.heartbeat).filter(|interval| !interval.is_zero());
     protocol.restarts.clone_from(&config.peer.restarts);

@@ -2,7 +2,7 @@
 //! sessions of the node.
 //!
 //! ```text
-//! strowger ledger 1
+//! strowger journal 1
 //! ask 17 21320061...    a request, before it is sent
 //! ack 17 2133001e...    its response, which accepts it
 //! nak 18 21350011...    a response that rejects
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-pub use audit::{Audit, AuditReport, Found};
+pub use audit::{AuditReport, JournalAudit, NodeSession};
 
 /// A journal that is being written.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ pub(crate) struct Journal {
 /// The error returned when a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LedgerError {
+pub enum JournalError {
     /// An I/O operation failed.
-    #[error("the ledger {path}: {source}")]
+    #[error("cannot use the journal {path}: {source}")]
     Io {
         /// The path of the file.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum LedgerError {
 
 impl Journal {
     /// Creates an empty journal.
-    pub(crate) fn create(path: &Path) -> Result<Self, LedgerError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, JournalError> {
         let path = path.to_owned();
         match File::create(&path) {
             Ok(file) => Ok(Self {
@@ -65,7 +65,7 @@ impl Journal {
                 text: format!("{TITLE}\n"),
                 path,
             }),
-            Err(source) => Err(LedgerError::Io { path, source }),
+            Err(source) => Err(JournalError::Io { path, source }),
         }
     }
 
@@ -102,10 +102,10 @@ impl Journal {
     pub(crate) fn flush(&mut self) {
         if let Err(error) = self.file.write_all(self.text.as_bytes()) {
             let path = self.path.display();
-            tracing::error!(%path, %error, "the ledger cannot be written");
+            tracing::error!(%path, %error, "cannot write the journal");
         }
         self.text.clear();
     }
 }
 
-const TITLE: &str = "strowger ledger 1";
+const TITLE: &str = "strowger journal 1";

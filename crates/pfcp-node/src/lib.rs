@@ -1,6 +1,6 @@
 //! PFCP over UDP, built on supervised actors.
 //!
-//! [`Capture`] reads the datagrams of pcap and pcapng files; [`CaptureWriter`] writes them.
+//! [`CaptureReader`] reads the datagrams of pcap and pcapng files; [`CaptureWriter`] writes them.
 
 mod association;
 mod capture;
@@ -31,35 +31,41 @@ mod store;
 mod topics;
 
 pub use capture::{
-    Capture, CaptureError, CaptureErrorKind, CaptureWriter, Datagram, PFCP_PORT, Skipped,
+    CaptureError, CaptureErrorKind, CaptureReader, CaptureWriter, CapturedDatagram, PFCP_PORT,
+    SkippedPackets,
 };
 pub use client::{
-    Association, Client, ClientConfig, ClientError, ClientEvent, ClientStats, NodeReport, Rules,
-    Session, SessionReport,
+    Association, Client, ClientConfig, ClientError, ClientEvent, ClientStats, NodeReport, Session,
+    SessionReport, SessionRules,
 };
 pub use config::{
     ConfigError, DataPathConfig, DataPathKind, Durability, Limits, NodeConfig, OnFailure,
     PeerConfig, PolicyConfig, PolicyKind, Pools, StoreConfig, Timers,
 };
-pub use data_path::{DataPath, NoTraffic, SimulatedTraffic, Span, TrafficModel};
-pub use journal::{Audit, AuditReport, Found, LedgerError};
+pub use data_path::{DataPath, NoTraffic, SimulatedTraffic, TimeSpan, TrafficModel};
+pub use journal::{AuditReport, JournalAudit, JournalError, NodeSession};
 pub use load::{
-    ChangeFigures, ChangeShares, Chaos, Load, LoadFigures, LoadHandle, LoadMix, LoadPlan, MixError,
-    Pace,
+    ChangeShares, ChangeStats, Load, LoadHandle, LoadMix, LoadPace, LoadPlan, LoadStats, MixError,
+    PanicInjection,
 };
 pub use node::{
-    AssociationInfo, Node, NodeError, NodeHandle, NodeParts, NodeStats, OrderError, ReleaseOutcome,
-    ReleaseReport, SessionFilter, SessionInfo, StateLost, UsageStats,
+    AssociationInfo, Node, NodeError, NodeHandle, NodeParts, NodeRequestError, NodeStats,
+    ReleaseOutcome, ReleaseReport, SessionFilter, SessionInfo, StateLost, UsageStats,
 };
 pub use pfd::ApplicationPfds;
-pub use policy::{Deciding, Policy, PolicyStats, QosCap, QosCaps, Question, QuestionKind, Verdict};
+pub use policy::{
+    DecisionFuture, Policy, PolicyDecision, PolicyRequest, PolicyRequestKind, PolicyStats, QosCap,
+    QosCaps,
+};
 pub use profile::{ProfileError, SessionProfile};
 pub use restoration::{OnLoss, PeerLoss, Restoration};
 pub use robustness::{
-    Torture, TortureAnswer, TortureCase, TortureError, TortureFailure, TorturePlan, TortureReport,
-    TortureRow, TortureSender,
+    CaseSender, ExpectedAnswer, RobustnessCase, RobustnessError, RobustnessFailure, RobustnessPlan,
+    RobustnessReport, RobustnessRow, RobustnessTest,
 };
-pub use scenario::Scenario;
+pub use scenario::FaultScenario;
 pub use socket::BindError;
 pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociation, StoredSession};
-pub use topics::{RestartNoticed, SessionEvent, SessionEventKind, UsageFigures, UsageReported};
+pub use topics::{
+    PeerRestartEvent, SessionEvent, SessionEventKind, UsageMeasurement, UsageReported,
+};

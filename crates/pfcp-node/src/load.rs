@@ -8,12 +8,12 @@
 
 mod actor;
 mod change;
-mod figures;
 mod link_faults;
 mod message;
 mod mix;
 mod pacer;
 mod requests;
+mod stats;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -26,9 +26,9 @@ use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Release, Seid};
 
-pub use figures::{ChangeFigures, LoadFigures};
 pub use mix::{ChangeShares, LoadMix, MixError};
 pub(crate) use requests::answer;
+pub use stats::{ChangeStats, LoadStats};
 
 use crate::client::{ClientError, unanswered};
 use crate::journal::Journal;
@@ -41,7 +41,7 @@ use message::{Begin, ListHeld, LoadMsg, Probe, Stop};
 
 /// The pacing of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
+pub enum LoadPace {
     /// An open loop: establishments per second, independent of the responses.
     Rate(f64),
     /// A closed loop: the number of requests in flight; each response makes room for the next
@@ -62,7 +62,7 @@ pub struct LoadPlan {
     /// The release of TS 29.244 to use; the load neither sends nor reads anything newer.
     pub release: Release,
     /// The pacing of requests.
-    pub pace: Pace,
+    pub pace: LoadPace,
     /// The maximum number of sessions that are held.
     pub sessions: usize,
     /// The time during which new requests are sent; until the load is stopped if it is not set.
@@ -91,10 +91,10 @@ pub struct LoadPlan {
     /// to decide about. The sessions belong to the network "internet" unless the profile names
     /// another one.
     pub rates: bool,
-    /// The file for the journal of requests and responses, for [`Audit`](crate::Audit).
-    pub ledger: Option<PathBuf>,
+    /// The file for the journal of requests and responses, for [`JournalAudit`](crate::Audit).
+    pub journal: Option<PathBuf>,
     /// Panics in the sessions of a node in this process.
-    pub chaos: Option<Chaos>,
+    pub panic_injection: Option<PanicInjection>,
     /// The silence of the node after which a heartbeat is sent.
     pub heartbeat: Duration,
     /// The treatment of sessions that the node lost. They count as lost in either case, and no new
@@ -107,7 +107,7 @@ pub struct LoadPlan {
 /// Panics in session actors under load. Each one is followed by a modification that names a PDR of
 /// the session; a session that does not accept it counts as lost.
 #[derive(Clone, Debug)]
-pub struct Chaos {
+pub struct PanicInjection {
     /// The node whose sessions panic, which is the node under load.
     pub node: NodeHandle,
     /// Number of panics per second.
@@ -128,7 +128,7 @@ impl LoadPlan {
             listen: SocketAddr::new(any, 0),
             node_id: None,
             release: Release::default(),
-            pace: Pace::Rate(200.0),
+            pace: LoadPace::Rate(200.0),
             sessions: 1000,
             duration: None,
             t1: Duration::from_secs(1),
@@ -141,8 +141,8 @@ impl LoadPlan {
             rates: false,
             loss: 0.0,
             reordering: 0.0,
-            ledger: None,
-            chaos: None,
+            journal: None,
+            panic_injection: None,
             heartbeat: Duration::from_secs(1),
             on_loss: OnLoss::Restore,
             restoration: Restoration::default(),
@@ -172,23 +172,23 @@ impl Load {
             .clone()
             .unwrap_or_else(|| format!("smf-{}.load", local.port()));
         let name = NodeName::from_text(&text).ok_or(ClientError::NodeId(text))?;
-        let journal = plan.ledger.as_deref().map(Journal::create).transpose();
-        let journal = journal.map_err(|error| ClientError::Ledger(Arc::new(error)))?;
-        let figures = Arc::new(Mutex::new(LoadFigures::new()));
+        let journal = plan.journal.as_deref().map(Journal::create).transpose();
+        let journal = journal.map_err(|error| ClientError::Journal(Arc::new(error)))?;
+        let stats = Arc::new(Mutex::new(LoadStats::new()));
         let response_timeout = plan.t1.saturating_mul(plan.n1.max(1)) + Duration::from_secs(1);
         let args = LoadArgs {
             sockets: Arc::new(sockets),
             name,
             recovery: recovery_now(),
             plan: Arc::new(plan),
-            figures: Arc::clone(&figures),
+            stats: Arc::clone(&stats),
             journal: journal.map(|journal| Arc::new(Mutex::new(journal))),
         };
         let to = args.plan.to;
         let actor = system.spawn::<LoadActor>(format!("load-{local}"), args)?;
         let handle = LoadHandle {
             actor,
-            figures,
+            stats,
             local,
             to,
             response_timeout,
@@ -203,7 +203,7 @@ impl Load {
 #[derive(Clone, Debug)]
 pub struct LoadHandle {
     actor: ActorRef<LoadMsg>,
-    figures: Arc<Mutex<LoadFigures>>,
+    stats: Arc<Mutex<LoadStats>>,
     local: SocketAddr,
     to: SocketAddr,
     response_timeout: Duration,
@@ -218,8 +218,8 @@ impl LoadHandle {
 
     /// Returns the current measurements.
     #[must_use]
-    pub fn snapshot(&self) -> LoadFigures {
-        self.figures.lock().clone()
+    pub fn snapshot(&self) -> LoadStats {
+        self.stats.lock().clone()
     }
 
     /// Returns the sessions that are held, as pairs of our SEID and the SEID of the peer.
@@ -252,7 +252,7 @@ impl LoadHandle {
     }
 
     /// Waits until the load has ended, and returns the final measurements.
-    pub async fn finished(&self) -> LoadFigures {
+    pub async fn finished(&self) -> LoadStats {
         self.actor.stopped().await;
         self.snapshot()
     }

@@ -6,7 +6,7 @@ use strowger_pfcp::validate::Deviation;
 use crate::restoration::PeerLoss;
 
 /// Counts a tolerated deviation of a peer from the specification.
-pub(crate) fn deviated(deviation: Deviation) {
+pub(crate) fn record_deviation(deviation: Deviation) {
     counter!("strowger_smf_deviations_total", "deviation" => deviation.name()).increment(1);
 }
 
@@ -37,5 +37,5 @@ pub(crate) fn session_restored() {
 
 /// Counts a lost session that its peer refused to establish again.
 pub(crate) fn session_refused() {
-    counter!("strowger_smf_sessions_refused_total").increment(1);
+    counter!("strowger_smf_session_restorations_refused_total").increment(1);
 }

@@ -1,7 +1,7 @@
 //! A node: started from a configuration, inspected through a handle.
 
 mod filter;
-mod order;
+mod operator_request;
 mod parts;
 mod startup;
 mod state;
@@ -19,7 +19,7 @@ use strowger::{
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
-use strowger_pfcp::endpoint::Discard;
+use strowger_pfcp::endpoint::DiscardReason;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 
@@ -27,16 +27,16 @@ use crate::association::{key_of, session_key};
 use crate::capture_file::CaptureFile;
 use crate::config::{ConfigError, NodeConfig};
 use crate::endpoint::Endpoint;
-use crate::pfd::Pfds;
+use crate::pfd::PfdStore;
 use crate::policy::{PolicyActor, PolicyStats};
-use crate::pool::{Claim, Pool};
+use crate::pool::{AddressClaim, AddressPool};
 use crate::session::{InjectedPanic, SessionMsg, rule_ids};
 use crate::shared::{NodeCounters, Shared, get};
 use crate::socket::{Batch, BindError, Sockets};
 use crate::store::{SessionRecord, StoreError, StoreHealth, StoreLoss};
 use crate::topics::NodeTopics;
 pub use filter::SessionFilter;
-pub use order::{OrderError, ReleaseOutcome, ReleaseReport};
+pub use operator_request::{NodeRequestError, ReleaseOutcome, ReleaseReport};
 pub use parts::NodeParts;
 pub(crate) use state::NodeState;
 pub use usage::UsageStats;
@@ -93,7 +93,7 @@ pub enum NodeError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// A component is configured as the policy, but the embedding program supplied no policy.
-    #[error("`policy.kind` is \"component\", and there are no components here")]
+    #[error("`policy.kind` is \"component\", but this program has no component host")]
     NoPolicy,
 }
 
@@ -129,10 +129,10 @@ impl Node {
     pub async fn start_with(
         system: &ActorSystem,
         config: NodeConfig,
-        given: NodeParts,
+        host_parts: NodeParts,
     ) -> Result<NodeHandle, NodeError> {
         config.check()?;
-        given.check(&config)?;
+        host_parts.check(&config)?;
         let name = NodeName::from_text(&config.name());
         let name = name.ok_or_else(|| NodeError::NodeId(config.name()))?;
         let mut sockets = Sockets::bind(&config.listen, config.limits.datagram).await?;
@@ -156,7 +156,7 @@ impl Node {
             pool,
             state,
             waiting,
-            given,
+            host_parts,
         };
         Self::assemble(system, parts).await
     }
@@ -174,9 +174,9 @@ impl Node {
             pool,
             state,
             waiting,
-            given,
+            host_parts,
         } = parts;
-        let pfds = Pfds::restored(state.store.descriptions());
+        let pfds = PfdStore::restored(state.store.descriptions());
         let shared = Arc::new(Shared {
             pool,
             recovery: state.recovery,
@@ -187,9 +187,9 @@ impl Node {
             next_seid: AtomicU64::new(state.next_seid),
             writing: Mutex::default(),
             endpoint: Mutex::default(),
-            data_path: given.data_path(&config),
+            data_path: host_parts.data_path(&config),
             meters: Mutex::default(),
-            policy: given.policy_client(&config),
+            policy: host_parts.policy_client(&config),
             topics: NodeTopics::open(system)?,
             ended: Mutex::default(),
             config,
@@ -214,8 +214,8 @@ impl Node {
         let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
         if let Some(loss) = shared.store.health().loss {
             let recovery = shared.recovery.0;
-            // The topic name is a valid constant, and the event is optional: nobody has to
-            // subscribe.
+            // The topic name is a valid constant, and the event is optional: it may
+            // have no subscriber.
             if let Ok(topic) = system.topic(StateLost::TOPIC) {
                 topic.publish(StateLost { recovery, loss });
             }
@@ -234,17 +234,17 @@ pub(crate) struct NodeSetup {
     pub(crate) name: NodeName,
     pub(crate) sockets: Sockets,
     pub(crate) capture: CaptureFile,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<AddressPool>,
     pub(crate) state: NodeState,
     /// Datagrams that arrived before the endpoint started.
     pub(crate) waiting: Vec<Batch>,
-    pub(crate) given: NodeParts,
+    pub(crate) host_parts: NodeParts,
 }
 
 /// Creates the pools of a node that listens on `sockets`.
-pub(crate) fn pool_of(config: &NodeConfig, sockets: &Sockets) -> Arc<Pool> {
+pub(crate) fn pool_of(config: &NodeConfig, sockets: &Sockets) -> Arc<AddressPool> {
     let addresses: Vec<_> = sockets.addresses().iter().map(SocketAddr::ip).collect();
-    Arc::new(Pool::new(&config.pools, &addresses))
+    Arc::new(AddressPool::new(&config.pools, &addresses))
 }
 
 const SUPERVISOR: &str = "node";
@@ -364,7 +364,7 @@ pub struct NodeStats {
     /// Number of datagrams that the system did not accept for sending.
     pub unsent: u64,
     /// Number of discarded messages, by kind.
-    pub discarded: Vec<(Discard, u64)>,
+    pub discarded: Vec<(DiscardReason, u64)>,
     /// Counters of traffic and usage reports.
     pub usage: UsageStats,
     /// Counters of the policy; all zero without one.
@@ -557,8 +557,8 @@ impl NodeHandle {
         };
         for claim in ids.claims {
             match claim {
-                Claim::Ue(address) => info.ue_addresses.push(address),
-                Claim::Teid { teid, address } => info.teids.push((teid, address)),
+                AddressClaim::Ue(address) => info.ue_addresses.push(address),
+                AddressClaim::Teid { teid, address } => info.teids.push((teid, address)),
             }
         }
         info

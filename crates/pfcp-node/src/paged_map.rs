@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_what_a_tree_says() {
+    fn paged_map_matches_btree_map() {
         let (mut map, mut tree) = (SeidMap::default(), BTreeMap::new());
         let mut dice = 7_u64;
         for step in 0..20_000_u64 {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_without_neighbours_takes_no_page() {
+    fn isolated_key_allocates_no_page() {
         let mut map = SeidMap::default();
         for number in 1..=17 {
             map.insert(Seid(number), number);

@@ -40,7 +40,7 @@ type PfdTable = BTreeMap<Vec<u8>, Arc<StoredPfds>>;
 
 /// The descriptions of all applications.
 #[derive(Debug, Default)]
-pub(crate) struct Pfds {
+pub(crate) struct PfdStore {
     table: Mutex<PfdTable>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Pfds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PfdLimitExceeded;
 
-impl Pfds {
+impl PfdStore {
     /// Creates the table from the descriptions in the store.
     pub(crate) fn restored(kept: Vec<Arc<StoredPfds>>) -> Self {
         let rows = kept.into_iter();

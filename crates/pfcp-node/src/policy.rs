@@ -1,9 +1,9 @@
 //! Policies: external decisions about the rules of sessions.
 //!
-//! A session asks the questions `session.establish` and `session.modify` after the request has been
-//! validated and before anything is stored. The time for an answer is limited, and the fallback
-//! without an answer is configurable. Policies run in an actor of the node, `/node/policy`. A
-//! question that panics or hangs affects only its own answer.
+//! A session sends the policy requests `session.establish` and `session.modify` after the request
+//! has been validated and before anything is stored. The time for a decision is limited, and the
+//! fallback is configurable. Policies run in an actor of the node, `/node/policy`. A request that
+//! panics or hangs affects only its own decision.
 //!
 //! ```text
 //!  request ─▶ session: valid? ─▶ policy: admit, change or refuse ─▶ store ─▶ response
@@ -25,12 +25,12 @@ pub use client::PolicyStats;
 pub(crate) use client::{PolicyActor, PolicyClient};
 pub use qos_cap::{QosCap, QosCaps};
 
-/// A question to a policy about a session.
+/// A request for a policy decision about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Question {
+pub struct PolicyRequest {
     /// The procedure in progress.
-    pub kind: QuestionKind,
+    pub kind: PolicyRequestKind,
     /// The node's SEID of the session.
     pub seid: Seid,
     /// The Node ID of the peer.
@@ -45,17 +45,17 @@ pub struct Question {
     pub rules: RuleSet,
 }
 
-/// The procedure that a question is about.
+/// The procedure that a policy request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum QuestionKind {
+pub enum PolicyRequestKind {
     /// `session.establish`: the session is about to be established.
     Establish,
     /// `session.modify`: the rules of the session are about to change.
     Modify,
 }
 
-impl QuestionKind {
-    /// Returns the name of the question.
+impl PolicyRequestKind {
+    /// Returns the name of the request.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,9 +65,9 @@ impl QuestionKind {
     }
 }
 
-/// The answer of a policy.
+/// The decision of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PolicyDecision {
     /// Admit the rules unchanged.
     Admit,
     /// Admit the rules with this modification, which is validated like one of a peer.
@@ -75,17 +75,17 @@ pub enum Verdict {
     /// Refuse the request.
     Refuse(Cause),
     /// The policy cannot decide: the configured fallback applies.
-    Undecided,
+    NoDecision,
 }
 
-/// The future of a policy's answer.
-pub type Deciding<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+/// The future of a policy's decision.
+pub type DecisionFuture<'a> = Pin<Box<dyn Future<Output = PolicyDecision> + Send + 'a>>;
 
 /// A policy that decides about sessions.
 ///
-/// Questions are answered concurrently. A question that panics or takes longer than the configured
+/// Requests are decided concurrently. A request that panics or takes longer than the configured
 /// budget has failed.
 pub trait Policy: fmt::Debug + Send + Sync + 'static {
-    /// Answers a question.
-    fn decide<'a>(&'a self, question: &'a Question) -> Deciding<'a>;
+    /// Decides about a request.
+    fn decide<'a>(&'a self, question: &'a PolicyRequest) -> DecisionFuture<'a>;
 }

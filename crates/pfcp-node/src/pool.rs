@@ -17,7 +17,7 @@ use claims::{ClaimIndex, SessionClaims};
 
 /// An address that at most one session can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Claim {
+pub(crate) enum AddressClaim {
     /// A TEID at a user plane address.
     Teid { teid: u32, address: IpAddr },
     /// The address of a UE; for IPv6, the first address of its prefix.
@@ -27,14 +27,14 @@ pub(crate) enum Claim {
 /// The error returned when another session holds a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimConflict {
-    pub(crate) claim: Claim,
+    pub(crate) claim: AddressClaim,
     pub(crate) holder: Seid,
 }
 
 /// The pools of a node, shared by its sessions.
 #[derive(Debug)]
-pub(crate) struct Pool {
-    state: Mutex<PoolState>,
+pub(crate) struct AddressPool {
+    state: Mutex<AddressPoolState>,
     gtpu_v4: Option<Ipv4Addr>,
     gtpu_v6: Option<Ipv6Addr>,
     teids: (u32, u32),
@@ -42,7 +42,7 @@ pub(crate) struct Pool {
 }
 
 #[derive(Debug)]
-struct PoolState {
+struct AddressPoolState {
     by_claim: ClaimIndex,
     by_session: SessionClaims,
     next_teid: u32,
@@ -50,7 +50,7 @@ struct PoolState {
     next_ue: Vec<u64>,
 }
 
-impl Pool {
+impl AddressPool {
     /// Creates the pools; `addresses` are sent with allocated TEIDs unless the configuration names
     /// others.
     pub(crate) fn new(pools: &Pools, addresses: &[IpAddr]) -> Self {
@@ -65,7 +65,7 @@ impl Pool {
             Some(IpAddr::V6(address)) => Some(address),
             _ => None,
         };
-        let state = PoolState {
+        let state = AddressPoolState {
             by_claim: ClaimIndex::default(),
             by_session: SessionClaims::default(),
             next_teid: pools.teid_first,
@@ -93,7 +93,7 @@ impl Pool {
             addresses
                 .into_iter()
                 .flatten()
-                .map(move |address| Claim::Teid { teid, address })
+                .map(move |address| AddressClaim::Teid { teid, address })
         };
         let mut state = self.state.lock();
         let range = u64::from(last - first) + 1;
@@ -140,7 +140,7 @@ impl Pool {
                 let number = state.next_ue[index];
                 state.next_ue[index] = if number >= capacity { 1 } else { number + 1 };
                 let address = nth(network, number);
-                let claim = Claim::Ue(address);
+                let claim = AddressClaim::Ue(address);
                 if state.by_claim.get(claim).is_none() {
                     state.add_claim(session, claim);
                     return Some(address);
@@ -158,7 +158,7 @@ impl Pool {
     pub(crate) fn replace(
         &self,
         session: Seid,
-        mut claims: Vec<Claim>,
+        mut claims: Vec<AddressClaim>,
     ) -> Result<(), ClaimConflict> {
         claims.sort_unstable();
         claims.dedup();
@@ -190,7 +190,7 @@ impl Pool {
 
     /// Returns the claims of all sessions, sorted.
     #[cfg(test)]
-    pub(crate) fn all(&self) -> std::collections::BTreeMap<Seid, Vec<Claim>> {
+    pub(crate) fn all(&self) -> std::collections::BTreeMap<Seid, Vec<AddressClaim>> {
         let state = self.state.lock();
         let held = state.by_session.sessions().map(|seid| {
             let mut claims = state.by_session.of(seid);
@@ -203,13 +203,13 @@ impl Pool {
 
     /// Returns the claims of a session.
     #[cfg(test)]
-    pub(crate) fn held(&self, session: Seid) -> Vec<Claim> {
+    pub(crate) fn held(&self, session: Seid) -> Vec<AddressClaim> {
         self.state.lock().by_session.of(session)
     }
 }
 
-impl PoolState {
-    fn add_claim(&mut self, session: Seid, claim: Claim) {
+impl AddressPoolState {
+    fn add_claim(&mut self, session: Seid, claim: AddressClaim) {
         self.by_claim.insert(claim, session);
         let mut claims = self.by_session.of(session);
         claims.push(claim);

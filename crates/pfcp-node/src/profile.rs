@@ -28,7 +28,9 @@ pub struct SessionProfile {
 #[non_exhaustive]
 pub enum ProfileError {
     /// The name of the data network does not fit into the IE.
-    #[error("\"{0}\" is no DNN: labels of 1 to 63 bytes with dots between them, 100 bytes in all")]
+    #[error(
+        "\"{0}\" is not a DNN: use labels of 1 to 63 bytes with dots between them, 100 bytes in all"
+    )]
     Dnn(String),
     /// Two pools have the same family.
     #[error("{first} and {second} are pools of one family: give at most one of each")]
@@ -134,7 +136,7 @@ impl SessionProfile {
             if !is_used {
                 return Err(ProfileError::UnusedPool { pdn_type, pool });
             }
-            let addresses = room(&pool);
+            let addresses = ue_capacity(&pool);
             // `usize::MAX` stands for no bound: such sessions share the addresses of the pool.
             if sessions != usize::MAX && addresses < sessions as u64 {
                 return Err(ProfileError::SmallPool {
@@ -214,7 +216,7 @@ fn has_ipv6(pdn_type: PdnType) -> bool {
 
 /// Returns the number of bits of a pool that distinguish UEs: the host bits of IPv4 addresses, or
 /// the bits of IPv6 prefixes of 64 bits if the pool is large enough.
-fn own_bits(pool: &Network) -> u32 {
+fn ue_bits(pool: &Network) -> u32 {
     let prefix = u32::from(pool.prefix());
     match pool.address() {
         IpAddr::V4(_) => 32 - prefix,
@@ -225,8 +227,8 @@ fn own_bits(pool: &Network) -> u32 {
 
 /// Returns the number of UEs that a pool has addresses for. The first and the last address of an
 /// IPv4 network are not assigned to UEs.
-fn room(pool: &Network) -> u64 {
-    let all = 1u64.checked_shl(own_bits(pool)).unwrap_or(u64::MAX);
+fn ue_capacity(pool: &Network) -> u64 {
+    let all = 1u64.checked_shl(ue_bits(pool)).unwrap_or(u64::MAX);
     match pool.address() {
         IpAddr::V4(_) if all > 2 => all - 2,
         _ => all,
@@ -237,9 +239,9 @@ fn ipv4_of(pool: &Network, number: u32) -> Option<Ipv4Addr> {
     let IpAddr::V4(address) = pool.address() else {
         return None;
     };
-    let own = own_bits(pool);
+    let own = ue_bits(pool);
     let network = address.to_bits() & u32::MAX.checked_shl(own).unwrap_or_default();
-    let place = u64::from(number).checked_rem(room(pool))?;
+    let place = u64::from(number).checked_rem(ue_capacity(pool))?;
     let first = u64::from(own > 1);
     let host = u32::try_from(place + first).unwrap_or(u32::MAX);
     Some(Ipv4Addr::from_bits(network | host))
@@ -251,7 +253,7 @@ fn ipv6_of(pool: &Network, number: u32) -> Option<Ipv6Addr> {
     };
     let bits = 128 - u32::from(pool.prefix());
     let network = address.to_bits() & u128::MAX.checked_shl(bits).unwrap_or_default();
-    let place = u128::from(u64::from(number).checked_rem(room(pool))?);
+    let place = u128::from(u64::from(number).checked_rem(ue_capacity(pool))?);
     let host = match pool.prefix() < 64 {
         // The first interface identifier of the UE's own prefix.
         true => place << 64 | 1,
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn each_session_has_an_address_of_its_own_in_the_pool() {
+    fn sessions_get_distinct_pool_addresses() {
         for (pool, room) in [
             ("10.45.0.0/28", 14),
             ("10.45.0.128/25", 126),
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn largest_pools_have_room() {
+    fn largest_pools_do_not_overflow() {
         for (pool, pdn_type) in [("0.0.0.0/0", PdnType::IPV4), ("::/0", PdnType::IPV6)] {
             let profile = profile(pdn_type, &[pool]);
             assert_eq!(profile.check(1_000_000), Ok(()));
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn profile_of_which_no_session_can_be_made_is_refused() {
+    fn unusable_profile_is_refused() {
         let ipv4 = "10.0.0.0/8";
         assert!(matches!(
             profile(PdnType::IPV4V6, &[ipv4]).check(1),

@@ -22,7 +22,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use strowger_pfcp::endpoint::message;
 use strowger_pfcp::ie::{Cause, FTeid, UeIpAddress};
-use strowger_pfcp::session::{Allocator, NoAllocator, RuleSet, UeWish};
+use strowger_pfcp::session::{Allocator, NoAllocator, RuleSet, UeAddressRequest};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, Header, Ie as _, IeType, MessageType, Seid, Sequence};
 
@@ -261,7 +261,7 @@ impl PeerSearch {
 #[derive(Debug)]
 pub(crate) struct RestorationQueue {
     interval: Duration,
-    room: usize,
+    max_in_flight: usize,
     waiting: VecDeque<Seid>,
     working: usize,
     /// The earliest time at which the next session may start.
@@ -270,13 +270,13 @@ pub(crate) struct RestorationQueue {
 
 /// The delay that a session may accumulate without slowing down the others, which allows for the
 /// coarse resolution of timers.
-const SLACK: Duration = Duration::from_millis(20);
+const MAX_SCHEDULE_LAG: Duration = Duration::from_millis(20);
 
 impl RestorationQueue {
     pub(crate) fn new(plan: &Restoration) -> Self {
         Self {
             interval: Duration::from_secs(1) / plan.rate.max(1),
-            room: plan.in_flight.max(1),
+            max_in_flight: plan.in_flight.max(1),
             waiting: VecDeque::new(),
             working: 0,
             next: None,
@@ -302,12 +302,14 @@ impl RestorationQueue {
     /// [`RestorationQueue::done`].
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Seid> {
         let next = self.next.unwrap_or(now);
-        if now < next || self.working >= self.room {
+        if now < next || self.working >= self.max_in_flight {
             return None;
         }
         let seid = self.waiting.pop_front()?;
         self.working += 1;
-        let due = now.checked_sub(SLACK).map_or(next, |slack| next.max(slack));
+        let due = now
+            .checked_sub(MAX_SCHEDULE_LAG)
+            .map_or(next, |slack| next.max(slack));
         self.next = Some(due + self.interval);
         Some(seid)
     }
@@ -319,7 +321,7 @@ impl RestorationQueue {
 
     /// Returns the time at which the next session may start.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let is_due = !self.waiting.is_empty() && self.working < self.room;
+        let is_due = !self.waiting.is_empty() && self.working < self.max_in_flight;
         is_due.then(|| self.next.unwrap_or(now))
     }
 }
@@ -337,7 +339,7 @@ impl AcknowledgedRules {
     /// is not valid according to this crate, so that later modifications could not be merged into
     /// it.
     pub(crate) fn establish(body: &[u8], answer: &[u8]) -> Option<Self> {
-        Self::fold(
+        Self::apply_acknowledged(
             &RuleSet::default(),
             MessageType::SESSION_ESTABLISHMENT_REQUEST,
             body,
@@ -350,7 +352,7 @@ impl AcknowledgedRules {
         if seeded(Bug::RestoredAsEstablished) {
             return Some(self.clone());
         }
-        Self::fold(
+        Self::apply_acknowledged(
             &self.0,
             MessageType::SESSION_MODIFICATION_REQUEST,
             body,
@@ -358,7 +360,12 @@ impl AcknowledgedRules {
         )
     }
 
-    fn fold(rules: &RuleSet, kind: MessageType, body: &[u8], answer: &[u8]) -> Option<Self> {
+    fn apply_acknowledged(
+        rules: &RuleSet,
+        kind: MessageType,
+        body: &[u8],
+        answer: &[u8],
+    ) -> Option<Self> {
         let octets = message(&Header::session(kind, Seid(0), Sequence::default()), body).ok()?;
         let frame = Frame::decode(&octets).ok()?;
         let mut addresses = AcknowledgedAddresses::of(answer);
@@ -407,25 +414,25 @@ impl AcknowledgedAddresses {
 }
 
 impl Allocator for AcknowledgedAddresses {
-    fn f_teid(&mut self, wish: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
-        Ok(*wish)
+    fn f_teid(&mut self, request: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
+        Ok(*request)
     }
 
     fn ue_address(
         &mut self,
-        wish: UeWish,
+        request: UeAddressRequest,
         network: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         // Identical requests for an address are made once, so the last address also serves those
         // that follow.
         let chosen = match self.0.len() {
-            0 => return NoAllocator.ue_address(wish, network),
+            0 => return NoAllocator.ue_address(request, network),
             1 => self.0[0],
             _ => self.0.pop_front().unwrap_or_default(),
         };
         Ok((
-            chosen.ipv4.filter(|_| wish.ipv4),
-            chosen.ipv6.filter(|_| wish.ipv6),
+            chosen.ipv4.filter(|_| request.ipv4),
+            chosen.ipv6.filter(|_| request.ipv6),
         ))
     }
 }
@@ -461,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn setups_begin_at_once_and_come_ever_more_rarely() {
+    fn setup_attempts_start_at_once_and_back_off() {
         let (now, mut search) = (start(), PeerSearch::new(plan(), 7));
         assert!(search.unassociated(now) && !search.unassociated(now));
         let all = setups(&mut search, now, 40);
@@ -474,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_lost_again_as_soon_as_it_is_found_is_asked_no_faster() {
+    fn flapping_peer_keeps_its_backoff() {
         let (mut now, mut search) = (start(), PeerSearch::new(plan(), 7));
         let begun = now;
         for _ in 0..100 {
@@ -491,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn two_seeds_do_not_ask_at_the_same_time() {
+    fn backoff_jitter_depends_on_seed() {
         let now = start();
         let times = |seed| {
             let mut search = PeerSearch::new(plan(), seed);
@@ -503,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_peer_is_asked_by_heartbeats_and_one_adrift_by_setups() {
+    fn silent_peer_gets_heartbeats_and_unassociated_peer_gets_setups() {
         let (now, mut search) = (start(), PeerSearch::new(plan(), 7));
         assert!(search.silent(now) && !search.silent(now));
         let at = search.poll_timeout().expect("one is due");
@@ -516,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_keeps_to_its_rate_and_to_its_room() {
+    fn restoration_queue_respects_rate_and_in_flight_limit() {
         let (now, mut backlog) = (start(), RestorationQueue::new(&plan()));
         (1..=200).for_each(|seid| backlog.push(Seid(seid)));
         assert!(backlog.poll(now).is_some());

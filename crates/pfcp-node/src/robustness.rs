@@ -23,7 +23,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-pub use case::{TortureAnswer, TortureCase, TortureSender};
+pub use case::{CaseSender, ExpectedAnswer, RobustnessCase};
 
 use run::TestRun;
 
@@ -32,7 +32,7 @@ use crate::profile::{ProfileError, SessionProfile};
 /// The configuration of a robustness test.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct TorturePlan {
+pub struct RobustnessPlan {
     /// The address of the node.
     pub to: SocketAddr,
     /// The address to send from; the system chooses one if it is not set.
@@ -51,10 +51,10 @@ pub struct TorturePlan {
     /// the end.
     pub sessions: u32,
     /// Additional cases, which are sent first.
-    pub cases: Vec<TortureCase>,
+    pub cases: Vec<RobustnessCase>,
 }
 
-impl TorturePlan {
+impl RobustnessPlan {
     /// Creates a configuration with ten sessions that waits one second for each response.
     #[must_use]
     pub fn new(to: SocketAddr) -> Self {
@@ -77,7 +77,7 @@ impl TorturePlan {
 /// The error returned when a node cannot be tested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TortureError {
+pub enum RobustnessError {
     /// The socket cannot be bound or connected.
     #[error("cannot send to {to}: {source}")]
     Socket {
@@ -105,11 +105,11 @@ pub enum TortureError {
 /// The result of a robustness test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TortureReport {
+pub struct RobustnessReport {
     /// The results by family of cases, in the order in which they were sent.
-    pub rows: Vec<TortureRow>,
+    pub rows: Vec<RobustnessRow>,
     /// The failed cases.
-    pub failures: Vec<TortureFailure>,
+    pub failures: Vec<RobustnessFailure>,
     /// Number of sessions that existed during the whole test.
     pub sessions: u32,
     /// Number of those sessions that accepted a modification at the end.
@@ -121,7 +121,7 @@ pub struct TortureReport {
 /// The results of a family of cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TortureRow {
+pub struct RobustnessRow {
     /// The name of the family.
     pub family: String,
     /// The clauses of TS 29.244 that define the correct behaviour.
@@ -135,16 +135,16 @@ pub struct TortureRow {
 /// A case that was not answered correctly, or caused harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TortureFailure {
+pub struct RobustnessFailure {
     /// The case, with the bytes that were sent.
-    pub case: TortureCase,
+    pub case: RobustnessCase,
     /// A description of the fault.
     pub fault: String,
     /// The messages that were received.
     pub answers: Vec<Vec<u8>>,
 }
 
-impl TortureReport {
+impl RobustnessReport {
     /// Returns `true` if there was no fault.
     #[must_use]
     pub fn is_clean(&self) -> bool {
@@ -163,10 +163,10 @@ impl TortureReport {
         self.rows.iter().map(|row| row.passed).sum()
     }
 
-    fn note(&mut self, case: &TortureCase, passed: bool) {
+    fn note(&mut self, case: &RobustnessCase, passed: bool) {
         let at = self.rows.iter().position(|row| row.family == case.family);
         let at = at.unwrap_or_else(|| {
-            self.rows.push(TortureRow {
+            self.rows.push(RobustnessRow {
                 family: case.family.clone(),
                 clauses: Vec::new(),
                 sent: 0,
@@ -186,9 +186,9 @@ impl TortureReport {
 /// A robustness test that sends hostile input to a node.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Torture;
+pub struct RobustnessTest;
 
-impl Torture {
+impl RobustnessTest {
     /// Sends all cases and returns the result. Blocks the thread until the test is complete;
     /// `progress` is called after each case.
     ///
@@ -196,9 +196,9 @@ impl Torture {
     /// Returns an error if the node cannot be reached, or does not accept an association and valid
     /// sessions.
     pub fn run(
-        plan: &TorturePlan,
-        progress: impl FnMut(&TortureReport),
-    ) -> Result<TortureReport, TortureError> {
+        plan: &RobustnessPlan,
+        progress: impl FnMut(&RobustnessReport),
+    ) -> Result<RobustnessReport, RobustnessError> {
         TestRun::prepare(plan)?.all(&plan.cases, progress)
     }
 }

@@ -15,7 +15,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use serde::Deserialize;
 use strowger_pfcp::association::NodeName;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
@@ -38,9 +38,9 @@ use crate::session::peer_seid;
 /// ```
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "ScenarioFile")]
-pub struct Scenario(Arc<SharedScenario>);
+pub struct FaultScenario(Arc<SharedScenario>);
 
-impl Default for Scenario {
+impl Default for FaultScenario {
     /// Returns a scenario without faults.
     fn default() -> Self {
         ScenarioFile { rule: Vec::new() }.into()
@@ -80,11 +80,11 @@ struct FaultRule {
     after: u64,
     count: u64,
     probability: f64,
-    fault: Fault,
+    fault: ScenarioFault,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ScenarioFault {
     Refuse(Cause),
     Delay(Duration),
     Drop,
@@ -117,11 +117,15 @@ impl TryFrom<RuleEntry> for FaultRule {
 
     fn try_from(written: RuleEntry) -> Result<Self, String> {
         let mut faults = Vec::new();
-        faults.extend(written.refuse.map(|cause| Fault::Refuse(Cause(cause))));
-        faults.extend(written.delay.map(Fault::Delay));
-        faults.extend(written.drop.then_some(Fault::Drop));
-        faults.extend(written.restart.then_some(Fault::Restart));
-        faults.extend(written.time_stamp.map(Fault::TimeStamp));
+        faults.extend(
+            written
+                .refuse
+                .map(|cause| ScenarioFault::Refuse(Cause(cause))),
+        );
+        faults.extend(written.delay.map(ScenarioFault::Delay));
+        faults.extend(written.drop.then_some(ScenarioFault::Drop));
+        faults.extend(written.restart.then_some(ScenarioFault::Restart));
+        faults.extend(written.time_stamp.map(ScenarioFault::TimeStamp));
         let &[fault] = faults.as_slice() else {
             let count = faults.len();
             return Err(format!(
@@ -129,7 +133,7 @@ impl TryFrom<RuleEntry> for FaultRule {
                  `restart` and `time_stamp`"
             ));
         };
-        if let Fault::Refuse(cause) = fault
+        if let ScenarioFault::Refuse(cause) = fault
             && cause.is_acceptance()
         {
             return Err(format!("`refuse` is {}, which accepts", cause.0));
@@ -165,7 +169,7 @@ fn types(text: &str) -> Result<Vec<MessageType>, String> {
     }
 }
 
-impl From<ScenarioFile> for Scenario {
+impl From<ScenarioFile> for FaultScenario {
     fn from(rules: ScenarioFile) -> Self {
         let counts = vec![(0, 0); rules.rule.len()];
         Self(Arc::new(SharedScenario {
@@ -180,7 +184,7 @@ impl From<ScenarioFile> for Scenario {
     }
 }
 
-impl Scenario {
+impl FaultScenario {
     /// Waits until a rule asks for a restart of the node.
     pub async fn restart(&self) {
         self.0.restart.notified().await;
@@ -188,13 +192,13 @@ impl Scenario {
 
     /// Returns the number of times that each rule applied, in the order of the rules.
     #[must_use]
-    pub fn struck(&self) -> Vec<u64> {
+    pub fn applied_counts(&self) -> Vec<u64> {
         let state = self.0.state.lock();
         state.counts.iter().map(|(_, applied)| *applied).collect()
     }
 
     /// Decides about a received datagram before the node sees it.
-    pub(crate) fn decide(&self, octets: &[u8]) -> Option<Fault> {
+    pub(crate) fn decide(&self, octets: &[u8]) -> Option<ScenarioFault> {
         let kind = Frame::decode(octets).ok()?.header.message_type;
         let mut state = self.0.state.lock();
         for (at, rule) in self.0.rules.iter().enumerate() {
@@ -202,7 +206,7 @@ impl Scenario {
                 continue;
             }
             // Only requests with a cause in their response can be refused.
-            if matches!(rule.fault, Fault::Refuse(_)) && !can_be_refused(kind) {
+            if matches!(rule.fault, ScenarioFault::Refuse(_)) && !can_be_refused(kind) {
                 continue;
             }
             let Some(&(seen, applied)) = state.counts.get(at) else {
@@ -215,9 +219,9 @@ impl Scenario {
                 continue;
             }
             match rule.fault {
-                Fault::Restart => self.0.restart.notify_one(),
-                Fault::TimeStamp(shift) => self.0.shift.store(shift, Ordering::Relaxed),
-                Fault::Refuse(_) | Fault::Delay(_) | Fault::Drop => {}
+                ScenarioFault::Restart => self.0.restart.notify_one(),
+                ScenarioFault::TimeStamp(shift) => self.0.shift.store(shift, Ordering::Relaxed),
+                ScenarioFault::Refuse(_) | ScenarioFault::Delay(_) | ScenarioFault::Drop => {}
             }
             return Some(rule.fault);
         }
@@ -243,28 +247,28 @@ impl Scenario {
 
 impl ScenarioState {
     fn applies(&mut self, probability: f64) -> bool {
-        happens(&mut self.random, probability)
+        draw(&mut self.random, probability)
     }
 }
 
 /// Draws an event that happens with this probability.
-pub(crate) fn happens(random: &mut SplitMix64, probability: f64) -> bool {
+pub(crate) fn draw(random: &mut SplitMix64, probability: f64) -> bool {
     f64::from(random.next_u32()) / 2_f64.powi(32) < probability
 }
 
-impl fmt::Display for Scenario {
+impl fmt::Display for FaultScenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} rules", self.0.rules.len())
     }
 }
 
-impl PartialEq for Scenario {
+impl PartialEq for FaultScenario {
     fn eq(&self, other: &Self) -> bool {
         self.0.rules == other.0.rules
     }
 }
 
-impl Eq for Scenario {}
+impl Eq for FaultScenario {}
 
 fn can_be_refused(kind: MessageType) -> bool {
     let has_cause = kind.is_session() || matches!(kind.0, 3 | 5 | 7 | 9 | 14 | 16);
@@ -283,8 +287,8 @@ pub(crate) fn refusal(
     let kind = frame.header.message_type;
     let establishes = kind == MessageType::SESSION_ESTABLISHMENT_REQUEST;
     let body = match establishes || !kind.is_session() {
-        true => Elements::new().node(node),
-        false => Elements::new(),
+        true => BodyBuilder::new().node(node),
+        false => BodyBuilder::new(),
     };
     let seid = match establishes {
         true => peer_seid(&frame),
@@ -300,7 +304,7 @@ mod tests {
 
     use super::*;
 
-    fn scenario(text: &str) -> Result<Scenario, String> {
+    fn scenario(text: &str) -> Result<FaultScenario, String> {
         toml::from_str(text).map_err(|error| error.to_string())
     }
 
@@ -311,17 +315,17 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_strikes_after_so_many_and_so_often() {
+    fn fault_rule_honours_after_and_count() {
         let text = "[[rule]]\non = \"deletion request\"\nafter = 2\ncount = 1\nrefuse = 75\n";
         let scenario = scenario(text).expect("it is sound");
         let faults: Vec<_> = (0..4).map(|_| scenario.decide(&deletion())).collect();
-        let refused = Some(Fault::Refuse(Cause::NO_RESOURCES_AVAILABLE));
+        let refused = Some(ScenarioFault::Refuse(Cause::NO_RESOURCES_AVAILABLE));
         assert_eq!(faults, [None, None, refused, None]);
-        assert_eq!(scenario.struck(), [1]);
+        assert_eq!(scenario.applied_counts(), [1]);
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line_and_key() {
+    fn scenario_error_names_line_and_key() {
         let wrong = scenario("[[rule]]\non = \"heartbeat\"\nrefus = 75\n").expect_err("a key");
         assert!(
             wrong.contains("line 3") && wrong.contains("refus"),
@@ -343,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_calls_the_session_as_the_peer_does() {
+    fn refusal_carries_seid_of_peer() {
         let node = NodeName::from_fqdn("upf").expect("a name");
         let named = |seid| (seid == Seid(1)).then_some(Seid(7));
         let answer = refusal(&deletion(), Cause(64), &node, &named);
@@ -354,12 +358,15 @@ mod tests {
     }
 
     #[test]
-    fn a_time_stamp_changes_once_its_rule_strikes() {
+    fn time_stamp_fault_changes_recovery_stamp() {
         let scenario = scenario("[[rule]]\ntime_stamp = -5\n").expect("it is sound");
         let header = Header::node(MessageType(2), Sequence::new(1));
         let answer = message(&header, &[0, 96, 0, 4, 0, 0, 0, 9]).expect("short");
         assert_eq!(scenario.with_changed_time_stamp(&answer), None);
-        assert_eq!(scenario.decide(&deletion()), Some(Fault::TimeStamp(-5)));
+        assert_eq!(
+            scenario.decide(&deletion()),
+            Some(ScenarioFault::TimeStamp(-5))
+        );
         let changed = scenario
             .with_changed_time_stamp(&answer)
             .expect("it has a time stamp");

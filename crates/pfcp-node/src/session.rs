@@ -16,14 +16,14 @@ use std::time::Instant;
 
 use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp::session::{Change, Refusal, RuleSet};
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::session::{Refusal, RuleChange, RuleSet};
+use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::validate::tolerate;
 use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
 use crate::endpoint::OutgoingReport;
-use crate::policy::QuestionKind;
-use crate::pool::Claim;
+use crate::policy::PolicyRequestKind;
+use crate::pool::AddressClaim;
 use crate::seeded_bug::{Bug, seeded};
 use crate::shared::{Shared, add};
 use crate::store::{self, PendingWrite, SessionRecord, StoredPeer, StoredResponse};
@@ -32,7 +32,7 @@ use crate::topics::SessionEventKind;
 pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
 pub(crate) use meter::SharedMeter;
 
-use meter::{Resumed, SessionMeter};
+use meter::{MeterOrigin, SessionMeter};
 
 /// The arguments that every incarnation of a session starts with.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct SessionRequest {
     /// The complete message.
     pub(crate) octets: Arc<[u8]>,
     /// The key by which a retransmission of the request is recognized.
-    pub(crate) key: Option<AnswerKey>,
+    pub(crate) key: Option<ResponseKey>,
     pub(crate) reply: Reply<SessionResponse>,
 }
 
@@ -170,7 +170,7 @@ impl Actor for SessionActor {
             shared.pool.release(seid);
         }
         let now = cx.now().into_std();
-        let metered = Self::meter_for(&shared, seid, live.as_ref(), now, Resumed::Yes);
+        let metered = Self::meter_for(&shared, seid, live.as_ref(), now, MeterOrigin::Resumed);
         let mut session = Self {
             seid,
             shared,
@@ -254,7 +254,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
         owner: (&Arc<StoredPeer>, usize),
     ) -> SessionResponse {
         let peer_seid = peer_seid(frame);
@@ -267,7 +267,7 @@ impl SessionActor {
         };
         match committed {
             Ok(octets) => {
-                self.metered_commit(now, None);
+                self.commit_meter_change(now, None);
                 add(&self.shared.counters.established);
                 self.publish(SessionEventKind::Established);
                 SessionResponse::new(octets, RequestOutcome::Established)
@@ -287,7 +287,7 @@ impl SessionActor {
         let change = RuleSet::establish(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
-            kind: QuestionKind::Establish,
+            kind: PolicyRequestKind::Establish,
             owner,
             sessions: count,
             before: None,
@@ -307,7 +307,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
     ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -317,7 +317,7 @@ impl SessionActor {
             Ok((record, mut created, by_policy)) => {
                 let by_policy = by_policy.as_deref().and_then(|by| Frame::decode(by).ok());
                 let requests: Vec<&Frame<'_>> = [frame].into_iter().chain(&by_policy).collect();
-                metered = self.metered_change(now, &record.rules, &requests);
+                metered = self.plan_meter_change(now, &record.rules, &requests);
                 if let Some((_, finals)) = &metered {
                     created.extend_from_slice(&finals.elements);
                 }
@@ -328,11 +328,11 @@ impl SessionActor {
         };
         match committed {
             Ok(octets) => {
-                self.metered_commit(now, metered);
+                self.commit_meter_change(now, metered);
                 let new = self.live.as_ref().map(|record| record.peer_seid);
                 let renamed = new != Some(live.peer_seid);
                 if renamed {
-                    self.metered_renamed(now);
+                    self.on_peer_seid_changed(now);
                 }
                 add(&self.shared.counters.modified);
                 self.publish(SessionEventKind::Modified);
@@ -358,7 +358,7 @@ impl SessionActor {
         let change = live.rules.modify(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
-            kind: QuestionKind::Modify,
+            kind: PolicyRequestKind::Modify,
             owner: &live.owner,
             sessions: 0,
             before: Some(&live.rules),
@@ -392,10 +392,10 @@ impl SessionActor {
     }
 
     /// Counts the tolerated deviations of a request.
-    fn count_deviations(&self, change: Change) -> (RuleSet, Vec<u8>) {
+    fn count_deviations(&self, change: RuleChange) -> (RuleSet, Vec<u8>) {
         for deviation in change.deviations {
             tracing::debug!(session = %self.seid, %deviation, "a deviation is tolerated");
-            self.shared.counters.deviated(deviation);
+            self.shared.counters.count_deviation(deviation);
         }
         (change.rules, change.created)
     }
@@ -404,7 +404,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
     ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -416,7 +416,7 @@ impl SessionActor {
             return self.refuse(frame, Some(live.peer_seid), &refusal);
         }
         self.live = None;
-        let more = self.metered_end(&live, finals);
+        let more = self.end_metering(&live, finals);
         add(&self.shared.counters.deleted);
         let kind = SessionEventKind::Deleted;
         self.shared.topics.session(kind, &live);
@@ -450,8 +450,10 @@ impl SessionActor {
         self.shared.pool.replace(self.seid, claims).map_err(|taken| {
             tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
             let (rule, ie) = match taken.claim {
-                Claim::Teid { teid, address } => (rules.rule_at(teid, address), IeType::F_TEID),
-                Claim::Ue(address) => (rules.rule_of_ue(address), IeType::UE_IP_ADDRESS),
+                AddressClaim::Teid { teid, address } => {
+                    (rules.rule_at(teid, address), IeType::F_TEID)
+                }
+                AddressClaim::Ue(address) => (rules.rule_of_ue(address), IeType::UE_IP_ADDRESS),
             };
             let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
             rule.into_iter().fold(refusal, Refusal::rule)
@@ -462,7 +464,7 @@ impl SessionActor {
     async fn commit(
         &mut self,
         record: SessionRecord,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
         answer: Arc<[u8]>,
     ) -> Result<Arc<[u8]>, Refusal> {
         let record = Arc::new(record);
@@ -479,7 +481,7 @@ impl SessionActor {
     async fn write(
         &self,
         change: store::StoreChange,
-        key: Option<AnswerKey>,
+        key: Option<ResponseKey>,
         answer: &Arc<[u8]>,
     ) -> Result<(), Refusal> {
         let key = key.filter(|_| !seeded(Bug::AnswerNotWritten));

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use strowger::ActorRef;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
-use strowger_pfcp::endpoint::{Discard, EndpointStats};
+use strowger_pfcp::endpoint::{DiscardReason, EndpointStats};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 
@@ -16,9 +16,9 @@ use crate::capture_file::CaptureFile;
 use crate::config::NodeConfig;
 use crate::data_path::DataPath;
 use crate::endpoint::EndpointMsg;
-use crate::pfd::Pfds;
+use crate::pfd::PfdStore;
 use crate::policy::PolicyClient;
-use crate::pool::Pool;
+use crate::pool::AddressPool;
 use crate::session::SharedMeter;
 use crate::socket::{Batch, Sockets};
 use crate::store::{Store, WriteRefused};
@@ -35,8 +35,8 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     pub(crate) sockets: Sockets,
     pub(crate) store: Box<dyn Store>,
-    pub(crate) pool: Arc<Pool>,
-    pub(crate) pfds: Pfds,
+    pub(crate) pool: Arc<AddressPool>,
+    pub(crate) pfds: PfdStore,
     pub(crate) capture: CaptureFile,
     pub(crate) counters: NodeCounters,
     pub(crate) next_seid: AtomicU64,
@@ -124,7 +124,7 @@ pub(crate) struct NodeCounters {
     pub(crate) dropped_bytes: AtomicU64,
     causes: CauseCounters,
     deviations: [AtomicU64; Deviation::ALL.len()],
-    discards: [AtomicU64; Discard::ALL.len()],
+    discards: [AtomicU64; DiscardReason::ALL.len()],
     pub(crate) datagrams: AtomicU64,
     pub(crate) repeated: AtomicU64,
     pub(crate) evicted: AtomicU64,
@@ -169,7 +169,7 @@ impl NodeCounters {
     }
 
     /// Counts a tolerated deviation.
-    pub(crate) fn deviated(&self, deviation: Deviation) {
+    pub(crate) fn count_deviation(&self, deviation: Deviation) {
         add(&self.deviations[deviation as usize]);
     }
 
@@ -180,13 +180,17 @@ impl NodeCounters {
     }
 
     /// Returns the number of discards of each kind.
-    pub(crate) fn discards(&self) -> Vec<(Discard, u64)> {
-        let count = |kind: Discard| (kind, get(&self.discards[kind as usize]));
-        Discard::ALL.into_iter().map(count).collect()
+    pub(crate) fn discards(&self) -> Vec<(DiscardReason, u64)> {
+        let count = |kind: DiscardReason| (kind, get(&self.discards[kind as usize]));
+        DiscardReason::ALL.into_iter().map(count).collect()
     }
 
     /// Adds the counts of an endpoint since its last call.
-    pub(crate) fn add_stats(&self, stats: EndpointStats, discards: [u64; Discard::ALL.len()]) {
+    pub(crate) fn add_stats(
+        &self,
+        stats: EndpointStats,
+        discards: [u64; DiscardReason::ALL.len()],
+    ) {
         let rows = [
             (&self.datagrams, stats.datagrams),
             (&self.repeated, stats.repeated),

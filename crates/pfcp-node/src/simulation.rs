@@ -9,12 +9,12 @@
 //! `cargo xtask simulate --n4 --seeds 10000` runs the simulation; `--seed 7 --trace` prints the
 //! events of a run.
 
-mod dice;
 mod disk;
 mod driver;
 mod faults;
 mod model;
 mod network;
+mod rng;
 mod stateless_upf;
 mod subscriber;
 
@@ -144,7 +144,7 @@ thread_local! {
 }
 
 /// Returns the milliseconds since 1970 if time is virtual.
-pub(crate) fn wall() -> Option<u64> {
+pub(crate) fn virtual_unix_millis() -> Option<u64> {
     let start = WALL.get()?;
     let since = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     Some(1_700_000_000_000 + since)
@@ -162,7 +162,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 #[test]
-fn both_roles_agree_whatever_is_lost_and_whoever_crashes() {
+fn roles_agree_despite_loss_and_crashes() {
     let seeds = seeds();
     let mut all = Faults::default();
     for seed in seeds.clone() {
@@ -184,7 +184,7 @@ fn both_roles_agree_whatever_is_lost_and_whoever_crashes() {
 }
 
 #[test]
-fn a_seed_gives_the_same_run_twice() {
+fn same_seed_gives_same_run() {
     let seed = std::env::var("STROWGER_N4_SEED").ok();
     let seed = seed.map_or(7, |seed| {
         seed.parse().expect("STROWGER_N4_SEED is a number")
@@ -200,7 +200,7 @@ fn a_seed_gives_the_same_run_twice() {
 }
 
 #[test]
-fn both_have_what_was_kept_after_the_user_plane_forgot_it() {
+fn stateless_upf_sessions_are_restored_or_given_up() {
     let seeds = seeds();
     let (mut restored, mut given_up) = (0, 0);
     for seed in seeds.clone() {

@@ -16,7 +16,7 @@ use strowger_pfcp::endpoint::Transmit;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::scenario::Scenario;
+use crate::scenario::FaultScenario;
 pub(crate) use batched::ReceiveBuffers;
 use fault_injector::FaultInjector;
 
@@ -53,7 +53,7 @@ pub(crate) struct Sockets {
     sockets: Vec<(SocketAddr, Arc<DatagramSocket>)>,
     limit: usize,
     /// The faults to inject into received datagrams, and the Node ID for injected responses.
-    scenario: Option<(Scenario, NodeName)>,
+    scenario: Option<(FaultScenario, NodeName)>,
 }
 
 /// The source and destination of datagrams.
@@ -75,7 +75,7 @@ impl DatagramSocket {
     }
 
     /// Appends the available datagrams to `batch`; returns `WouldBlock` if there are no more.
-    fn try_take(&self, buffers: &mut ReceiveBuffers, batch: &mut Batch) -> io::Result<()> {
+    fn try_receive_batch(&self, buffers: &mut ReceiveBuffers, batch: &mut Batch) -> io::Result<()> {
         match self {
             Self::Udp(socket) => socket.try_io(Interest::READABLE, || buffers.take(socket, batch)),
             #[cfg(test)]
@@ -91,7 +91,7 @@ impl DatagramSocket {
 
     /// Passes the first of `datagrams` to the system, and more if the system accepts several at
     /// once. Returns the number that it accepted.
-    fn try_give(&self, datagrams: &[(SocketAddr, &[u8])]) -> io::Result<usize> {
+    fn try_send_batch(&self, datagrams: &[(SocketAddr, &[u8])]) -> io::Result<usize> {
         match self {
             Self::Udp(socket) => batched::send_batch(socket, datagrams),
             #[cfg(test)]
@@ -154,7 +154,7 @@ impl Sockets {
     }
 
     /// Applies a scenario to received datagrams; `name` is the Node ID in its responses.
-    pub(crate) fn inject_faults(&mut self, scenario: Scenario, name: NodeName) {
+    pub(crate) fn inject_faults(&mut self, scenario: FaultScenario, name: NodeName) {
         self.scenario = Some((scenario, name));
     }
 
@@ -292,7 +292,7 @@ impl Sockets {
                         }
                     }
                     // An ICMP error about a datagram that was sent earlier.
-                    Err(error) if is_passing(&error) => {}
+                    Err(error) if is_transient(&error) => {}
                     Err(error) => {
                         tracing::error!(%error, "a PFCP socket cannot be read");
                         return;
@@ -334,7 +334,7 @@ impl Batch {
     /// Receives the available datagrams, as many as fit.
     fn take(&mut self, source: &DatagramSocket, buffers: &mut ReceiveBuffers) -> io::Result<()> {
         while self.datagrams.len() < MAX_BATCH && self.octets.len() < MAX_BATCH_BYTES {
-            match source.try_take(buffers, self) {
+            match source.try_receive_batch(buffers, self) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // The error recurs with the next read, or concerned a datagram that was sent
@@ -374,7 +374,7 @@ fn send_from(socket: &DatagramSocket, run: &[Transmit]) -> usize {
     let mut rest = datagrams.as_slice();
     let mut refused = 0;
     while !rest.is_empty() {
-        let taken = match socket.try_give(rest) {
+        let taken = match socket.try_send_batch(rest) {
             Ok(taken) => taken,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return refused + rest.len(),
             // This datagram cannot be sent, but the next one may.
@@ -389,7 +389,7 @@ fn send_from(socket: &DatagramSocket, run: &[Transmit]) -> usize {
     refused
 }
 
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::ConnectionRefused
@@ -402,7 +402,7 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 /// Returns the local address to send to `peer`; `bound` may be the unspecified address.
-pub(crate) fn local_towards(bound: IpAddr, peer: IpAddr) -> IpAddr {
+pub(crate) fn local_address_for(bound: IpAddr, peer: IpAddr) -> IpAddr {
     if !bound.is_unspecified() {
         return bound;
     }

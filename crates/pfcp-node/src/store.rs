@@ -26,7 +26,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::RuleSet;
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 use tokio::sync::oneshot;
 
 pub(crate) use disk::{LockedStore, OpenParams, threads};
@@ -69,7 +69,7 @@ pub(crate) struct StoredPfds {
 /// A response that was sent, kept for retransmissions of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredResponse {
-    pub(crate) key: AnswerKey,
+    pub(crate) key: ResponseKey,
     /// The complete message.
     pub(crate) octets: Arc<[u8]>,
     /// The time of the response in milliseconds since 1970, which remains meaningful after a
@@ -78,7 +78,7 @@ pub(crate) struct StoredResponse {
 }
 
 impl StoredResponse {
-    pub(crate) fn new(key: AnswerKey, octets: Arc<[u8]>) -> Self {
+    pub(crate) fn new(key: ResponseKey, octets: Arc<[u8]>) -> Self {
         let at = milliseconds_now();
         Self { key, octets, at }
     }
@@ -92,7 +92,7 @@ impl StoredResponse {
 /// Returns the current time in milliseconds since 1970.
 pub(crate) fn milliseconds_now() -> u64 {
     #[cfg(test)]
-    if let Some(simulated) = crate::simulation::wall() {
+    if let Some(simulated) = crate::simulation::virtual_unix_millis() {
         return simulated;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -121,7 +121,7 @@ pub(crate) enum StoreChange {
 impl StoreChange {
     /// Returns `true` if the change is refused when the disk is full. All other changes are applied
     /// in any case, if necessary only in memory, and written to disk as soon as possible.
-    pub(crate) fn needs_room(&self) -> bool {
+    pub(crate) fn needs_disk_space(&self) -> bool {
         matches!(self, Self::Put(_))
     }
 }
@@ -130,7 +130,7 @@ impl StoreChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteRefused {
     /// The disk is full or cannot be written.
-    NoRoom,
+    DiskFull,
     /// The queue of writes is full.
     Busy,
 }
@@ -138,7 +138,7 @@ pub(crate) enum WriteRefused {
 impl WriteRefused {
     pub(crate) const fn cause(self) -> Cause {
         match self {
-            Self::NoRoom => Cause::NO_RESOURCES_AVAILABLE,
+            Self::DiskFull => Cause::NO_RESOURCES_AVAILABLE,
             Self::Busy => Cause::CONGESTION,
         }
     }
@@ -157,7 +157,7 @@ impl PendingWrite {
     pub(crate) async fn outcome(self) -> Result<(), WriteRefused> {
         match self {
             Self::Done(outcome) => outcome,
-            Self::Waiting(outcome) => outcome.await.unwrap_or(Err(WriteRefused::NoRoom)),
+            Self::Waiting(outcome) => outcome.await.unwrap_or(Err(WriteRefused::DiskFull)),
         }
     }
 }
@@ -198,7 +198,7 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     }
 
     /// Returns the last response to a request, if it is stored.
-    fn answer(&self, key: &AnswerKey) -> Option<StoredResponse> {
+    fn answer(&self, key: &ResponseKey) -> Option<StoredResponse> {
         self.table().answer(key)
     }
 

@@ -44,7 +44,7 @@ pub enum SessionEventKind {
     /// The peer deleted the session.
     Deleted,
     /// The session moved to another peer; the event names the new peer.
-    Moved,
+    OwnerChanged,
     /// The session ended with its association or its FQ-CSID set, or because its peer restarted.
     Ended,
 }
@@ -65,13 +65,13 @@ pub struct UsageReported {
     /// The address that the peer sends from.
     pub peer: SocketAddr,
     /// The usage reports of one message.
-    pub reports: Vec<UsageFigures>,
+    pub reports: Vec<UsageMeasurement>,
 }
 
 /// A usage report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct UsageFigures {
+pub struct UsageMeasurement {
     /// The URR that the report belongs to.
     pub urr: UrrId,
     /// The sequence number (UR-SEQN); reports with the same number are the same report.
@@ -88,14 +88,14 @@ pub struct UsageFigures {
     pub duration: Option<DurationMeasurement>,
 }
 
-/// The restart of a peer, which ended its sessions. Published to [`RestartNoticed::TOPIC`].
+/// The restart of a peer, which ended its sessions. Published to [`PeerRestartEvent::TOPIC`].
 ///
 /// The event is published when the peer sets up its association with a different Recovery Time
 /// Stamp, or confirms the later time stamp of a heartbeat. It follows the [`SessionEvent`]s of the
 /// sessions that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RestartNoticed {
+pub struct PeerRestartEvent {
     /// The Node ID of the peer.
     pub node: NodeName,
     /// The address that the peer sends from.
@@ -108,7 +108,7 @@ pub struct RestartNoticed {
     pub sessions: usize,
 }
 
-impl RestartNoticed {
+impl PeerRestartEvent {
     /// The topic to subscribe to.
     pub const TOPIC: &str = "n4/restarts";
 }
@@ -131,7 +131,7 @@ impl SessionEventKind {
             Self::Established => "established",
             Self::Modified => "modified",
             Self::Deleted => "deleted",
-            Self::Moved => "moved",
+            Self::OwnerChanged => "moved",
             Self::Ended => "ended",
         }
     }
@@ -139,7 +139,7 @@ impl SessionEventKind {
 
 macro_rules! usage_report {
     ($($report:ident)*) => { $(
-        impl From<$report> for UsageFigures {
+        impl From<$report> for UsageMeasurement {
             fn from(report: $report) -> Self {
                 Self {
                     urr: report.urr_id,
@@ -162,7 +162,7 @@ usage_report! { UsageReportRequest UsageReportModificationResponse UsageReportDe
 pub(crate) struct NodeTopics {
     sessions: Topic<SessionEvent>,
     usage: Topic<UsageReported>,
-    restarts: Topic<RestartNoticed>,
+    restarts: Topic<PeerRestartEvent>,
 }
 
 impl NodeTopics {
@@ -170,7 +170,7 @@ impl NodeTopics {
         Ok(Self {
             sessions: system.topic(SessionEvent::TOPIC)?,
             usage: system.topic(UsageReported::TOPIC)?,
-            restarts: system.topic(RestartNoticed::TOPIC)?,
+            restarts: system.topic(PeerRestartEvent::TOPIC)?,
         })
     }
 
@@ -187,7 +187,7 @@ impl NodeTopics {
 
     /// Publishes the restart of a peer; `owner` already has the new Recovery Time Stamp.
     pub(crate) fn restart(&self, owner: &StoredPeer, before: u32, sessions: usize) {
-        self.restarts.publish(RestartNoticed {
+        self.restarts.publish(PeerRestartEvent {
             node: owner.node.clone(),
             peer: owner.address,
             before,
@@ -215,7 +215,7 @@ impl NodeTopics {
     }
 }
 
-fn usage_report(ie: IeType, value: &[u8]) -> Option<UsageFigures> {
+fn usage_report(ie: IeType, value: &[u8]) -> Option<UsageMeasurement> {
     match ie {
         IeType::USAGE_REPORT_REQUEST => UsageReportRequest::decode(value).ok().map(Into::into),
         IeType::USAGE_REPORT_MODIFICATION_RESPONSE => {

@@ -164,7 +164,7 @@ fn is_among(networks: &[Network], address: IpAddr) -> bool {
 /// The reason why a setup was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SetupRefused {
+pub enum SetupError {
     /// The Node ID belongs to another address.
     #[error("the Node ID belongs to {owner}")]
     Claimed {
@@ -173,12 +173,12 @@ pub enum SetupRefused {
     },
     /// The configuration gives the Node ID to other addresses.
     #[error("the configuration gives the Node ID to other addresses")]
-    Configured,
+    ReservedByConfig,
     /// The Node ID is the IP address of another host, and only that host may use it.
     #[error("the Node ID is the address of another host, which the configuration does not give it")]
-    Foreign,
+    AddressOfOtherHost,
     /// The host has reached its limit of associations.
-    #[error("the host has {limit} associations already")]
+    #[error("host has reached its limit of {limit} associations")]
     HostFull {
         /// Maximum number of associations of the host.
         limit: usize,
@@ -206,25 +206,28 @@ pub(crate) enum InquiryOutcome {
 
 /// The outcome of a setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setup {
+pub enum SetupOutcome {
     /// There was no association with the node.
     New(AssociationId),
     /// There was an association and the peer has not restarted. Its sessions stay.
-    Same(AssociationId),
+    Unchanged(AssociationId),
     /// There was an association and the peer has restarted. Its sessions are gone.
     Restarted(AssociationId),
     /// There was an association, and this is the first setup since a heartbeat revealed that the
     /// peer restarted. Sessions established in between belong to late requests of its previous
     /// incarnation.
-    Anew(AssociationId),
+    FirstAfterRestart(AssociationId),
 }
 
-impl Setup {
+impl SetupOutcome {
     /// Returns the identifier of the association.
     #[must_use]
     pub const fn id(self) -> AssociationId {
         match self {
-            Self::New(id) | Self::Same(id) | Self::Restarted(id) | Self::Anew(id) => id,
+            Self::New(id)
+            | Self::Unchanged(id)
+            | Self::Restarted(id)
+            | Self::FirstAfterRestart(id) => id,
         }
     }
 }
@@ -290,13 +293,13 @@ impl Associations {
         node: NodeName,
         address: SocketAddr,
         recovery: Recovery,
-    ) -> Result<Setup, SetupRefused> {
+    ) -> Result<SetupOutcome, SetupError> {
         let heartbeat = self
             .heartbeat
             .map_or(HeartbeatTimer::Off, |after| HeartbeatTimer::At(now + after));
         let named = self.named.get(&node);
         if named.is_some_and(|addresses| !is_among(addresses, address.ip())) {
-            return Err(SetupRefused::Configured);
+            return Err(SetupError::ReservedByConfig);
         }
         let Some(&id) = self.by_node.get(&node) else {
             let (limit, reserved) = (self.limit, self.named.len());
@@ -305,7 +308,7 @@ impl Associations {
                 None => self.unnamed >= limit.saturating_sub(reserved),
             };
             if is_full {
-                return Err(SetupRefused::Full { limit, reserved });
+                return Err(SetupError::Full { limit, reserved });
             }
             self.unnamed += usize::from(named.is_none());
             let addresses = named.map_or_else(|| Arc::from([]), Arc::clone);
@@ -330,14 +333,14 @@ impl Associations {
                 stamp_ignored: false,
             };
             self.all.insert(id, association);
-            return Ok(Setup::New(id));
+            return Ok(SetupOutcome::New(id));
         };
         let association = self
             .all
             .get_mut(&id)
             .expect("both maps have the same associations");
         if !association.is_at(address.ip()) {
-            return Err(SetupRefused::Claimed {
+            return Err(SetupError::Claimed {
                 owner: association.address.ip(),
             });
         }
@@ -354,11 +357,11 @@ impl Associations {
         let restarted = association.recovery != recovery;
         association.recovery = recovery;
         Ok(if restarted {
-            Setup::Restarted(id)
+            SetupOutcome::Restarted(id)
         } else if set_up_with != recovery && !seeded(Bug::LateSessionsKept) {
-            Setup::Anew(id)
+            SetupOutcome::FirstAfterRestart(id)
         } else {
-            Setup::Same(id)
+            SetupOutcome::Unchanged(id)
         })
     }
 
@@ -459,7 +462,7 @@ impl Associations {
 
     /// Returns the association with the node.
     #[must_use]
-    pub fn with(&self, node: &NodeName) -> Option<&Association> {
+    pub fn get_by_node(&self, node: &NodeName) -> Option<&Association> {
         self.all.get(self.by_node.get(node)?)
     }
 
@@ -477,7 +480,7 @@ impl Associations {
     /// Returns the number of associations of a host with peers that the configuration does not
     /// name.
     #[must_use]
-    pub fn of_host(&self, host: IpAddr) -> usize {
+    pub fn unnamed_count_of_host(&self, host: IpAddr) -> usize {
         let of_it = self.all.values().filter(|one| one.address.ip() == host);
         of_it.filter(|one| one.addresses.is_empty()).count()
     }
@@ -509,7 +512,7 @@ impl Associations {
 
     /// Records that the peer was heard, and schedules the next heartbeat one interval from now.
     /// Returns `true` if the peer was silent before.
-    pub(crate) fn heard(&mut self, now: Instant, id: AssociationId) -> bool {
+    pub(crate) fn on_peer_alive(&mut self, now: Instant, id: AssociationId) -> bool {
         let Some(association) = self.all.get_mut(&id) else {
             return false;
         };
@@ -532,8 +535,8 @@ impl Associations {
 
     /// Records that the peer did not answer a heartbeat, and schedules the next one an interval
     /// from now. Returns `true` if the peer was not silent before.
-    pub(crate) fn missed(&mut self, now: Instant, id: AssociationId) -> bool {
-        let silent_before = self.heard(now, id);
+    pub(crate) fn on_heartbeat_timeout(&mut self, now: Instant, id: AssociationId) -> bool {
+        let silent_before = self.on_peer_alive(now, id);
         let Some(association) = self.all.get_mut(&id) else {
             return false;
         };

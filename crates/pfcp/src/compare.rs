@@ -237,7 +237,7 @@ impl Comparison<'_> {
     }
 
     fn groups(&mut self, left: &[Item<'_>], right: &[Item<'_>], path: Option<&ItemPath<'_, '_>>) {
-        for pair in pair::unequal(left, right) {
+        for pair in pair::unequal_pairs(left, right) {
             match pair {
                 (Some(left), Some(right)) => self.elements(left, right, path),
                 (Some(item), None) => {
@@ -266,7 +266,7 @@ impl Comparison<'_> {
                 self.fields(leaf, left.part, right.part, &path);
             }
             (ItemContent::Vendor(_, left), ItemContent::Vendor(_, right)) => {
-                for (label, left, right) in vendor::unequal(left, right) {
+                for (label, left, right) in vendor::unequal_pairs(left, right) {
                     self.change(Some(&path), label, left, right);
                 }
             }

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-pub use answer::{Elements, answer_header, message};
-pub use discard::Discard;
+pub use answer::{BodyBuilder, answer_header, message};
+pub use discard::DiscardReason;
 pub use event::Event;
 pub use limit::PeerLimits;
 pub use network::{Network, NetworkError};
@@ -32,12 +32,12 @@ use crate::error::Error;
 use crate::ie::{Cause, Release};
 use crate::message::MessageType;
 use crate::transaction::{
-    AnswerKey, AnswerLimits, Answers, Due, RequestId, Requests, RequestsFull, Retransmission,
-    TransactionId,
+    RequestId, Requests, RequestsFull, ResponseCache, ResponseCacheLimits, ResponseKey,
+    Retransmission, TimerAction, TransactionId,
 };
-use crate::validate::older;
+use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Seid, Sequence};
-use discard::{Discards, ReportLimiter};
+use discard::{DiscardCounters, DiscardReportLimiter};
 use limit::Limiter;
 
 /// The role of a node: its side of the interface.
@@ -68,7 +68,7 @@ pub struct EndpointConfig {
     /// The retransmission timer and count of requests.
     pub retransmission: Retransmission,
     /// The bounds on the answers kept for repeated requests.
-    pub answers: AnswerLimits,
+    pub answers: ResponseCacheLimits,
     /// The time without traffic after which a peer is sent a heartbeat, or `None` for no
     /// heartbeats.
     pub heartbeat: Option<Duration>,
@@ -113,7 +113,7 @@ impl EndpointConfig {
                 .filter_map(|text| text.parse().ok())
                 .collect(),
             retransmission: Retransmission::default(),
-            answers: AnswerLimits::default(),
+            answers: ResponseCacheLimits::default(),
             heartbeat: Some(Duration::from_secs(10)),
             restarts: Vec::new(),
             named: Vec::new(),
@@ -176,7 +176,7 @@ pub struct EndpointStats {
 
 /// The purpose of a node-related request of ours.
 #[derive(Clone, Copy, Debug)]
-enum Purpose {
+enum NodeRequestPurpose {
     Associate,
     Heartbeat(AssociationId),
     /// A heartbeat that asks a peer whether it has restarted.
@@ -200,14 +200,14 @@ pub struct Endpoint {
     config: EndpointConfig,
     associations: Associations,
     requests: Requests,
-    purposes: FxHashMap<RequestId, Purpose>,
-    answers: Answers,
+    purposes: FxHashMap<RequestId, NodeRequestPurpose>,
+    answers: ResponseCache,
     limiter: Limiter,
     /// The local addresses at which pending requests arrived, if the owner provided them.
     locals: FxHashMap<TransactionId, u16>,
-    discards: Discards,
+    discards: DiscardCounters,
     /// Limits how often refused setups are reported.
-    refusals: ReportLimiter<IpAddr>,
+    refusals: DiscardReportLimiter<IpAddr>,
     stats: EndpointStats,
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
@@ -226,11 +226,11 @@ impl Endpoint {
                 config.first_sequence,
             ),
             purposes: FxHashMap::default(),
-            answers: Answers::new(config.answers, config.seed),
+            answers: ResponseCache::new(config.answers, config.seed),
             limiter: Limiter::new(config.peer),
             locals: FxHashMap::default(),
-            discards: Discards::default(),
-            refusals: ReportLimiter::default(),
+            discards: DiscardCounters::default(),
+            refusals: DiscardReportLimiter::default(),
             stats: EndpointStats::default(),
             transmits: VecDeque::new(),
             events: VecDeque::new(),
@@ -243,20 +243,20 @@ impl Endpoint {
         self.answers.expire(now);
         while let Some(due) = self.requests.poll_due(now) {
             match due {
-                Due::Again { peer, octets, .. } => {
+                TimerAction::Retransmit { peer, octets, .. } => {
                     self.stats.retransmitted += 1;
                     self.send(peer, octets);
                 }
-                Due::Failed { request, peer } => self.failed(now, request, peer),
+                TimerAction::Failed { request, peer } => self.failed(now, request, peer),
             }
         }
         while let Some((association, peer)) = self.associations.poll_heartbeat(now) {
             if self
-                .send_heartbeat(now, peer, Purpose::Heartbeat(association))
+                .send_heartbeat(now, peer, NodeRequestPurpose::Heartbeat(association))
                 .is_err()
             {
                 // No request slot is free for the heartbeat, so nothing is known about the peer.
-                self.heard(now, association);
+                self.on_peer_alive(now, association);
             }
         }
     }
@@ -265,11 +265,11 @@ impl Endpoint {
         &mut self,
         now: Instant,
         peer: SocketAddr,
-        purpose: Purpose,
+        purpose: NodeRequestPurpose,
     ) -> Result<(), RequestsFull> {
-        let body = Elements::new().recovery(self.config.recovery);
+        let body = BodyBuilder::new().recovery(self.config.recovery);
         let kind = MessageType::HEARTBEAT_REQUEST;
-        self.ask(now, peer, kind, &body, purpose)
+        self.queue_request(now, peer, kind, &body, purpose)
     }
 
     /// Queues a request of ours.
@@ -284,8 +284,8 @@ impl Endpoint {
     }
 
     /// Records that a peer was heard.
-    fn heard(&mut self, now: Instant, association: AssociationId) {
-        if self.associations.heard(now, association) {
+    fn on_peer_alive(&mut self, now: Instant, association: AssociationId) {
+        if self.associations.on_peer_alive(now, association) {
             self.events.push_back(Event::PeerHeard { association });
         }
     }
@@ -293,19 +293,22 @@ impl Endpoint {
     fn failed(&mut self, now: Instant, request: RequestId, peer: SocketAddr) {
         self.stats.unanswered += 1;
         match self.purposes.remove(&request) {
-            Some(Purpose::Associate) => {
+            Some(NodeRequestPurpose::Associate) => {
                 self.events
                     .push_back(Event::AssociationFailed { peer, cause: None });
             }
             // Without an answer, the inquiry about a restart has become a path failure.
-            Some(Purpose::Heartbeat(association) | Purpose::Confirm(association)) => {
+            Some(
+                NodeRequestPurpose::Heartbeat(association)
+                | NodeRequestPurpose::Confirm(association),
+            ) => {
                 self.associations.inquiry_unanswered(association);
-                if self.associations.missed(now, association) {
+                if self.associations.on_heartbeat_timeout(now, association) {
                     self.events.push_back(Event::PeerSilent { association });
                 }
             }
-            Some(Purpose::Release(association)) => self.released(association),
-            Some(Purpose::Update(association)) => {
+            Some(NodeRequestPurpose::Release(association)) => self.released(association),
+            Some(NodeRequestPurpose::Update(association)) => {
                 let cause = None;
                 self.events
                     .push_back(Event::ReleaseAnswered { association, cause });
@@ -324,13 +327,13 @@ impl Endpoint {
         }
     }
 
-    fn ask(
+    fn queue_request(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         message_type: MessageType,
-        body: &Elements,
-        purpose: Purpose,
+        body: &BodyBuilder,
+        purpose: NodeRequestPurpose,
     ) -> Result<(), RequestsFull> {
         let sequence = self.requests.sequence(peer)?;
         let header = Header::node(message_type, sequence);
@@ -369,7 +372,7 @@ impl Endpoint {
         header: &Header,
         body: &[u8],
     ) -> Result<RequestId, Error> {
-        let octets = self.for_release(message(header, body)?.into());
+        let octets = self.encode_for_release(message(header, body)?.into());
         let answer = header.message_type.response().unwrap_or(MessageType(0));
         let sequence = header.sequence;
         let waiting = Arc::clone(&octets);
@@ -383,7 +386,7 @@ impl Endpoint {
     /// Answers a request with an encoded message, and keeps the answer for repetitions of the
     /// request. Does nothing if the request was abandoned.
     pub fn respond(&mut self, now: Instant, transaction: TransactionId, octets: Arc<[u8]>) {
-        let octets = self.for_release(octets);
+        let octets = self.encode_for_release(octets);
         let local = self.finish_request(transaction);
         if let Some(peer) = self.answers.answer(now, transaction, Arc::clone(&octets)) {
             self.transmits.push_back(Transmit {
@@ -397,7 +400,7 @@ impl Endpoint {
     /// Answers the request of an [`Event::OverLimit`] without keeping the answer: the answers to a
     /// flood must not evict answers that other peers may ask for again.
     pub fn refuse(&mut self, transaction: TransactionId, octets: Arc<[u8]>) {
-        let octets = self.for_release(octets);
+        let octets = self.encode_for_release(octets);
         let local = self.locals.remove(&transaction);
         if let Some(peer) = self.answers.peer(transaction) {
             self.answers.ignore(transaction);
@@ -410,18 +413,18 @@ impl Endpoint {
     }
 
     /// Returns a message in the form of the configured release, for sending.
-    fn for_release(&self, octets: Arc<[u8]>) -> Arc<[u8]> {
+    fn encode_for_release(&self, octets: Arc<[u8]>) -> Arc<[u8]> {
         if self.config.release == Release::R19 {
             return octets;
         }
         let frame = Frame::decode(&octets).ok();
-        let older = frame.and_then(|frame| older(&frame, self.config.release));
+        let older = frame.and_then(|frame| encode_for_older(&frame, self.config.release));
         older.map_or(octets, Arc::from)
     }
 
     /// Abandons the processing of a request, for example after a panic. When the peer repeats the
-    /// request, it is processed afresh. After [`AnswerLimits::attempts`] attempts it is answered
-    /// with Cause 77 (System failure).
+    /// request, it is processed afresh. After [`ResponseCacheLimits::attempts`] attempts it is
+    /// answered with Cause 77 (System failure).
     pub fn abandon(&mut self, now: Instant, transaction: TransactionId) {
         let key = self.answers.key(transaction);
         match self.answers.abandon(now, transaction) {
@@ -440,7 +443,7 @@ impl Endpoint {
         self.finish_with_key(transaction, key)
     }
 
-    fn finish_with_key(&mut self, transaction: TransactionId, key: AnswerKey) -> Option<u16> {
+    fn finish_with_key(&mut self, transaction: TransactionId, key: ResponseKey) -> Option<u16> {
         // Heartbeats do not count against the limits of a peer.
         if key.message_type != MessageType::HEARTBEAT_REQUEST {
             self.limiter.done(key.peer.ip());
@@ -489,14 +492,14 @@ impl Endpoint {
         node: NodeName,
         address: SocketAddr,
         recovery: Recovery,
-    ) -> Result<AssociationId, crate::association::SetupRefused> {
+    ) -> Result<AssociationId, crate::association::SetupError> {
         let setup = self.associations.set_up(now, node, address, recovery)?;
         Ok(setup.id())
     }
 
     /// Returns the key by which repetitions of a pending request are recognized.
     #[must_use]
-    pub fn answer_key(&self, transaction: TransactionId) -> Option<AnswerKey> {
+    pub fn answer_key(&self, transaction: TransactionId) -> Option<ResponseKey> {
         self.answers.key(transaction)
     }
 
@@ -506,7 +509,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         left: Duration,
-        key: AnswerKey,
+        key: ResponseKey,
         octets: Arc<[u8]>,
     ) {
         self.answers.restore(now, left, key, octets);
@@ -528,7 +531,7 @@ impl Endpoint {
 
     /// Returns the number of messages or datagrams of a kind that were discarded.
     #[must_use]
-    pub fn discarded(&self, kind: Discard) -> u64 {
+    pub fn discarded(&self, kind: DiscardReason) -> u64 {
         self.discards.total(kind)
     }
 }
@@ -544,6 +547,6 @@ pub enum RequestError {
     #[error(transparent)]
     Message(#[from] Error),
     /// The association does not exist.
-    #[error("there is no such association")]
+    #[error("no such association")]
     NoAssociation,
 }

@@ -24,7 +24,7 @@ struct ErrorInner {
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The protocol version is not 1.
-    #[error("version {0}, need 1")]
+    #[error("unsupported PFCP version {0}, expected 1")]
     Version(u8),
     /// The input is too short for the header.
     #[error("header of {need} octets in {have}")]
@@ -43,7 +43,7 @@ pub enum ErrorKind {
         declared: usize,
     },
     /// Bytes follow the last message.
-    #[error("{octets} octets after the message")]
+    #[error("{octets} trailing bytes after the message")]
     Trailing {
         /// Number of trailing bytes.
         octets: usize,
@@ -52,13 +52,13 @@ pub enum ErrorKind {
     #[error("SEID flag does not fit the message type")]
     SeidFlag,
     /// The header of an element is truncated.
-    #[error("element header of 4 octets in {have}")]
+    #[error("truncated element header: 4 bytes needed, {have} left")]
     ElementHeader {
         /// Number of bytes available.
         have: usize,
     },
     /// An element is longer than its container.
-    #[error("length {declared}, container has {have}")]
+    #[error("length is {declared}, container has {have} left")]
     Overrun {
         /// Number of bytes left in the container.
         have: usize,
@@ -66,7 +66,7 @@ pub enum ErrorKind {
         declared: usize,
     },
     /// A vendor-specific element is too short for its enterprise number.
-    #[error("enterprise number of 2 octets in {have}")]
+    #[error("truncated enterprise number: 2 bytes needed, {have} left")]
     Enterprise {
         /// Number of bytes available.
         have: usize,
@@ -80,7 +80,7 @@ pub enum ErrorKind {
         need: usize,
     },
     /// The value of an element of fixed length is too long.
-    #[error("length {have}, at most {most}")]
+    #[error("length is {have}, limit is {most}")]
     Excess {
         /// Number of bytes available.
         have: usize,
@@ -97,14 +97,14 @@ pub enum ErrorKind {
     #[error("{} is missing", .0)]
     Missing(IeType),
     /// Groups are nested deeper than the decoder allows.
-    #[error("more than {limit} levels of groups")]
+    #[error("groups nested deeper than {limit} levels")]
     Depth {
         /// The deepest level that is decoded.
         limit: usize,
     },
     /// A value does not fit into the bits of its field, or its length does not fit into the length
     /// field before it.
-    #[error("{field} does not fit its field")]
+    #[error("{field} is out of range")]
     Range {
         /// The name of the field.
         field: &'static str,

@@ -27,7 +27,6 @@ mod control;
 mod describe;
 pub mod descriptor;
 pub(crate) mod element;
-mod few;
 pub(crate) mod field;
 pub(crate) mod field_input;
 mod group;
@@ -47,6 +46,7 @@ mod registry;
 pub(crate) mod release;
 mod rest;
 mod rule;
+mod thin_list;
 mod tunnel;
 mod usage;
 pub(crate) mod value;
@@ -81,7 +81,6 @@ pub use control::{
     VendorSpecificNodeReportType,
 };
 pub use element::Ie;
-pub use few::Few;
 pub use group::{
     access::{
         AccessAvailabilityControlInformation, AccessAvailabilityControlInformationView,
@@ -202,7 +201,7 @@ pub use group::{
     },
 };
 pub use interfaces::Interfaces;
-pub use list::{Each, List};
+pub use list::{List, ListItem};
 pub use media::{
     BindingIndication, DnsQueryResponseFilter, EventNotificationUri, ExpeditedTransferIndication,
     HeaderDetectionReference, HeaderDetectionSupportInformation, HeaderHandlingAction,
@@ -246,7 +245,7 @@ pub use quality::{
     TransportLevelMarkingIndications, UeLevelMeasurementsConfiguration, UlPeriodicity,
 };
 pub use release::{Release, UnknownRelease};
-pub use rest::Rest;
+pub use rest::GroupRemainder;
 pub use rule::{
     ActivatePredefinedRules, AggregatedUrrId, ApplicationId, ApplicationInstanceId, ApplyAction,
     AveragingWindow, BarId, CTag, DeactivatePredefinedRules, DestinationInterface,
@@ -259,6 +258,7 @@ pub use rule::{
     RedirectInformation, Rqi, STag, SdfFilter, SourceInterface, SuggestedBufferingPacketsCount,
     TgppInterfaceType, TrafficEndpointId, TransportLevelMarking, UrrId,
 };
+pub use thin_list::ThinList;
 pub use tunnel::{
     CalledNumber, CallingNumber, DnsServerAddress, L2tpSessionIndications, L2tpUserAuthentication,
     LnsAddress, MaximumReceiveUnit, NbnsServerAddress, TunnelPassword, TunnelPreference,
@@ -277,5 +277,5 @@ pub use usage::{
 pub use value::{Value, Values};
 
 pub(crate) use descriptor::{
-    Descriptor, Field, Group, Kind, Leaf, Member, Presence, When, describe,
+    Descriptor, Field, FieldKind, FieldPresence, Group, Leaf, Member, Presence, describe,
 };

@@ -15,9 +15,9 @@ use std::fmt::{self, Display};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, PathStep};
-use crate::ie::field_input::{FieldInput, fitting, fitting_signed, octets_of};
+use crate::ie::field_input::{FieldInput, checked_signed_width, checked_width, octets_of};
 use crate::ie::value::{Value, text_of};
-use crate::ie::{Descriptor, Group, IeType, Kind, Leaf, describe};
+use crate::ie::{Descriptor, FieldKind, Group, IeType, Leaf, describe};
 use crate::message::{MessageType, MessageView, table};
 use crate::vendor::{self, Dictionary};
 use crate::wire::{Header, Part, Seid, Sequence, Writer};
@@ -200,7 +200,7 @@ fn fields(leaf: &'static Leaf, octets: &[u8]) -> Json {
         let name = name.to_ascii_lowercase();
         let value = match value {
             Value::Number(number) => {
-                let (Kind::Bits { names, .. } | Kind::Number { names, .. }) = kind else {
+                let (FieldKind::Bits { names, .. } | FieldKind::Number { names, .. }) = kind else {
                     continue;
                 };
                 if let Some(text) = names.and_then(|names| names(number)) {
@@ -218,7 +218,7 @@ fn fields(leaf: &'static Leaf, octets: &[u8]) -> Json {
 }
 
 /// Converts a value without a name to JSON.
-fn plain(kind: Kind, value: Value<'_>) -> Json {
+fn plain(kind: FieldKind, value: Value<'_>) -> Json {
     match value {
         Value::Flag(flag) => flag.into(),
         Value::Number(number) => number.into(),
@@ -228,8 +228,8 @@ fn plain(kind: Kind, value: Value<'_>) -> Json {
         Value::Ipv6(address) => address.to_string().into(),
         Value::Mac(address) => address.map(|octet| format!("{octet:02x}")).join(":").into(),
         Value::Octets(octets) => match (kind, text_of(kind, octets)) {
-            (Kind::Octets(_), _) => hex(octets).into(),
-            (Kind::List(each, _), _) => {
+            (FieldKind::Octets(_), _) => hex(octets).into(),
+            (FieldKind::List(each, _), _) => {
                 let values = each.values(octets);
                 values.map(|value| plain(each.kind(), value)).collect()
             }
@@ -329,7 +329,7 @@ fn write_group(
         let number = number.map_err(|error| error.within(JsonStep { place, ie: None }, None))?;
         let member = group.and_then(|group| group.member(number));
         let what = member
-            .map(|member| member.what)
+            .map(|member| member.descriptor)
             .or_else(|| describe(number));
         let mut result = Ok(());
         out.element(number, |out| {
@@ -347,7 +347,7 @@ fn write_group(
             };
             let enterprise = optional(ie, "enterprise", 0xffff).ok().flatten();
             let row = enterprise.and_then(|enterprise| vendors.row(enterprise, number));
-            error.within(step, row.map(vendor::Row::name))
+            error.within(step, row.map(vendor::VendorRow::name))
         })?;
     }
     Ok(())
@@ -408,42 +408,46 @@ fn from_fields(leaf: &Leaf, value: &Json) -> Result<Vec<u8>, JsonError> {
     Ok(out)
 }
 
-fn field_input(value: &Json, kind: Kind) -> Option<FieldInput> {
+fn field_input(value: &Json, kind: FieldKind) -> Option<FieldInput> {
     if let Some(octets) = value.get("hex") {
         return unhex(octets).map(FieldInput::Octets);
     }
     Some(match kind {
-        Kind::Bits { width, .. } => {
+        FieldKind::Bits { width, .. } => {
             let number = value.as_bool().map(u64::from).or_else(|| value.as_u64())?;
-            FieldInput::Number(fitting(number, width)?)
+            FieldInput::Number(checked_width(number, width)?)
         }
-        Kind::Number { width, .. } => FieldInput::Number(fitting(value.as_u64()?, width)?),
-        Kind::Signed { octets } => FieldInput::Number(fitting_signed(value.as_i64()?, octets)?),
-        Kind::Time => FieldInput::Number(fitting(value.as_u64()?, u32::BITS)?),
-        Kind::Ipv4 => {
+        FieldKind::Number { width, .. } => {
+            FieldInput::Number(checked_width(value.as_u64()?, width)?)
+        }
+        FieldKind::Signed { octets } => {
+            FieldInput::Number(checked_signed_width(value.as_i64()?, octets)?)
+        }
+        FieldKind::Time => FieldInput::Number(checked_width(value.as_u64()?, u32::BITS)?),
+        FieldKind::Ipv4 => {
             let address: std::net::Ipv4Addr = value.as_str()?.parse().ok()?;
             FieldInput::Octets(address.octets().to_vec())
         }
-        Kind::Ipv6 => {
+        FieldKind::Ipv6 => {
             let address: std::net::Ipv6Addr = value.as_str()?.parse().ok()?;
             FieldInput::Octets(address.octets().to_vec())
         }
-        Kind::Mac => FieldInput::Octets(
+        FieldKind::Mac => FieldInput::Octets(
             value
                 .as_str()?
                 .split(':')
                 .map(|octet| u8::from_str_radix(octet, 16).ok())
                 .collect::<Option<Vec<u8>>>()?,
         ),
-        Kind::Octets(_) => FieldInput::Octets(unhex(value)?),
-        Kind::List(each, _) => {
+        FieldKind::Octets(_) => FieldInput::Octets(unhex(value)?),
+        FieldKind::List(each, _) => {
             let mut octets = Vec::new();
             for value in value.as_array()? {
                 field_input(value, each.kind())?.put(each.kind(), 0, &mut octets)?;
             }
             FieldInput::Octets(octets)
         }
-        Kind::Text(_) | Kind::Labels(_) | Kind::Digits(_) => {
+        FieldKind::Text(_) | FieldKind::Labels(_) | FieldKind::Digits(_) => {
             FieldInput::Octets(octets_of(kind, value.as_str()?)?)
         }
     })

@@ -96,7 +96,7 @@ impl Message {
         // The thread keeps its index, which is already sized for such messages. A long message uses
         // a temporary index, so that no large one stays allocated.
         let with = |index: &RefCell<Index>| match index.try_borrow_mut() {
-            Ok(mut index) if octets.len() <= LONG => decode(&mut index),
+            Ok(mut index) if octets.len() <= MAX_REUSED_INDEX_LEN => decode(&mut index),
             _ => decode(&mut Index::new()),
         };
         INDEX
@@ -128,7 +128,7 @@ impl Message {
     ///     .expect_err("a QFI has 6 bits");
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "Session Modification Request / Create QER[0] / QFI: qfi does not fit its field"
+    ///     "Session Modification Request / Create QER[0] / QFI: qfi is out of range"
     /// );
     /// assert!(buffer.is_empty());
     /// ```
@@ -209,17 +209,17 @@ impl Message {
         &self,
         scope: impl Into<Scope>,
         out: &mut Vec<u8>,
-    ) -> Result<Interfaces, Unsendable> {
+    ) -> Result<Interfaces, EncodeForError> {
         let (start, scope) = (out.len(), scope.into());
         self.encode_into(out)?;
         let mut index = Index::new();
         let judged = MessageView::decode(&out[start..], &mut index)
-            .map_err(Unsendable::from)
+            .map_err(EncodeForError::from)
             .and_then(|view| {
                 if scope.release != Release::R19 {
                     refuse_newer(&view, scope.release)?;
                 }
-                validate(&view, scope).map_err(Unsendable::from)
+                validate(&view, scope).map_err(EncodeForError::from)
             });
         if judged.is_err() {
             out.truncate(start);
@@ -243,19 +243,20 @@ thread_local! {
     static INDEX: RefCell<Index> = const { RefCell::new(Index::new()) };
 }
 
-/// Length in bytes above which a message is decoded with a temporary index.
-const LONG: usize = 8192;
+/// Maximum length in bytes of a message that is decoded with the reused index. A longer one gets a
+/// temporary index.
+const MAX_REUSED_INDEX_LEN: usize = 8192;
 
 /// The error returned for a message that no peer would accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unsendable {
+pub enum EncodeForError {
     /// The message cannot be encoded.
     #[error(transparent)]
-    Unwritable(#[from] Error),
+    NotEncodable(#[from] Error),
     /// The message lacks an element that the interface requires, or has one that it forbids.
     #[error(transparent)]
-    Unacceptable(#[from] Rejection),
+    Rejected(#[from] Rejection),
 }
 
 impl fmt::Display for Message {

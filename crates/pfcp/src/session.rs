@@ -28,11 +28,11 @@ use crate::message::{MessageType, MessageView};
 use crate::validate::{Deviation, Tolerated, tolerate};
 use crate::wire::{Frame, Index, Tlv, Tlvs};
 
-pub use allocate::{Allocator, NoAllocator, UeWish};
+pub use allocate::{Allocator, NoAllocator, UeAddressRequest};
 pub use kind::{RuleId, RuleKind};
 pub use refusal::Refusal;
 
-use draft::Draft;
+use draft::RuleSetDraft;
 use reference::is_well_formed;
 
 /// The rules of a session, and the other session parameters that its peer sent.
@@ -73,7 +73,7 @@ pub struct RuleSet {
 
 /// The result of applying a request to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct RuleChange {
     /// The new rules of the session.
     pub rules: RuleSet,
     /// The elements of the answer that report allocated values: Created PDR and Created Traffic
@@ -118,7 +118,10 @@ impl RuleSet {
     ///
     /// # Errors
     /// Returns the refusal to answer with.
-    pub fn establish(frame: &Frame<'_>, allocator: &mut dyn Allocator) -> Result<Change, Refusal> {
+    pub fn establish(
+        frame: &Frame<'_>,
+        allocator: &mut dyn Allocator,
+    ) -> Result<RuleChange, Refusal> {
         if frame.header.message_type != MessageType::SESSION_ESTABLISHMENT_REQUEST {
             return Err(Refusal::unsupported());
         }
@@ -138,24 +141,28 @@ impl RuleSet {
         &self,
         frame: &Frame<'_>,
         allocator: &mut dyn Allocator,
-    ) -> Result<Change, Refusal> {
+    ) -> Result<RuleChange, Refusal> {
         if frame.header.message_type != MessageType::SESSION_MODIFICATION_REQUEST {
             return Err(Refusal::unsupported());
         }
         self.change(frame, allocator)
     }
 
-    fn change(&self, frame: &Frame<'_>, allocator: &mut dyn Allocator) -> Result<Change, Refusal> {
+    fn change(
+        &self,
+        frame: &Frame<'_>,
+        allocator: &mut dyn Allocator,
+    ) -> Result<RuleChange, Refusal> {
         let mut index = Index::new();
         let view = MessageView::of(frame, &mut index);
         let view = view.map_err(|error| Refusal::of(&error, frame.octets))?;
         let Tolerated { deviations, .. } = tolerate(&view, Interfaces::ALL)?;
-        let mut draft = Draft::of(self);
+        let mut draft = RuleSetDraft::of(self);
         draft.apply(frame)?;
         draft.check_references()?;
         let created = draft.allocate(allocator)?;
         let rules = draft.finish()?;
-        Ok(Change {
+        Ok(RuleChange {
             rules,
             created,
             deviations,

@@ -10,17 +10,17 @@ use std::fmt::{self, Display};
 
 use crate::error::ErrorKind;
 use crate::ie::value::Value;
-use crate::ie::{Descriptor, IeType, Kind, Leaf, describe};
+use crate::ie::{Descriptor, FieldKind, IeType, Leaf, describe};
 use crate::message::MessageView;
 use crate::vendor::{self as rows, Dictionary};
 use crate::wire::{Index, Part};
 
-use field::{FieldText, Hex, Label};
+use field::{DisplayName, FieldText, Hex};
 
 pub(crate) use vendor::field_text;
 
 /// An element that can be formatted from its encoded value.
-pub(crate) trait Encoded {
+pub(crate) trait FormatEncoded {
     /// Appends the encoded value.
     fn encoded(&self, out: &mut Vec<u8>) -> Result<(), ErrorKind>;
 }
@@ -29,7 +29,7 @@ pub(crate) trait Encoded {
 pub(crate) fn value(
     f: &mut fmt::Formatter<'_>,
     what: Descriptor,
-    value: &dyn Encoded,
+    value: &dyn FormatEncoded,
 ) -> fmt::Result {
     let mut octets = Vec::new();
     if let Err(kind) = value.encoded(&mut octets) {
@@ -88,11 +88,11 @@ pub(crate) fn part(part: Part<'_>, vendors: &Dictionary) -> String {
 
 /// Returns the name of a field in words.
 pub(crate) fn field_name(name: &str) -> String {
-    Label(name).to_string()
+    DisplayName(name).to_string()
 }
 
 /// Returns the value of a field as text.
-pub(crate) fn field_value(ie: IeType, name: &str, kind: Kind, value: Value<'_>) -> String {
+pub(crate) fn field_value(ie: IeType, name: &str, kind: FieldKind, value: Value<'_>) -> String {
     FieldText {
         ie,
         name,
@@ -174,11 +174,11 @@ fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt
             Value::Flag(flag) if !flag || leaf.fields.iter().all(|field| field.name != name) => {
                 continue;
             }
-            Value::Flag(true) => write!(f, "{separator}{}", Label(name))?,
+            Value::Flag(true) => write!(f, "{separator}{}", DisplayName(name))?,
             _ => {
                 f.write_str(separator)?;
                 if !alone {
-                    write!(f, "{} ", Label(name))?;
+                    write!(f, "{} ", DisplayName(name))?;
                 }
                 FieldText {
                     ie: leaf.ie,

@@ -2,18 +2,20 @@
 //!
 //! A request that we send is kept until its answer arrives, and the same bytes are sent again every
 //! T1, N1 times in all ([`Requests`]). An answer that we give is kept as long as the peer may
-//! repeat its request, and repetitions get the same bytes ([`Answers`]).
+//! repeat its request, and repetitions get the same bytes ([`ResponseCache`]).
 //!
 //! ```text
-//!            peer ── request ──▶ Answers::admit ──▶ New: to be processed
+//!            peer ── request ──▶ ResponseCache::admit ──▶ New: to be processed
 //!                                      │               │
-//!            peer ◀── the same ── Again(octets)        ▼
-//!                    bytes             ▲          Answers::answer ──▶ peer
+//!            peer ◀── the same ── Retransmitted(octets)▼
+//!                    bytes             ▲          ResponseCache::answer ──▶ peer
 //!                                      └───────────────┘
 //! ```
 
 mod answers;
 mod requests;
 
-pub use answers::{Admission, AnswerKey, AnswerLimits, Answers, TransactionId};
-pub use requests::{Due, Outstanding, RequestId, Requests, RequestsFull, Retransmission};
+pub use answers::{Admission, ResponseCache, ResponseCacheLimits, ResponseKey, TransactionId};
+pub use requests::{
+    OutstandingRequest, RequestId, Requests, RequestsFull, Retransmission, TimerAction,
+};

@@ -1,7 +1,7 @@
 //! Usage measurement and reporting for a session, TS 29.244 §5.2.2.
 //!
-//! A [`Usage`] measures one session. It takes traffic and time as input, and returns reports and
-//! the next time at which something is due:
+//! A [`UsageMeter`] measures one session. It takes traffic and time as input, and returns reports
+//! and the next time at which something is due:
 //!
 //! ```text
 //!  traffic ──▶ PDR ─▶ gates, quotas, FAR ─▶ URRs ──── limits and periods ────▶ reports
@@ -42,16 +42,16 @@ use crate::session::{RuleKind, RuleSet};
 use crate::wire::{Frame, Tlv};
 
 pub use count::Epoch;
-pub use report_queue::Settled;
-pub use tally::{Arrival, Figures, Tally};
-pub use traffic::{Detector, Traffic, Verdict};
+pub use report_queue::ReportRequestOutcome;
+pub use tally::{ReportArrival, UsageReportFields, UsageTotals};
+pub use traffic::{DetectionRule, PacketBurst, PacketOutcome};
 
 use buffer::{BufferOutcome, Buffers};
 use count::Volume;
 use inactivity::{InactivityTimer, inactivity_after};
 use modification::UsageModification;
 use parameters::UrrParameters;
-use path::{FarAction, PdrPath, SessionPaths};
+use path::{FarAction, PdrPath, SessionForwarding};
 use report_queue::ReportQueue;
 use urr::UrrState;
 
@@ -64,12 +64,12 @@ pub struct UsageLimits {
     /// Maximum number of bytes of reports in a message.
     pub message: usize,
     /// The time after which a request without an outcome counts as unanswered.
-    pub patience: Duration,
+    pub outcome_timeout: Duration,
     /// The pause after an unanswered request. It doubles with each further one.
     pub retry: Duration,
     /// The time without packets after which traffic counts as stopped, if a rule does not specify
     /// it.
-    pub stop_after: Duration,
+    pub idle_timeout: Duration,
     /// Maximum number of packets buffered for a forwarding action rule.
     pub buffer: u64,
 }
@@ -79,9 +79,9 @@ impl Default for UsageLimits {
         Self {
             waiting: 64,
             message: 8 * 1024,
-            patience: Duration::from_secs(30),
+            outcome_timeout: Duration::from_secs(30),
             retry: Duration::from_secs(5),
-            stop_after: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(60),
             buffer: 1024,
         }
     }
@@ -89,7 +89,7 @@ impl Default for UsageLimits {
 
 /// The usage reports that accompany an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Finals {
+pub struct FinalReports {
     /// The elements for the answer: usage reports, and the number of reports that follow.
     pub elements: Vec<u8>,
     /// Number of usage reports in `elements`.
@@ -112,7 +112,7 @@ pub struct Finals {
 /// };
 /// use strowger_pfcp::message::SessionEstablishmentRequest;
 /// use strowger_pfcp::session::{NoAllocator, RuleSet};
-/// use strowger_pfcp::usage::{Epoch, Traffic, Usage, UsageLimits, Verdict};
+/// use strowger_pfcp::usage::{Epoch, PacketBurst, PacketOutcome, UsageLimits, UsageMeter};
 /// use strowger_pfcp::{Frame, Message, Seid, Sequence};
 ///
 /// let address = IpAddr::from([127, 0, 0, 7]);
@@ -130,27 +130,27 @@ pub struct Finals {
 ///
 /// let now = Instant::now();
 /// let epoch = Epoch::new(now, Duration::from_secs(4_000_000_000));
-/// let mut usage = Usage::new(now, epoch, UsageLimits::default(), &change.rules);
-/// let traffic = Traffic { pdr: PdrId(1), packets: 1, octets: 600, events: 0 };
-/// assert_eq!(usage.handle_traffic(now, traffic), Verdict::Forwarded);
+/// let mut usage = UsageMeter::new(now, epoch, UsageLimits::default(), &change.rules);
+/// let traffic = PacketBurst { pdr: PdrId(1), packets: 1, octets: 600, events: 0 };
+/// assert_eq!(usage.handle_traffic(now, traffic), PacketOutcome::Forwarded);
 /// assert_eq!(usage.poll_request(now), None);
 /// usage.handle_traffic(now, traffic);
 /// assert!(usage.poll_request(now).is_some());
 /// # Ok::<(), strowger_pfcp::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct UsageMeter {
     epoch: Epoch,
     limits: UsageLimits,
     // Boxed, because the vector in the map would reserve space for four rules to store one.
     rules: LiteMap<u32, Box<UrrState>>,
-    paths: SessionPaths,
+    paths: SessionForwarding,
     buffers: Buffers,
     queue: ReportQueue,
     inactivity: Option<InactivityTimer>,
 }
 
-impl Usage {
+impl UsageMeter {
     /// Returns `true` if the rules require measuring, buffering or inactivity detection.
     #[must_use]
     pub fn concerns(rules: &RuleSet) -> bool {
@@ -177,7 +177,7 @@ impl Usage {
             epoch,
             limits,
             rules: counted,
-            paths: SessionPaths::of(rules),
+            paths: SessionForwarding::of(rules),
             buffers: Buffers::default(),
             queue: ReportQueue::default(),
             inactivity: InactivityTimer::of(now, rules, None),
@@ -203,14 +203,14 @@ impl Usage {
     ///
     /// The packets are treated as a unit: those that exhaust a quota still pass, the next ones do
     /// not.
-    pub fn handle_traffic(&mut self, at: Instant, traffic: Traffic) -> Verdict {
+    pub fn handle_traffic(&mut self, at: Instant, traffic: PacketBurst) -> PacketOutcome {
         self.handle_timeout(at);
         if let Some(timer) = &mut self.inactivity {
             timer.since = at;
             timer.reported = false;
         }
         let Some(path) = self.paths.pdrs.get(&traffic.pdr.0).cloned() else {
-            return Verdict::Dropped;
+            return PacketOutcome::Dropped;
         };
         let action = self.quota_action(&path);
         let verdict = self.pass(at, &path, action, traffic);
@@ -234,13 +234,15 @@ impl Usage {
         at: Instant,
         path: &PdrPath,
         instead: Option<FarAction>,
-        traffic: Traffic,
-    ) -> Verdict {
+        traffic: PacketBurst,
+    ) -> PacketOutcome {
         let action = instead.unwrap_or_else(|| self.paths.action(path));
         let gate_closed = self.paths.is_gate_closed(path);
-        let forwards = action.does(ApplyAction::FORW) && !gate_closed;
-        let buffers =
-            action.does(ApplyAction::BUFF) && !gate_closed && !path.uplink && instead.is_none();
+        let forwards = action.has_action(ApplyAction::FORW) && !gate_closed;
+        let buffers = action.has_action(ApplyAction::BUFF)
+            && !gate_closed
+            && !path.uplink
+            && instead.is_none();
         // Packets diverted because of an exhausted quota are not measured by any rule.
         if instead.is_none() {
             for urr in &path.urrs {
@@ -252,7 +254,7 @@ impl Usage {
             }
         }
         if forwards {
-            return Verdict::Forwarded;
+            return PacketOutcome::Forwarded;
         }
         let outcome = buffers
             .then(|| {
@@ -262,15 +264,15 @@ impl Usage {
             .flatten();
         if outcome == Some(BufferOutcome::Buffered) {
             self.queue_downlink_reports(at);
-            return Verdict::Buffered;
+            return PacketOutcome::Buffered;
         }
         self.queue_downlink_reports(at);
         self.drop(path, traffic);
-        Verdict::Dropped
+        PacketOutcome::Dropped
     }
 
     /// Measures dropped packets. Only downlink packets count.
-    fn drop(&mut self, path: &PdrPath, traffic: Traffic) {
+    fn drop(&mut self, path: &PdrPath, traffic: PacketBurst) {
         if path.uplink {
             return;
         }
@@ -282,7 +284,7 @@ impl Usage {
     }
 
     /// Drops buffered packets.
-    fn drop_all(&mut self, dropped: Vec<Traffic>) {
+    fn drop_all(&mut self, dropped: Vec<PacketBurst>) {
         for traffic in dropped {
             if let Some(path) = self.paths.pdrs.get(&traffic.pdr.0).cloned() {
                 self.drop(&path, traffic);
@@ -305,7 +307,7 @@ impl Usage {
         while let Some(at) = self.due_at().filter(|at| *at <= now) {
             let at = at.min(now);
             for (_, rule) in &mut self.rules {
-                rule.due(at, self.limits.stop_after);
+                rule.due(at, self.limits.idle_timeout);
             }
             self.queue_downlink_reports(at);
             if let Some(timer) = &mut self.inactivity
@@ -321,11 +323,11 @@ impl Usage {
 
     /// Returns the time at which something other than sending is due.
     fn due_at(&self) -> Option<Instant> {
-        let stop_after = self.limits.stop_after;
+        let idle_timeout = self.limits.idle_timeout;
         let rules = self
             .rules
             .values()
-            .filter_map(|rule| rule.deadline(stop_after));
+            .filter_map(|rule| rule.deadline(idle_timeout));
         let timer = self.inactivity.filter(|timer| !timer.reported);
         rules
             .chain(self.buffers.deadline())
@@ -333,8 +335,8 @@ impl Usage {
             .min()
     }
 
-    /// Returns the time at which [`Usage::handle_timeout`] and [`Usage::poll_request`] are to be
-    /// called next.
+    /// Returns the time at which [`UsageMeter::handle_timeout`] and [`UsageMeter::poll_request`]
+    /// are to be called next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let queue = self.queue.deadline();
@@ -348,7 +350,7 @@ impl Usage {
             if self.queue.len() >= self.limits.waiting {
                 break;
             }
-            for mut note in rule.notes(UrrId(id)) {
+            for mut note in rule.take_unmeasured_reports(UrrId(id)) {
                 note.ue_ip_address.clone_from(&self.paths.user);
                 self.queue.push(&note);
             }
@@ -380,13 +382,14 @@ impl Usage {
 
     /// Returns the body of a Session Report Request to send, if one is due.
     ///
-    /// Report its outcome through [`Usage::handle_answer`] or [`Usage::handle_no_answer`].
+    /// Report its outcome through [`UsageMeter::handle_answer`] or
+    /// [`UsageMeter::handle_no_answer`].
     pub fn poll_request(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.queue.poll(now, &self.limits)
     }
 
     /// Handles the answer to the outstanding request.
-    pub fn handle_answer(&mut self, now: Instant, answer: &Frame<'_>) -> Settled {
+    pub fn handle_answer(&mut self, now: Instant, answer: &Frame<'_>) -> ReportRequestOutcome {
         self.handle_timeout(now);
         let (settled, instructions) = self.queue.answered(now, &self.limits, answer);
         if let Some(update) = &instructions.bar {
@@ -401,7 +404,7 @@ impl Usage {
     }
 
     /// Records that the outstanding request was not answered, including its retransmissions.
-    pub fn handle_no_answer(&mut self, now: Instant) -> Settled {
+    pub fn handle_no_answer(&mut self, now: Instant) -> ReportRequestOutcome {
         self.handle_timeout(now);
         self.queue.failed(now, &self.limits)
     }
@@ -411,10 +414,15 @@ impl Usage {
     ///
     /// `requests` are the messages that led from the previous rules to `rules`. If the modification
     /// may still fail, call this on a copy.
-    pub fn modify(&mut self, now: Instant, rules: &RuleSet, requests: &[&Frame<'_>]) -> Finals {
+    pub fn modify(
+        &mut self,
+        now: Instant,
+        rules: &RuleSet,
+        requests: &[&Frame<'_>],
+    ) -> FinalReports {
         self.handle_timeout(now);
         let modification = UsageModification::of(requests);
-        let paths = SessionPaths::of(rules);
+        let paths = SessionForwarding::of(rules);
         let mut urrs = LiteMap::new_vec();
         for urr in rules.urrs().filter_map(Result::ok) {
             urrs.insert(urr.urr_id.0, UrrParameters::of(&urr));
@@ -429,7 +437,7 @@ impl Usage {
                 (false, true) => UsageReportTrigger::IMMER,
                 (false, false) => continue,
             };
-            reports.extend(rule.notes(UrrId(id)));
+            reports.extend(rule.take_unmeasured_reports(UrrId(id)));
             let trigger = trigger | rule.pending_triggers;
             reports.extend(rule.report(UrrId(id), now, self.epoch, trigger));
         }
@@ -452,7 +460,7 @@ impl Usage {
         self.inactivity = InactivityTimer::of(now, rules, self.inactivity);
         self.change_paths(now, paths, modification.flags);
         self.flush(now);
-        let (count, mut finals) = (reports.len(), Finals::default());
+        let (count, mut finals) = (reports.len(), FinalReports::default());
         let room = self.limits.message;
         let rest =
             report_queue::modified(reports, modification.reference, room, &mut finals.elements);
@@ -465,7 +473,7 @@ impl Usage {
     }
 
     /// Replaces the paths, and handles the packets that the old ones buffered.
-    fn change_paths(&mut self, now: Instant, paths: SessionPaths, flags: PfcpsmreqFlags) {
+    fn change_paths(&mut self, now: Instant, paths: SessionForwarding, flags: PfcpsmreqFlags) {
         if flags.contains(PfcpsmreqFlags::DROBU) {
             let dropped = self.buffers.empty();
             self.drop_all(dropped);
@@ -500,17 +508,17 @@ impl Usage {
     /// received the request recognizes the same report (§8.2.71), so that nothing counts twice. As
     /// nothing stays pending, PURU is not set.
     #[must_use]
-    pub fn finish(mut self, now: Instant) -> Finals {
+    pub fn finish(mut self, now: Instant) -> FinalReports {
         self.handle_timeout(now);
         let mut reports = self.queue.take_all();
         for (&id, rule) in &mut self.rules {
-            reports.extend(rule.notes(UrrId(id)));
+            reports.extend(rule.take_unmeasured_reports(UrrId(id)));
             let trigger = UsageReportTrigger::TERMR | rule.pending_triggers;
             reports.extend(rule.report(UrrId(id), now, self.epoch, trigger));
         }
         let (count, mut elements) = (reports.len(), Vec::new());
         let rest = report_queue::deleted(reports, self.limits.message, &mut elements);
-        Finals {
+        FinalReports {
             elements,
             reports: count - rest.len(),
             more: report_queue::requests(&rest, self.limits.message),
@@ -519,8 +527,8 @@ impl Usage {
 
     /// Returns the packet detection rules.
     #[must_use]
-    pub fn detectors(&self) -> Vec<Detector> {
-        let detector = |(&pdr, path): (&u16, &Arc<PdrPath>)| Detector {
+    pub fn detectors(&self) -> Vec<DetectionRule> {
+        let detector = |(&pdr, path): (&u16, &Arc<PdrPath>)| DetectionRule {
             pdr: PdrId(pdr),
             uplink: path.uplink,
         };
@@ -531,7 +539,7 @@ impl Usage {
     /// value can be dropped.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        let buffers = |action: &FarAction| action.does(ApplyAction::BUFF);
+        let buffers = |action: &FarAction| action.has_action(ApplyAction::BUFF);
         self.rules.is_empty()
             && self.queue.is_empty()
             && !self.buffers.has_pending()
@@ -546,8 +554,8 @@ impl Usage {
     }
 }
 
-fn volume(path: &PdrPath, traffic: Traffic) -> Volume {
-    let Traffic {
+fn volume(path: &PdrPath, traffic: PacketBurst) -> Volume {
+    let PacketBurst {
         octets, packets, ..
     } = traffic;
     match path.uplink {

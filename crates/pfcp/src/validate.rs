@@ -39,10 +39,12 @@ pub use deviation::Deviation;
 pub use release::newer;
 pub use scope::Scope;
 
-pub(crate) use release::{older, refuse_newer};
+pub(crate) use release::{encode_for_older, refuse_newer};
 
 pub(crate) use condition::of_message;
-pub(crate) use value::{firsts, incorrect, is_closed, is_judged, is_judged_by_head};
+pub(crate) use value::{
+    incorrect, is_checked_by_head_only, is_closed, is_value_checked, valid_first_bytes,
+};
 
 /// A difference between a message and the specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +74,7 @@ pub enum FindingKind {
     /// A value is not among those that the clause allows.
     Incorrect(&'static str),
     /// The message is not used on the interface. No element is at fault.
-    Foreign,
+    WrongInterface,
     /// A value has a length that the clause does not allow.
     Length(&'static str),
     /// A deviation that [`tolerate`] accepts.
@@ -99,7 +101,7 @@ impl FindingKind {
             Self::ConditionalMissing(_) => Some(Cause::CONDITIONAL_IE_MISSING),
             Self::Incorrect(_) => Some(Cause::MANDATORY_IE_INCORRECT),
             Self::Length(_) => Some(Cause::INVALID_LENGTH),
-            Self::Foreign => Some(Cause::SERVICE_NOT_SUPPORTED),
+            Self::WrongInterface => Some(Cause::SERVICE_NOT_SUPPORTED),
             Self::Tolerated(_) | Self::Repeated | Self::Unexpected | Self::Newer { .. } => None,
         }
     }
@@ -107,17 +109,19 @@ impl FindingKind {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kind == FindingKind::Foreign {
+        if self.kind == FindingKind::WrongInterface {
             return write!(f, "{}: no message of {}", self.path, self.on);
         }
         write!(f, "{}: {} ", self.path, self.ie)?;
         match self.kind {
             FindingKind::Missing => f.write_str("is missing"),
             FindingKind::ConditionalMissing(clause) => write!(f, "is missing (§{clause})"),
-            FindingKind::Incorrect(clause) => write!(f, "has a value that §{clause} lacks"),
-            FindingKind::Length(clause) => write!(f, "has a length that §{clause} lacks"),
+            FindingKind::Incorrect(clause) => {
+                write!(f, "has a value that §{clause} does not define")
+            }
+            FindingKind::Length(clause) => write!(f, "has a length that §{clause} does not allow"),
             FindingKind::Tolerated(deviation) => write!(f, "deviates: {deviation}"),
-            FindingKind::Foreign => Ok(()),
+            FindingKind::WrongInterface => Ok(()),
             FindingKind::Repeated => f.write_str("occurs again"),
             FindingKind::Unexpected => f.write_str("is unexpected"),
             FindingKind::Newer { what, release } => match what {
@@ -179,7 +183,7 @@ impl Rejection {
     fn of_finding(finding: &Finding) -> Option<Self> {
         Some(Self {
             cause: finding.kind.cause()?,
-            offending_ie: (finding.kind != FindingKind::Foreign).then_some(finding.ie),
+            offending_ie: (finding.kind != FindingKind::WrongInterface).then_some(finding.ie),
             failed_rule: finding.failed_rule.clone(),
             path: finding.path.clone(),
             text: finding.to_string(),
@@ -284,7 +288,7 @@ struct Validation<'a, 'b> {
     view: &'b MessageView<'a>,
     on: Interfaces,
     release: Release,
-    left: Interfaces,
+    candidates: Interfaces,
     /// Continues when no interface is left, and includes findings that are no reason to refuse.
     all: bool,
     /// Accepts deviations.
@@ -307,7 +311,7 @@ impl<'a, 'b> Validation<'a, 'b> {
             view,
             on,
             release,
-            left: on,
+            candidates: on,
             all: false,
             tolerant: false,
             findings: Vec::new(),
@@ -318,8 +322,8 @@ impl<'a, 'b> Validation<'a, 'b> {
     fn run(&mut self) -> Result<Interfaces, Rejection> {
         let on = self.on;
         self.message();
-        if !self.left.is_empty() {
-            return Ok(self.left);
+        if !self.candidates.is_empty() {
+            return Ok(self.candidates);
         }
         let refusals = self
             .findings
@@ -340,7 +344,7 @@ impl<'a, 'b> Validation<'a, 'b> {
         let home = self.view.message_type().interfaces_in(self.release);
         let foreign = self.on.without(home);
         if !foreign.is_empty() {
-            self.note(FindingKind::Foreign, IeType::RESERVED, foreign, None);
+            self.push_finding(FindingKind::WrongInterface, IeType::RESERVED, foreign, None);
         }
         self.on = self.on.and(home);
         if !self.on.is_empty() {
@@ -364,12 +368,12 @@ impl<'a, 'b> Validation<'a, 'b> {
                     true => FindingKind::Tolerated(Deviation::BareRejection),
                     false => FindingKind::ConditionalMissing(clause),
                 };
-                self.note(kind, ie, self.on, path);
+                self.push_finding(kind, ie, self.on, path);
             },
         );
         let mut places = [0usize; 64];
         for part in group.parts() {
-            if self.left.is_empty() && !self.all {
+            if self.candidates.is_empty() && !self.all {
                 return;
             }
             let place = places.get_mut(usize::from(part.slot())).map_or(0, |next| {
@@ -391,7 +395,7 @@ impl<'a, 'b> Validation<'a, 'b> {
                 && path.is_some_and(has_row)
             {
                 let strict = FindingKind::Length(deviation.clause());
-                self.deviate(deviation, strict, part.ie(), path);
+                self.push_deviation(deviation, strict, part.ie(), path);
                 return;
             }
             if self.all && !part.ie().is_vendor() {
@@ -401,7 +405,7 @@ impl<'a, 'b> Validation<'a, 'b> {
                 } else {
                     FindingKind::Unexpected
                 };
-                self.note(kind, part.ie(), self.on, path);
+                self.push_finding(kind, part.ie(), self.on, path);
             }
             return;
         };
@@ -411,20 +415,25 @@ impl<'a, 'b> Validation<'a, 'b> {
                     what: None,
                     release: self.release,
                 };
-                self.note(kind, part.ie(), self.on, path);
+                self.push_finding(kind, part.ie(), self.on, path);
             }
             return;
         }
-        if self.all && self.on.and(member.on_in(self.release)).is_empty() {
-            self.note(FindingKind::Unexpected, part.ie(), self.on, path);
+        if self.all
+            && self
+                .on
+                .and(member.interfaces_in_release(self.release))
+                .is_empty()
+        {
+            self.push_finding(FindingKind::Unexpected, part.ie(), self.on, path);
         }
-        match member.what {
+        match member.descriptor {
             Descriptor::Leaf(_) => {
                 if let Some(clause) = incorrect(part.ie(), part.raw()) {
                     let strict = FindingKind::Incorrect(clause);
                     match Deviation::of_value(part) {
-                        Some(deviation) => self.deviate(deviation, strict, part.ie(), path),
-                        None => self.note(strict, part.ie(), self.on, path),
+                        Some(deviation) => self.push_deviation(deviation, strict, part.ie(), path),
+                        None => self.push_finding(strict, part.ie(), self.on, path),
                     }
                 }
                 if self.all {
@@ -446,7 +455,7 @@ impl<'a, 'b> Validation<'a, 'b> {
     }
 
     /// Adds a deviation as a finding: tolerated, or else of kind `strict`.
-    fn deviate(
+    fn push_deviation(
         &mut self,
         deviation: Deviation,
         strict: FindingKind,
@@ -457,7 +466,7 @@ impl<'a, 'b> Validation<'a, 'b> {
             true => FindingKind::Tolerated(deviation),
             false => strict,
         };
-        self.note(kind, ie, self.on, path);
+        self.push_finding(kind, ie, self.on, path);
     }
 
     /// Returns `true` if missing elements are tolerated in this group: the top level of a response
@@ -484,7 +493,7 @@ impl<'a, 'b> Validation<'a, 'b> {
                 what: Some(what),
                 release: self.release,
             };
-            self.note(kind, part.ie(), self.on, path);
+            self.push_finding(kind, part.ie(), self.on, path);
         }
     }
 
@@ -498,19 +507,21 @@ impl<'a, 'b> Validation<'a, 'b> {
     ) {
         let lacking = table.required_by(self.on) & !condition::filled_slots(group);
         for (slot, member) in table.members.iter().enumerate() {
-            let on = table.requiring(member, self.release).and(self.on);
+            let on = table
+                .interfaces_requiring(member, self.release)
+                .and(self.on);
             if lacking >> slot & 1 == 1 && !on.is_empty() {
                 let kind = match may_lack {
                     true => FindingKind::Tolerated(Deviation::BareRejection),
                     false => FindingKind::Missing,
                 };
-                self.note(kind, member.ie, on, path);
+                self.push_finding(kind, member.ie, on, path);
             }
         }
     }
 
     #[cold]
-    fn note(
+    fn push_finding(
         &mut self,
         kind: FindingKind,
         ie: IeType,
@@ -518,7 +529,7 @@ impl<'a, 'b> Validation<'a, 'b> {
         path: Option<&GroupPath<'a, '_>>,
     ) {
         if kind.cause().is_some() {
-            self.left = self.left.without(on);
+            self.candidates = self.candidates.without(on);
         }
         let mut steps = Vec::new();
         let mut failed_rule = None;

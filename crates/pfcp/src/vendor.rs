@@ -6,14 +6,17 @@
 //! file, and displays messages with their names and fields:
 //!
 //! ```
-//! use strowger_pfcp::ie::descriptor::Span;
+//! use strowger_pfcp::ie::descriptor::FieldExtent;
 //! use strowger_pfcp::ie::Value;
 //! use strowger_pfcp::message::HeartbeatRequest;
-//! use strowger_pfcp::vendor::{Dictionary, Field, Row};
+//! use strowger_pfcp::vendor::{Dictionary, VendorField, VendorRow};
 //! use strowger_pfcp::{IeType, Index, Message, MessageView, Sequence};
 //!
-//! static FIELDS: [Field; 2] = [Field::number("slice", 2), Field::text("label", Span::Rest)];
-//! static SLICE: Row = Row::fields(35_818, IeType(0x8001), "Acme Slice", &FIELDS);
+//! static FIELDS: [VendorField; 2] = [
+//!     VendorField::number("slice", 2),
+//!     VendorField::text("label", FieldExtent::Rest),
+//! ];
+//! static SLICE: VendorRow = VendorRow::fields(35_818, IeType(0x8001), "Acme Slice", &FIELDS);
 //!
 //! let vendors = Dictionary::new().with_vendor(35_818, "Acme")?.with_rows([&SLICE])?;
 //! let mut body = HeartbeatRequest::new(0);
@@ -41,22 +44,22 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use crate::compare::{Difference, Ignore, compare_in};
-use crate::ie::element::UNLISTED;
+use crate::ie::element::GROUP_WITHOUT_TABLE;
 use crate::ie::field::Reader;
 use crate::ie::{IeType, Value};
 use crate::message::MessageView;
 use crate::text;
 use crate::wire::{Index, Part};
 
-pub use row::{Field, Row, RowError, WriteError};
+pub use row::{VendorField, VendorRow, VendorRowError, WriteError};
 
 /// Maximum number of rows of a dictionary.
-pub const MOST_ROWS: usize = 4096;
+pub const MAX_ROWS: usize = 4096;
 
 /// A dictionary of vendor-specific elements and of the names of vendors.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
-    rows: BTreeMap<(u16, IeType), Row>,
+    rows: BTreeMap<(u16, IeType), VendorRow>,
     vendors: BTreeMap<u16, Cow<'static, str>>,
 }
 
@@ -79,8 +82,8 @@ impl Dictionary {
     /// Returns the errors of [`add`](Self::add).
     pub fn with_rows<'a>(
         mut self,
-        rows: impl IntoIterator<Item = &'a Row>,
-    ) -> Result<Self, RowError> {
+        rows: impl IntoIterator<Item = &'a VendorRow>,
+    ) -> Result<Self, VendorRowError> {
         let mut rows = rows.into_iter();
         rows.try_for_each(|row| self.add(row.clone()))?;
         Ok(self)
@@ -94,7 +97,7 @@ impl Dictionary {
         mut self,
         enterprise: u16,
         name: impl Into<Cow<'static, str>>,
-    ) -> Result<Self, RowError> {
+    ) -> Result<Self, VendorRowError> {
         self.name_vendor(enterprise, name)?;
         Ok(self)
     }
@@ -103,17 +106,17 @@ impl Dictionary {
     ///
     /// # Errors
     /// Returns an error if the row is invalid, if the dictionary already has a row with its type or
-    /// name, or if it already has [`MOST_ROWS`] rows.
-    pub fn add(&mut self, row: Row) -> Result<(), RowError> {
+    /// name, or if it already has [`MAX_ROWS`] rows.
+    pub fn add(&mut self, row: VendorRow) -> Result<(), VendorRowError> {
         row.check()?;
-        if self.rows.len() >= MOST_ROWS {
-            return Err(RowError::TooMany { most: MOST_ROWS });
+        if self.rows.len() >= MAX_ROWS {
+            return Err(VendorRowError::TooMany { max_rows: MAX_ROWS });
         }
         let (enterprise, ie) = (row.enterprise(), row.ie());
         let types = (enterprise, IeType(0))..=(enterprise, IeType(u16::MAX));
         let mut others = self.rows.range(types).map(|(_, other)| other);
         if let Some(other) = others.find(|other| other.ie() == ie || other.name() == row.name()) {
-            return Err(RowError::Again {
+            return Err(VendorRowError::Again {
                 ie: other.ie(),
                 name: other.name().to_owned(),
             });
@@ -131,7 +134,7 @@ impl Dictionary {
         &mut self,
         enterprise: u16,
         name: impl Into<Cow<'static, str>>,
-    ) -> Result<(), RowError> {
+    ) -> Result<(), VendorRowError> {
         let name = name.into();
         row::check_name(&name)?;
         self.vendors.insert(enterprise, name);
@@ -140,12 +143,12 @@ impl Dictionary {
 
     /// Returns the row of an element.
     #[must_use]
-    pub fn row(&self, enterprise: u16, ie: IeType) -> Option<&Row> {
+    pub fn row(&self, enterprise: u16, ie: IeType) -> Option<&VendorRow> {
         self.rows.get(&(enterprise, ie))
     }
 
     /// Returns an iterator over the rows, sorted by enterprise and type.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &VendorRow> {
         self.rows.values()
     }
 
@@ -158,9 +161,9 @@ impl Dictionary {
     /// Returns an element with its row, or `None` if there is no row for it or the value is shorter
     /// than the row.
     #[must_use]
-    pub fn element<'a>(&self, part: Part<'a>) -> Option<Element<'_, 'a>> {
+    pub fn element<'a>(&self, part: Part<'a>) -> Option<VendorElement<'_, 'a>> {
         let row = self.row_of(part)?;
-        let element = Element {
+        let element = VendorElement {
             row,
             value: part.value(),
         };
@@ -169,7 +172,7 @@ impl Dictionary {
         walk.fields.is_empty().then_some(element)
     }
 
-    pub(crate) fn row_of(&self, part: Part<'_>) -> Option<&Row> {
+    pub(crate) fn row_of(&self, part: Part<'_>) -> Option<&VendorRow> {
         self.row(part.enterprise()?, part.ie())
     }
 
@@ -221,21 +224,21 @@ impl Dictionary {
 
 /// A vendor-specific element with its row.
 #[derive(Clone, Copy, Debug)]
-pub struct Element<'d, 'a> {
-    row: &'d Row,
+pub struct VendorElement<'d, 'a> {
+    row: &'d VendorRow,
     /// The bytes after the enterprise number.
     value: &'a [u8],
 }
 
-impl<'d, 'a> Element<'d, 'a> {
+impl<'d, 'a> VendorElement<'d, 'a> {
     /// Returns the row.
     #[must_use]
-    pub const fn row(&self) -> &'d Row {
+    pub const fn row(&self) -> &'d VendorRow {
         self.row
     }
 
     /// Returns an iterator over the fields in the order of the row. A group has no fields.
-    pub fn fields(&self) -> impl Iterator<Item = (&'d Field, Value<'a>)> {
+    pub fn fields(&self) -> impl Iterator<Item = (&'d VendorField, Value<'a>)> {
         self.walk()
     }
 
@@ -263,12 +266,12 @@ impl<'d, 'a> Element<'d, 'a> {
 }
 
 struct Fields<'d, 'a> {
-    fields: &'d [Field],
+    fields: &'d [VendorField],
     reader: Reader<'a>,
 }
 
 impl<'d, 'a> Iterator for Fields<'d, 'a> {
-    type Item = (&'d Field, Value<'a>);
+    type Item = (&'d VendorField, Value<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (field, rest) = self.fields.split_first()?;
@@ -280,5 +283,5 @@ impl<'d, 'a> Iterator for Fields<'d, 'a> {
 
 /// Decodes the members of a vendor-specific group. Returns `None` if the bytes are not elements.
 pub(crate) fn members<'a>(value: &'a [u8], index: &'a mut Index) -> Option<Part<'a>> {
-    index.walk(value, 0, &UNLISTED).ok()
+    index.walk(value, 0, &GROUP_WITHOUT_TABLE).ok()
 }

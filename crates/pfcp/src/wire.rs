@@ -22,7 +22,7 @@ mod writer;
 pub use frames::{Frame, Frames, frames};
 pub use header::{Header, Seid, Sequence};
 pub use index::Index;
-pub(crate) use index::{DEPTH, Node};
+pub(crate) use index::{DEPTH, IndexNode};
 pub use part::{Part, Parts};
 pub use tlv::{Tlv, Tlvs};
 pub(crate) use tree::{Tree, UnreadElements};

@@ -37,7 +37,7 @@ impl ChaosSetup {
             store: folder.join("store"),
             config: folder.join("node.toml"),
             socket: folder.join("control.sock"),
-            journal: folder.join("ledger"),
+            journal: folder.join("journal"),
             log: folder.join("node.log"),
         })
     }
@@ -96,7 +96,7 @@ impl LoadProcess {
         let mut command = Command::new(&setup.binary);
         command.args(["pfcp", "load", "--json", "--to", &to]);
         command.args(patience).args(much);
-        command.arg("--ledger").arg(&setup.journal);
+        command.arg("--journal").arg(&setup.journal);
         let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut load = process::spawn(piped)?;
         wait_until("the load did not send a request", || {

@@ -20,8 +20,8 @@ const CHUNK: u64 = 250;
 pub(super) const N4: Simulation = Simulation {
     target: &["--lib"],
     binary: "strowger_pfcp_node",
-    many: "simulation::both_roles_agree_whatever_is_lost_and_whoever_crashes",
-    twice: "simulation::a_seed_gives_the_same_run_twice",
+    many: "simulation::roles_agree_despite_loss_and_crashes",
+    twice: "simulation::same_seed_gives_same_run",
     seeds: "STROWGER_N4_SEEDS",
     seed: "STROWGER_N4_SEED",
     trace: "STROWGER_N4_TRACE",

@@ -8,8 +8,8 @@ use strowger::ActorSystem;
 use strowger_pfcp::ie::{PdrId, Precedence, UpdatePdr};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp_node::{
-    Client, ClientConfig, Durability, Load, LoadFigures, LoadHandle, LoadPlan, Node, Pace, Rules,
-    Session,
+    Client, ClientConfig, Durability, Load, LoadHandle, LoadPace, LoadPlan, LoadStats, Node,
+    Session, SessionRules,
 };
 use tokio::runtime::Runtime;
 
@@ -89,7 +89,7 @@ impl Lab {
     pub(crate) fn latency(&self, rate: f64, length: Duration) -> Vec<Figure> {
         let node = Remote::start("127.0.0.1:0", None);
         let mut plan = self.plan(node.address);
-        plan.pace = Pace::Rate(rate);
+        plan.pace = LoadPace::Rate(rate);
         plan.sessions = usize::MAX;
         plan.duration = Some(length);
         let figures = self.runtime.block_on(async {
@@ -126,7 +126,7 @@ impl Lab {
             let node = Node::start(&system, config).await;
             let node = node.expect("the node starts");
             let mut plan = self.plan(node.local_addr());
-            plan.pace = Pace::Rate(1000.0);
+            plan.pace = LoadPace::Rate(1000.0);
             let load = Load::start(&system, plan).await;
             let load = load.expect("the node associates");
             let sessions = establish(&system, node.local_addr(), 1000).await;
@@ -249,7 +249,7 @@ impl Lab {
 
     fn plan(&self, to: SocketAddr) -> LoadPlan {
         let mut plan = LoadPlan::new(to);
-        plan.pace = Pace::InFlight(IN_FLIGHT);
+        plan.pace = LoadPace::InFlight(IN_FLIGHT);
         // The sessions end with the process of the node.
         plan.keep = true;
         plan
@@ -260,7 +260,7 @@ fn system() -> ActorSystem {
     ActorSystem::new("load").expect("a runtime is here")
 }
 
-fn checked(figures: &LoadFigures) {
+fn checked(figures: &LoadStats) {
     assert_eq!((figures.rejected, figures.lost), (0, 0), "{figures:?}");
     assert!(figures.established > 0, "{figures:?}");
 }
@@ -303,7 +303,7 @@ async fn establish(system: &ActorSystem, to: SocketAddr, sessions: usize) -> Vec
                 let number = u32::try_from(number + 1).expect("fewer than four billion");
                 let [_, high, middle, low] = number.to_be_bytes();
                 let ue = Ipv4Addr::new(11, high, middle, low);
-                let rules = Rules::with_tunnel(number, Ipv4Addr::LOCALHOST, ue.into());
+                let rules = SessionRules::with_tunnel(number, Ipv4Addr::LOCALHOST, ue.into());
                 held.push(association.establish(rules).await.expect("it is accepted"));
             }
             held

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp_node::{Chaos, DataPathKind, Load, LoadHandle, LoadPlan, Pace};
+use strowger_pfcp_node::{DataPathKind, Load, LoadHandle, LoadPace, LoadPlan, PanicInjection};
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use self::folder::DemoFolder;
@@ -146,12 +146,12 @@ impl DemoArgs {
     fn plan(&self, running: &Running) -> LoadPlan {
         let to = running.node.local_addr();
         let mut plan = LoadPlan::new(to);
-        plan.pace = Pace::Rate(self.rate);
+        plan.pace = LoadPace::Rate(self.rate);
         plan.sessions = self.sessions;
         plan.n1 = TRIES;
         plan.usage = Some(REPORT_THRESHOLD);
         plan.rates = true;
-        plan.chaos = self.chaos.then(|| Chaos {
+        plan.panic_injection = self.chaos.then(|| PanicInjection {
             node: running.node.clone(),
             rate: PANICS_PER_SECOND,
         });

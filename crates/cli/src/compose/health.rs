@@ -141,7 +141,7 @@ fn write(stats: &NodeStats, page: &mut Exposition) {
         ("admitted", policy.admitted),
         ("changed", policy.changed),
         ("refused", policy.refused),
-        ("late", policy.late),
+        ("late", policy.timed_out),
         ("failed", policy.failed),
         ("busy", policy.busy),
     ] {

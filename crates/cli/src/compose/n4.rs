@@ -125,7 +125,7 @@ fn policy(policy: &PolicyStats) -> Value {
         "admitted": policy.admitted,
         "changed": policy.changed,
         "refused": policy.refused,
-        "late": policy.late,
+        "late": policy.timed_out,
         "failed": policy.failed,
         "busy": policy.busy,
     })

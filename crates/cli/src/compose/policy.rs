@@ -18,7 +18,7 @@ use std::time::Duration;
 use strowger_pfcp::IeType;
 use strowger_pfcp::ie::{Cause, Mbr, UpdateQer};
 use strowger_pfcp::message::SessionModificationRequest;
-use strowger_pfcp_node::{Deciding, Policy, PolicyKind, Question, Verdict};
+use strowger_pfcp_node::{DecisionFuture, Policy, PolicyDecision, PolicyKind, PolicyRequest};
 use strowger_wasm::{Call, CallError};
 
 use super::components::Components;
@@ -58,7 +58,7 @@ impl ComponentPolicy {
         }))
     }
 
-    async fn verdict(&self, question: &Question) -> Verdict {
+    async fn verdict(&self, question: &PolicyRequest) -> PolicyDecision {
         let about = about(question);
         let mut updates = Vec::new();
         let qers = question.rules.qers().filter_map(Result::ok);
@@ -73,8 +73,8 @@ impl ComponentPolicy {
                 PolicyAnswer::Rates(other) => {
                     updates.push(UpdateQer::new(*qer).maximum_bitrate(other));
                 }
-                PolicyAnswer::Refused(cause) => return Verdict::Refuse(cause),
-                PolicyAnswer::NoAnswer => return Verdict::Undecided,
+                PolicyAnswer::Refused(cause) => return PolicyDecision::Refuse(cause),
+                PolicyAnswer::NoAnswer => return PolicyDecision::NoDecision,
             }
         }
         if limited.is_empty() {
@@ -84,15 +84,15 @@ impl ComponentPolicy {
             };
             match self.ask(about, none).await {
                 PolicyAnswer::Rates(_) => {}
-                PolicyAnswer::Refused(cause) => return Verdict::Refuse(cause),
-                PolicyAnswer::NoAnswer => return Verdict::Undecided,
+                PolicyAnswer::Refused(cause) => return PolicyDecision::Refuse(cause),
+                PolicyAnswer::NoAnswer => return PolicyDecision::NoDecision,
             }
         }
         if updates.is_empty() {
-            return Verdict::Admit;
+            return PolicyDecision::Admit;
         }
         let change = SessionModificationRequest::new().update_qers(updates);
-        Verdict::Change(Box::new(change))
+        PolicyDecision::Change(Box::new(change))
     }
 
     async fn ask(&self, text: String, rates: Mbr) -> PolicyAnswer {
@@ -115,7 +115,7 @@ impl ComponentPolicy {
 }
 
 impl Policy for ComponentPolicy {
-    fn decide<'a>(&'a self, question: &'a Question) -> Deciding<'a> {
+    fn decide<'a>(&'a self, question: &'a PolicyRequest) -> DecisionFuture<'a> {
         Box::pin(self.verdict(question))
     }
 }
@@ -127,7 +127,7 @@ pub(super) fn unknown(name: &str) -> Failure {
 }
 
 /// Describes a session, without its rates.
-fn about(question: &Question) -> String {
+fn about(question: &PolicyRequest) -> String {
     let pdrs = question.rules.pdrs().filter_map(Result::ok);
     let mut networks = pdrs.filter_map(|pdr| name(pdr.pdi.network_instance?.as_octets()));
     let said = || {

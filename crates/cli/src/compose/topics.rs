@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use strowger::{ActorSystem, StartError, Strategy, Supervisor};
 use strowger_gateway::{Audited, RelaySpec};
-use strowger_pfcp_node::{RestartNoticed, SessionEvent, UsageFigures, UsageReported};
+use strowger_pfcp_node::{PeerRestartEvent, SessionEvent, UsageMeasurement, UsageReported};
 use strowger_wasm::Event;
 
 /// Relays `@(topic/n4/sessions)`, `@(topic/n4/usage)`, `@(topic/n4/restarts)`, the changes made by
@@ -14,7 +14,7 @@ pub(super) async fn relay(
 ) -> Result<(), StartError> {
     let sessions = RelaySpec::new(SessionEvent::TOPIC, session).child("sessions");
     let usage = RelaySpec::new(UsageReported::TOPIC, usage).child("usage");
-    let restarts = RelaySpec::new(RestartNoticed::TOPIC, restart).child("restarts");
+    let restarts = RelaySpec::new(PeerRestartEvent::TOPIC, restart).child("restarts");
     let mut topics = Supervisor::new(Strategy::OneForOne)
         .child(sessions)
         .child(usage)
@@ -48,7 +48,7 @@ fn usage(usage: &UsageReported) -> Value {
     })
 }
 
-fn restart(restart: &RestartNoticed) -> Value {
+fn restart(restart: &PeerRestartEvent) -> Value {
     json!({
         "node": restart.node.to_string(),
         "peer": restart.peer.to_string(),
@@ -59,7 +59,7 @@ fn restart(restart: &RestartNoticed) -> Value {
 }
 
 /// Returns the measurements that a report contains.
-fn measurements(report: &UsageFigures) -> Value {
+fn measurements(report: &UsageMeasurement) -> Value {
     let volume = report.volume.as_ref().map(|volume| {
         json!({
             "total": volume.total_volume,

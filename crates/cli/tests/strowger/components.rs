@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use strowger::ActorSystem;
 use strowger_gateway::Client as Control;
 use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
-use strowger_pfcp_node::{Client, ClientConfig, ClientError, Rules, Session};
+use strowger_pfcp_node::{Client, ClientConfig, ClientError, Session, SessionRules};
 
 use crate::binary::{fed, run, strowger};
 use crate::metrics::{LISTEN, get};
@@ -448,21 +448,21 @@ fn one_that_fails_too_often_is_seen_in_quarantine_and_deployed_again() {
 }
 
 /// The rules of a session on a network, with a rate in each direction.
-fn rules(number: u8, network: &str) -> Rules {
-    let plain = Rules::pdu_session(IpAddr::from(Ipv4Addr::new(10, 47, 0, number)));
+fn rules(number: u8, network: &str) -> SessionRules {
+    let plain = SessionRules::pdu_session(IpAddr::from(Ipv4Addr::new(10, 47, 0, number)));
     let rate = Mbr {
         ul_mbr: 90_000,
         dl_mbr: 80_000,
     };
     let qer = CreateQer::new(1, GateStatus::default()).maximum_bitrate(rate);
-    let mut rules = Rules::new().qer(qer);
+    let mut rules = SessionRules::new().qer(qer);
     for pdr in plain.pdrs() {
         let mut pdr = pdr.clone();
         pdr.pdi = pdr.pdi.network_instance(network);
         rules = rules.pdr(pdr);
     }
     let fars = plain.fars().iter().cloned();
-    fars.fold(rules, Rules::far)
+    fars.fold(rules, SessionRules::far)
 }
 
 #[tokio::test]
@@ -510,7 +510,11 @@ fn a_policy_that_is_not_there_is_said_before_the_node_starts() {
     let unread = fed(["check", "-"], b"[n4.policy]\nuplink = 5\n");
     assert!(unread.err.contains("only \"qos-cap\""), "{}", unread.err);
     let nobody = fed(["check", "-"], b"[n4.policy]\nkind = \"component\"\n");
-    assert!(nobody.err.contains("does not say which"), "{}", nobody.err);
+    assert!(
+        nobody.err.contains("`policy.component` is missing"),
+        "{}",
+        nobody.err
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use strowger::ActorSystem;
-use strowger_pfcp_node::{Client, ClientConfig, Rules};
+use strowger_pfcp_node::{Client, ClientConfig, SessionRules};
 
 use crate::binary::strowger;
 use crate::running::Running;
@@ -17,7 +17,7 @@ async fn sessions_are_found_by_what_they_have() {
     let association = client.associate(upf).await.expect("the node answers");
     let mut sessions = Vec::new();
     for ue in ["10.45.0.1", "10.45.0.2"] {
-        let rules = Rules::pdu_session(ue.parse().expect("an address"));
+        let rules = SessionRules::pdu_session(ue.parse().expect("an address"));
         sessions.push(
             association
                 .establish(rules)

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{IeType, MessageType, Seid};
-use strowger_pfcp_node::Capture;
+use strowger_pfcp_node::CaptureReader;
 
 use self::mutate::{Mutator, Random};
 use crate::captures::captures;
@@ -43,7 +43,7 @@ heartbeat = \"0s\"
 /// Captured messages, grouped by file.
 fn corpus() -> Vec<Vec<Vec<u8>>> {
     let files = captures().into_iter().map(|path| {
-        let datagrams = Capture::open(&path).expect("the capture can be read");
+        let datagrams = CaptureReader::open(&path).expect("the capture can be read");
         let datagrams = datagrams.map(|datagram| datagram.expect("the capture is whole"));
         datagrams
             .filter(|datagram| datagram.is_pfcp() && !datagram.quoted && !datagram.truncated)

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use strowger::ActorSystem;
-use strowger_pfcp_node::{Association, Client, ClientConfig, Rules, Session};
+use strowger_pfcp_node::{Association, Client, ClientConfig, Session, SessionRules};
 
 use crate::binary::strowger;
 use crate::guarded;
@@ -29,7 +29,7 @@ async fn smf(node: &Running) -> Smf {
     let upf: SocketAddr = node.n4.parse().expect("an address");
     let association = client.associate(upf).await.expect("the node answers");
     let ue = "10.45.0.9".parse().expect("an address");
-    let session = association.establish(Rules::pdu_session(ue)).await;
+    let session = association.establish(SessionRules::pdu_session(ue)).await;
     Smf {
         session: session.expect("the rules are good"),
         _association: association,

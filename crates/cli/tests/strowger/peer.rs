@@ -10,7 +10,7 @@ use strowger_pfcp::message::{
     SessionEstablishmentRequest, SessionModificationRequest,
 };
 use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::Rules;
+use strowger_pfcp_node::SessionRules;
 
 /// The limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -159,7 +159,7 @@ impl Peer {
 
     /// Establishes a session for a UE; returns the SEID that the node chose, or the cause.
     pub(crate) fn establish(&mut self, ue: Ipv4Addr) -> Result<Seid, Cause> {
-        let rules = Rules::pdu_session(ue.into());
+        let rules = SessionRules::pdu_session(ue.into());
         self.establish_with(|request| {
             request
                 .create_pdrs(rules.pdrs().to_vec())

@@ -212,7 +212,7 @@ fn profile_that_cannot_be_used_is_an_error_of_input() {
     let far = SocketAddr::from((Ipv4Addr::LOCALHOST, 9)).to_string();
     for (verb, args, said) in [
         ("load", &["--ue-pool", "10.0.0.0/28"][..], "14 addresses"),
-        ("load", &["--dnn", "a..b"], "is no DNN"),
+        ("load", &["--dnn", "a..b"], "is not a DNN"),
         (
             "load",
             &["--pdn-type", "ipv6", "--ue-pool", "10.0.0.0/8"],

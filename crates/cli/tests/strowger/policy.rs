@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use strowger_pfcp::Seid;
 use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
-use strowger_pfcp_node::Rules;
+use strowger_pfcp_node::SessionRules;
 
 use crate::demo_process::Demo;
 use crate::peer::Peer;
@@ -49,7 +49,7 @@ impl Drop for Busy {
 /// Establishes a session on a network, or on none, with 90 and 900 Mbit/s.
 fn establish(peer: &mut Peer, number: u8, network: Option<&str>) -> Result<Seid, Cause> {
     let ue = Ipv4Addr::new(10, 91, 0, number);
-    let plain = Rules::pdu_session(ue.into());
+    let plain = SessionRules::pdu_session(ue.into());
     let pdrs = plain.pdrs().iter().cloned().map(|mut pdr| {
         if let Some(network) = network {
             pdr.pdi = pdr.pdi.network_instance(network);

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use serde_json::json;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, Header, MessageType};
 
@@ -63,7 +63,7 @@ fn released(
 }
 
 fn answer(peer: &Peer, request: &Header, cause: Cause) {
-    let body = Elements::new().cause(cause);
+    let body = BodyBuilder::new().cause(cause);
     let octets = message(&answer_header(request, None), body.as_slice());
     peer.send(&octets.expect("short"));
 }
@@ -95,7 +95,7 @@ fn peer_that_releases_is_told_with_the_sessions_that_ended() {
     let (code, said) = released(&node, &mut peer, "30s", |peer, request| {
         answer(peer, &request, Cause::REQUEST_ACCEPTED);
         let name = std::net::IpAddr::from(peer.address).into();
-        let body = Elements::new().node(&name);
+        let body = BodyBuilder::new().node(&name);
         let kind = MessageType::ASSOCIATION_RELEASE_REQUEST;
         let header = Header::node(kind, peer.next_sequence());
         let octets = message(&header, body.as_slice());

@@ -55,8 +55,8 @@ fn node_that_was_killed_has_all_that_it_acknowledged() {
 #[test]
 fn what_a_load_was_told_is_there_after_a_kill() {
     let folder = tempfile::tempdir().expect("a folder of our own");
-    let ledger = folder.path().join("ledger");
-    let ledger = ledger.to_str().expect("text");
+    let journal = folder.path().join("journal");
+    let journal = journal.to_str().expect("text");
     let live = Running::start(&config(folder.path()));
     let port = port_of(&live);
     let load = [
@@ -74,8 +74,8 @@ fn what_a_load_was_told_is_there_after_a_kill() {
         "0.5",
         "--for",
         "500ms",
-        "--ledger",
-        ledger,
+        "--journal",
+        journal,
     ];
     let ran = strowger(load);
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -83,7 +83,7 @@ fn what_a_load_was_told_is_there_after_a_kill() {
     assert!(done["modified"].as_u64() > Some(0), "{done}");
     live.kill();
     let live = Running::start_on(port, &config(folder.path()));
-    let audit = live.ask(["pfcp", "audit", ledger, "--json"]);
+    let audit = live.ask(["pfcp", "audit", journal, "--json"]);
     assert_eq!(audit.code, 0, "{}{}", audit.out, audit.err);
     let report = audit.last_object();
     assert_eq!(report["acknowledged"], done["established"], "{report}");
@@ -93,7 +93,7 @@ fn what_a_load_was_told_is_there_after_a_kill() {
     let mut peer = Peer::bind(1, &live.n4);
     let first = sessions(&live)[0]["seid"].as_u64().expect("a number");
     assert_eq!(peer.delete(Seid(first)), Cause::REQUEST_ACCEPTED);
-    let audit = live.ask(["pfcp", "audit", ledger, "--json"]);
+    let audit = live.ask(["pfcp", "audit", journal, "--json"]);
     assert_eq!(audit.code, 1, "{}{}", audit.out, audit.err);
     assert_eq!(audit.last_object()["lost"], 1);
     live.end();

@@ -24,7 +24,7 @@ use strowger_pfcp::ie::{
 };
 use strowger_pfcp::message::{PfdManagementRequest, SessionModificationRequest};
 use strowger_pfcp::{Message, Seid};
-use strowger_pfcp_node::{Rules, StoreImage};
+use strowger_pfcp_node::{SessionRules, StoreImage};
 
 use crate::binary::strowger;
 use crate::peer::{Peer, cause};
@@ -171,7 +171,7 @@ fn fill(live: &Running) {
     let plain = peer.establish(ue(1)).expect("accepted");
     let metered = metered(&mut peer, ue(2).into());
     let sixth = IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, 1]);
-    let v6 = established(&mut peer, &Rules::pdu_session(sixth));
+    let v6 = established(&mut peer, &SessionRules::pdu_session(sixth));
     let updated = peer.establish(ue(4)).expect("accepted");
     let reshaped = peer.establish(ue(5)).expect("accepted");
     let deleted = peer.establish(ue(6)).expect("accepted");
@@ -198,7 +198,7 @@ fn fill(live: &Running) {
 
 /// A session with a URR that counts traffic and a QER.
 fn metered(peer: &mut Peer, ue: IpAddr) -> Seid {
-    let plain = Rules::pdu_session(ue);
+    let plain = SessionRules::pdu_session(ue);
     let urr = CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH)
         .volume_threshold(VolumeThreshold::total(1 << 40))
         .volume_quota(VolumeQuota::total(1 << 41));
@@ -215,7 +215,7 @@ fn metered(peer: &mut Peer, ue: IpAddr) -> Seid {
     established.expect("accepted")
 }
 
-fn established(peer: &mut Peer, rules: &Rules) -> Seid {
+fn established(peer: &mut Peer, rules: &SessionRules) -> Seid {
     let established = peer.establish_with(|request| {
         request
             .create_pdrs(rules.pdrs().to_vec())

@@ -8,7 +8,7 @@ use etherparse::{Ipv6ExtensionSlice, LaxNetSlice};
 use super::file::Packet;
 use super::fragment::{FragmentKey, FragmentPosition, Fragments, Reassembly};
 use super::link::{self, SliceError};
-use super::{Datagram, Skipped};
+use super::{CapturedDatagram, SkippedPackets};
 
 const ICMP: u8 = 1;
 const UDP: u8 = 17;
@@ -20,7 +20,7 @@ const ICMP_HEADER: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Dissector {
     fragments: Fragments,
-    pub(super) skipped: Skipped,
+    pub(super) skipped: SkippedPackets,
 }
 
 /// The relevant fields of an IP header, and its payload.
@@ -42,7 +42,7 @@ struct Udp<'a> {
 
 impl Dissector {
     /// Returns the datagram that frame `number` contains or completes.
-    pub(super) fn dissect(&mut self, number: u64, packet: &Packet<'_>) -> Option<Datagram> {
+    pub(super) fn dissect(&mut self, number: u64, packet: &Packet<'_>) -> Option<CapturedDatagram> {
         let sliced = match link::slice(packet.link_type, packet.data) {
             Ok(sliced) => sliced,
             Err(SliceError::Malformed) => return self.malformed(),
@@ -75,7 +75,7 @@ impl Dissector {
         };
         let (quoted, found) = match protocol {
             UDP => (false, Udp::read(payload).map(|udp| (ip.src, ip.dst, udp))),
-            ICMP | ICMPV6 => match quotation(protocol, payload) {
+            ICMP | ICMPV6 => match quoted_packet(protocol, payload) {
                 Some(octets) => (true, quoted_udp(octets)),
                 None => return self.not_udp(),
             },
@@ -88,7 +88,7 @@ impl Dissector {
                 self.malformed()
             };
         };
-        Some(Datagram {
+        Some(CapturedDatagram {
             number,
             timestamp: packet.timestamp,
             src: SocketAddr::new(src, udp.src),
@@ -117,12 +117,12 @@ impl Dissector {
         }
     }
 
-    fn malformed(&mut self) -> Option<Datagram> {
+    fn malformed(&mut self) -> Option<CapturedDatagram> {
         self.skipped.malformed += 1;
         None
     }
 
-    fn not_udp(&mut self) -> Option<Datagram> {
+    fn not_udp(&mut self) -> Option<CapturedDatagram> {
         self.skipped.not_udp += 1;
         None
     }
@@ -195,7 +195,7 @@ impl<'a> Udp<'a> {
 }
 
 /// Returns the bytes of the packet that an ICMP error quotes.
-fn quotation(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
+fn quoted_packet(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
     let is_error = match (protocol, *payload.first()?) {
         (ICMP, kind) => matches!(kind, 3 | 4 | 5 | 11 | 12),
         (_, kind) => matches!(kind, 1..=4),

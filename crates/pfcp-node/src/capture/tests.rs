@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use etherparse::{IpFragOffset, IpNumber, Ipv4Header, PacketBuilder};
 
-use super::{Capture, CaptureErrorKind, CaptureWriter, Datagram};
+use super::{CaptureErrorKind, CaptureReader, CaptureWriter, CapturedDatagram};
 
 const PAYLOAD: &[u8] = b"\x20\x01\x00\x0c\x00\x00\x01\x00\x00\x60\x00\x04\xe6\x00\x00\x00";
 
@@ -30,8 +30,8 @@ fn written() -> Vec<u8> {
     octets
 }
 
-fn read(octets: &[u8]) -> Vec<Datagram> {
-    Capture::new("memory", octets)
+fn read(octets: &[u8]) -> Vec<CapturedDatagram> {
+    CaptureReader::new("memory", octets)
         .collect::<Result<_, _>>()
         .unwrap()
 }
@@ -89,7 +89,7 @@ fn fragment(offset: usize, more: bool, part: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_capture_reads_back() {
     let found = read(&written());
     assert_eq!(found.len(), 2);
     let [src, dst] = addresses(["127.0.0.1:8805", "127.0.0.2:40000"]);
@@ -110,7 +110,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn every_link_type_is_understood() {
+fn all_supported_link_types_are_dissected() {
     let v4 = ipv4_packet();
     let mut tagged = vec![0; 12];
     tagged.extend([0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0]);
@@ -159,16 +159,16 @@ fn obsolete_packet_blocks_are_read() {
 }
 
 #[test]
-fn an_unknown_link_type_is_counted_and_named() {
+fn unknown_link_type_is_counted_and_reported() {
     let file = pcap(147, &[&ipv4_packet()]);
-    let mut capture = Capture::new("memory", &file[..]);
+    let mut capture = CaptureReader::new("memory", &file[..]);
     assert!(capture.next().is_none());
     assert_eq!(capture.skipped().first_unknown_link, Some(147));
     assert_eq!((capture.frames(), capture.skipped().unknown_link), (1, 1));
 }
 
 #[test]
-fn fragments_are_put_together_in_any_order() {
+fn fragments_are_reassembled_in_any_order() {
     let whole = ipv4_packet()[20..].to_vec();
     let parts = [
         fragment(16, false, &whole[16..]),
@@ -183,16 +183,16 @@ fn fragments_are_put_together_in_any_order() {
 }
 
 #[test]
-fn fragments_that_contradict_each_other_are_given_up() {
+fn inconsistent_fragments_are_dropped() {
     let parts = [fragment(0, true, &[1; 16]), fragment(8, true, &[2; 16])];
     let file = pcap(101, &[&parts[0], &parts[1]]);
-    let mut capture = Capture::new("memory", &file[..]);
+    let mut capture = CaptureReader::new("memory", &file[..]);
     assert!(capture.next().is_none());
     assert_eq!(capture.skipped().fragments, 1);
 }
 
 #[test]
-fn a_datagram_quoted_by_an_icmp_error_is_marked() {
+fn icmp_quoted_datagram_is_marked() {
     let quoted = ipv4_packet();
     for cut in [0, 4] {
         let mut packet = Vec::new();
@@ -212,10 +212,10 @@ fn a_datagram_quoted_by_an_icmp_error_is_marked() {
 }
 
 #[test]
-fn a_file_cut_anywhere_ends_with_an_error_or_at_a_block() {
+fn truncated_capture_is_error_or_ends_at_block() {
     let whole = written();
     for length in 0..whole.len() {
-        let results: Vec<_> = Capture::new("cut", &whole[..length]).collect();
+        let results: Vec<_> = CaptureReader::new("cut", &whole[..length]).collect();
         let datagrams = results.iter().filter(|result| result.is_ok()).count();
         assert!(datagrams <= 1 && results.len() <= datagrams + 1);
         if let Some(Err(error)) = results.last() {
@@ -233,17 +233,17 @@ fn a_corrupt_octet_never_panics() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut corrupt = file.clone();
                 corrupt[at] = value;
-                assert!(Capture::new("corrupt", &corrupt[..]).count() <= 3);
+                assert!(CaptureReader::new("corrupt", &corrupt[..]).count() <= 3);
             }
         }
     }
 }
 
 #[test]
-fn a_claimed_length_is_not_believed() {
+fn declared_block_length_is_not_trusted() {
     let mut file = written();
     file[64..68].copy_from_slice(&0xffff_fff0_u32.to_le_bytes());
-    let last = Capture::new("huge", &file[..]).last();
+    let last = CaptureReader::new("huge", &file[..]).last();
     let Some(Err(error)) = last else {
         panic!("a huge block was accepted: {last:?}");
     };
@@ -255,14 +255,14 @@ fn a_claimed_length_is_not_believed() {
 }
 
 #[test]
-fn what_is_not_a_capture_is_named() {
+fn non_capture_file_is_reported() {
     for (octets, reason) in [
         (&b""[..], "the file is empty"),
         (&b"GET / HTTP/1.1"[..], "neither pcap nor pcapng"),
         (&b"\x1f\x8b\x08\x00\x00"[..], "compressed with gzip"),
         (&b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00"[..], "cut short"),
     ] {
-        let Some(Err(error)) = Capture::new("memory", octets).next() else {
+        let Some(Err(error)) = CaptureReader::new("memory", octets).next() else {
             panic!("accepted {octets:?}");
         };
         assert!(error.to_string().contains(reason), "{error}");

@@ -20,7 +20,7 @@ use super::message::{
 };
 use super::restore::PeerState;
 use super::sessions::{ClientSessions, SessionState};
-use super::{ClientConfig, ClientError, ClientEvent, ClientStats, Identity};
+use super::{ClientConfig, ClientError, ClientEvent, ClientIdentity, ClientStats};
 use crate::socket::Sockets;
 
 /// The arguments that every incarnation of the actor starts with.
@@ -28,7 +28,7 @@ use crate::socket::Sockets;
 pub(super) struct ClientArgs {
     pub(super) sockets: Arc<Sockets>,
     pub(super) name: NodeName,
-    pub(super) identity: Identity,
+    pub(super) identity: ClientIdentity,
     pub(super) config: Arc<ClientConfig>,
     /// The time limit for a response, including all retransmissions.
     pub(super) response_timeout: Duration,
@@ -67,7 +67,7 @@ pub(super) enum RequestKind {
     /// A modification that shows whether the peer has a session.
     Check(Seid),
     /// The deletion of a session that is not needed any more.
-    Undo,
+    DeleteUnneeded,
 }
 
 #[derive(Debug)]
@@ -337,7 +337,7 @@ impl ClientActor {
         let outgoing: Vec<_> = std::iter::from_fn(|| self.protocol.poll_transmit()).collect();
         let unsent = self.sockets.send_all(&outgoing);
         if unsent > 0 {
-            tracing::debug!(unsent, "the system took not all datagrams");
+            tracing::debug!(unsent, "some datagrams could not be sent");
         }
         self.deliver_events();
         let due = [self.protocol.poll_timeout(), self.due(now)];
@@ -353,7 +353,7 @@ impl ClientActor {
                 let Some((peer, recovery)) = up.map(|up| (up.address, up.recovery.0)) else {
                     return;
                 };
-                self.found(now, peer, recovery);
+                self.on_peer_found(now, peer, recovery);
                 for reply in self.associating.remove(&peer).unwrap_or_default() {
                     reply.send(Ok(association));
                 }
@@ -379,8 +379,8 @@ impl ClientActor {
                 }
             }
             Event::PeerRestarted { association } => self.restarted(now, association),
-            Event::PeerSilent { association } => self.silent(now, association),
-            Event::PeerHeard { association } => self.heard(now, association),
+            Event::PeerSilent { association } => self.on_peer_silent(now, association),
+            Event::PeerHeard { association } => self.on_peer_heard(now, association),
             Event::Response {
                 request, octets, ..
             } => {

@@ -7,7 +7,7 @@ use strowger::{AskError, StartError};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Error, IeType, Seid};
 
-use crate::journal::LedgerError;
+use crate::journal::JournalError;
 use crate::load::MixError;
 use crate::profile::ProfileError;
 use crate::socket::BindError;
@@ -30,7 +30,7 @@ pub enum ClientError {
     Bind(Arc<BindError>),
     /// The journal of a load cannot be created.
     #[error(transparent)]
-    Ledger(Arc<LedgerError>),
+    Journal(Arc<JournalError>),
     /// The actor failed to start.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -8,7 +8,7 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::{MessageType, Seid};
 
 use super::sessions::RemoteSession;
-use super::{ClientError, Rules};
+use super::{ClientError, SessionRules};
 use crate::restoration::OnLoss;
 use crate::socket::Batch;
 
@@ -54,7 +54,7 @@ impl Request for Exchange {
 pub(super) struct Establish {
     pub(super) peer: SocketAddr,
     pub(super) on_loss: OnLoss,
-    pub(super) rules: Rules,
+    pub(super) rules: SessionRules,
 }
 
 /// A session that a peer accepted.

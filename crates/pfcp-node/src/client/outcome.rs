@@ -56,10 +56,10 @@ impl ClientActor {
                 self.checked(seid, is_current, outcome);
                 self.done(peer);
             }
-            RequestKind::Undo => {}
+            RequestKind::DeleteUnneeded => {}
         }
         if is_current && cause == Cause::NO_ESTABLISHED_ASSOCIATION {
-            self.lose(now, peer, PeerLoss::NoAssociation);
+            self.on_sessions_lost(now, peer, PeerLoss::NoAssociation);
         }
     }
 
@@ -97,12 +97,12 @@ impl ClientActor {
                 self.checked(seid, is_current, ResponseOutcome::Missing);
                 self.done(peer);
             }
-            RequestKind::Undo => {}
+            RequestKind::DeleteUnneeded => {}
         }
         // The peer may be lost, and the next heartbeat that would show this may be far away.
         let association = self.protocol.associations().from_address(peer);
         if let Some(id) = association.map(|association| association.id) {
-            self.protocol.enquire(now, id);
+            self.protocol.check_peer(now, id);
         }
     }
 
@@ -172,7 +172,7 @@ impl ClientActor {
                 // A peer that lost more than this session shows so by its Recovery Time Stamp.
                 let association = self.protocol.associations().from_address(peer);
                 if let Some(id) = association.map(|association| association.id) {
-                    self.protocol.enquire(now, id);
+                    self.protocol.check_peer(now, id);
                 }
             }
             ResponseOutcome::Refused(_) | ResponseOutcome::Missing => {}
@@ -206,7 +206,7 @@ impl ClientActor {
             // The session was deleted in the meantime.
             self.sessions.remove(seid);
             if let Ok((remote, _)) = established(peer, octets) {
-                self.undo(now, peer, remote);
+                self.delete_unneeded_session(now, peer, remote);
             }
             return;
         };
@@ -300,10 +300,10 @@ impl ClientActor {
     }
 
     /// Deletes a session that was established but is not needed any more.
-    fn undo(&mut self, now: Instant, peer: SocketAddr, remote: Seid) {
+    fn delete_unneeded_session(&mut self, now: Instant, peer: SocketAddr, remote: Seid) {
         let message_type = MessageType::SESSION_DELETION_REQUEST;
         if let Ok(id) = self.send(now, peer, message_type, remote, &[]) {
-            self.record_request(id, peer, RequestKind::Undo);
+            self.record_request(id, peer, RequestKind::DeleteUnneeded);
         }
     }
 }

@@ -15,8 +15,8 @@ pub(super) fn read(peer: SocketAddr, octets: &[u8]) -> Result<Message, ClientErr
         Ok(message) => Ok(message),
         Err(error) => match rejection(octets) {
             Some((cause, offending_ie)) => {
-                tracing::debug!(%peer, %error, %cause, "a rejection is not whole");
-                metric::deviated(Deviation::BareRejection);
+                tracing::debug!(%peer, %error, %cause, "rejection lacks mandatory elements");
+                metric::record_deviation(Deviation::BareRejection);
                 accepted(peer, cause, offending_ie)?;
                 Err(ClientError::Answer { peer, error })
             }
@@ -33,7 +33,7 @@ fn whole(octets: &[u8]) -> Result<Message, Error> {
     // Other faults are left to the caller to judge.
     let tolerated = tolerate(&view, Interfaces::ALL);
     for deviation in tolerated.map_or_else(|_| Vec::new(), |tolerated| tolerated.deviations) {
-        metric::deviated(deviation);
+        metric::record_deviation(deviation);
     }
     Ok(message)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use strowger_pfcp::association::AssociationId;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::TransactionId;
 use strowger_pfcp::validate::tolerate;
@@ -39,7 +39,7 @@ impl ClientActor {
             Ok(view) => tolerate(&view, Interfaces::ALL).err(),
             Err(error) => Rejection::of(&error, octets),
         };
-        let body = Elements::new().node(&self.protocol.config().node);
+        let body = BodyBuilder::new().node(&self.protocol.config().node);
         let body = match &wrong {
             None => body.cause(Cause::REQUEST_ACCEPTED),
             Some(rejection) => body.refusal(&rejection.clone().into()),
@@ -55,7 +55,7 @@ impl ClientActor {
         let peer = from.address;
         let octets = Arc::clone(octets);
         if reports.try_tell(NodeReport { peer, octets }).is_err() {
-            tracing::warn!(%peer, "nobody took a node report");
+            tracing::warn!(%peer, "node report dropped: no receiver");
         }
     }
 
@@ -81,7 +81,7 @@ impl ClientActor {
             None => Cause::SESSION_CONTEXT_NOT_FOUND,
         };
         let header = answer_header(&frame.header, known);
-        let body = Elements::new().cause(cause);
+        let body = BodyBuilder::new().cause(cause);
         match message(&header, body.as_slice()) {
             Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
             Err(_) => self.protocol.abandon(now, transaction),
@@ -95,7 +95,7 @@ impl ClientActor {
                 })
                 .is_err()
         {
-            tracing::warn!(session = %seid, %peer, "nobody took a session report");
+            tracing::warn!(session = %seid, %peer, "session report dropped: no receiver");
         }
     }
 }

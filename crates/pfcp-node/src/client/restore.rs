@@ -59,7 +59,7 @@ impl ClientActor {
     /// Returns the address under which the peer of an association is known, and its Recovery Time
     /// Stamp. A peer may set up an association from another port, so a single known peer on the
     /// same host also matches.
-    fn known(&self, association: AssociationId) -> Option<(SocketAddr, u32)> {
+    fn known_peer(&self, association: AssociationId) -> Option<(SocketAddr, u32)> {
         let association = self.protocol.associations().get(association)?;
         let (address, recovery) = (association.address, association.recovery.0);
         if self.peers.contains_key(&address) {
@@ -71,7 +71,7 @@ impl ClientActor {
     }
 
     /// Handles an association that was set up, for the first time or again.
-    pub(super) fn found(&mut self, now: Instant, peer: SocketAddr, recovery: u32) {
+    pub(super) fn on_peer_found(&mut self, now: Instant, peer: SocketAddr, recovery: u32) {
         let (plan, seed) = (&self.config.restoration, self.seed ^ u64::from(peer.port()));
         let known = self
             .peers
@@ -95,8 +95,8 @@ impl ClientActor {
         }
     }
 
-    pub(super) fn silent(&mut self, now: Instant, association: AssociationId) {
-        if let Some((peer, _)) = self.known(association)
+    pub(super) fn on_peer_silent(&mut self, now: Instant, association: AssociationId) {
+        if let Some((peer, _)) = self.known_peer(association)
             && let Some(known) = self.peers.get_mut(&peer)
             && !known.releasing
             && !seeded(Bug::SilenceUnnoticed)
@@ -106,10 +106,10 @@ impl ClientActor {
         }
     }
 
-    pub(super) fn heard(&mut self, now: Instant, association: AssociationId) {
+    pub(super) fn on_peer_heard(&mut self, now: Instant, association: AssociationId) {
         // A peer that is heard with a different time stamp has restarted, which the next event
         // reports.
-        if let Some((peer, recovery)) = self.known(association)
+        if let Some((peer, recovery)) = self.known_peer(association)
             && let Some(known) = self.peers.get_mut(&peer)
             && known.recovery == recovery
             && let Some(after) = known.search.heard(now)
@@ -120,13 +120,13 @@ impl ClientActor {
     }
 
     pub(super) fn restarted(&mut self, now: Instant, association: AssociationId) {
-        if let Some((peer, recovery)) = self.known(association) {
-            self.lose(now, peer, PeerLoss::Restarted(recovery));
+        if let Some((peer, recovery)) = self.known_peer(association) {
+            self.on_sessions_lost(now, peer, PeerLoss::Restarted(recovery));
         }
     }
 
     /// Records that a peer has lost all its sessions, and starts the search for the peer.
-    pub(super) fn lose(&mut self, now: Instant, peer: SocketAddr, why: PeerLoss) {
+    pub(super) fn on_sessions_lost(&mut self, now: Instant, peer: SocketAddr, why: PeerLoss) {
         let Some(known) = self.peers.get_mut(&peer) else {
             return;
         };
@@ -215,7 +215,7 @@ impl ClientActor {
                 Some(SearchAttempt::Heartbeat) => {
                     let association = self.protocol.associations().from_address(*peer);
                     if let Some(id) = association.map(|association| association.id) {
-                        self.protocol.enquire(now, id);
+                        self.protocol.check_peer(now, id);
                     }
                 }
                 Some(SearchAttempt::Associate) => {

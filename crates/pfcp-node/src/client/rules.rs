@@ -23,7 +23,7 @@ use super::{body_of, empty_establishment};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct SessionRules {
     pdrs: Vec<CreatePdr>,
     fars: Vec<CreateFar>,
     urrs: Vec<CreateUrr>,
@@ -32,7 +32,7 @@ pub struct Rules {
     raw: Vec<u8>,
 }
 
-impl Rules {
+impl SessionRules {
     /// Creates an empty set of rules; a session needs at least one PDR and one FAR.
     #[must_use]
     pub fn new() -> Self {

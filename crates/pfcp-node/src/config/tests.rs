@@ -3,14 +3,14 @@ use std::time::Duration;
 use super::{ConfigError, NodeConfig};
 
 #[test]
-fn the_commented_file_is_the_default() {
+fn commented_config_equals_default() {
     let config: NodeConfig = toml::from_str(NodeConfig::COMMENTED).unwrap();
     assert_eq!(config, NodeConfig::default());
     assert_eq!(config.check(), Ok(()));
 }
 
 #[test]
-fn every_line_of_the_commented_file_is_a_key_or_explains_one() {
+fn every_key_of_commented_config_has_comment() {
     let text = NodeConfig::COMMENTED;
     for key in text
         .lines()
@@ -39,7 +39,7 @@ fn an_unknown_key_is_an_error() {
 }
 
 #[test]
-fn a_wrong_value_says_what_is_right() {
+fn invalid_value_error_states_reason() {
     for (text, reason) in [
         (
             "peers = [\"10.0.0.0/33\"]",
@@ -87,7 +87,7 @@ fn a_wrong_value_says_what_is_right() {
 }
 
 #[test]
-fn a_configuration_that_cannot_work_is_refused() {
+fn unworkable_configuration_is_refused() {
     let broken = |change: fn(&mut NodeConfig)| {
         let mut config = NodeConfig::default();
         change(&mut config);
@@ -108,7 +108,7 @@ fn a_configuration_that_cannot_work_is_refused() {
 }
 
 #[test]
-fn named_peers_must_be_able_to_associate() {
+fn named_peers_must_be_allowed_and_have_room() {
     let config = |text: &str| toml::from_str::<NodeConfig>(text).unwrap();
     let two = "[peer]\nnamed = { \"a.lab\" = [\"127.0.0.2\"], \"b.lab\" = [\"127.0.0.3\"] }";
     assert_eq!(config(two).check(), Ok(()));
@@ -136,7 +136,7 @@ fn named_peers_must_be_able_to_associate() {
 }
 
 #[test]
-fn only_the_loopback_is_allowed_unless_told_otherwise() {
+fn default_config_allows_only_loopback_peers() {
     let config = NodeConfig::default();
     for (peer, allowed) in [
         ("127.0.0.1", true),

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use strowger_pfcp::Seid;
-use strowger_pfcp::usage::{Detector, Traffic};
+use strowger_pfcp::usage::{DetectionRule, PacketBurst};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{DataPath, Span};
+use super::{DataPath, TimeSpan};
 
 /// The average traffic of each session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct TrafficModel {
 /// use std::time::{Duration, Instant};
 ///
 /// use strowger_pfcp::Seid;
-/// use strowger_pfcp::usage::Detector;
+/// use strowger_pfcp::usage::DetectionRule;
 /// use strowger_pfcp_node::{DataPath, SimulatedTraffic, Span, TrafficModel};
 ///
 /// let start = Instant::now();
@@ -44,7 +44,7 @@ pub struct TrafficModel {
 ///     tick: Duration::from_millis(100),
 /// };
 /// let path = SimulatedTraffic::new(start, model);
-/// let detectors = [Detector { pdr: 1.into(), uplink: true }];
+/// let detectors = [DetectionRule { pdr: 1.into(), uplink: true }];
 /// let span = Span { after: start, until: start + Duration::from_secs(10) };
 /// let traffic = path.traffic(Seid(7), &detectors, span);
 /// let octets: u64 = traffic.iter().map(|(_, traffic)| traffic.octets).sum();
@@ -66,7 +66,7 @@ impl SimulatedTraffic {
 
     /// Returns the time between two arrivals in a direction, and the number of packets that arrive
     /// together.
-    fn rhythm(&self, uplink: bool) -> Option<(u128, u64)> {
+    fn burst_interval(&self, uplink: bool) -> Option<(u128, u64)> {
         let octets = match uplink {
             true => self.model.uplink,
             false => self.model.downlink,
@@ -87,7 +87,7 @@ impl SimulatedTraffic {
     }
 
     /// Returns the number of the first turn after a time.
-    fn turn_after(&self, seid: Seid, uplink: bool, after: Instant, interval: u128) -> u64 {
+    fn burst_after(&self, seid: Seid, uplink: bool, after: Instant, interval: u128) -> u64 {
         let phase = u128::from(self.dice(seid, uplink, u64::MAX)) % interval;
         let passed = after.saturating_duration_since(self.start).as_nanos();
         let turn = match passed.checked_sub(phase) {
@@ -103,22 +103,23 @@ impl SimulatedTraffic {
         self.start + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    fn one_way(
+    fn traffic_in_direction(
         &self,
         seid: Seid,
-        detectors: &[Detector],
-        span: Span,
+        detectors: &[DetectionRule],
+        span: TimeSpan,
         uplink: bool,
-    ) -> Vec<(Instant, Traffic)> {
-        let here: Vec<Detector> = detectors
+    ) -> Vec<(Instant, PacketBurst)> {
+        let here: Vec<DetectionRule> = detectors
             .iter()
             .copied()
             .filter(|one| one.uplink == uplink)
             .collect();
-        let (Some((interval, packets)), false) = (self.rhythm(uplink), here.is_empty()) else {
+        let (Some((interval, packets)), false) = (self.burst_interval(uplink), here.is_empty())
+        else {
             return Vec::new();
         };
-        let mut turn = self.turn_after(seid, uplink, span.after, interval);
+        let mut turn = self.burst_after(seid, uplink, span.after, interval);
         let mut traffic = Vec::new();
         loop {
             let at = self.at(seid, uplink, turn, interval);
@@ -134,7 +135,7 @@ impl SimulatedTraffic {
             let pdr = here[place].pdr;
             traffic.push((
                 at,
-                Traffic {
+                PacketBurst {
                     pdr,
                     packets,
                     octets,
@@ -147,20 +148,25 @@ impl SimulatedTraffic {
 }
 
 impl DataPath for SimulatedTraffic {
-    fn traffic(&self, seid: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
-        let mut both = self.one_way(seid, detectors, span, true);
-        both.extend(self.one_way(seid, detectors, span, false));
+    fn traffic(
+        &self,
+        seid: Seid,
+        detectors: &[DetectionRule],
+        span: TimeSpan,
+    ) -> Vec<(Instant, PacketBurst)> {
+        let mut both = self.traffic_in_direction(seid, detectors, span, true);
+        both.extend(self.traffic_in_direction(seid, detectors, span, false));
         both.sort_by_key(|(at, _)| *at);
         both
     }
 
-    fn next(&self, seid: Seid, detectors: &[Detector], after: Instant) -> Option<Instant> {
+    fn next(&self, seid: Seid, detectors: &[DetectionRule], after: Instant) -> Option<Instant> {
         let first = [true, false]
             .into_iter()
             .filter(|uplink| detectors.iter().any(|one| one.uplink == *uplink))
             .filter_map(|uplink| {
-                let (interval, _) = self.rhythm(uplink)?;
-                let turn = self.turn_after(seid, uplink, after, interval);
+                let (interval, _) = self.burst_interval(uplink)?;
+                let turn = self.burst_after(seid, uplink, after, interval);
                 Some(self.at(seid, uplink, turn, interval))
             })
             .min()?;

@@ -151,7 +151,7 @@ impl Endpoint {
     fn open(&mut self, association: AssociationId) -> Result<(Seid, Procedure), DispatchError> {
         let limits = &self.shared.config.limits;
         let full = self.sessions.len() >= limits.sessions;
-        let members = self.members.get_mut(&association);
+        let members = self.association_sessions.get_mut(&association);
         let members = members.ok_or(Cause::NO_ESTABLISHED_ASSOCIATION)?;
         if full || members.len() >= limits.sessions_per_association {
             return Err(Cause::NO_RESOURCES_AVAILABLE.into());
@@ -204,10 +204,10 @@ impl Endpoint {
             shared: Arc::clone(&self.shared),
         };
         let members = self
-            .members
+            .association_sessions
             .get(&entry.association)
             .ok_or(Cause::SYSTEM_FAILURE)?;
-        let actor = entry.actor.insert(members.start_again(args)?);
+        let actor = entry.actor.insert(members.start_counted(args)?);
         actor
             .try_tell(request)
             .map_err(|_| DispatchError::Restarting)
@@ -314,8 +314,8 @@ impl Endpoint {
         self.shared.writing.lock().remove(&seid);
         let entry = self.sessions.remove(seid)?;
         self.end_report(seid);
-        if let Some(members) = self.members.get_mut(&entry.association) {
-            members.left();
+        if let Some(members) = self.association_sessions.get_mut(&entry.association) {
+            members.uncount_session();
         }
         Some(entry)
     }

@@ -10,7 +10,7 @@ use strowger_pfcp::transaction::RequestId;
 use strowger_pfcp::{IeType, Message, MessageType, Seid};
 
 use super::Endpoint;
-use crate::node::OrderError;
+use crate::node::NodeRequestError;
 
 /// A request to send a Node Report Request with the given IEs to the peer with a Node ID.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct SendNodeReport {
 }
 
 /// The outcome of a [`SendNodeReport`].
-pub(crate) type NodeReportResult = Result<(), OrderError>;
+pub(crate) type NodeReportResult = Result<(), NodeRequestError>;
 
 impl Request for SendNodeReport {
     type Reply = NodeReportResult;
@@ -36,7 +36,7 @@ impl Endpoint {
     ) {
         let Some(association) = self.association_with(&request.node) else {
             let node = request.node;
-            return reply.send(Err(OrderError::UnknownPeer { node }));
+            return reply.send(Err(NodeRequestError::UnknownPeer { node }));
         };
         let kind = MessageType::NODE_REPORT_REQUEST;
         let sent = self
@@ -44,15 +44,15 @@ impl Endpoint {
             .request_about(now, association, kind, Seid(0), &request.report);
         match sent {
             Ok(sent) => _ = self.node_reports.insert(sent.request, reply),
-            Err(_) => reply.send(Err(OrderError::Busy)),
+            Err(_) => reply.send(Err(NodeRequestError::Busy)),
         }
     }
 
     /// Returns the association with the peer that has a Node ID, compared without regard to case.
     pub(super) fn association_with(&self, node: &str) -> Option<AssociationId> {
         let all = self.protocol.associations();
-        let is_meant = |name: String| name.eq_ignore_ascii_case(node);
-        let found = all.iter().find(|one| is_meant(one.node.to_string()));
+        let matches_change = |name: String| name.eq_ignore_ascii_case(node);
+        let found = all.iter().find(|one| matches_change(one.node.to_string()));
         found.map(|one| one.id)
     }
 
@@ -60,7 +60,7 @@ impl Endpoint {
     pub(super) fn node_report_completed(
         &mut self,
         request: RequestId,
-        answer: Result<&Arc<[u8]>, OrderError>,
+        answer: Result<&Arc<[u8]>, NodeRequestError>,
     ) {
         let Some(reply) = self.node_reports.remove(&request) else {
             return;
@@ -69,18 +69,18 @@ impl Endpoint {
         // first.
         reply.send(answer.and_then(|octets| {
             accepted(octets)?;
-            Message::decode(octets).map_err(OrderError::Answer)?;
+            Message::decode(octets).map_err(NodeRequestError::Answer)?;
             Ok(())
         }));
     }
 }
 
 fn accepted(octets: &[u8]) -> NodeReportResult {
-    let frame = strowger_pfcp::Frame::decode(octets).map_err(OrderError::Answer)?;
+    let frame = strowger_pfcp::Frame::decode(octets).map_err(NodeRequestError::Answer)?;
     let mut tlvs = frame.tlvs().filter_map(Result::ok);
     let cause = tlvs.find(|tlv| tlv.ie == IeType::CAUSE);
     match cause.and_then(|tlv| tlv.value.first().copied()).map(Cause) {
-        Some(cause) if !cause.is_acceptance() => Err(OrderError::Refused { cause }),
+        Some(cause) if !cause.is_acceptance() => Err(NodeRequestError::Refused { cause }),
         _ => Ok(()),
     }
 }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use strowger::Context;
 use strowger_pfcp::Seid;
-use strowger_pfcp::association::{Association, AssociationId, Recovery, SetupRefused};
+use strowger_pfcp::association::{Association, AssociationId, Recovery, SetupError};
 
 use super::{Endpoint, EndpointMsg, SessionEntry};
 use crate::association::AssociationSessions;
 use crate::seeded_bug::{Bug, seeded};
 use crate::session::SessionArgs;
-use crate::socket::local_towards;
+use crate::socket::local_address_for;
 use crate::store::{SessionRecord, StoreChange, StoredPeer, milliseconds_now};
 
 impl Endpoint {
@@ -24,14 +24,14 @@ impl Endpoint {
             let (node, address) = (owner.node.clone(), owner.address);
             match self.protocol.restore(now, node, address, owner.recovery) {
                 Ok(association) => self.supervise(association, &owner, cx),
-                Err(error) => self.give_up(&owner, error),
+                Err(error) => self.end_disallowed(&owner, error),
             }
         }
     }
 
     /// Ends the sessions of a stored association that the configuration no longer allows: no peer
     /// may modify them, and a later peer with the same Node ID must not find them.
-    fn give_up(&mut self, owner: &StoredPeer, error: SetupRefused) {
+    fn end_disallowed(&mut self, owner: &StoredPeer, error: SetupError) {
         let of_it = |record: &SessionRecord| record.owner.node == owner.node;
         let records = self.shared.store.sessions(&of_it);
         for record in &records {
@@ -79,13 +79,13 @@ impl Endpoint {
         };
         let of_it = |record: &SessionRecord| record.owner.node == owner.node;
         for record in self.shared.store.sessions(&of_it) {
-            members.joined();
+            members.count_session();
             let actor = None;
             self.sessions
                 .insert(record.seid, SessionEntry { actor, association });
             self.unstarted.push(record.seid);
         }
-        self.members.insert(association, members);
+        self.association_sessions.insert(association, members);
         self.start_some(cx);
     }
 
@@ -99,14 +99,14 @@ impl Endpoint {
             let Some(entry) = self.sessions.get_mut(seid) else {
                 continue;
             };
-            let Some(members) = self.members.get(&entry.association) else {
+            let Some(members) = self.association_sessions.get(&entry.association) else {
                 continue;
             };
             if entry.actor.is_some() {
                 continue;
             }
             let shared = Arc::clone(&self.shared);
-            match members.start_again(SessionArgs { seid, shared }) {
+            match members.start_counted(SessionArgs { seid, shared }) {
                 Ok(actor) => entry.actor = Some(actor),
                 // The next request to the session tries again.
                 Err(error) => tracing::error!(session = %seid, %error, "a session is not started"),
@@ -121,7 +121,7 @@ impl Endpoint {
         kept: bool,
         cx: &mut Context<Self>,
     ) {
-        let ended = match kept || !self.members.contains_key(&association) {
+        let ended = match kept || !self.association_sessions.contains_key(&association) {
             true => 0,
             // If this setup revealed the restart, no sessions are left. If a heartbeat revealed it,
             // late requests may have created some.
@@ -139,7 +139,7 @@ impl Endpoint {
         tracing::info!(node = %owner.node, address = %owner.address, kept, ended, "associated");
         self.changes
             .push(StoreChange::Associate(Arc::clone(&owner)));
-        match self.members.get_mut(&association) {
+        match self.association_sessions.get_mut(&association) {
             Some(members) => members.set_owner(owner),
             None => self.supervise(association, &owner, cx),
         }
@@ -154,7 +154,7 @@ impl Endpoint {
         let Some(up) = self.protocol.associations().get(association) else {
             return;
         };
-        let Some(members) = self.members.get_mut(&association) else {
+        let Some(members) = self.association_sessions.get_mut(&association) else {
             return;
         };
         let before = Arc::clone(members.owner());
@@ -214,7 +214,7 @@ impl Endpoint {
         if let Some(policy) = &self.shared.policy {
             policy.forget(&association.node.to_string());
         }
-        if let Some(members) = self.members.remove(&association.id) {
+        if let Some(members) = self.association_sessions.remove(&association.id) {
             members.stop();
         }
         tracing::info!(node = %association.node, sessions = ended, "association released");
@@ -242,7 +242,7 @@ impl Endpoint {
     /// Replaces a supervisor that was stopped from outside, and restarts its sessions.
     pub(super) async fn supervisor_ended(&mut self, key: &str, cx: &mut Context<Self>) {
         let ended = self
-            .members
+            .association_sessions
             .iter()
             .find(|(_, members)| members.key() == key);
         let Some((&association, members)) = ended else {
@@ -253,7 +253,7 @@ impl Endpoint {
         self.shared.wait_for_all_writes().await;
         let of_it = self.sessions_of(association);
         self.shared.release_unknown(of_it.iter().copied());
-        self.members.remove(&association);
+        self.association_sessions.remove(&association);
         for &seid in &of_it {
             self.sessions.remove(seid);
         }
@@ -269,7 +269,7 @@ impl Endpoint {
     fn local_address(&self, peer: IpAddr) -> IpAddr {
         let sockets = &self.shared.sockets;
         let socket = sockets.for_peer((peer, 0).into());
-        local_towards(sockets.address(socket).ip(), peer)
+        local_address_for(sockets.address(socket).ip(), peer)
     }
 }
 

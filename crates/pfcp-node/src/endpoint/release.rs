@@ -11,19 +11,19 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::Cause;
 
 use super::{Endpoint, EndpointMsg};
-use crate::node::{OrderError, ReleaseOutcome, ReleaseReport};
+use crate::node::{NodeRequestError, ReleaseOutcome, ReleaseReport};
 
 /// A request to ask the peer with a Node ID to release its association, with an optional time
 /// limit.
 #[derive(Debug)]
-pub(crate) struct AskRelease {
+pub(crate) struct RequestRelease {
     pub(crate) node: String,
     pub(crate) within: Option<Duration>,
 }
 
-type ReleaseResult = Result<ReleaseReport, OrderError>;
+type ReleaseResult = Result<ReleaseReport, NodeRequestError>;
 
-impl Request for AskRelease {
+impl Request for RequestRelease {
     type Reply = ReleaseResult;
 }
 
@@ -45,7 +45,7 @@ impl ReleaseWaiters {
     /// Ends the waits for an association whose peer restarted: the request was lost.
     pub(super) fn withdraw(&mut self, association: AssociationId) {
         for waiter in self.take(|one| one.association == association) {
-            waiter.reply.send(Err(OrderError::AssociationEnded));
+            waiter.reply.send(Err(NodeRequestError::AssociationEnded));
         }
     }
 
@@ -66,17 +66,19 @@ impl Endpoint {
     pub(super) fn release(
         &mut self,
         now: Instant,
-        request: &AskRelease,
+        request: &RequestRelease,
         reply: Reply<ReleaseResult>,
         cx: &mut Context<Self>,
     ) {
         let Some(association) = self.association_with(&request.node) else {
             let node = request.node.clone();
-            return reply.send(Err(OrderError::UnknownPeer { node }));
+            return reply.send(Err(NodeRequestError::UnknownPeer { node }));
         };
-        let asked = self.protocol.ask_release(now, association, request.within);
+        let asked = self
+            .protocol
+            .request_release(now, association, request.within);
         if asked.is_err() {
-            return reply.send(Err(OrderError::Busy));
+            return reply.send(Err(NodeRequestError::Busy));
         }
         if let Some(within) = request.within {
             cx.send_after(within, EndpointMsg::ReleaseDue);
@@ -132,7 +134,7 @@ impl Endpoint {
     }
 
     fn count_of(&self, association: AssociationId) -> usize {
-        let members = self.members.get(&association);
+        let members = self.association_sessions.get(&association);
         members.map_or(0, |members| members.len())
     }
 }

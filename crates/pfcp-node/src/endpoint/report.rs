@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use strowger_pfcp::association::AssociationId;
-use strowger_pfcp::transaction::{Outstanding, RequestId};
+use strowger_pfcp::transaction::{OutstandingRequest, RequestId};
 use strowger_pfcp::{MessageType, Seid};
 
 use super::Endpoint;
@@ -42,7 +42,7 @@ pub(super) struct PendingReports {
 
 #[derive(Clone, Copy, Debug)]
 struct PendingReport {
-    outstanding: Outstanding,
+    outstanding: OutstandingRequest,
     subject: ReportSubject,
 }
 
@@ -57,7 +57,11 @@ enum ReportSubject {
 impl PendingReports {
     /// Records a report that was sent. Returns the previous report of the same session, which it
     /// replaces.
-    fn insert(&mut self, outstanding: Outstanding, subject: ReportSubject) -> Option<Outstanding> {
+    fn insert(
+        &mut self,
+        outstanding: OutstandingRequest,
+        subject: ReportSubject,
+    ) -> Option<OutstandingRequest> {
         let request = outstanding.request;
         self.waiting.insert(
             request,
@@ -102,14 +106,18 @@ impl PendingReports {
     }
 
     /// Removes and returns the report of a session.
-    fn take(&mut self, session: Seid) -> Option<Outstanding> {
+    fn take(&mut self, session: Seid) -> Option<OutstandingRequest> {
         let request = self.of_session.remove(&session)?;
         Some(self.waiting.remove(&request)?.outstanding)
     }
 
     /// Removes and returns the announced reports of deleted sessions with the given SEID of the
     /// peer.
-    fn take_announced(&mut self, association: AssociationId, seid: Seid) -> Vec<Outstanding> {
+    fn take_announced(
+        &mut self,
+        association: AssociationId,
+        seid: Seid,
+    ) -> Vec<OutstandingRequest> {
         let requests = self.announced.remove(&(association, seid));
         let requests = requests.unwrap_or_default().into_iter();
         let sent = requests.filter_map(|request| self.waiting.remove(&request));
@@ -163,7 +171,7 @@ impl Endpoint {
             }
             Err(error) => {
                 tracing::debug!(session = %outgoing.seid, %error, "a report is not sent");
-                self.tell(outgoing.seid, None);
+                self.notify_session(outgoing.seid, None);
             }
         }
     }
@@ -171,7 +179,7 @@ impl Endpoint {
     /// Passes the outcome of a report to its session.
     pub(super) fn reported(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
         if let Some(ReportSubject::Session(seid)) = self.reports.remove(request) {
-            self.tell(seid, answer);
+            self.notify_session(seid, answer);
         }
     }
 
@@ -203,20 +211,20 @@ impl Endpoint {
         !self.reports.announced.is_empty()
     }
 
-    fn withdraw_report(&mut self, outstanding: Outstanding) {
+    fn withdraw_report(&mut self, outstanding: OutstandingRequest) {
         add(&self.shared.counters.reports_withdrawn);
         if let Some(octets) = self.protocol.withdraw(outstanding) {
             self.discard_unsent(&octets);
         }
     }
 
-    fn tell(&self, seid: Seid, answer: Option<Arc<[u8]>>) {
+    fn notify_session(&self, seid: Seid, answer: Option<Arc<[u8]>>) {
         let entry = self.sessions.get(seid);
         if let Some(actor) = entry.and_then(|entry| entry.actor.as_ref())
             && actor.try_tell(ReportOutcome(answer)).is_err()
         {
             // The session notices the timeout by itself, and reports again.
-            tracing::debug!(session = %seid, "the outcome of a report is not taken");
+            tracing::debug!(session = %seid, "report outcome dropped: session actor is gone");
         }
     }
 }

@@ -6,19 +6,19 @@ use std::path::Path;
 
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::{Cause, FTeid};
-use strowger_pfcp::session::{Allocator, RuleSet, UeWish};
+use strowger_pfcp::session::{Allocator, RuleSet, UeAddressRequest};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, Ie, IeType, MessageType, Seid};
 
-use super::{LedgerError, TITLE};
+use super::{JournalError, TITLE};
 
 /// The sessions that a node must have according to a journal.
 #[derive(Debug, Default)]
-pub struct Audit {
+pub struct JournalAudit {
     acknowledged: u64,
     node: Option<NodeName>,
     /// Expected sessions, by the SEID of the node.
-    sessions: BTreeMap<Seid, Expected>,
+    sessions: BTreeMap<Seid, ExpectedSessionState>,
     deleted: BTreeSet<Seid>,
     /// Establishment requests without a response, by the peer's SEID of the session.
     opening: HashMap<Seid, Vec<u8>>,
@@ -31,7 +31,7 @@ pub struct Audit {
 
 /// A session that was acknowledged.
 #[derive(Debug)]
-struct Expected {
+struct ExpectedSessionState {
     peer_seid: Seid,
     rules: RuleSet,
     /// Requests without a response, in the order in which they were sent.
@@ -40,7 +40,7 @@ struct Expected {
 
 /// A session that exists at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct NodeSession {
     /// The node's SEID.
     pub seid: Seid,
     /// The peer's SEID.
@@ -70,20 +70,20 @@ pub struct AuditReport {
     pub findings: Vec<String>,
 }
 
-impl Audit {
+impl JournalAudit {
     /// Reads a journal. An incomplete last line is ignored, since it is still being written.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is not a journal.
-    pub fn read(path: &Path) -> Result<Self, LedgerError> {
-        let text = std::fs::read_to_string(path).map_err(|source| LedgerError::Io {
+    pub fn read(path: &Path) -> Result<Self, JournalError> {
+        let text = std::fs::read_to_string(path).map_err(|source| JournalError::Io {
             path: path.to_owned(),
             source,
         })?;
         let mut audit = Self::default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines().enumerate();
-        let failed = |line: usize, what: &str| LedgerError::Line {
+        let failed = |line: usize, what: &str| JournalError::Line {
             path: path.to_owned(),
             line: line + 1,
             what: what.to_owned(),
@@ -119,7 +119,7 @@ impl Audit {
             Some("end") => Some(()),
             _ => return Err("a line begins with ask, ack, nak or end"),
         }
-        .ok_or("this is no message of a session that the ledger knows")
+        .ok_or("message does not belong to a session in this journal")
     }
 
     fn ask(&mut self, number: u64, octets: Vec<u8>) -> Option<()> {
@@ -151,7 +151,7 @@ impl Audit {
                     .rules;
                 self.acknowledged += 1;
                 let open = Vec::new();
-                let expected = Expected {
+                let expected = ExpectedSessionState {
                     peer_seid,
                     rules,
                     open,
@@ -183,28 +183,28 @@ impl Audit {
 
     /// Compares the journal with the sessions that the node has of the peer.
     #[must_use]
-    pub fn compare(mut self, found: impl IntoIterator<Item = Found>) -> AuditReport {
+    pub fn compare(mut self, found: impl IntoIterator<Item = NodeSession>) -> AuditReport {
         let (mut whole, mut opened) = (0, 0);
         let (expected, unanswered) = (self.sessions.len() as u64, self.opening.len() as u64);
         for found in found {
             let seid = found.seid;
             let Some(session) = self.sessions.remove(&seid) else {
                 match self.opening.remove(&found.peer_seid) {
-                    Some(request) if opens(&request, &found.rules) => opened += 1,
+                    Some(request) if matches_establishment(&request, &found.rules) => opened += 1,
                     Some(_) => self.wrong(seid, "it was not answered and is not whole"),
                     None if self.deleted.contains(&seid) => self.wrong(seid, "it was deleted"),
                     None => self.wrong(seid, "nobody asked for it"),
                 }
                 continue;
             };
-            if session.peer_seid == found.peer_seid && session.may_be(&found.rules) {
+            if session.peer_seid == found.peer_seid && session.is_possible(&found.rules) {
                 whole += 1;
             } else {
                 self.wrong(seid, "its rules are not those that were acknowledged");
             }
         }
         for (seid, session) in std::mem::take(&mut self.sessions) {
-            if !session.may_be_gone() {
+            if !session.may_be_deleted() {
                 self.lost += 1;
                 self.findings.push(format!("{seid} is lost"));
             }
@@ -226,10 +226,10 @@ impl Audit {
     }
 }
 
-impl Expected {
+impl ExpectedSessionState {
     /// Returns `true` if `rules` result from all acknowledged requests and any subset of the
     /// unanswered ones.
-    fn may_be(&self, rules: &[u8]) -> bool {
+    fn is_possible(&self, rules: &[u8]) -> bool {
         let mut states = vec![self.rules.clone()];
         for (_, request) in &self.open {
             let Ok(frame) = Frame::decode(request) else {
@@ -248,7 +248,7 @@ impl Expected {
         states.iter().any(|state| state.octets() == rules)
     }
 
-    fn may_be_gone(&self) -> bool {
+    fn may_be_deleted(&self) -> bool {
         self.open.iter().any(|(_, request)| {
             Frame::decode(request).is_ok_and(|frame| {
                 frame.header.message_type == MessageType::SESSION_DELETION_REQUEST
@@ -261,7 +261,7 @@ impl Expected {
 const MAX_STATES: usize = 1024;
 
 /// Returns `true` if an establishment results in these rules, whatever the node chose.
-fn opens(request: &[u8], rules: &[u8]) -> bool {
+fn matches_establishment(request: &[u8], rules: &[u8]) -> bool {
     let (Ok(frame), Ok(found)) = (Frame::decode(request), RuleSet::restore(rules)) else {
         return false;
     };
@@ -296,7 +296,7 @@ impl Allocator for AcknowledgedFteids {
 
     fn ue_address(
         &mut self,
-        _: UeWish,
+        _: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         Err(Cause::ALL_DYNAMIC_ADDRESSES_OCCUPIED)

@@ -25,11 +25,11 @@ use super::link_faults::LinkFaults;
 use super::message::LoadMsg;
 use super::mix::{ChangeKind, KindSequence};
 use super::requests::RequestBuilder;
-use super::{LoadFigures, LoadPlan, Pace, pacer};
+use super::{LoadPace, LoadPlan, LoadStats, pacer};
 use crate::client::ClientError;
 use crate::journal::Journal;
 use crate::restoration::{PeerSearch, RestorationQueue};
-use crate::socket::{Sockets, local_towards};
+use crate::socket::{Sockets, local_address_for};
 use pacer::Pacer;
 
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct LoadArgs {
     pub(super) name: NodeName,
     pub(super) recovery: Recovery,
     pub(super) plan: Arc<LoadPlan>,
-    pub(super) figures: Arc<Mutex<LoadFigures>>,
+    pub(super) stats: Arc<Mutex<LoadStats>>,
     pub(super) journal: Option<Arc<Mutex<Journal>>>,
 }
 
@@ -83,7 +83,7 @@ enum LoadPhase {
 pub(super) struct LoadActor {
     sockets: Arc<Sockets>,
     plan: Arc<LoadPlan>,
-    figures: Arc<Mutex<LoadFigures>>,
+    stats: Arc<Mutex<LoadStats>>,
     protocol: Protocol,
     requests: RequestBuilder,
     phase: LoadPhase,
@@ -146,7 +146,7 @@ impl Actor for LoadActor {
             name,
             recovery,
             plan,
-            figures,
+            stats,
             journal,
         } = args;
         let local = sockets.address(0);
@@ -160,7 +160,7 @@ impl Actor for LoadActor {
         protocol.heartbeat = Some(plan.heartbeat).filter(|interval| !interval.is_zero());
         cx.task("reader", sockets.read(0, cx.me()));
         let step = pacer::step(plan.pace);
-        let towards = local_towards(local.ip(), plan.to.ip());
+        let towards = local_address_for(local.ip(), plan.to.ip());
         let towards = SocketAddr::new(towards, local.port());
         Ok(Self {
             requests: RequestBuilder::new(name, towards, &plan).map_err(io::Error::other)?,
@@ -175,7 +175,7 @@ impl Actor for LoadActor {
             outgoing: Vec::new(),
             sockets,
             plan,
-            figures,
+            stats,
             protocol: Protocol::new(protocol),
             phase: LoadPhase::Associating,
             waiting: Vec::new(),
@@ -262,8 +262,8 @@ impl LoadActor {
                 self.work(now);
                 self.restore(now);
             }
-            LoadPhase::Draining if self.pending.is_empty() => self.drained(now, cx),
-            LoadPhase::Clearing => self.clear(now, cx),
+            LoadPhase::Draining if self.pending.is_empty() => self.on_drained(now, cx),
+            LoadPhase::Clearing => self.delete_held_sessions(now, cx),
             LoadPhase::Associating | LoadPhase::Draining | LoadPhase::Releasing => {}
         }
         // Requests are written to the journal before they can be executed.
@@ -285,12 +285,12 @@ impl LoadActor {
     }
 
     fn publish(&self, now: Instant) {
-        let mut figures = self.figures.lock();
-        figures.retransmitted = self.protocol.stats().retransmitted;
-        (figures.dropped, figures.overtaken) = self.link_faults.injected;
+        let mut stats = self.stats.lock();
+        stats.retransmitted = self.protocol.stats().retransmitted;
+        (stats.dropped, stats.datagrams_reordered) = self.link_faults.injected;
         if self.phase == LoadPhase::Working {
-            figures.held = self.remote.len() as u64;
-            figures.elapsed = now.saturating_duration_since(self.began);
+            stats.held = self.remote.len() as u64;
+            stats.elapsed = now.saturating_duration_since(self.began);
         }
     }
 
@@ -308,11 +308,13 @@ impl LoadActor {
             return self.skip(now);
         }
         match self.plan.pace {
-            Pace::Rate(rate) if rate > 0.0 => {
+            LoadPace::Rate(rate) if rate > 0.0 => {
                 while let Some(at) = due(self.began, self.scheduled, rate, now) {
                     // The delay of our own timer is not attributed to the peer.
                     let intended = now.min(at + 2 * self.step);
-                    if self.taken() >= self.plan.sessions && !self.delete_oldest(now, intended) {
+                    if self.occupied_sessions() >= self.plan.sessions
+                        && !self.delete_oldest(now, intended)
+                    {
                         // The request waits for a response, and this time counts as its latency.
                         break;
                     }
@@ -320,11 +322,11 @@ impl LoadActor {
                     self.establish(now, intended);
                 }
             }
-            Pace::Rate(_) => {}
-            Pace::InFlight(most) => {
+            LoadPace::Rate(_) => {}
+            LoadPace::InFlight(most) => {
                 while self.pending.len() < most.max(1) {
                     let before = self.pending.len();
-                    if self.taken() < self.plan.sessions {
+                    if self.occupied_sessions() < self.plan.sessions {
                         self.establish(now, now);
                     } else {
                         let _ = self.delete_oldest(now, now);
@@ -335,8 +337,8 @@ impl LoadActor {
                 }
             }
         }
-        if let Some(chaos) = &self.plan.chaos {
-            let rate = chaos.rate;
+        if let Some(panic_injection) = &self.plan.panic_injection {
+            let rate = panic_injection.rate;
             let before = self.panics;
             while rate > 0.0 && due(self.began, self.panics, rate, now).is_some() {
                 self.panics += 1;
@@ -359,7 +361,7 @@ impl LoadActor {
         let kind = Operation::Establish(seid);
         if self.send(now, intended, message_type, Seid(0), &body, kind) {
             self.establishing += 1;
-            self.figures.lock().sent += 1;
+            self.stats.lock().sent += 1;
         }
         self.modifications += self.plan.modifications;
         while self.modifications >= 1.0 {
@@ -369,13 +371,16 @@ impl LoadActor {
     }
 
     /// Returns the number of sessions that are held, requested, or to be restored.
-    fn taken(&self) -> usize {
+    fn occupied_sessions(&self) -> usize {
         self.remote.len() + self.establishing + self.lost.len()
     }
 
     /// Modifies a session that has no modification in progress.
     fn modify(&mut self, now: Instant, intended: Instant) {
-        let Some(seid) = self.pick().filter(|seid| !self.modifying.contains(seid)) else {
+        let Some(seid) = self
+            .pick_held_session()
+            .filter(|seid| !self.modifying.contains(seid))
+        else {
             return;
         };
         let applied = self.modified.get(&seid).copied().unwrap_or_default();
@@ -384,8 +389,8 @@ impl LoadActor {
     }
 
     /// Resumes an idle session that the peer has downlink data for.
-    fn page(&mut self, now: Instant, seid: Seid) {
-        self.figures.lock().downlink_reports += 1;
+    fn resume_idle_session(&mut self, now: Instant, seid: Seid) {
+        self.stats.lock().downlink_reports += 1;
         let applied = self.modified.get(&seid).copied().unwrap_or_default();
         if applied.is_idle() && !self.modifying.contains(&seid) {
             self.change(now, now, seid, applied.next(ChangeKind::Idle, self.numbers));
@@ -402,12 +407,12 @@ impl LoadActor {
         let kind = Operation::Modify(seid, change);
         if self.send(now, intended, message_type, remote, &body, kind) {
             self.modifying.insert(seid);
-            self.figures.lock().sent += 1;
+            self.stats.lock().sent += 1;
         }
     }
 
     /// Returns one of the held sessions.
-    fn pick(&mut self) -> Option<Seid> {
+    fn pick_held_session(&mut self) -> Option<Seid> {
         // A fixed stride visits all sessions without a source of randomness.
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let place = self.turn.checked_rem(self.order.len() as u64)?;
@@ -431,7 +436,7 @@ impl LoadActor {
             self.modified.remove(&seid);
             let message_type = MessageType::SESSION_DELETION_REQUEST;
             if self.send(now, intended, message_type, remote, &[], Operation::Delete) {
-                self.figures.lock().sent += 1;
+                self.stats.lock().sent += 1;
             }
             return true;
         }
@@ -451,9 +456,9 @@ impl LoadActor {
             .protocol
             .request(now, self.plan.to, message_type, seid, body);
         let Ok(id) = asked else {
-            let mut figures = self.figures.lock();
-            figures.lost += 1;
-            figures.unanswered += 1;
+            let mut stats = self.stats.lock();
+            stats.lost += 1;
+            stats.unanswered += 1;
             return false;
         };
         let number = self.numbers;
@@ -475,13 +480,13 @@ impl LoadActor {
     fn event(&mut self, now: Instant, event: Event, cx: &mut Context<Self>) {
         match event {
             Event::AssociationUp { association, .. } if self.phase != LoadPhase::Associating => {
-                self.found(now, association);
+                self.on_peer_found(now, association);
             }
             Event::AssociationUp { association, .. } => {
-                self.found(now, association);
+                self.on_peer_found(now, association);
                 self.phase = LoadPhase::Working;
                 self.began = now;
-                self.figures.lock().began = Some(now);
+                self.stats.lock().began = Some(now);
                 for reply in self.waiting.drain(..) {
                     reply.send(Ok(()));
                 }
@@ -503,8 +508,8 @@ impl LoadActor {
                 cx.stop();
             }
             Event::AssociationReleased { .. } => cx.stop(),
-            Event::PeerSilent { .. } => self.silent(now),
-            Event::PeerHeard { association } => self.heard(now, association),
+            Event::PeerSilent { .. } => self.on_peer_silent(now),
+            Event::PeerHeard { association } => self.on_peer_heard(now, association),
             Event::PeerRestarted { association } => self.restarted(now, association),
             Event::Response {
                 request, octets, ..
@@ -534,17 +539,17 @@ impl LoadActor {
         self.phase = LoadPhase::Draining;
     }
 
-    fn drained(&mut self, now: Instant, cx: &mut Context<Self>) {
-        self.figures.lock().held = self.remote.len() as u64;
+    fn on_drained(&mut self, now: Instant, cx: &mut Context<Self>) {
+        self.stats.lock().held = self.remote.len() as u64;
         if self.plan.keep {
             return cx.stop();
         }
         self.phase = LoadPhase::Clearing;
-        self.clear(now, cx);
+        self.delete_held_sessions(now, cx);
     }
 
     /// Deletes the held sessions, then releases the association.
-    fn clear(&mut self, now: Instant, cx: &mut Context<Self>) {
+    fn delete_held_sessions(&mut self, now: Instant, cx: &mut Context<Self>) {
         while self.pending.len() < MAX_DELETIONS {
             let Some(seid) = self.order.pop_front() else {
                 break;

@@ -10,7 +10,7 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 use strowger_pfcp::endpoint::Transmit;
 
 use super::LoadPlan;
-use crate::scenario::happens;
+use crate::scenario::draw;
 
 /// The maximum time that a datagram is held for another one to overtake it.
 const MAX_HOLD: Duration = Duration::from_millis(1);
@@ -39,7 +39,7 @@ impl LinkFaults {
 
     /// Decides whether a datagram is dropped, and counts it. Returns `true` if it is dropped.
     pub(super) fn loses(&mut self) -> bool {
-        let lost = self.loss > 0.0 && happens(&mut self.random, self.loss);
+        let lost = self.loss > 0.0 && draw(&mut self.random, self.loss);
         self.injected.0 += u64::from(lost);
         lost
     }
@@ -50,7 +50,7 @@ impl LinkFaults {
             return;
         }
         let held = self.held.take();
-        if held.is_none() && self.reordering > 0.0 && happens(&mut self.random, self.reordering) {
+        if held.is_none() && self.reordering > 0.0 && draw(&mut self.random, self.reordering) {
             self.injected.1 += 1;
             self.held = Some((now, transmit));
             return;

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commented_file_is_the_default() {
+    fn commented_mix_equals_default() {
         let mix: LoadMix = toml::from_str(LoadMix::COMMENTED).unwrap();
         assert_eq!(mix, LoadMix::default());
         assert_eq!(mix.check(), Ok(()));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_dealt_by_their_shares() {
+    fn change_kinds_follow_their_shares() {
         let mut kinds = KindSequence::new(&ChangeShares::default());
         let dealt: Vec<ChangeKind> = (0..100).map(|_| kinds.next()).collect();
         let count = |kind| dealt.iter().filter(|one| **one == kind).count();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn mix_that_cannot_be_done_says_why() {
+    fn invalid_mix_error_states_reason() {
         let read = |text: &str| toml::from_str::<LoadMix>(text);
         let error = |text| read(text).unwrap().check().unwrap_err().to_string();
         assert!(error("modifications = -1.0").contains("`modifications` is -1"));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use strowger::{ActorRef, SendError};
 
-use super::Pace;
+use super::LoadPace;
 use super::message::{LoadMsg, Tick};
 
 /// The shortest step. A wake-up costs a few microseconds on processors that the peer may share.
@@ -20,11 +20,11 @@ const MAX_STEP: Duration = Duration::from_millis(1);
 
 /// Returns the interval at which a load checks its schedule: the time between requests, within the
 /// bounds of [`MIN_STEP`] and [`MAX_STEP`].
-pub(super) fn step(pace: Pace) -> Duration {
+pub(super) fn step(pace: LoadPace) -> Duration {
     match pace {
-        Pace::Rate(rate) if rate > 0.0 => Duration::try_from_secs_f64(1.0 / rate)
+        LoadPace::Rate(rate) if rate > 0.0 => Duration::try_from_secs_f64(1.0 / rate)
             .map_or(MAX_STEP, |step| step.clamp(MIN_STEP, MAX_STEP)),
-        Pace::Rate(_) | Pace::InFlight(_) => MAX_STEP,
+        LoadPace::Rate(_) | LoadPace::InFlight(_) => MAX_STEP,
     }
 }
 

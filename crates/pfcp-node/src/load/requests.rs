@@ -12,7 +12,7 @@ use strowger_pfcp::{Error, Frame, IeType, Seid};
 
 use super::LoadPlan;
 use super::change::SessionChange;
-use crate::client::{Rules, body_of};
+use crate::client::{SessionRules, body_of};
 use crate::profile::{Direction, SessionProfile};
 
 /// A generator of sessions with distinct UE addresses and tunnels.
@@ -90,7 +90,7 @@ impl RequestBuilder {
             .into_request(&self.name, f_seid)
     }
 
-    fn rules(&self, number: u32) -> Rules {
+    fn rules(&self, number: u32) -> SessionRules {
         let tunnel = FTeid::new(number.max(1), self.gateway);
         let pdi = |interface, direction| {
             let mut pdi = Pdi::new(interface);
@@ -114,7 +114,7 @@ impl RequestBuilder {
             access = access.outer_header_creation(header);
         }
         let core = ForwardingParameters::new(DestinationInterface::CORE);
-        Rules::detecting([uplink, downlink], [core, access])
+        SessionRules::detecting([uplink, downlink], [core, access])
     }
 
     /// Encodes the body of a modification.

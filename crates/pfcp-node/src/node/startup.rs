@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::{Frame, MessageType};
 
 use crate::config::NodeConfig;
@@ -63,7 +63,7 @@ fn heartbeat(
     if !is_heartbeat || frame.octets.len() != octets.len() || !config.allows(peer) {
         return None;
     }
-    let body = Elements::new().recovery(recovery);
+    let body = BodyBuilder::new().recovery(recovery);
     message(&answer_header(&frame.header, None), body.as_slice()).ok()
 }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::endpoint::{Elements, message};
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::endpoint::{BodyBuilder, message};
+use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 
 use super::{recovery_now, startup};
 use crate::config::NodeConfig;
-use crate::pool::Pool;
+use crate::pool::AddressPool;
 use crate::session::claims;
 use crate::socket::{Batch, Sockets};
 use crate::store::{
@@ -33,7 +33,7 @@ impl NodeState {
     pub(super) async fn open(
         config: &NodeConfig,
         sockets: &Sockets,
-        pool: &Arc<Pool>,
+        pool: &Arc<AddressPool>,
     ) -> Result<(Self, Vec<Batch>), StoreError> {
         let now = recovery_now();
         // The seed is as unpredictable as the random keys of `RandomState`.
@@ -75,7 +75,7 @@ impl NodeState {
     }
 
     /// Claims the addresses of all sessions before any of them can be allocated to another session.
-    pub(crate) fn claim(&self, pool: &Pool) {
+    pub(crate) fn claim(&self, pool: &AddressPool) {
         let records = self.store.sessions(&|_| true);
         let claims_of = |records: &[Arc<SessionRecord>]| -> Vec<_> {
             let records = records.iter();
@@ -99,7 +99,7 @@ impl NodeState {
         });
         for (session, claims) in claimed.into_iter().flatten() {
             if let Err(taken) = pool.replace(session, claims) {
-                tracing::warn!(%session, ?taken, "two sessions have one address");
+                tracing::warn!(%session, ?taken, "two sessions claim the same address");
             }
         }
     }
@@ -119,7 +119,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 /// Returns the digest of a constant request, by which a changed digest function is detected.
 fn probe(seed: u64) -> u64 {
     let header = Header::session(MessageType(50), Seid(0), Sequence::new(1));
-    let octets = message(&header, Elements::new().as_slice()).unwrap_or_default();
+    let octets = message(&header, BodyBuilder::new().as_slice()).unwrap_or_default();
     let peer = ([127, 0, 0, 1], crate::PFCP_PORT).into();
-    Frame::decode(&octets).map_or(0, |frame| AnswerKey::of(peer, &frame, seed).digest)
+    Frame::decode(&octets).map_or(0, |frame| ResponseKey::of(peer, &frame, seed).digest)
 }

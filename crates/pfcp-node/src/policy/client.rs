@@ -13,7 +13,7 @@ use strowger::{
 };
 use strowger_pfcp::ie::Cause;
 
-use super::{Policy, Question, QuestionKind, Verdict};
+use super::{Policy, PolicyDecision, PolicyRequest, PolicyRequestKind};
 use crate::config::OnFailure;
 use crate::shared::{Shared, add, get};
 
@@ -24,8 +24,8 @@ pub(crate) struct PolicyClient {
     budget: Duration,
     on_failure: OnFailure,
     actor: Mutex<Option<ActorRef<PolicyMsg>>>,
-    /// The last answers, by peer and kind of question.
-    last: Mutex<FxHashMap<(String, QuestionKind), Verdict>>,
+    /// The last decisions, by peer and kind of request.
+    last: Mutex<FxHashMap<(String, PolicyRequestKind), PolicyDecision>>,
     counters: PolicyCounters,
 }
 
@@ -34,12 +34,12 @@ struct PolicyCounters {
     admitted: AtomicU64,
     changed: AtomicU64,
     refused: AtomicU64,
-    late: AtomicU64,
+    timed_out: AtomicU64,
     failed: AtomicU64,
     busy: AtomicU64,
 }
 
-/// Counters of questions to a policy and their answers.
+/// Counters of policy requests and decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyStats {
@@ -49,12 +49,12 @@ pub struct PolicyStats {
     pub changed: u64,
     /// Number of answers that refused.
     pub refused: u64,
-    /// Number of questions that were not answered within the budget.
-    pub late: u64,
-    /// Number of questions whose policy panicked, was stopped, could not decide, or answered with
+    /// Number of requests that were not decided within the budget.
+    pub timed_out: u64,
+    /// Number of requests whose policy panicked, was stopped, could not decide, or answered with
     /// an invalid modification.
     pub failed: u64,
-    /// Number of questions that were not asked because too many were already waiting.
+    /// Number of requests that were dropped because too many were already waiting.
     pub busy: u64,
 }
 
@@ -71,7 +71,7 @@ impl PolicyClient {
     }
 
     /// Asks the policy, and applies the fallback if it does not answer.
-    pub(crate) async fn ask(&self, question: Question) -> Verdict {
+    pub(crate) async fn ask(&self, question: PolicyRequest) -> PolicyDecision {
         let actor = self.actor.lock().clone();
         let key = (question.node.clone(), question.kind);
         let answer = match actor {
@@ -82,20 +82,20 @@ impl PolicyClient {
             }
         };
         match answer {
-            Ok(Verdict::Undecided) => {
+            Ok(PolicyDecision::NoDecision) => {
                 add(&self.counters.failed);
                 let (node, question) = (&key.0, key.1.name());
-                tracing::debug!(node, question, "the policy cannot say");
+                tracing::debug!(node, question, "policy made no decision");
                 self.fallback(&key)
             }
             Ok(verdict) => {
                 add(match &verdict {
-                    Verdict::Change(_) => &self.counters.changed,
-                    Verdict::Refuse(_) => &self.counters.refused,
+                    PolicyDecision::Change(_) => &self.counters.changed,
+                    PolicyDecision::Refuse(_) => &self.counters.refused,
                     _ => &self.counters.admitted,
                 });
                 // The map is bounded: it has at most one entry per association and kind of
-                // question.
+                // request.
                 if self.on_failure == OnFailure::LastGood {
                     self.last.lock().insert(key, verdict.clone());
                 }
@@ -103,22 +103,22 @@ impl PolicyClient {
             }
             Err(error) => {
                 add(match &error {
-                    AskError::TimedOut => &self.counters.late,
+                    AskError::TimedOut => &self.counters.timed_out,
                     AskError::Full => &self.counters.busy,
                     _ => &self.counters.failed,
                 });
                 let (node, question) = (&key.0, key.1.name());
-                tracing::warn!(node, question, %error, "no answer of the policy");
+                tracing::warn!(node, question, %error, "policy did not answer");
                 self.fallback(&key)
             }
         }
     }
 
-    fn fallback(&self, key: &(String, QuestionKind)) -> Verdict {
-        let denied = Verdict::Refuse(Cause::SYSTEM_FAILURE);
+    fn fallback(&self, key: &(String, PolicyRequestKind)) -> PolicyDecision {
+        let denied = PolicyDecision::Refuse(Cause::SYSTEM_FAILURE);
         match self.on_failure {
             OnFailure::Deny => denied,
-            OnFailure::Allow => Verdict::Admit,
+            OnFailure::Allow => PolicyDecision::Admit,
             OnFailure::LastGood => self.last.lock().get(key).cloned().unwrap_or(denied),
         }
     }
@@ -139,26 +139,26 @@ impl PolicyClient {
             admitted: get(&counters.admitted),
             changed: get(&counters.changed),
             refused: get(&counters.refused),
-            late: get(&counters.late),
+            timed_out: get(&counters.timed_out),
             failed: get(&counters.failed),
             busy: get(&counters.busy),
         }
     }
 }
 
-/// A request to answer a question.
+/// A request to the actor for a decision.
 #[derive(Debug)]
-pub(crate) struct Decide(Arc<Question>);
+pub(crate) struct Decide(Arc<PolicyRequest>);
 
 impl Request for Decide {
-    type Reply = Verdict;
+    type Reply = PolicyDecision;
 }
 
 /// The messages that the policy actor accepts.
 #[derive(Debug)]
 pub(crate) enum PolicyMsg {
     Decide(Ask<Decide>),
-    /// A question was answered, or its time is over.
+    /// A request was decided or timed out.
     Done(DecisionDone),
 }
 
@@ -177,7 +177,7 @@ impl Accepts<DecisionDone> for PolicyMsg {
     }
 }
 
-/// The actor that runs the policy; each question is a concurrent task.
+/// The actor that runs the policy; each request is a concurrent task.
 #[derive(Debug)]
 pub(crate) struct PolicyActor {
     policy: Arc<dyn Policy>,
@@ -218,22 +218,22 @@ impl Actor for PolicyActor {
         let (policy, budget) = (Arc::clone(&self.policy), self.budget);
         let deciding = async move {
             // A decision that never completes is dropped at twice the budget, so that the caller
-            // times out first and counts the question as late.
+            // times out first and counts the request as timed out.
             let deciding = policy.decide(&request.0);
             if let Ok(verdict) = tokio::time::timeout(budget * 2, deciding).await {
                 reply.send(verdict);
             }
         };
-        // If too many questions are in progress, dropping the reply tells the caller.
+        // If too many requests are in progress, dropping the reply tells the caller.
         if cx.pipe(deciding, |()| DecisionDone).is_err() {
-            tracing::debug!("too many questions at work");
+            tracing::debug!("too many pending policy requests");
         }
         Ok(())
     }
 
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), Infallible> {
         if let Signal::PipePanicked { .. } = signal {
-            tracing::warn!("the policy panicked over a question");
+            tracing::warn!("policy panicked");
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use strowger_pfcp::ie::{Cause, Mbr, UpdateQer};
 use strowger_pfcp::message::SessionModificationRequest;
 
-use super::{Deciding, Policy, Question, Verdict};
+use super::{DecisionFuture, Policy, PolicyDecision, PolicyRequest};
 
 /// The limits of [`QosCap`]; a limit that is `None` does not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,10 +39,10 @@ impl QosCap {
         Self(caps)
     }
 
-    fn verdict(&self, question: &Question) -> Verdict {
+    fn verdict(&self, question: &PolicyRequest) -> PolicyDecision {
         let caps = self.0;
         if caps.sessions.is_some_and(|most| question.sessions > most) {
-            return Verdict::Refuse(Cause::NO_RESOURCES_AVAILABLE);
+            return PolicyDecision::Refuse(Cause::NO_RESOURCES_AVAILABLE);
         }
         let lower = |rate: u64, cap: Option<u64>| cap.map_or(rate, |cap| rate.min(cap));
         let mut updates = Vec::new();
@@ -59,15 +59,15 @@ impl QosCap {
             }
         }
         if updates.is_empty() {
-            return Verdict::Admit;
+            return PolicyDecision::Admit;
         }
         let change = SessionModificationRequest::new().update_qers(updates);
-        Verdict::Change(Box::new(change))
+        PolicyDecision::Change(Box::new(change))
     }
 }
 
 impl Policy for QosCap {
-    fn decide<'a>(&'a self, question: &'a Question) -> Deciding<'a> {
+    fn decide<'a>(&'a self, question: &'a PolicyRequest) -> DecisionFuture<'a> {
         Box::pin(async { self.verdict(question) })
     }
 }

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use rustc_hash::FxHashMap;
 use strowger_pfcp::Seid;
 
-use super::Claim;
+use super::AddressClaim;
 use crate::paged_map::{PagedMap, SeidMap};
 
 /// A claim in packed form.
@@ -24,28 +24,28 @@ enum PackedClaim {
 }
 
 impl PackedClaim {
-    fn of(claim: Claim) -> Self {
+    fn of(claim: AddressClaim) -> Self {
         match claim {
-            Claim::Teid {
+            AddressClaim::Teid {
                 teid,
                 address: IpAddr::V4(address),
             } => Self::Tunnel(u64::from(address.to_bits()) << 32 | u64::from(teid)),
-            Claim::Ue(IpAddr::V4(address)) => Self::User(address.to_bits()),
-            Claim::Teid { .. } | Claim::Ue(_) => Self::Other,
+            AddressClaim::Ue(IpAddr::V4(address)) => Self::User(address.to_bits()),
+            AddressClaim::Teid { .. } | AddressClaim::Ue(_) => Self::Other,
         }
     }
 }
 
-fn tunnel(key: u64) -> Claim {
+fn tunnel(key: u64) -> AddressClaim {
     let [a0, a1, a2, a3, t0, t1, t2, t3] = key.to_be_bytes();
-    Claim::Teid {
+    AddressClaim::Teid {
         teid: u32::from_be_bytes([t0, t1, t2, t3]),
         address: Ipv4Addr::from([a0, a1, a2, a3]).into(),
     }
 }
 
-fn user(key: u32) -> Claim {
-    Claim::Ue(Ipv4Addr::from_bits(key).into())
+fn user(key: u32) -> AddressClaim {
+    AddressClaim::Ue(Ipv4Addr::from_bits(key).into())
 }
 
 /// The map from claims to the sessions that hold them. SEID 0 is not used.
@@ -53,7 +53,7 @@ fn user(key: u32) -> Claim {
 pub(super) struct ClaimIndex {
     tunnels: PagedMap<u64, NonZeroU64>,
     users: PagedMap<u64, NonZeroU64>,
-    others: FxHashMap<Claim, Seid>,
+    others: FxHashMap<AddressClaim, Seid>,
 }
 
 impl ClaimIndex {
@@ -61,7 +61,7 @@ impl ClaimIndex {
         self.tunnels.len() + self.users.len() + self.others.len()
     }
 
-    pub(super) fn get(&self, claim: Claim) -> Option<Seid> {
+    pub(super) fn get(&self, claim: AddressClaim) -> Option<Seid> {
         match PackedClaim::of(claim) {
             PackedClaim::Tunnel(key) => self.tunnels.get(key).map(|seid| Seid(seid.get())),
             PackedClaim::User(key) => self.users.get(key.into()).map(|seid| Seid(seid.get())),
@@ -69,7 +69,7 @@ impl ClaimIndex {
         }
     }
 
-    pub(super) fn insert(&mut self, claim: Claim, session: Seid) {
+    pub(super) fn insert(&mut self, claim: AddressClaim, session: Seid) {
         let Some(seid) = NonZeroU64::new(session.0) else {
             return;
         };
@@ -80,7 +80,7 @@ impl ClaimIndex {
         }
     }
 
-    pub(super) fn remove(&mut self, claim: Claim) {
+    pub(super) fn remove(&mut self, claim: AddressClaim) {
         match PackedClaim::of(claim) {
             PackedClaim::Tunnel(key) => _ = self.tunnels.remove(key),
             PackedClaim::User(key) => _ = self.users.remove(key.into()),
@@ -93,7 +93,7 @@ impl ClaimIndex {
 #[derive(Debug, Default)]
 pub(super) struct SessionClaims {
     few: SeidMap<PackedClaims>,
-    many: FxHashMap<Seid, Vec<Claim>>,
+    many: FxHashMap<Seid, Vec<AddressClaim>>,
 }
 
 /// At most one tunnel and one UE address.
@@ -107,7 +107,7 @@ struct PackedClaims {
 
 impl PackedClaims {
     /// Packs claims; returns `None` if they do not fit.
-    fn of(claims: &[Claim]) -> Option<Self> {
+    fn of(claims: &[AddressClaim]) -> Option<Self> {
         let mut few = Self::default();
         for &claim in claims {
             match PackedClaim::of(claim) {
@@ -121,7 +121,7 @@ impl PackedClaims {
         Some(few)
     }
 
-    fn claims(self) -> impl Iterator<Item = Claim> {
+    fn claims(self) -> impl Iterator<Item = AddressClaim> {
         let tunnel = self.has_tunnel.then(|| tunnel(self.tunnel));
         let user = self.has_user.then(|| user(self.user));
         tunnel.into_iter().chain(user)
@@ -129,7 +129,7 @@ impl PackedClaims {
 }
 
 impl SessionClaims {
-    pub(super) fn of(&self, session: Seid) -> Vec<Claim> {
+    pub(super) fn of(&self, session: Seid) -> Vec<AddressClaim> {
         match self.few.get(session) {
             Some(few) => few.claims().collect(),
             None => self.many.get(&session).cloned().unwrap_or_default(),
@@ -137,7 +137,7 @@ impl SessionClaims {
     }
 
     /// Replaces all claims of a session.
-    pub(super) fn set(&mut self, session: Seid, mut claims: Vec<Claim>) {
+    pub(super) fn set(&mut self, session: Seid, mut claims: Vec<AddressClaim>) {
         let few = PackedClaims::of(&claims).filter(|_| !claims.is_empty());
         match few {
             Some(few) => _ = self.few.insert(session, few),

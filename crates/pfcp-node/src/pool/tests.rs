@@ -3,28 +3,28 @@ use std::net::IpAddr;
 
 use strowger_pfcp::Seid;
 
-use super::{Claim, ClaimConflict, Pool};
+use super::{AddressClaim, AddressPool, ClaimConflict};
 use crate::config::Pools;
 
-fn pool(ue: &[&str], last_teid: u32) -> Pool {
+fn pool(ue: &[&str], last_teid: u32) -> AddressPool {
     let pools = Pools {
         ue: ue.iter().map(|network| network.parse().unwrap()).collect(),
         teid_first: 1,
         teid_last: last_teid,
         gtpu: Vec::new(),
     };
-    Pool::new(
+    AddressPool::new(
         &pools,
         &["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()],
     )
 }
 
-fn ue(address: &str) -> Claim {
-    Claim::Ue(address.parse().unwrap())
+fn ue(address: &str) -> AddressClaim {
+    AddressClaim::Ue(address.parse().unwrap())
 }
 
 #[test]
-fn every_address_of_a_pool_is_given_once() {
+fn pool_allocates_each_address_once() {
     let pool = pool(&["10.0.0.0/29", "10.9.0.0/30"], 9);
     let given: BTreeSet<_> = (1..=8)
         .filter_map(|seid| pool.allocate_v4(Seid(seid)))
@@ -42,7 +42,7 @@ fn every_address_of_a_pool_is_given_once() {
 }
 
 #[test]
-fn every_teid_of_a_range_is_given_once_and_never_zero() {
+fn pool_allocates_each_teid_once_and_never_zero() {
     let pool = pool(&[], 5);
     let given: BTreeSet<_> = (1..=5)
         .filter_map(|seid| pool.allocate_teid(Seid(seid)))
@@ -54,16 +54,16 @@ fn every_teid_of_a_range_is_given_once_and_never_zero() {
 }
 
 #[test]
-fn a_teid_that_a_peer_chose_is_not_allocated() {
+fn peer_chosen_teid_is_not_allocated() {
     let pool = pool(&[], 9);
     let address: IpAddr = "127.0.0.1".parse().unwrap();
-    pool.replace(Seid(1), vec![Claim::Teid { teid: 1, address }])
+    pool.replace(Seid(1), vec![AddressClaim::Teid { teid: 1, address }])
         .unwrap();
     assert_eq!(pool.allocate_teid(Seid(2)), Some(2));
 }
 
 #[test]
-fn prefixes_of_ipv6_differ_in_their_first_half() {
+fn ipv6_allocations_differ_in_their_64_bit_prefix() {
     let pool = pool(&["2001:db8::/63"], 9);
     let given = [1, 2].map(|seid| pool.allocate_v6(Seid(seid)).unwrap().to_string());
     assert_eq!(given, ["2001:db8::", "2001:db8:0:1::"]);
@@ -71,7 +71,7 @@ fn prefixes_of_ipv6_differ_in_their_first_half() {
 }
 
 #[test]
-fn a_claim_of_another_session_is_refused_and_nothing_changes() {
+fn conflicting_claim_is_refused_without_change() {
     let pool = pool(&[], 9);
     pool.replace(Seid(1), vec![ue("10.0.0.1")]).unwrap();
     pool.replace(Seid(2), vec![ue("10.0.0.2")]).unwrap();
@@ -93,7 +93,7 @@ fn a_claim_of_another_session_is_refused_and_nothing_changes() {
 }
 
 #[test]
-fn a_network_of_one_address_gives_none() {
+fn single_address_network_allocates_nothing() {
     for network in ["10.0.0.1/32", "10.0.0.0/31"] {
         assert_eq!(pool(&[network], 9).allocate_v4(Seid(1)), None, "{network}");
     }

@@ -7,7 +7,7 @@ use super::peer::{cause_of, header_of};
 
 /// A datagram to send to a node, and the responses that are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TortureCase {
+pub struct RobustnessCase {
     /// The family of similar cases.
     pub family: String,
     /// The fault of this case.
@@ -17,17 +17,17 @@ pub struct TortureCase {
     /// The datagram. The sequence numbers in it are replaced with unused ones.
     pub octets: Vec<u8>,
     /// The sender of the datagram.
-    pub sender: TortureSender,
+    pub sender: CaseSender,
     /// The allowed responses, of which one must be received.
-    pub expect: Vec<TortureAnswer>,
+    pub expect: Vec<ExpectedAnswer>,
 }
 
 /// The sender of a case, and the SEID in its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum TortureSender {
+pub enum CaseSender {
     /// A peer with an association that no other case depends on.
-    Apart,
+    Disposable,
     /// The peer with the live session; the SEID is not changed.
     Owner,
     /// The peer with the live session; the SEID is replaced with that of the session.
@@ -40,7 +40,7 @@ pub enum TortureSender {
 /// A response that a node may send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TortureAnswer {
+pub struct ExpectedAnswer {
     /// The types of the messages, in this order; empty for no response.
     pub types: Vec<u8>,
     /// The allowed causes; empty for any.
@@ -53,7 +53,7 @@ pub struct TortureAnswer {
     pub rule: bool,
 }
 
-impl TortureAnswer {
+impl ExpectedAnswer {
     /// Expects no response.
     #[must_use]
     pub fn none() -> Self {
@@ -208,7 +208,7 @@ fn type_names(types: &[u8]) -> String {
 /// Returns `None` if one of the expected responses matches, and otherwise the faults of all of
 /// them.
 pub(super) fn fault(
-    expect: &[TortureAnswer],
+    expect: &[ExpectedAnswer],
     answers: &[Vec<u8>],
     own: Option<Seid>,
 ) -> Option<String> {
@@ -245,7 +245,7 @@ pub(super) fn renumber(
 }
 
 /// Returns the SEID that a request assigns to a new or modified session, if it can be decoded.
-pub(super) fn given_seid(octets: &[u8]) -> Option<Seid> {
+pub(super) fn assigned_seid(octets: &[u8]) -> Option<Seid> {
     Frame::decode(octets).ok()?;
     let seid = element(octets, IeType::F_SEID)?.get(1..9)?.first_chunk()?;
     Some(Seid(u64::from_be_bytes(*seid)))

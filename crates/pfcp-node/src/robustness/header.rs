@@ -2,12 +2,12 @@
 
 use strowger_pfcp::MessageType;
 
-use super::case::{TortureAnswer, TortureCase, TortureSender};
+use super::case::{CaseSender, ExpectedAnswer, RobustnessCase};
 use super::mutate::accepted;
 use super::valid::ValidRequest;
 
 /// Returns cases in which each field of the header is invalid in turn.
-pub(super) fn headers(valid: &ValidRequest) -> Vec<TortureCase> {
+pub(super) fn headers(valid: &ValidRequest) -> Vec<RobustnessCase> {
     let Some(octets) = valid.with(&valid.elements) else {
         return Vec::new();
     };
@@ -27,7 +27,7 @@ pub(super) fn headers(valid: &ValidRequest) -> Vec<TortureCase> {
 struct Headers<'a> {
     valid: &'a ValidRequest,
     octets: Vec<u8>,
-    cases: Vec<TortureCase>,
+    cases: Vec<RobustnessCase>,
 }
 
 impl Headers<'_> {
@@ -36,9 +36,9 @@ impl Headers<'_> {
         (family, clause): (&str, &str),
         what: &str,
         octets: Vec<u8>,
-        expect: Vec<TortureAnswer>,
+        expect: Vec<ExpectedAnswer>,
     ) {
-        self.cases.push(TortureCase {
+        self.cases.push(RobustnessCase {
             family: family.to_owned(),
             name: format!("{}: {what}", self.valid.message_type),
             clause: clause.to_owned(),
@@ -57,7 +57,7 @@ impl Headers<'_> {
     fn versions(&mut self) {
         for version in [0, 2, 3, 7] {
             let octets = self.changed(|octets| octets[0] = octets[0] & 0x1f | version << 5);
-            let expect = vec![TortureAnswer::one(11)];
+            let expect = vec![ExpectedAnswer::one(11)];
             let what = format!("version {version}");
             self.add(("header version", "7.6.2"), &what, octets, expect);
         }
@@ -66,7 +66,7 @@ impl Headers<'_> {
     fn flags(&mut self) {
         let flags = ("header flags", "7.2.2.1");
         let octets = self.changed(|octets| octets[0] ^= 1);
-        let none = vec![TortureAnswer::none()];
+        let none = vec![ExpectedAnswer::none()];
         self.add(flags, "SEID flag wrong", octets, none.clone());
         let spare = self.changed(|octets| octets[0] |= 0x18);
         self.add(flags, "spare bits set", spare, accepted(self.valid));
@@ -80,7 +80,7 @@ impl Headers<'_> {
     fn lengths(&mut self) {
         let length = ("header length", "7.6.3");
         let have = u16::try_from(self.octets.len() - 4).unwrap_or(u16::MAX);
-        let none = || vec![TortureAnswer::none()];
+        let none = || vec![ExpectedAnswer::none()];
         for (what, value) in [
             ("0", 0),
             ("3", 3),
@@ -107,18 +107,18 @@ impl Headers<'_> {
                 let have = have - 1;
                 octets[2..4].copy_from_slice(&have.to_be_bytes());
             });
-            let answer = TortureAnswer::one(self.valid.response()).causes(&[68, 69]);
+            let answer = ExpectedAnswer::one(self.valid.response()).causes(&[68, 69]);
             self.add(
                 length,
                 "last element cut",
                 octets,
-                vec![TortureAnswer::none(), answer],
+                vec![ExpectedAnswer::none(), answer],
             );
         }
     }
 
     fn types(&mut self) {
-        let none = || vec![TortureAnswer::none()];
+        let none = || vec![ExpectedAnswer::none()];
         for value in [0, 10, 18, 49, 58, 99, 200, 255] {
             let octets = self.changed(|octets| octets[1] = value);
             let what = format!("type {value}");
@@ -142,15 +142,15 @@ impl Headers<'_> {
             ("unknown", 0x7057_ffff_ffff),
         ] {
             let octets = self.changed(|octets| octets[4..12].copy_from_slice(&seid.to_be_bytes()));
-            let answer = TortureAnswer::one(self.valid.response());
+            let answer = ExpectedAnswer::one(self.valid.response());
             let expect = vec![answer.causes(&[65]).seid(0)];
             let case = ("header SEID", "7.2.2.4.2");
             self.add(case, &format!("SEID {what}"), octets, expect);
             if let Some(case) = self.cases.last_mut() {
-                case.sender = TortureSender::Owner;
+                case.sender = CaseSender::Owner;
             }
         }
-        let answer = TortureAnswer::one(self.valid.response());
+        let answer = ExpectedAnswer::one(self.valid.response());
         let expect = vec![answer.causes(&[65, 72]).seid(0)];
         let octets = self.octets.clone();
         self.add(
@@ -160,7 +160,7 @@ impl Headers<'_> {
             expect,
         );
         if let Some(case) = self.cases.last_mut() {
-            case.sender = TortureSender::Other;
+            case.sender = CaseSender::Other;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use strowger_pfcp::{IeType, MessageType};
 
-use super::case::{TortureAnswer, TortureCase, TortureSender};
+use super::case::{CaseSender, ExpectedAnswer, RobustnessCase};
 use super::valid::ValidRequest;
 
 /// A valid request with an addition that makes it invalid.
@@ -211,7 +211,7 @@ const KNOWN_FAULTS: &[KnownFault] = &[
 ];
 
 /// Returns the cases that are written as data, applied to each valid request of their type.
-pub(super) fn known(valid_requests: &[ValidRequest]) -> Vec<TortureCase> {
+pub(super) fn known(valid_requests: &[ValidRequest]) -> Vec<RobustnessCase> {
     let mut cases = Vec::new();
     for row in KNOWN_FAULTS {
         for valid in valid_requests
@@ -221,21 +221,21 @@ pub(super) fn known(valid_requests: &[ValidRequest]) -> Vec<TortureCase> {
             cases.extend(row.case(valid));
         }
     }
-    cases.extend(floods());
+    cases.extend(max_length_datagrams());
     cases
 }
 
 impl KnownFault {
-    fn case(&self, valid: &ValidRequest) -> Option<TortureCase> {
+    fn case(&self, valid: &ValidRequest) -> Option<RobustnessCase> {
         let mut octets = valid.with(&valid.elements)?;
         octets.extend(self.adds.repeat(self.times));
         let length = u16::try_from(octets.len() - 4).ok()?;
         octets[2..4].copy_from_slice(&length.to_be_bytes());
-        let none = self.causes.contains(&0).then(TortureAnswer::none);
-        let answer = TortureAnswer::one(valid.response()).causes(self.causes);
+        let none = self.causes.contains(&0).then(ExpectedAnswer::none);
+        let answer = ExpectedAnswer::one(valid.response()).causes(self.causes);
         let answer = answer.offending(self.offending.iter().copied());
         let answer = if self.rule { answer.rule() } else { answer };
-        Some(TortureCase {
+        Some(RobustnessCase {
             family: "known to hurt".to_owned(),
             name: self.name.to_owned(),
             clause: self.clause.to_owned(),
@@ -247,13 +247,13 @@ impl KnownFault {
 }
 
 /// Returns datagrams of the maximum length.
-fn floods() -> Vec<TortureCase> {
-    let case = |name: &str, octets: Vec<u8>, expect| TortureCase {
+fn max_length_datagrams() -> Vec<RobustnessCase> {
+    let case = |name: &str, octets: Vec<u8>, expect| RobustnessCase {
         family: "known to hurt".to_owned(),
         name: name.to_owned(),
         clause: "7.6.3".to_owned(),
         octets,
-        sender: TortureSender::Owner,
+        sender: CaseSender::Owner,
         expect,
     };
     let whole = |body: Vec<u8>| {
@@ -270,13 +270,13 @@ fn floods() -> Vec<TortureCase> {
         nested.extend([0, kind, left.to_be_bytes()[0], left.to_be_bytes()[1]]);
     }
     let either = || {
-        let refused = TortureAnswer::one(51).causes(&[66, 68, 69, 73]);
-        vec![refused, TortureAnswer::none()]
+        let refused = ExpectedAnswer::one(51).causes(&[66, 68, 69, 73]);
+        vec![refused, ExpectedAnswer::none()]
     };
     vec![
         case("64 KiB of 0xff", whole(vec![0xff; 65_000]), either()),
         case("14 000 groups in each other", whole(nested), either()),
         case("64 KiB of empty elements", whole(vec![0; 65_000]), either()),
-        case("nothing at all", Vec::new(), vec![TortureAnswer::none()]),
+        case("nothing at all", Vec::new(), vec![ExpectedAnswer::none()]),
     ]
 }

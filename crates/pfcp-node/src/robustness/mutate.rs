@@ -3,8 +3,8 @@
 use strowger_pfcp::IeType;
 use strowger_pfcp::ie::descriptor::{Descriptor, Group, Interfaces, Member, Presence};
 
-use super::case::{TortureAnswer, TortureCase};
-use super::tree::Element;
+use super::case::{ExpectedAnswer, RobustnessCase};
+use super::tree::TestElement;
 use super::valid::ValidRequest;
 
 /// The maximum depth of nested groups.
@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 5;
 
 /// Returns cases for each row of a request's table and of the grouped IEs in it: the IE is missing,
 /// empty, too short, too long, out of range, duplicated, or in the wrong place.
-pub(super) fn elements(valid: &ValidRequest) -> Vec<TortureCase> {
+pub(super) fn elements(valid: &ValidRequest) -> Vec<RobustnessCase> {
     let Some(table) = valid.message_type.table() else {
         return Vec::new();
     };
@@ -33,7 +33,7 @@ pub(super) fn elements(valid: &ValidRequest) -> Vec<TortureCase> {
 struct Mutations<'a> {
     valid: &'a ValidRequest,
     top: &'static Group,
-    cases: Vec<TortureCase>,
+    cases: Vec<RobustnessCase>,
 }
 
 /// The position of a group in the message.
@@ -42,7 +42,7 @@ struct GroupPosition<'a> {
     /// Set if the valid message contains the group, so that the mutation is its only fault.
     in_valid_request: bool,
     /// Builds the IEs of the message from those of the group.
-    rebuild: &'a dyn Fn(Vec<Element>) -> Vec<Element>,
+    rebuild: &'a dyn Fn(Vec<TestElement>) -> Vec<TestElement>,
 }
 
 /// A kind of fault of an IE.
@@ -67,15 +67,15 @@ const DOUBLED: FaultKind = FaultKind::new("element doubled", "7.6.10");
 const MISPLACED: FaultKind = FaultKind::new("element in the wrong place", "7.6.9");
 
 impl Mutations<'_> {
-    fn group(&mut self, table: &'static Group, here: &[Element], position: &GroupPosition<'_>) {
+    fn group(&mut self, table: &'static Group, here: &[TestElement], position: &GroupPosition<'_>) {
         for member in table.members {
             if member.on.and(Interfaces::N4).is_empty() {
                 continue;
             }
             let at = here.iter().position(|element| element.ie == member.ie);
-            let valid = at.map_or_else(|| Element::least(member), |at| here[at].clone());
+            let valid = at.map_or_else(|| TestElement::least(member), |at| here[at].clone());
             let in_valid_request = position.in_valid_request && at.is_some();
-            let put = |element: Element| {
+            let put = |element: TestElement| {
                 let mut elements = here.to_vec();
                 match at {
                     Some(at) => elements[at] = element,
@@ -91,12 +91,12 @@ impl Mutations<'_> {
             if in_valid_request && !position.path.is_empty() {
                 self.misplaced(member, &valid);
             }
-            if let Descriptor::Group(inner) = member.what
+            if let Descriptor::Group(inner) = member.descriptor
                 && position.path.len() + 1 < MAX_DEPTH
             {
                 let mut path = position.path.clone();
                 path.push(member.ie);
-                let rebuild = |elements| put(Element::group(member.ie, elements));
+                let rebuild = |elements| put(TestElement::group(member.ie, elements));
                 let inner_position = GroupPosition {
                     path,
                     in_valid_request,
@@ -111,7 +111,7 @@ impl Mutations<'_> {
         &mut self,
         table: &Group,
         member: &Member,
-        here: &[Element],
+        here: &[TestElement],
         position: &GroupPosition<'_>,
     ) {
         let mut left = here.to_vec();
@@ -126,13 +126,13 @@ impl Mutations<'_> {
     fn doubled(
         &mut self,
         member: &Member,
-        valid: &Element,
-        here: &[Element],
+        valid: &TestElement,
+        here: &[TestElement],
         position: &GroupPosition<'_>,
     ) {
         let mut elements = here.to_vec();
         elements.push(valid.clone());
-        let leaf = matches!(member.what, Descriptor::Leaf(_));
+        let leaf = matches!(member.descriptor, Descriptor::Leaf(_));
         // If an IE may occur only once, the first occurrence counts. If it may occur several times,
         // two with the same ID may be an error.
         let expect = match position.in_valid_request && leaf && !member.many {
@@ -151,13 +151,13 @@ impl Mutations<'_> {
     fn values(
         &mut self,
         member: &Member,
-        valid: &Element,
+        valid: &TestElement,
         in_valid_request: bool,
         position: &GroupPosition<'_>,
-        put: &dyn Fn(Element) -> Vec<Element>,
+        put: &dyn Fn(TestElement) -> Vec<TestElement>,
     ) {
         let value = valid.value();
-        let least = match member.what {
+        let least = match member.descriptor {
             Descriptor::Leaf(leaf) => leaf.min,
             Descriptor::Group(_) => 0,
         };
@@ -183,13 +183,13 @@ impl Mutations<'_> {
                 true => refused(self.valid, &[66, 68, 69], member.ie, &position.path),
                 false => answered(self.valid),
             };
-            let elements = put(Element::leaf(member.ie, octets));
+            let elements = put(TestElement::leaf(member.ie, octets));
             self.add(kind, member, position, &elements, expect);
         }
     }
 
     /// Adds a valid IE of a group to the top level of the message, where it has no meaning.
-    fn misplaced(&mut self, member: &Member, valid: &Element) {
+    fn misplaced(&mut self, member: &Member, valid: &TestElement) {
         if self.top.member(member.ie).is_some() {
             return;
         }
@@ -209,8 +209,8 @@ impl Mutations<'_> {
         kind: FaultKind,
         member: &Member,
         position: &GroupPosition<'_>,
-        elements: &[Element],
-        expect: Vec<TortureAnswer>,
+        elements: &[TestElement],
+        expect: Vec<ExpectedAnswer>,
     ) {
         let Some(octets) = self.valid.with(elements) else {
             return;
@@ -220,7 +220,7 @@ impl Mutations<'_> {
             name.push_str(" / ");
             name.push_str(&ie.to_string());
         }
-        self.cases.push(TortureCase {
+        self.cases.push(RobustnessCase {
             family: kind.family.to_owned(),
             name,
             clause: kind.clause.to_owned(),
@@ -239,27 +239,32 @@ fn is_needed(table: &Group, member: &Member) -> bool {
 }
 
 /// Expects that the node accepts the request.
-pub(super) fn accepted(valid: &ValidRequest) -> Vec<TortureAnswer> {
+pub(super) fn accepted(valid: &ValidRequest) -> Vec<ExpectedAnswer> {
     if valid.message_type == strowger_pfcp::MessageType::HEARTBEAT_REQUEST {
         return answered(valid);
     }
-    vec![TortureAnswer::one(valid.response()).causes(&[1, 76])]
+    vec![ExpectedAnswer::one(valid.response()).causes(&[1, 76])]
 }
 
 /// Expects any response of the node.
-fn answered(valid: &ValidRequest) -> Vec<TortureAnswer> {
-    let one = TortureAnswer::one(valid.response());
+fn answered(valid: &ValidRequest) -> Vec<ExpectedAnswer> {
+    let one = ExpectedAnswer::one(valid.response());
     match valid.message_type.0 {
         // A Heartbeat Response cannot report an error, so the node may also omit it.
-        1 => vec![one, TortureAnswer::none()],
+        1 => vec![one, ExpectedAnswer::none()],
         _ => vec![one],
     }
 }
 
 /// Expects that the node refuses the request.
-fn refused(valid: &ValidRequest, causes: &[u8], ie: IeType, path: &[IeType]) -> Vec<TortureAnswer> {
+fn refused(
+    valid: &ValidRequest,
+    causes: &[u8],
+    ie: IeType,
+    path: &[IeType],
+) -> Vec<ExpectedAnswer> {
     if valid.message_type == strowger_pfcp::MessageType::HEARTBEAT_REQUEST {
-        return vec![TortureAnswer::none()];
+        return vec![ExpectedAnswer::none()];
     }
     let mut causes = causes.to_vec();
     // A node that does not support the service need not examine the rest of the request.
@@ -267,6 +272,6 @@ fn refused(valid: &ValidRequest, causes: &[u8], ie: IeType, path: &[IeType]) -> 
         causes.push(76);
     }
     let offending = path.iter().copied().chain([ie]);
-    let one = TortureAnswer::one(valid.response());
+    let one = ExpectedAnswer::one(valid.response());
     vec![one.causes(&causes).offending(offending)]
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
 
@@ -83,21 +83,21 @@ impl TestPeer {
 
     /// Waits for `count` responses to the requests with these numbers.
     pub(super) fn answers(&mut self, sequences: &[Sequence], count: usize) -> Vec<Vec<u8>> {
-        let mut answers = self.came_for(sequences);
+        let mut answers = self.take_responses(sequences);
         let until = Instant::now() + self.wait;
         while answers.len() < count {
             let Some(left) = until.checked_duration_since(Instant::now()) else {
                 break;
             };
             if self.receive(left) {
-                answers.extend(self.came_for(sequences));
+                answers.extend(self.take_responses(sequences));
             }
         }
         answers
     }
 
     /// Takes the responses that have been received for requests with these numbers.
-    pub(super) fn came_for(&mut self, sequences: &[Sequence]) -> Vec<Vec<u8>> {
+    pub(super) fn take_responses(&mut self, sequences: &[Sequence]) -> Vec<Vec<u8>> {
         let (come, other) = std::mem::take(&mut self.unclaimed)
             .into_iter()
             .partition(|(sequence, _)| sequences.contains(sequence));
@@ -136,14 +136,14 @@ impl TestPeer {
 
     fn take(&mut self, octets: &[u8]) {
         let Ok((header, _)) = Header::decode(octets) else {
-            self.keep(Sequence::new(0), octets);
+            self.keep_unclaimed(Sequence::new(0), octets);
             return;
         };
         if !header.message_type.is_request() {
-            self.keep(header.sequence, octets);
+            self.keep_unclaimed(header.sequence, octets);
             return;
         }
-        let mut body = Elements::new();
+        let mut body = BodyBuilder::new();
         match header.message_type {
             MessageType::HEARTBEAT_REQUEST => {
                 body = body.with(IeType::RECOVERY_TIME_STAMP, &RECOVERY_TIME.to_be_bytes());
@@ -156,7 +156,7 @@ impl TestPeer {
         }
     }
 
-    fn keep(&mut self, sequence: Sequence, octets: &[u8]) {
+    fn keep_unclaimed(&mut self, sequence: Sequence, octets: &[u8]) {
         if self.unclaimed.len() == MAX_UNCLAIMED {
             self.unclaimed.remove(0);
         }
@@ -165,7 +165,8 @@ impl TestPeer {
 
     /// Returns `true` if a heartbeat is answered.
     pub(super) fn is_heard(&mut self) -> bool {
-        let body = Elements::new().with(IeType::RECOVERY_TIME_STAMP, &RECOVERY_TIME.to_be_bytes());
+        let body =
+            BodyBuilder::new().with(IeType::RECOVERY_TIME_STAMP, &RECOVERY_TIME.to_be_bytes());
         let answer = self.ask(MessageType::HEARTBEAT_REQUEST, None, body.as_slice());
         answer.is_some_and(|octets| octets.get(1) == Some(&2))
     }

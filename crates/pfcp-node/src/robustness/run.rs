@@ -7,11 +7,13 @@ use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{IeType, MessageType, Seid, Sequence};
 
-use super::case::{self, TortureCase, TortureSender, element};
+use super::case::{self, CaseSender, RobustnessCase, element};
 use super::peer::{RECOVERY_TIME, TestPeer, cause_of, f_seid_of};
-use super::tree::{Element, written};
+use super::tree::{TestElement, written};
 use super::valid::{APART, OWN, TestIdentity, establishment, requests, update_pdr};
-use super::{TortureError, TortureFailure, TorturePlan, TortureReport, header, known, mutate};
+use super::{
+    RobustnessError, RobustnessFailure, RobustnessPlan, RobustnessReport, header, known, mutate,
+};
 
 /// The peers of a test and their sessions.
 pub(super) struct TestRun {
@@ -29,7 +31,7 @@ pub(super) struct TestRun {
     witness: Seid,
     /// The sessions that exist during the whole test.
     held: Vec<Seid>,
-    report: TortureReport,
+    report: RobustnessReport,
 }
 
 /// The numbers of sessions, which determine their addresses.
@@ -40,18 +42,18 @@ const HELD: u32 = 1000;
 
 impl TestRun {
     /// Sets up the associations, and establishes the sessions that exist during the whole test.
-    pub(super) fn prepare(plan: &TorturePlan) -> Result<Self, TortureError> {
+    pub(super) fn prepare(plan: &RobustnessPlan) -> Result<Self, RobustnessError> {
         let to = plan.to;
         plan.profile
             .check(usize::try_from(plan.sessions).unwrap_or(usize::MAX))?;
-        let failed = |source: io::Error| TortureError::Socket { to, source };
+        let failed = |source: io::Error| RobustnessError::Socket { to, source };
         let bind = |from| TestPeer::bind(from, to, plan.wait).map_err(failed);
         let mut owner = bind(plan.from)?;
         let node = match &plan.node_id {
             Some(text) => named(text)?,
             None => owner.address.into(),
         };
-        let second = second(plan, &node, owner.address)?;
+        let second = derive_second_node_id(plan, &node, owner.address)?;
         // A node may respond only to a certain port, whoever sends the request.
         let port = plan.from.map_or(0, |from| from.port());
         let mut apart = bind(Some(match second.address() {
@@ -65,7 +67,7 @@ impl TestRun {
             chooses: false,
             profile: plan.profile.clone(),
         };
-        let mut other = match neighbour(owner.address, OTHER_HOST) {
+        let mut other = match other_local_address(owner.address, OTHER_HOST) {
             Some(next) => Some(bind(Some((next, port).into()))?),
             None => None,
         };
@@ -84,29 +86,33 @@ impl TestRun {
             session: Seid(0),
             witness: Seid(0),
             held: Vec::new(),
-            report: TortureReport::default(),
+            report: RobustnessReport::default(),
         };
         // The first session of a node often has SEID 1, which cases use as an unknown SEID.
         if let Some(other) = &mut run.other {
             let theirs = run.identity.at(other.address);
             establish(other, &theirs, OWN, OTHER);
         }
-        run.session = run.establish(OWN, SESSION).ok_or_else(|| run.unusable())?;
+        run.session = run
+            .establish(OWN, SESSION)
+            .ok_or_else(|| run.unusable_peer_error())?;
         let named = Seid(OWN.0 + u64::from(WITNESS));
         run.witness = run
             .establish(named, WITNESS)
-            .ok_or_else(|| run.unusable())?;
+            .ok_or_else(|| run.unusable_peer_error())?;
         for number in HELD..HELD.saturating_add(plan.sessions) {
             let named = Seid(OWN.0 + u64::from(number));
-            let seid = run.establish(named, number).ok_or_else(|| run.unusable())?;
+            let seid = run
+                .establish(named, number)
+                .ok_or_else(|| run.unusable_peer_error())?;
             run.held.push(seid);
         }
         run.report.sessions = plan.sessions;
         Ok(run)
     }
 
-    fn unusable(&self) -> TortureError {
-        TortureError::Unusable {
+    fn unusable_peer_error(&self) -> RobustnessError {
+        RobustnessError::Unusable {
             to: self.to,
             what: "accept a sound session",
         }
@@ -115,9 +121,9 @@ impl TestRun {
     /// Sends all cases.
     pub(super) fn all(
         mut self,
-        more: &[TortureCase],
-        mut progress: impl FnMut(&TortureReport),
-    ) -> Result<TortureReport, TortureError> {
+        more: &[RobustnessCase],
+        mut progress: impl FnMut(&RobustnessReport),
+    ) -> Result<RobustnessReport, RobustnessError> {
         let valid_requests = requests(&self.identity);
         let mut cases = more.to_vec();
         cases.extend(known::known(&valid_requests));
@@ -126,13 +132,13 @@ impl TestRun {
             cases.extend(mutate::elements(valid));
         }
         for mut case in cases {
-            if case.sender == TortureSender::Other && self.other.is_none() {
+            if case.sender == CaseSender::Other && self.other.is_none() {
                 continue;
             }
             let (answers, fault) = self.case(&mut case);
             self.report.note(&case, fault.is_none());
             if let Some(fault) = fault {
-                self.report.failures.push(TortureFailure {
+                self.report.failures.push(RobustnessFailure {
                     case,
                     fault,
                     answers,
@@ -148,7 +154,7 @@ impl TestRun {
 
     /// Sends a case, and again if it failed while the session of an earlier one was still there.
     /// Returns the received messages, and the fault if there is one.
-    fn case(&mut self, case: &mut TortureCase) -> (Vec<Vec<u8>>, Option<String>) {
+    fn case(&mut self, case: &mut RobustnessCase) -> (Vec<Vec<u8>>, Option<String>) {
         let sent = self.send(case);
         if sent.1.is_some() && self.delete_late_sessions() {
             return self.send(case);
@@ -177,13 +183,13 @@ impl TestRun {
     }
 
     /// Sends a case once, looks for harm and reverts its effects.
-    fn send(&mut self, case: &mut TortureCase) -> (Vec<Vec<u8>>, Option<String>) {
-        if let TortureSender::OfSession | TortureSender::Other = case.sender
+    fn send(&mut self, case: &mut RobustnessCase) -> (Vec<Vec<u8>>, Option<String>) {
+        if let CaseSender::OfSession | CaseSender::Other = case.sender
             && let Some(place) = case.octets.get_mut(4..12)
         {
             place.copy_from_slice(&self.session.0.to_be_bytes());
         }
-        let own = self.own(case);
+        let own = self.expected_seid(case);
         let Some(sender) = self.sender(case.sender) else {
             return (Vec::new(), None);
         };
@@ -198,16 +204,16 @@ impl TestRun {
             sender.send(&case.octets);
             answers.extend(sender.answers(&numbers, count - answers.len()));
         }
-        let harm = self.harm(case, &numbers, &mut answers, most);
+        let harm = self.find_harm(case, &numbers, &mut answers, most);
         let fault = case::fault(&case.expect, &answers, own);
-        self.clear(case, &answers);
+        self.revert_case(case, &answers);
         (answers, fault.or(harm))
     }
 
     /// Returns the SEID that the response must have.
-    fn own(&self, case: &TortureCase) -> Option<Seid> {
+    fn expected_seid(&self, case: &RobustnessCase) -> Option<Seid> {
         let kind = MessageType(*case.octets.get(1)?);
-        let given = case::given_seid(&case.octets);
+        let given = case::assigned_seid(&case.octets);
         match kind {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => {
                 let f_seid = element(&case.octets, IeType::F_SEID);
@@ -218,7 +224,7 @@ impl TestRun {
                 }
             }
             // A modification may assign a new SEID to the session.
-            _ if case.sender == TortureSender::OfSession && given.is_none() => {
+            _ if case.sender == CaseSender::OfSession && given.is_none() => {
                 element(&case.octets, IeType::F_SEID)
                     .is_none()
                     .then_some(OWN)
@@ -227,19 +233,19 @@ impl TestRun {
         }
     }
 
-    fn sender(&mut self, sender: TortureSender) -> Option<&mut TestPeer> {
+    fn sender(&mut self, sender: CaseSender) -> Option<&mut TestPeer> {
         match sender {
-            TortureSender::Apart => Some(&mut self.apart),
-            TortureSender::Owner | TortureSender::OfSession => Some(&mut self.owner),
-            TortureSender::Other => self.other.as_mut(),
+            CaseSender::Disposable => Some(&mut self.apart),
+            CaseSender::Owner | CaseSender::OfSession => Some(&mut self.owner),
+            CaseSender::Other => self.other.as_mut(),
         }
     }
 
     /// Returns a description of the harm that a case did. Also takes the responses to the case that
     /// arrive meanwhile.
-    fn harm(
+    fn find_harm(
         &mut self,
-        case: &TortureCase,
+        case: &RobustnessCase,
         numbers: &[Sequence],
         answers: &mut Vec<Vec<u8>>,
         most: usize,
@@ -254,13 +260,13 @@ impl TestRun {
             // Once a later request is answered, the node has finished the case, and its response
             // has arrived. A session responds in its own time, so a heartbeat is not sufficient for
             // it.
-            if case.sender == TortureSender::OfSession {
+            if case.sender == CaseSender::OfSession {
                 self.modify(self.session);
             } else {
                 self.sender(case.sender)?.is_heard();
             }
         }
-        answers.extend(self.sender(case.sender)?.came_for(numbers));
+        answers.extend(self.sender(case.sender)?.take_responses(numbers));
         if witness == Some(Cause::REQUEST_ACCEPTED) {
             return None;
         }
@@ -286,7 +292,7 @@ impl TestRun {
     }
 
     /// Reverts the effects of a case.
-    fn clear(&mut self, case: &TortureCase, answers: &[Vec<u8>]) {
+    fn revert_case(&mut self, case: &RobustnessCase, answers: &[Vec<u8>]) {
         let accepted = answers
             .iter()
             .any(|answer| cause_of(answer).is_some_and(Cause::is_acceptance));
@@ -314,7 +320,7 @@ impl TestRun {
                 if let Some(node) = element(&case.octets, IeType::NODE_ID)
                     && node != self.identity.apart
                 {
-                    let node = Element::leaf(IeType::NODE_ID, node);
+                    let node = TestElement::leaf(IeType::NODE_ID, node);
                     let kind = MessageType::ASSOCIATION_RELEASE_REQUEST;
                     self.apart.ask(kind, None, &written(&[node]));
                 }
@@ -349,7 +355,7 @@ impl TestRun {
 
     /// Modifies every session that existed during the whole test, and deletes the remaining
     /// sessions.
-    fn end(mut self) -> TortureReport {
+    fn end(mut self) -> RobustnessReport {
         let held = std::mem::take(&mut self.held);
         for seid in &held {
             if self.report.silent {
@@ -383,15 +389,22 @@ fn establish(
     f_seid_of(&answer).filter(|_| cause_of(&answer) == Some(Cause::REQUEST_ACCEPTED))
 }
 
-fn named(text: &str) -> Result<NodeName, TortureError> {
-    NodeName::from_text(text).ok_or_else(|| TortureError::NodeId(text.to_owned()))
+fn named(text: &str) -> Result<NodeName, RobustnessError> {
+    NodeName::from_text(text).ok_or_else(|| RobustnessError::NodeId(text.to_owned()))
 }
 
 /// Returns the Node ID of the peer without sessions: an address if the configured Node ID is one,
 /// for a node that cannot resolve names.
-fn second(plan: &TorturePlan, own: &NodeName, address: IpAddr) -> Result<NodeName, TortureError> {
+fn derive_second_node_id(
+    plan: &RobustnessPlan,
+    own: &NodeName,
+    address: IpAddr,
+) -> Result<NodeName, RobustnessError> {
     let is_address = plan.node_id.is_some() && own.address().is_some();
-    match (&plan.second_node_id, neighbour(address, APART_HOST)) {
+    match (
+        &plan.second_node_id,
+        other_local_address(address, APART_HOST),
+    ) {
         (Some(text), _) => named(text),
         (None, Some(next)) if is_address => Ok(next.into()),
         (None, _) => named(APART),
@@ -400,7 +413,7 @@ fn second(plan: &TorturePlan, own: &NodeName, address: IpAddr) -> Result<NodeNam
 
 /// Returns the address of another host of ours, if there is one: on the loopback, every address is
 /// ours.
-fn neighbour(own: IpAddr, differs: u32) -> Option<IpAddr> {
+fn other_local_address(own: IpAddr, differs: u32) -> Option<IpAddr> {
     match own {
         IpAddr::V4(own) if own.is_loopback() => {
             Some(Ipv4Addr::from_bits(own.to_bits() ^ differs).into())
@@ -414,14 +427,18 @@ const OTHER_HOST: u32 = 0x80;
 const APART_HOST: u32 = 0x40;
 
 /// Sets up an association. Returns the features of the node.
-fn associate(peer: &mut TestPeer, node: &Element, to: SocketAddr) -> Result<Vec<u8>, TortureError> {
-    let time = Element::leaf(IeType::RECOVERY_TIME_STAMP, RECOVERY_TIME.to_be_bytes());
-    let features = Element::leaf(IeType::CP_FUNCTION_FEATURES, [3]);
+fn associate(
+    peer: &mut TestPeer,
+    node: &TestElement,
+    to: SocketAddr,
+) -> Result<Vec<u8>, RobustnessError> {
+    let time = TestElement::leaf(IeType::RECOVERY_TIME_STAMP, RECOVERY_TIME.to_be_bytes());
+    let features = TestElement::leaf(IeType::CP_FUNCTION_FEATURES, [3]);
     let body = written(&[node.clone(), time, features]);
     let answer = peer.ask(MessageType::ASSOCIATION_SETUP_REQUEST, None, &body);
     let accepted = answer.filter(|answer| cause_of(answer) == Some(Cause::REQUEST_ACCEPTED));
     let what = "accept a sound association";
-    let answer = accepted.ok_or(TortureError::Unusable { to, what })?;
+    let answer = accepted.ok_or(RobustnessError::Unusable { to, what })?;
     let features = element(&answer, IeType::UP_FUNCTION_FEATURES);
     Ok(features.unwrap_or_default().to_vec())
 }

@@ -5,7 +5,7 @@ use strowger_pfcp::ie::descriptor::{Descriptor, Group, Member, Presence};
 
 /// An IE and its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Element {
+pub(super) struct TestElement {
     pub(super) ie: IeType,
     pub(super) contents: ElementContents,
 }
@@ -13,10 +13,10 @@ pub(super) struct Element {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ElementContents {
     Octets(Vec<u8>),
-    Elements(Vec<Element>),
+    Elements(Vec<TestElement>),
 }
 
-impl Element {
+impl TestElement {
     pub(super) fn leaf(ie: IeType, octets: impl Into<Vec<u8>>) -> Self {
         let contents = ElementContents::Octets(octets.into());
         Self { ie, contents }
@@ -46,7 +46,7 @@ impl Element {
     /// Returns the smallest IE for a row: zeros of the minimum length or, for a group, its
     /// mandatory IEs.
     pub(super) fn least(member: &Member) -> Self {
-        match member.what {
+        match member.descriptor {
             Descriptor::Leaf(leaf) => Self::leaf(member.ie, vec![0; leaf.min]),
             Descriptor::Group(group) => Self::group(member.ie, least(group)),
         }
@@ -54,14 +54,14 @@ impl Element {
 }
 
 /// Returns the mandatory IEs of a group.
-fn least(group: &Group) -> Vec<Element> {
+fn least(group: &Group) -> Vec<TestElement> {
     let wanted = group.members.iter();
     let wanted = wanted.filter(|member| member.presence == Presence::Mandatory);
-    wanted.map(Element::least).collect()
+    wanted.map(TestElement::least).collect()
 }
 
 /// Encodes IEs.
-pub(super) fn written(elements: &[Element]) -> Vec<u8> {
+pub(super) fn written(elements: &[TestElement]) -> Vec<u8> {
     let mut out = Vec::new();
     for element in elements {
         let value = element.value();

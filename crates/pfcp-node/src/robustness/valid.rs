@@ -8,22 +8,22 @@ use strowger_pfcp::ie::Ie as _;
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Header, IeType, MessageType, Seid, Sequence};
 
-use super::case::TortureSender;
+use super::case::CaseSender;
 use super::peer::RECOVERY_TIME;
-use super::tree::{Element, written};
+use super::tree::{TestElement, written};
 use crate::profile::{Direction, SessionProfile};
 
 /// A valid request as a list of IEs.
 #[derive(Clone, Debug)]
 pub(super) struct ValidRequest {
     pub(super) message_type: MessageType,
-    pub(super) elements: Vec<Element>,
-    pub(super) sender: TortureSender,
+    pub(super) elements: Vec<TestElement>,
+    pub(super) sender: CaseSender,
 }
 
 impl ValidRequest {
     /// Encodes the request with these IEs instead of its own.
-    pub(super) fn with(&self, elements: &[Element]) -> Option<Vec<u8>> {
+    pub(super) fn with(&self, elements: &[TestElement]) -> Option<Vec<u8>> {
         let mut header = Header::node(self.message_type, Sequence::new(0));
         header.seid = self.message_type.is_session().then_some(Seid(0));
         message(&header, &written(elements)).ok()
@@ -49,13 +49,13 @@ pub(super) struct TestIdentity {
 
 impl TestIdentity {
     /// Returns the Node ID of the peer with the sessions.
-    pub(super) fn node_id(&self) -> Element {
-        Element::leaf(IeType::NODE_ID, self.node.clone())
+    pub(super) fn node_id(&self) -> TestElement {
+        TestElement::leaf(IeType::NODE_ID, self.node.clone())
     }
 
     /// Returns the Node ID of the peer without sessions.
-    pub(super) fn apart_id(&self) -> Element {
-        Element::leaf(IeType::NODE_ID, self.apart.clone())
+    pub(super) fn apart_id(&self) -> TestElement {
+        TestElement::leaf(IeType::NODE_ID, self.apart.clone())
     }
 
     /// Returns the identity of another host, whose Node ID is its address.
@@ -67,26 +67,30 @@ impl TestIdentity {
         }
     }
 
-    fn network(&self) -> Element {
+    fn network(&self) -> TestElement {
         let named = self.profile.network_instance();
         let octets = named.map_or_else(|| b"internet".to_vec(), |named| named.0.into());
-        Element::leaf(IeType::NETWORK_INSTANCE, octets)
+        TestElement::leaf(IeType::NETWORK_INSTANCE, octets)
     }
 
     /// Returns the addresses of the UE of a session, as matched in one direction.
-    fn ue(&self, number: u32, direction: Direction) -> Option<Element> {
+    fn ue(&self, number: u32, direction: Direction) -> Option<TestElement> {
         let mut octets = Vec::new();
         let address = self.profile.ue(number, direction)?;
         address.encode_into(&mut octets).ok()?;
         // The value follows the header of the IE.
-        Some(Element::leaf(IeType::UE_IP_ADDRESS, octets.split_off(4)))
+        Some(TestElement::leaf(
+            IeType::UE_IP_ADDRESS,
+            octets.split_off(4),
+        ))
     }
 
     /// Returns the IEs of an establishment besides its rules.
-    fn elements(&self) -> Vec<Element> {
+    fn elements(&self) -> Vec<TestElement> {
         let octets = self.profile.elements().unwrap_or_default();
         let tlvs = Tlvs::new(&octets).filter_map(Result::ok);
-        tlvs.map(|tlv| Element::leaf(tlv.ie, tlv.value)).collect()
+        tlvs.map(|tlv| TestElement::leaf(tlv.ie, tlv.value))
+            .collect()
     }
 }
 
@@ -99,12 +103,12 @@ pub(super) const APART: &str = "apart.torture";
 /// Returns every request, as sent by a node in the CP role.
 pub(super) fn requests(identity: &TestIdentity) -> Vec<ValidRequest> {
     let node = || identity.apart_id();
-    let time = Element::leaf(IeType::RECOVERY_TIME_STAMP, RECOVERY_TIME.to_be_bytes());
-    let features = Element::leaf(IeType::CP_FUNCTION_FEATURES, [3]);
-    let apart = |message_type, elements: Vec<Element>| ValidRequest {
+    let time = TestElement::leaf(IeType::RECOVERY_TIME_STAMP, RECOVERY_TIME.to_be_bytes());
+    let features = TestElement::leaf(IeType::CP_FUNCTION_FEATURES, [3]);
+    let apart = |message_type, elements: Vec<TestElement>| ValidRequest {
         message_type,
         elements,
-        sender: TortureSender::Apart,
+        sender: CaseSender::Disposable,
     };
     let session = |message_type, elements, sender| ValidRequest {
         message_type,
@@ -126,67 +130,73 @@ pub(super) fn requests(identity: &TestIdentity) -> Vec<ValidRequest> {
             MessageType::SESSION_SET_DELETION_REQUEST,
             vec![
                 node(),
-                Element::leaf(IeType::FQ_CSID, [1, 10, 9, 8, 7, 0, 9]),
+                TestElement::leaf(IeType::FQ_CSID, [1, 10, 9, 8, 7, 0, 9]),
             ],
         ),
         apart(MessageType::ASSOCIATION_RELEASE_REQUEST, vec![node()]),
         session(
             MessageType::SESSION_ESTABLISHMENT_REQUEST,
             establishment(identity, OWN, 250),
-            TortureSender::Owner,
+            CaseSender::Owner,
         ),
         session(
             MessageType::SESSION_MODIFICATION_REQUEST,
             modification(),
-            TortureSender::OfSession,
+            CaseSender::OfSession,
         ),
         session(
             MessageType::SESSION_DELETION_REQUEST,
             Vec::new(),
-            TortureSender::OfSession,
+            CaseSender::OfSession,
         ),
     ]
 }
 
-fn pfds() -> Vec<Element> {
+fn pfds() -> Vec<TestElement> {
     let contents = b"\x01\x00\x00\x22permit out ip from 10.9.9.9 to any";
-    let context = Element::group(
+    let context = TestElement::group(
         IeType::PFD_CONTEXT,
-        [Element::leaf(IeType::PFD_CONTENTS, *contents)],
+        [TestElement::leaf(IeType::PFD_CONTENTS, *contents)],
     );
-    let of_one = [Element::leaf(IeType::APPLICATION_ID, *b"torture"), context];
-    vec![Element::group(IeType::APPLICATION_IDS_PFDS, of_one)]
+    let of_one = [
+        TestElement::leaf(IeType::APPLICATION_ID, *b"torture"),
+        context,
+    ];
+    vec![TestElement::group(IeType::APPLICATION_IDS_PFDS, of_one)]
 }
 
 /// Returns an establishment with rules of each common kind; `number` determines its addresses.
-pub(super) fn establishment(identity: &TestIdentity, seid: Seid, number: u32) -> Vec<Element> {
+pub(super) fn establishment(identity: &TestIdentity, seid: Seid, number: u32) -> Vec<TestElement> {
     let mut f_seid = vec![if identity.address.is_ipv4() { 2 } else { 1 }];
     f_seid.extend(seid.0.to_be_bytes());
     match identity.address {
         IpAddr::V4(address) => f_seid.extend(address.octets()),
         IpAddr::V6(address) => f_seid.extend(address.octets()),
     }
-    let mut elements = vec![identity.node_id(), Element::leaf(IeType::F_SEID, f_seid)];
+    let mut elements = vec![
+        identity.node_id(),
+        TestElement::leaf(IeType::F_SEID, f_seid),
+    ];
     elements.extend(pdrs(identity, number));
     elements.extend([
         far(1, 1, None),
         far(2, 0, Some(0x0a00_0001)),
-        Element::group(
+        TestElement::group(
             IeType::CREATE_URR,
             [
                 long(IeType::URR_ID, 1),
-                Element::leaf(IeType::MEASUREMENT_METHOD, [2]),
-                Element::leaf(IeType::REPORTING_TRIGGERS, [2, 0, 0]),
-                Element::leaf(IeType::VOLUME_THRESHOLD, [1, 0, 0, 0, 0x10, 0, 0, 0, 0]),
+                TestElement::leaf(IeType::MEASUREMENT_METHOD, [2]),
+                TestElement::leaf(IeType::REPORTING_TRIGGERS, [2, 0, 0]),
+                TestElement::leaf(IeType::VOLUME_THRESHOLD, [1, 0, 0, 0, 0x10, 0, 0, 0, 0]),
             ],
         ),
-        Element::group(
+        TestElement::group(
             IeType::CREATE_QER,
             [
                 long(IeType::QER_ID, 1),
-                Element::leaf(IeType::GATE_STATUS, [0]),
-                Element::leaf(IeType::MBR, [0, 0, 1, 0, 0, 0, 0, 1, 0, 0]),
-                Element::leaf(IeType::QFI, [9]),
+                TestElement::leaf(IeType::GATE_STATUS, [0]),
+                TestElement::leaf(IeType::MBR, [0, 0, 1, 0, 0, 0, 0, 1, 0, 0]),
+                TestElement::leaf(IeType::QFI, [9]),
             ],
         ),
     ]);
@@ -194,7 +204,7 @@ pub(super) fn establishment(identity: &TestIdentity, seid: Seid, number: u32) ->
     elements
 }
 
-fn pdrs(identity: &TestIdentity, number: u32) -> [Element; 2] {
+fn pdrs(identity: &TestIdentity, number: u32) -> [TestElement; 2] {
     let tunnel = if identity.chooses {
         vec![5]
     } else {
@@ -202,37 +212,37 @@ fn pdrs(identity: &TestIdentity, number: u32) -> [Element; 2] {
         [&[1][..], &teid, &[127, 0, 0, 1]].concat()
     };
     let mut uplink = vec![
-        Element::leaf(IeType::SOURCE_INTERFACE, [0]),
-        Element::leaf(IeType::F_TEID, tunnel),
+        TestElement::leaf(IeType::SOURCE_INTERFACE, [0]),
+        TestElement::leaf(IeType::F_TEID, tunnel),
         identity.network(),
     ];
     uplink.extend(identity.ue(number, Direction::Uplink));
     if !identity.profile.is_ethernet() {
-        uplink.push(Element::leaf(
+        uplink.push(TestElement::leaf(
             IeType::SDF_FILTER,
             *b"\x01\x00\x00\x20permit out ip from any to any   ",
         ));
     }
-    uplink.push(Element::leaf(IeType::QFI, [9]));
-    let uplink = Element::group(IeType::PDI, uplink);
+    uplink.push(TestElement::leaf(IeType::QFI, [9]));
+    let uplink = TestElement::group(IeType::PDI, uplink);
     let mut downlink = vec![
-        Element::leaf(IeType::SOURCE_INTERFACE, [1]),
+        TestElement::leaf(IeType::SOURCE_INTERFACE, [1]),
         identity.network(),
     ];
     downlink.extend(identity.ue(number, Direction::Downlink));
     if identity.profile.is_ethernet() {
         let ethernet = IeType::ETHERNET_PDU_SESSION_INFORMATION;
-        downlink.push(Element::leaf(ethernet, [1]));
+        downlink.push(TestElement::leaf(ethernet, [1]));
     }
-    let downlink = Element::group(IeType::PDI, downlink);
-    let removal = Element::leaf(IeType::OUTER_HEADER_REMOVAL, [0]);
+    let downlink = TestElement::group(IeType::PDI, downlink);
+    let removal = TestElement::leaf(IeType::OUTER_HEADER_REMOVAL, [0]);
     [pdr(1, uplink, Some(removal)), pdr(2, downlink, None)]
 }
 
 /// Returns a Create PDR whose FAR ID equals its PDR ID.
-pub(super) fn pdr(id: u16, pdi: Element, removal: Option<Element>) -> Element {
+pub(super) fn pdr(id: u16, pdi: TestElement, removal: Option<TestElement>) -> TestElement {
     let mut elements = vec![
-        Element::leaf(IeType::PDR_ID, id.to_be_bytes()),
+        TestElement::leaf(IeType::PDR_ID, id.to_be_bytes()),
         long(IeType::PRECEDENCE, 255),
         pdi,
     ];
@@ -242,71 +252,71 @@ pub(super) fn pdr(id: u16, pdi: Element, removal: Option<Element>) -> Element {
         long(IeType::URR_ID, 1),
         long(IeType::QER_ID, 1),
     ]);
-    Element::group(IeType::CREATE_PDR, elements)
+    TestElement::group(IeType::CREATE_PDR, elements)
 }
 
 /// Returns a Create FAR that forwards to an interface, through a tunnel if a TEID is given.
-pub(super) fn far(id: u32, interface: u8, teid: Option<u32>) -> Element {
+pub(super) fn far(id: u32, interface: u8, teid: Option<u32>) -> TestElement {
     let mut parameters = vec![
-        Element::leaf(IeType::DESTINATION_INTERFACE, [interface]),
-        Element::leaf(IeType::NETWORK_INSTANCE, *b"internet"),
+        TestElement::leaf(IeType::DESTINATION_INTERFACE, [interface]),
+        TestElement::leaf(IeType::NETWORK_INSTANCE, *b"internet"),
     ];
     parameters.extend(teid.map(tunnel));
     let elements = [
         long(IeType::FAR_ID, id),
-        Element::leaf(IeType::APPLY_ACTION, [2, 0]),
-        Element::group(IeType::FORWARDING_PARAMETERS, parameters),
+        TestElement::leaf(IeType::APPLY_ACTION, [2, 0]),
+        TestElement::group(IeType::FORWARDING_PARAMETERS, parameters),
     ];
-    Element::group(IeType::CREATE_FAR, elements)
+    TestElement::group(IeType::CREATE_FAR, elements)
 }
 
-fn tunnel(teid: u32) -> Element {
+fn tunnel(teid: u32) -> TestElement {
     let value = [&[1, 0][..], &teid.to_be_bytes(), &[127, 0, 0, 1]].concat();
-    Element::leaf(IeType::OUTER_HEADER_CREATION, value)
+    TestElement::leaf(IeType::OUTER_HEADER_CREATION, value)
 }
 
-pub(super) fn long(ie: IeType, number: u32) -> Element {
-    Element::leaf(ie, number.to_be_bytes())
+pub(super) fn long(ie: IeType, number: u32) -> TestElement {
+    TestElement::leaf(ie, number.to_be_bytes())
 }
 
 /// Returns a modification of a session that was established with [`establishment`], with changes of
 /// each common kind.
-fn modification() -> Vec<Element> {
-    let pdi = Element::group(
+fn modification() -> Vec<TestElement> {
+    let pdi = TestElement::group(
         IeType::PDI,
         [
-            Element::leaf(IeType::SOURCE_INTERFACE, [1]),
-            Element::leaf(IeType::APPLICATION_ID, *b"any"),
+            TestElement::leaf(IeType::SOURCE_INTERFACE, [1]),
+            TestElement::leaf(IeType::APPLICATION_ID, *b"any"),
         ],
     );
     let parameters = [
-        Element::leaf(IeType::DESTINATION_INTERFACE, [0]),
+        TestElement::leaf(IeType::DESTINATION_INTERFACE, [0]),
         tunnel(0x0a00_0002),
     ];
     vec![
         pdr(3, pdi, None),
         far(3, 1, None),
         update_pdr(),
-        Element::group(
+        TestElement::group(
             IeType::UPDATE_FAR,
             [
                 long(IeType::FAR_ID, 2),
-                Element::leaf(IeType::APPLY_ACTION, [2, 0]),
-                Element::group(IeType::UPDATE_FORWARDING_PARAMETERS, parameters),
+                TestElement::leaf(IeType::APPLY_ACTION, [2, 0]),
+                TestElement::group(IeType::UPDATE_FORWARDING_PARAMETERS, parameters),
             ],
         ),
-        Element::group(
+        TestElement::group(
             IeType::UPDATE_URR,
             [
                 long(IeType::URR_ID, 1),
-                Element::leaf(IeType::VOLUME_THRESHOLD, [1, 0, 0, 0, 0x20, 0, 0, 0, 0]),
+                TestElement::leaf(IeType::VOLUME_THRESHOLD, [1, 0, 0, 0, 0x20, 0, 0, 0, 0]),
             ],
         ),
-        Element::group(
+        TestElement::group(
             IeType::UPDATE_QER,
             [
                 long(IeType::QER_ID, 1),
-                Element::leaf(IeType::GATE_STATUS, [0]),
+                TestElement::leaf(IeType::GATE_STATUS, [0]),
             ],
         ),
     ]
@@ -314,10 +324,10 @@ fn modification() -> Vec<Element> {
 
 /// Returns an Update PDR of a rule that every session of the test has, so that it is always
 /// accepted.
-pub(super) fn update_pdr() -> Element {
+pub(super) fn update_pdr() -> TestElement {
     let elements = [
-        Element::leaf(IeType::PDR_ID, 1u16.to_be_bytes()),
+        TestElement::leaf(IeType::PDR_ID, 1u16.to_be_bytes()),
         long(IeType::PRECEDENCE, 254),
     ];
-    Element::group(IeType::UPDATE_PDR, elements)
+    TestElement::group(IeType::UPDATE_PDR, elements)
 }

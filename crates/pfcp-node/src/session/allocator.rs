@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use strowger_pfcp::Seid;
 use strowger_pfcp::ie::{Cause, FTeid};
-use strowger_pfcp::session::{Allocator, UeWish};
+use strowger_pfcp::session::{Allocator, UeAddressRequest};
 
 use crate::shared::Shared;
 
@@ -16,9 +16,9 @@ pub(super) struct PoolAllocator<'a> {
 }
 
 impl Allocator for PoolAllocator<'_> {
-    fn f_teid(&mut self, wish: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
+    fn f_teid(&mut self, request: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
         let (v4, v6) = self.shared.pool.gtpu();
-        let addresses = match (wish.v4, wish.v6) {
+        let addresses = match (request.v4, request.v6) {
             // A deviation: neither flag is set, so the node chooses the address family.
             (false, false) => (v4, v6.filter(|_| v4.is_none())),
             (is_v4, is_v6) => (v4.filter(|_| is_v4), v6.filter(|_| is_v6)),
@@ -38,20 +38,20 @@ impl Allocator for PoolAllocator<'_> {
 
     fn ue_address(
         &mut self,
-        wish: UeWish,
+        request: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         if !self.shared.config.offers("ueip") {
             return Err(Cause::SERVICE_NOT_SUPPORTED);
         }
         let (mut v4, mut v6) = (None, None);
-        if wish.ipv4 {
+        if request.ipv4 {
             v4 = self.shared.pool.allocate_v4(self.seid);
         }
-        if wish.ipv6 {
+        if request.ipv6 {
             v6 = self.shared.pool.allocate_v6(self.seid);
         }
-        if (wish.ipv4 && v4.is_none()) || (wish.ipv6 && v6.is_none()) {
+        if (request.ipv4 && v4.is_none()) || (request.ipv6 && v6.is_none()) {
             return Err(Cause::ALL_DYNAMIC_ADDRESSES_OCCUPIED);
         }
         Ok((v4, v6))

@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{Refusal, RuleKind, RuleSet};
-use strowger_pfcp::usage::Finals;
+use strowger_pfcp::usage::FinalReports;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
-use crate::pool::Claim;
+use crate::pool::AddressClaim;
 use crate::shared::Shared;
 use crate::store::SessionRecord;
 
@@ -23,17 +23,17 @@ pub(crate) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
 }
 
 /// Returns the claims of the rules of a session: tunnels and UE IP addresses.
-pub(crate) fn claims(rules: &RuleSet) -> Vec<Claim> {
+pub(crate) fn claims(rules: &RuleSet) -> Vec<AddressClaim> {
     let mut claims = Vec::new();
     for tunnel in rules.f_teids() {
         let addresses = [tunnel.ipv4.map(IpAddr::V4), tunnel.ipv6.map(IpAddr::V6)];
         for address in addresses.into_iter().flatten() {
-            claims.extend(tunnel.teid.map(|teid| Claim::Teid { teid, address }));
+            claims.extend(tunnel.teid.map(|teid| AddressClaim::Teid { teid, address }));
         }
     }
     for ue in rules.ue_addresses() {
-        claims.extend(ue.ipv4.map(|address| Claim::Ue(address.into())));
-        claims.extend(ue.ipv6.map(|address| Claim::Ue(address.into())));
+        claims.extend(ue.ipv4.map(|address| AddressClaim::Ue(address.into())));
+        claims.extend(ue.ipv6.map(|address| AddressClaim::Ue(address.into())));
     }
     claims
 }
@@ -46,7 +46,7 @@ pub(super) fn established(
     created: &[u8],
 ) -> Vec<u8> {
     let f_seid = f_seid(record.seid, record.owner.local);
-    let body = Elements::new()
+    let body = BodyBuilder::new()
         .node(&shared.name)
         .cause(Cause::REQUEST_ACCEPTED)
         .with(IeType::F_SEID, &f_seid)
@@ -56,15 +56,15 @@ pub(super) fn established(
 
 /// Encodes the response that accepts a modification.
 pub(super) fn modified(frame: &Frame<'_>, record: &SessionRecord, created: &[u8]) -> Vec<u8> {
-    let body = Elements::new()
+    let body = BodyBuilder::new()
         .cause(Cause::REQUEST_ACCEPTED)
         .octets(created);
     encode_response(frame, Some(record.peer_seid), &body)
 }
 
 /// Encodes the response that accepts a deletion.
-pub(super) fn deleted(frame: &Frame<'_>, record: &SessionRecord, finals: &Finals) -> Vec<u8> {
-    let body = Elements::new()
+pub(super) fn deleted(frame: &Frame<'_>, record: &SessionRecord, finals: &FinalReports) -> Vec<u8> {
+    let body = BodyBuilder::new()
         .cause(Cause::REQUEST_ACCEPTED)
         .octets(&finals.elements);
     encode_response(frame, Some(record.peer_seid), &body)
@@ -77,7 +77,7 @@ pub(crate) fn refusal_message(
     peer_seid: Option<Seid>,
     refusal: &Refusal,
 ) -> Vec<u8> {
-    let mut body = Elements::new();
+    let mut body = BodyBuilder::new();
     if frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
         body = body.node(&shared.name);
     }
@@ -85,7 +85,7 @@ pub(crate) fn refusal_message(
     encode_response(frame, peer_seid, &body)
 }
 
-fn encode_response(frame: &Frame<'_>, peer_seid: Option<Seid>, body: &Elements) -> Vec<u8> {
+fn encode_response(frame: &Frame<'_>, peer_seid: Option<Seid>, body: &BodyBuilder) -> Vec<u8> {
     message(&answer_header(&frame.header, peer_seid), body.as_slice()).unwrap_or_default()
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct RuleIds {
     pub(crate) fars: Vec<u32>,
     pub(crate) urrs: Vec<u32>,
     pub(crate) qers: Vec<u32>,
-    pub(crate) claims: Vec<Claim>,
+    pub(crate) claims: Vec<AddressClaim>,
 }
 
 /// Returns the identifiers and claims of the rules of a session.

@@ -8,12 +8,12 @@ use strowger_pfcp::session::{Refusal, RuleSet};
 use strowger_pfcp::{Error, Frame, Message, Sequence};
 
 use super::SessionActor;
-use crate::policy::{Question, QuestionKind, Verdict};
+use crate::policy::{PolicyDecision, PolicyRequest, PolicyRequestKind};
 use crate::store::StoredPeer;
 
-/// The context of a policy question, besides the rules.
+/// The context of a policy request, besides the rules.
 pub(super) struct DecisionContext<'a> {
-    pub(super) kind: QuestionKind,
+    pub(super) kind: PolicyRequestKind,
     pub(super) owner: &'a Arc<StoredPeer>,
     pub(super) sessions: usize,
     pub(super) before: Option<&'a RuleSet>,
@@ -30,7 +30,7 @@ impl SessionActor {
         let Some(policy) = &self.shared.policy else {
             return Ok((rules, None));
         };
-        let question = Question {
+        let question = PolicyRequest {
             kind: context.kind,
             seid: self.seid,
             node: context.owner.node.to_string(),
@@ -40,15 +40,17 @@ impl SessionActor {
             rules: rules.clone(),
         };
         match policy.ask(question).await {
-            Verdict::Admit => Ok((rules, None)),
-            Verdict::Refuse(cause) => Err(Refusal::new(cause)),
-            // The policy client has already applied the fallback for undecided questions.
-            Verdict::Undecided => Err(Refusal::new(Cause::SYSTEM_FAILURE)),
-            Verdict::Change(change) => self.changed_by_policy(&rules, *change).map_err(|error| {
-                policy.count_invalid_change();
-                tracing::warn!(session = %self.seid, error, "the policy's change is not sound");
-                Refusal::new(Cause::SYSTEM_FAILURE)
-            }),
+            PolicyDecision::Admit => Ok((rules, None)),
+            PolicyDecision::Refuse(cause) => Err(Refusal::new(cause)),
+            // The policy client has already applied the fallback for undecided requests.
+            PolicyDecision::NoDecision => Err(Refusal::new(Cause::SYSTEM_FAILURE)),
+            PolicyDecision::Change(change) => {
+                self.changed_by_policy(&rules, *change).map_err(|error| {
+                    policy.count_invalid_change();
+                    tracing::warn!(session = %self.seid, error, "invalid change from the policy");
+                    Refusal::new(Cause::SYSTEM_FAILURE)
+                })
+            }
         }
     }
 

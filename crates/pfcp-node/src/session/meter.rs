@@ -8,34 +8,36 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use strowger::{Context, EarliestTimer};
 use strowger_pfcp::session::RuleSet;
-use strowger_pfcp::usage::{Detector, Epoch, Finals, Usage, UsageLimits, Verdict};
+use strowger_pfcp::usage::{
+    DetectionRule, Epoch, FinalReports, PacketOutcome, UsageLimits, UsageMeter,
+};
 use strowger_pfcp::{Frame, Seid};
 
 use super::{SessionActor, SessionMsg};
 use crate::config::NodeConfig;
-use crate::data_path::Span;
+use crate::data_path::TimeSpan;
 use crate::endpoint::OutgoingReport;
 use crate::shared::{Shared, add, add_many};
 use crate::store::{SessionRecord, milliseconds_now};
 
 /// The measurements of a session.
 #[derive(Clone, Debug)]
-pub(crate) struct Meter {
-    usage: Usage,
+pub(crate) struct SessionUsage {
+    usage: UsageMeter,
     /// The time until which traffic has been measured.
     seen: Instant,
-    detectors: Vec<Detector>,
+    detectors: Vec<DetectionRule>,
 }
 
-/// States whether a session existed before its measurement started.
+/// The origin of a measurement: a new session, or one that existed before in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resumed {
-    Yes,
-    No,
+pub(super) enum MeterOrigin {
+    Resumed,
+    New,
 }
 
 /// A meter that the incarnations of a session share.
-pub(crate) type SharedMeter = Arc<Mutex<Meter>>;
+pub(crate) type SharedMeter = Arc<Mutex<SessionUsage>>;
 
 /// The actor's view of its meter.
 #[derive(Debug)]
@@ -44,16 +46,16 @@ pub(super) struct SessionMeter {
     timer: EarliestTimer,
 }
 
-impl Meter {
-    /// Starts the measurement; `resumed` states that the session existed before, in another
+impl SessionUsage {
+    /// Starts the measurement; `origin` states that the session existed before, in another
     /// process.
-    fn new(now: Instant, shared: &Shared, rules: &RuleSet, resumed: Resumed) -> Self {
+    fn new(now: Instant, shared: &Shared, rules: &RuleSet, origin: MeterOrigin) -> Self {
         let since_1970 = Duration::from_millis(milliseconds_now());
         let epoch = Epoch::new(now, since_1970 + SINCE_1900);
         let limits = usage_limits(&shared.config);
-        let usage = match resumed {
-            Resumed::No => Usage::new(now, epoch, limits, rules),
-            Resumed::Yes => Usage::resumed(now, epoch, limits, rules),
+        let usage = match origin {
+            MeterOrigin::New => UsageMeter::new(now, epoch, limits, rules),
+            MeterOrigin::Resumed => UsageMeter::resumed(now, epoch, limits, rules),
         };
         Self {
             detectors: usage.detectors(),
@@ -66,13 +68,13 @@ impl Meter {
     fn advance(&mut self, now: Instant, seid: Seid, shared: &Shared) -> bool {
         let until = now.min(self.seen + MAX_STEP);
         let after = std::mem::replace(&mut self.seen, until);
-        let span = Span { after, until };
+        let span = TimeSpan { after, until };
         for (at, traffic) in shared.data_path.traffic(seid, &self.detectors, span) {
             let verdict = self.usage.handle_traffic(at.clamp(after, until), traffic);
             let counter = match verdict {
-                Verdict::Forwarded => &shared.counters.forwarded,
-                Verdict::Buffered => &shared.counters.buffered,
-                Verdict::Dropped => &shared.counters.dropped_bytes,
+                PacketOutcome::Forwarded => &shared.counters.forwarded,
+                PacketOutcome::Buffered => &shared.counters.buffered,
+                PacketOutcome::Dropped => &shared.counters.dropped_bytes,
             };
             add_many(counter, traffic.octets);
         }
@@ -100,7 +102,7 @@ fn usage_limits(config: &NodeConfig) -> UsageLimits {
         waiting: config.limits.usage_reports,
         // The transaction reports the outcome of a request; this time limit applies only if it does
         // not.
-        patience: span * 2 + Duration::from_secs(1),
+        outcome_timeout: span * 2 + Duration::from_secs(1),
         retry: config.timers.t1,
         buffer: config.limits.buffered_packets as u64,
         ..UsageLimits::default()
@@ -114,14 +116,14 @@ impl SessionActor {
         seid: Seid,
         live: Option<&Arc<SessionRecord>>,
         now: Instant,
-        resumed: Resumed,
+        origin: MeterOrigin,
     ) -> Option<Box<SessionMeter>> {
         let rules = &live?.rules;
-        if !Usage::concerns(rules) {
+        if !UsageMeter::concerns(rules) {
             return None;
         }
         let mut meters = shared.meters.lock();
-        let new = || Arc::new(Mutex::new(Meter::new(now, shared, rules, resumed)));
+        let new = || Arc::new(Mutex::new(SessionUsage::new(now, shared, rules, origin)));
         let meter = Arc::clone(meters.entry(seid).or_insert_with(new));
         Some(Box::new(SessionMeter {
             meter,
@@ -139,12 +141,12 @@ impl SessionActor {
     }
 
     /// Computes the effect of changed rules on the measurement, without adopting it.
-    pub(super) fn metered_change(
+    pub(super) fn plan_meter_change(
         &self,
         now: Instant,
         rules: &RuleSet,
         requests: &[&Frame<'_>],
-    ) -> Option<(Meter, Finals)> {
+    ) -> Option<(SessionUsage, FinalReports)> {
         let metered = self.metered.as_ref()?;
         let mut meter = metered.meter.lock().clone();
         let finals = meter.usage.modify(now, rules, requests);
@@ -153,10 +155,14 @@ impl SessionActor {
     }
 
     /// Adopts the measurement state after a change of the rules was accepted.
-    pub(super) fn metered_commit(&mut self, now: Instant, change: Option<(Meter, Finals)>) {
+    pub(super) fn commit_meter_change(
+        &mut self,
+        now: Instant,
+        change: Option<(SessionUsage, FinalReports)>,
+    ) {
         let Some(((meter, finals), metered)) = change.zip(self.metered.as_ref()) else {
             let live = self.live.as_ref();
-            self.metered = Self::meter_for(&self.shared, self.seid, live, now, Resumed::No);
+            self.metered = Self::meter_for(&self.shared, self.seid, live, now, MeterOrigin::New);
             return;
         };
         add_many(&self.shared.counters.usage_reports, finals.reports as u64);
@@ -172,16 +178,16 @@ impl SessionActor {
     }
 
     /// Handles a new peer SEID of the session: the pending report is sent again with the new SEID.
-    pub(super) fn metered_renamed(&self, now: Instant) {
+    pub(super) fn on_peer_seid_changed(&self, now: Instant) {
         if let Some(metered) = &self.metered {
             metered.meter.lock().unanswered(now);
         }
     }
 
     /// Returns the final usage reports of a session that is being deleted.
-    pub(super) fn finals(&self, now: Instant) -> Finals {
+    pub(super) fn finals(&self, now: Instant) -> FinalReports {
         let metered = self.metered.as_ref();
-        metered.map_or_else(Finals::default, |metered| {
+        metered.map_or_else(FinalReports::default, |metered| {
             let meter = metered.meter.lock().clone();
             meter.usage.finish(now)
         })
@@ -189,10 +195,10 @@ impl SessionActor {
 
     /// Ends the measurement of a deleted session. Returns the reports that did not fit into the
     /// deletion response, which announces them.
-    pub(super) fn metered_end(
+    pub(super) fn end_metering(
         &mut self,
         record: &SessionRecord,
-        finals: Finals,
+        finals: FinalReports,
     ) -> Box<[OutgoingReport]> {
         if self.metered.take().is_none() {
             return Box::default();

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger_pfcp::Seid;
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 use tokio::sync::{Notify, oneshot};
 
-use super::dice::Dice;
 use super::network::SimulatedNetwork;
+use super::rng::SimulationRng;
 use crate::store::{MemoryStore, PendingWrite, Store, StoreChange, StoreHealth, WriteRefused};
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ type OutcomeSender = oneshot::Sender<Result<(), WriteRefused>>;
 
 #[derive(Debug)]
 struct DiskState {
-    dice: Dice,
+    rng: SimulationRng,
     incarnation: u32,
     durable: MemoryStore,
     recent: VecDeque<Vec<StoreChange>>,
@@ -70,15 +70,15 @@ pub(super) struct OpenedDisk {
 
 impl SimulatedDisk {
     pub(super) fn new(
-        mut dice: Dice,
+        mut rng: SimulationRng,
         network: SimulatedNetwork,
         answers: usize,
         forgets_responses: bool,
     ) -> Arc<Self> {
-        let failing = dice.below(3) * 10;
+        let failing = rng.below(3) * 10;
         Arc::new(Self {
             state: Mutex::new(DiskState {
-                dice,
+                rng,
                 incarnation: 0,
                 durable: MemoryStore::new(answers),
                 recent: VecDeque::new(),
@@ -108,7 +108,7 @@ impl SimulatedDisk {
         let sessions = kept.sessions(&|_| true).into_iter().map(StoreChange::Put);
         let answers = kept.answers().into_iter().map(StoreChange::Answer);
         table.apply(associations.chain(described).chain(sessions).chain(answers));
-        let slow = state.dice.percent(50);
+        let slow = state.rng.percent(50);
         let store = SimulatedStore {
             disk: Arc::clone(self),
             table,
@@ -137,9 +137,9 @@ impl SimulatedDisk {
         let mut state = self.state.lock();
         state.incarnation += 1;
         let queued = std::mem::take(&mut state.queued);
-        let written = match state.dice.percent(50) {
+        let written = match state.rng.percent(50) {
             true => 0,
-            false => state.dice.below(queued.len() as u64 + 1),
+            false => state.rng.below(queued.len() as u64 + 1),
         };
         let torn = queued.len() as u64 - written;
         for (group, outcome) in queued
@@ -152,7 +152,7 @@ impl SimulatedDisk {
         }
         let acknowledged = state.recent.len();
         let lost = match power && acknowledged > 0 {
-            true => 1 + state.dice.below(acknowledged as u64),
+            true => 1 + state.rng.below(acknowledged as u64),
             false => 0,
         };
         let kept = acknowledged - usize::try_from(lost).unwrap_or(0);
@@ -192,16 +192,16 @@ impl SimulatedDisk {
     fn write(self: &Arc<Self>, store: &SimulatedStore, changes: Vec<StoreChange>) -> PendingWrite {
         let mut state = self.state.lock();
         if state.incarnation != store.incarnation {
-            return PendingWrite::Done(Err(WriteRefused::NoRoom));
+            return PendingWrite::Done(Err(WriteRefused::DiskFull));
         }
         let failing = state.failing;
-        if changes.iter().any(StoreChange::needs_room) {
+        if changes.iter().any(StoreChange::needs_disk_space) {
             let is_full = state.is_full;
             let refused = match is_full {
-                true => Some(WriteRefused::NoRoom),
-                false if state.dice.percent(failing) => match state.dice.percent(50) {
+                true => Some(WriteRefused::DiskFull),
+                false if state.rng.percent(failing) => match state.rng.percent(50) {
                     true => Some(WriteRefused::Busy),
-                    false => Some(WriteRefused::NoRoom),
+                    false => Some(WriteRefused::DiskFull),
                 },
                 false => None,
             };
@@ -209,8 +209,8 @@ impl SimulatedDisk {
                 drop(state);
                 self.network.count(|faults| match (refused, is_full) {
                     (WriteRefused::Busy, _) => faults.store_busy += 1,
-                    (WriteRefused::NoRoom, true) => faults.disk_full += 1,
-                    (WriteRefused::NoRoom, false) => faults.write_failed += 1,
+                    (WriteRefused::DiskFull, true) => faults.disk_full += 1,
+                    (WriteRefused::DiskFull, false) => faults.write_failed += 1,
                 });
                 return PendingWrite::Done(Err(refused));
             }
@@ -237,7 +237,7 @@ impl SimulatedDisk {
                 self.changed.notified().await;
                 continue;
             }
-            let delay = Duration::from_millis(1) + self.state.lock().dice.millis(400);
+            let delay = Duration::from_millis(1) + self.state.lock().rng.millis(400);
             tokio::time::sleep(delay).await;
             let mut state = self.state.lock();
             if state.incarnation != incarnation {
@@ -290,7 +290,7 @@ impl SimulatedDisk {
                 if before.is_some() && !self.forgets_responses {
                     let (sequence, kind) = key;
                     let text = format!("request {sequence} of type {kind} is done twice");
-                    self.network.wrong(text);
+                    self.network.record_violation(text);
                 }
             }
             // The node reverted a change that was not acknowledged.
@@ -319,7 +319,7 @@ impl Store for SimulatedStore {
     }
 }
 
-fn name(key: AnswerKey) -> (u32, u8) {
+fn name(key: ResponseKey) -> (u32, u8) {
     (key.sequence.get(), key.message_type.0)
 }
 

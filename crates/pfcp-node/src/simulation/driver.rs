@@ -12,16 +12,16 @@ use strowger_pfcp::association::Recovery;
 use strowger_pfcp::{Seid, Sequence};
 use tokio::task::JoinSet;
 
-use super::dice::Dice;
 use super::disk::SimulatedDisk;
 use super::model::{SessionModels, check_addresses};
 use super::network::{FaultRates, MAX_DELAY, SimulatedNetwork};
+use super::rng::SimulationRng;
 use super::{Faults, N1, T1};
 use crate::capture_file::CaptureFile;
-use crate::client::Identity;
+use crate::client::ClientIdentity;
 use crate::config::NodeConfig;
 use crate::node::{Node, NodeHandle, NodeParts, NodeSetup, NodeState, pool_of};
-use crate::pool::Pool;
+use crate::pool::AddressPool;
 use crate::socket::Sockets;
 use crate::{Association, Client, ClientConfig, ClientEvent, PeerLoss};
 
@@ -51,7 +51,7 @@ pub(super) struct Simulation {
 #[derive(Clone, Debug)]
 pub(super) struct Upf {
     pub(super) node: NodeHandle,
-    pub(super) pool: Arc<Pool>,
+    pub(super) pool: Arc<AddressPool>,
 }
 
 #[derive(Debug, Default)]
@@ -116,8 +116,8 @@ impl Actor for RestartRecorder {
 
 impl Simulation {
     pub(super) fn new(system: ActorSystem, seed: u64, trace: bool) -> Arc<Self> {
-        let mut dice = Dice::new(seed ^ 0x5eed);
-        let forgets_responses = dice.percent(10);
+        let mut rng = SimulationRng::new(seed ^ 0x5eed);
+        let forgets_responses = rng.percent(10);
         let mut config = NodeConfig {
             listen: vec![UPF],
             ..NodeConfig::default()
@@ -126,16 +126,16 @@ impl Simulation {
         config.timers.n1 = N1;
         config.timers.heartbeat = Duration::from_secs(2);
         config.limits.response_cache = if forgets_responses { 4 } else { 4096 };
-        let network = SimulatedNetwork::new(dice.fork(), forgets_responses, trace);
+        let network = SimulatedNetwork::new(rng.fork(), forgets_responses, trace);
         let answers = config.limits.response_cache;
-        let disk = SimulatedDisk::new(dice.fork(), network.clone(), answers, forgets_responses);
+        let disk = SimulatedDisk::new(rng.fork(), network.clone(), answers, forgets_responses);
         network.watch(&disk);
         Arc::new(Self {
             system,
             network,
             disk,
             config,
-            seed: dice.next(),
+            seed: rng.next(),
             upf: Mutex::default(),
             smf: Mutex::default(),
             models: Mutex::default(),
@@ -149,12 +149,12 @@ impl Simulation {
 
     /// Runs the phase with faults and the calm phase after it.
     pub(super) async fn run(self: Arc<Self>) -> RunResult {
-        let mut dice = Dice::new(self.seed);
+        let mut rng = SimulationRng::new(self.seed);
         let carrier = tokio::spawn(self.network.clone().carry());
         self.network.set_fault_rates(FaultRates {
-            loss: dice.below(4) * 5,
-            doubling: dice.below(4) * 5,
-            jitter: match dice.below(3) {
+            loss: rng.below(4) * 5,
+            doubling: rng.below(4) * 5,
+            jitter: match rng.below(3) {
                 0 => 20,
                 1 => 300,
                 _ => u64::try_from(MAX_DELAY.as_millis()).unwrap_or(0),
@@ -164,12 +164,12 @@ impl Simulation {
         self.start_smf();
         let mut all = JoinSet::new();
         for _ in 0..USERS {
-            all.spawn(Arc::clone(&self).subscriber(dice.fork()));
+            all.spawn(Arc::clone(&self).subscriber(rng.fork()));
         }
         all.spawn(Arc::clone(&self).keep_association());
-        all.spawn(Arc::clone(&self).inject_faults(dice.fork()));
+        all.spawn(Arc::clone(&self).inject_faults(rng.fork()));
         // A few runs are long; many short ones meet more coincidences.
-        tokio::time::sleep(if dice.percent(3) {
+        tokio::time::sleep(if rng.percent(3) {
             FAULT_PHASE
         } else {
             FAULT_PHASE / 5
@@ -179,7 +179,7 @@ impl Simulation {
         while let Some(ended) = all.join_next().await {
             if let Err(error) = ended {
                 self.network
-                    .wrong(format!("the simulation itself fails: {error}"));
+                    .record_violation(format!("the simulation itself fails: {error}"));
             }
         }
         self.check_phase().await;
@@ -208,7 +208,7 @@ impl Simulation {
             pool: Arc::clone(&pool),
             state,
             waiting: Vec::new(),
-            given: NodeParts::default(),
+            host_parts: NodeParts::default(),
         };
         self.network
             .note(|| format!("the UPF starts, stamp {}", found.recovery));
@@ -216,7 +216,7 @@ impl Simulation {
             Ok(node) => *self.upf.lock() = Some(Upf { node, pool }),
             Err(error) => self
                 .network
-                .wrong(format!("the UPF does not start: {error}")),
+                .record_violation(format!("the UPF does not start: {error}")),
         }
     }
 
@@ -245,7 +245,7 @@ impl Simulation {
             _ => self.seed >> 40,
         };
         let first = u32::try_from(first).unwrap_or(0) + (incarnation - 1) * 0x1_0000;
-        let identity = Identity {
+        let identity = ClientIdentity {
             recovery: Recovery(u32::try_from(FIRST_STAMP).unwrap_or(0) + incarnation),
             first_sequence: Sequence::new(first & Sequence::MAX.get()),
             first_seid: Seid(u64::from(incarnation) << 32),
@@ -254,7 +254,7 @@ impl Simulation {
             Ok(client) => smf.client = Some(client),
             Err(error) => self
                 .network
-                .wrong(format!("the SMF does not start: {error}")),
+                .record_violation(format!("the SMF does not start: {error}")),
         }
     }
 
@@ -299,18 +299,18 @@ impl Simulation {
             }
         }
         let Some(upf) = self.upf.lock().clone() else {
-            return self.network.wrong("there is no UPF".to_owned());
+            return self.network.record_violation("there is no UPF".to_owned());
         };
         let recovery = self.disk.recovery();
         let smf = self.smf.lock();
         if smf.association.is_none() {
             self.network
-                .wrong("there is no association in the calm".to_owned());
+                .record_violation("there is no association in the calm".to_owned());
         }
         if smf.noticed.is_some_and(|noticed| noticed != recovery) {
             let noticed = smf.noticed;
             self.network
-                .wrong(format!("the SMF knows stamp {noticed:?}, not {recovery}"));
+                .record_violation(format!("the SMF knows stamp {noticed:?}, not {recovery}"));
         }
         drop(smf);
         if !self.forgets_responses {
@@ -328,7 +328,7 @@ impl Simulation {
         };
         if let Err(error) = association.release().await {
             self.network
-                .wrong(format!("the association is not released: {error}"));
+                .record_violation(format!("the association is not released: {error}"));
         }
         tokio::time::sleep(T1).await;
         let upf = self.upf.lock().take();
@@ -339,11 +339,12 @@ impl Simulation {
         if (stats.sessions, stats.associations) != (0, 0) {
             let (sessions, associations) = (stats.sessions, stats.associations);
             let text = format!("{sessions} sessions and {associations} associations are left");
-            self.network.wrong(text);
+            self.network.record_violation(text);
         }
         let held = upf.pool.all();
         if !held.is_empty() {
-            self.network.wrong(format!("addresses are left: {held:?}"));
+            self.network
+                .record_violation(format!("addresses are left: {held:?}"));
         }
         let actors: Vec<_> = self
             .system
@@ -356,7 +357,8 @@ impl Simulation {
             .filter(|path| path.starts_with("/node/n4/"))
             .collect();
         if !left.is_empty() {
-            self.network.wrong(format!("actors are left: {left:?}"));
+            self.network
+                .record_violation(format!("actors are left: {left:?}"));
         }
         self.check_idle(&upf.node);
         upf.node.stop().await;
@@ -368,12 +370,12 @@ impl Simulation {
         if (stats.working, stats.pending) != (0, 0) {
             let (working, pending) = (stats.working, stats.pending);
             let text = format!("{working} requests are worked on, sessions work on {pending}");
-            self.network.wrong(text);
+            self.network.record_violation(text);
         }
         let (kept, room) = (stats.answers, self.config.limits.response_cache);
         if kept > room as u64 {
             self.network
-                .wrong(format!("{kept} answers are kept, not {room}"));
+                .record_violation(format!("{kept} answers are kept, not {room}"));
         }
     }
 }

@@ -5,39 +5,39 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::endpoint::{Elements, message};
+use strowger_pfcp::endpoint::{BodyBuilder, message};
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 
-use super::dice::Dice;
 use super::driver::{SMF, Simulation, UPF};
+use super::rng::SimulationRng;
 
 impl Simulation {
     /// Injects faults at random times until the run is over.
-    pub(super) async fn inject_faults(self: Arc<Self>, mut dice: Dice) {
+    pub(super) async fn inject_faults(self: Arc<Self>, mut rng: SimulationRng) {
         while !self.finished.load(Ordering::Relaxed) {
-            tokio::time::sleep(Duration::from_millis(100) + dice.millis(1500)).await;
-            match dice.below(13) {
-                0 => self.crash_upf(false, &mut dice).await,
-                1 => self.crash_upf(true, &mut dice).await,
-                2 => self.crash_smf(&mut dice).await,
+            tokio::time::sleep(Duration::from_millis(100) + rng.millis(1500)).await;
+            match rng.below(13) {
+                0 => self.crash_upf(false, &mut rng).await,
+                1 => self.crash_upf(true, &mut rng).await,
+                2 => self.crash_smf(&mut rng).await,
                 3 => self.panic_endpoint(),
-                4 => self.kill_association(&mut dice),
+                4 => self.kill_association(&mut rng),
                 5 | 6 => {
                     self.disk.set_full(true);
-                    tokio::time::sleep(dice.millis(800)).await;
+                    tokio::time::sleep(rng.millis(800)).await;
                     self.disk.set_full(false);
                 }
-                7..=9 => self.fail_session(false, &mut dice),
-                10 => self.spoof(&mut dice),
-                _ => self.fail_session(true, &mut dice),
+                7..=9 => self.fail_session(false, &mut rng),
+                10 => self.spoof(&mut rng),
+                _ => self.fail_session(true, &mut rng),
             }
         }
         self.disk.end_faults();
     }
 
-    async fn crash_upf(&self, power: bool, dice: &mut Dice) {
+    async fn crash_upf(&self, power: bool, rng: &mut SimulationRng) {
         // The most critical moment is during a write.
-        for _ in 0..dice.below(100) {
+        for _ in 0..rng.below(100) {
             if self.disk.is_writing() {
                 break;
             }
@@ -60,11 +60,11 @@ impl Simulation {
         }
         // From here on, its actors reach neither the network nor the disk.
         upf.node.stop().await;
-        tokio::time::sleep(dice.millis(1500)).await;
+        tokio::time::sleep(rng.millis(1500)).await;
         self.start_upf().await;
     }
 
-    async fn crash_smf(self: &Arc<Self>, dice: &mut Dice) {
+    async fn crash_smf(self: &Arc<Self>, rng: &mut SimulationRng) {
         self.network.note(|| "the SMF crashes".to_owned());
         self.network.count(|faults| faults.smf_crashed += 1);
         self.network.disconnect(SMF);
@@ -80,17 +80,17 @@ impl Simulation {
             actor.stopped().await;
         }
         // Its last messages may arrive after the first ones of its next incarnation.
-        tokio::time::sleep(dice.millis(1500)).await;
+        tokio::time::sleep(rng.millis(1500)).await;
         self.start_smf();
     }
 
     /// Sends a heartbeat from the host of the control plane that falsely indicates a restart.
-    fn spoof(&self, dice: &mut Dice) {
+    fn spoof(&self, rng: &mut SimulationRng) {
         let incarnation = self.smf.lock().incarnation;
         let stamp = Recovery(1000 + incarnation);
-        let sequence = Sequence::new(u32::try_from(dice.below(1 << 24)).unwrap_or(0));
+        let sequence = Sequence::new(u32::try_from(rng.below(1 << 24)).unwrap_or(0));
         let header = Header::node(MessageType::HEARTBEAT_REQUEST, sequence);
-        let body = Elements::new().recovery(stamp);
+        let body = BodyBuilder::new().recovery(stamp);
         if let Ok(octets) = message(&header, body.as_slice()) {
             self.network.count(|faults| faults.spoofed += 1);
             self.network.spoof((SMF.ip(), 40_000).into(), UPF, &octets);
@@ -106,7 +106,7 @@ impl Simulation {
         }
     }
 
-    fn kill_association(&self, dice: &mut Dice) {
+    fn kill_association(&self, rng: &mut SimulationRng) {
         let Some(upf) = self.upf.lock().clone() else {
             return;
         };
@@ -118,14 +118,14 @@ impl Simulation {
             self.network
                 .note(|| "the association's supervisor ends".to_owned());
             self.network.count(|faults| faults.association_killed += 1);
-            match dice.percent(50) {
+            match rng.percent(50) {
                 true => supervisor.kill(),
                 false => supervisor.stop(),
             }
         }
     }
 
-    fn fail_session(&self, kill: bool, dice: &mut Dice) {
+    fn fail_session(&self, kill: bool, rng: &mut SimulationRng) {
         let Some(upf) = self.upf.lock().clone() else {
             return;
         };
@@ -135,7 +135,7 @@ impl Simulation {
             .into_iter()
             .filter(|actor| actor.path.to_string().contains("/0x"))
             .collect();
-        let at = usize::try_from(dice.below(sessions.len() as u64)).unwrap_or(0);
+        let at = usize::try_from(rng.below(sessions.len() as u64)).unwrap_or(0);
         let Some(session) = sessions.get(at).map(|actor| actor.path.to_string()) else {
             return;
         };

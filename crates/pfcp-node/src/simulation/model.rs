@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::network::SimulatedNetwork;
 use super::{N1, T1};
 use crate::node::NodeHandle;
-use crate::pool::Pool;
+use crate::pool::AddressPool;
 use crate::session::claims;
 use crate::store::Store;
 
@@ -131,34 +131,35 @@ impl SessionModels {
         for session in node.sessions(&Default::default()) {
             let mark = SessionMark(session.fars.first().copied().unwrap_or_default() / FARS);
             let Some(model) = self.all.get(&mark) else {
-                network.wrong(format!("session {} was never asked for", session.seid));
+                network.record_violation(format!("session {} was never asked for", session.seid));
                 continue;
             };
             if let Some(twin) = seen.insert(mark, session.seid) {
                 let here = session.seid;
-                network.wrong(format!("{mark:?} is there twice: {twin} and {here}"));
+                network.record_violation(format!("{mark:?} is there twice: {twin} and {here}"));
             }
             let fars: BTreeSet<u32> = session.fars.iter().copied().collect();
             let missing: Vec<_> = model.certain.difference(&fars).collect();
             let possible: BTreeSet<u32> = model.certain.union(&model.maybe).copied().collect();
             let foreign: Vec<_> = fars.difference(&possible).collect();
             match model.state {
-                ModelState::Gone => {
-                    network.wrong(format!("{mark:?} is gone, and {} is there", session.seid))
-                }
+                ModelState::Gone => network
+                    .record_violation(format!("{mark:?} is gone, and {} is there", session.seid)),
                 ModelState::Up if model.remote != session.seid => {
                     let (known, found) = (model.remote, session.seid);
-                    network.wrong(format!(
+                    network.record_violation(format!(
                         "{mark:?} is {known} for one and {found} for the other"
                     ));
                 }
                 ModelState::Up if !missing.is_empty() => {
-                    network.wrong(format!(
+                    network.record_violation(format!(
                         "{mark:?} lacks FARs {missing:?}, which were accepted"
                     ));
                 }
                 ModelState::Up if !foreign.is_empty() => {
-                    network.wrong(format!("{mark:?} has FARs {foreign:?}, which were refused"));
+                    network.record_violation(format!(
+                        "{mark:?} has FARs {foreign:?}, which were refused"
+                    ));
                 }
                 ModelState::Up | ModelState::Unsure => {}
             }
@@ -166,14 +167,15 @@ impl SessionModels {
         for (mark, model) in &self.all {
             if model.state == ModelState::Up && !seen.contains_key(mark) {
                 let seid = model.remote;
-                network.wrong(format!("{mark:?} was accepted as {seid} and is not there"));
+                network
+                    .record_violation(format!("{mark:?} was accepted as {seid} and is not there"));
             }
         }
     }
 }
 
 /// Checks that each session holds exactly the addresses in its rules.
-pub(super) fn check_addresses(store: &dyn Store, pool: &Pool, network: &SimulatedNetwork) {
+pub(super) fn check_addresses(store: &dyn Store, pool: &AddressPool, network: &SimulatedNetwork) {
     let records = store.sessions(&|_| true);
     let mut wanted = BTreeMap::new();
     for record in &records {
@@ -188,7 +190,7 @@ pub(super) fn check_addresses(store: &dyn Store, pool: &Pool, network: &Simulate
             .iter()
             .find(|(seid, claims)| wanted.get(seid) != Some(claims));
         let missing = wanted.keys().find(|seid| !held.contains_key(seid));
-        network.wrong(format!(
+        network.record_violation(format!(
             "addresses are held by {strange:?}, missing for {missing:?}"
         ));
     }

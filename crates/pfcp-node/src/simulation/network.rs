@@ -16,9 +16,9 @@ use strowger_pfcp::{Frame, IeType, MessageType};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::dice::Dice;
 use super::disk::SimulatedDisk;
 use super::driver::{FIRST_STAMP, SMF};
+use super::rng::SimulationRng;
 use super::{Faults, N1, T1};
 
 /// The faults of the network, as probabilities in percent.
@@ -42,7 +42,7 @@ struct NetworkShared {
 
 #[derive(Debug)]
 struct NetworkState {
-    dice: Dice,
+    rng: SimulationRng,
     rates: FaultRates,
     ports: BTreeMap<SocketAddr, Arc<NetworkPort>>,
     in_flight: BinaryHeap<Reverse<(Instant, u64, DatagramInFlight)>>,
@@ -168,10 +168,10 @@ struct PortQueue {
 }
 
 impl SimulatedNetwork {
-    pub(super) fn new(dice: Dice, forgets_responses: bool, trace: bool) -> Self {
+    pub(super) fn new(rng: SimulationRng, forgets_responses: bool, trace: bool) -> Self {
         Self(Arc::new(NetworkShared {
             state: Mutex::new(NetworkState {
-                dice,
+                rng,
                 rates: FaultRates::default(),
                 ports: BTreeMap::new(),
                 in_flight: BinaryHeap::new(),
@@ -252,7 +252,7 @@ impl SimulatedNetwork {
     }
 
     /// Records a violation.
-    pub(super) fn wrong(&self, text: String) {
+    pub(super) fn record_violation(&self, text: String) {
         let mut state = self.0.state.lock();
         state.note(|| format!("WRONG: {text}"));
         state.wrong.push(text);
@@ -300,14 +300,14 @@ impl NetworkState {
         self.check_sent(from, octets);
         let at = self.start.elapsed();
         (at, octets).hash(&mut self.digest);
-        let copies = match self.dice.percent(self.rates.doubling) {
+        let copies = match self.rng.percent(self.rates.doubling) {
             true => 2,
             false => 1,
         };
         self.faults.doubled += copies - 1;
         for copy in 0..copies {
-            let lost = self.dice.percent(self.rates.loss);
-            let delay = self.dice.millis(self.rates.jitter + 1);
+            let lost = self.rng.percent(self.rates.loss);
+            let delay = self.rng.millis(self.rates.jitter + 1);
             self.note(|| {
                 let fate = match (lost, copy) {
                     (true, _) => "lost".to_owned(),
@@ -517,7 +517,7 @@ pub(super) const MAX_DELAY: Duration = T1.saturating_sub(Duration::from_millis(5
 
 #[cfg(test)]
 mod tests {
-    use strowger_pfcp::endpoint::{Elements, message};
+    use strowger_pfcp::endpoint::{BodyBuilder, message};
     use strowger_pfcp::{Header, Seid, Sequence};
 
     use super::super::driver::UPF;
@@ -525,7 +525,7 @@ mod tests {
 
     /// Notes a message about the session with SEID 7 of the control plane. Returns `true` if it is
     /// wrong.
-    fn note(ended: &mut EndedSessions, kind: MessageType, seid: u64, body: &Elements) -> bool {
+    fn note(ended: &mut EndedSessions, kind: MessageType, seid: u64, body: &BodyBuilder) -> bool {
         let header = Header::session(kind, Seid(seid), Sequence::new(2));
         let octets = message(&header, body.as_slice()).expect("it is short");
         let frame = Frame::decode(&octets).expect("it was just made");
@@ -536,7 +536,7 @@ mod tests {
         let mut f_seid = Vec::new();
         let own = FSeid::new(Seid(own), UPF.ip());
         own.encode_into(&mut f_seid).expect("it is short");
-        let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+        let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
         let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
         note(ended, kind, 7, &body.octets(&f_seid))
     }
@@ -544,18 +544,18 @@ mod tests {
     fn deleted(ended: &mut EndedSessions, own: u64) {
         let asks = MessageType::SESSION_DELETION_REQUEST;
         let answers = MessageType::SESSION_DELETION_RESPONSE;
-        let accepted = Elements::new().cause(Cause::REQUEST_ACCEPTED);
-        assert!(!note(ended, asks, own, &Elements::new()));
+        let accepted = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
+        assert!(!note(ended, asks, own, &BodyBuilder::new()));
         assert!(!note(ended, answers, 7, &accepted));
     }
 
     fn reported(ended: &mut EndedSessions) -> bool {
         let kind = MessageType::SESSION_REPORT_REQUEST;
-        note(ended, kind, 7, &Elements::new())
+        note(ended, kind, 7, &BodyBuilder::new())
     }
 
     #[test]
-    fn session_is_over_once_all_that_were_made_of_it_are_deleted() {
+    fn session_ends_once_all_its_duplicates_are_deleted() {
         let mut ended = EndedSessions::default();
         assert!(!established(&mut ended, 1) && !reported(&mut ended));
         deleted(&mut ended, 1);

@@ -17,18 +17,18 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Seid, Sequence};
 
-use super::dice::Dice;
 use super::driver::{SMF, UPF};
 use super::network::{FaultRates, SimulatedNetwork};
+use super::rng::SimulationRng;
 use super::{N1, T1};
 use crate::capture_file::CaptureFile;
-use crate::client::Identity;
+use crate::client::ClientIdentity;
 use crate::config::NodeConfig;
 use crate::node::{Node, NodeHandle, NodeParts, NodeSetup, NodeState, pool_of};
 use crate::restoration::{OnLoss, Restoration};
 use crate::socket::Sockets;
 use crate::store::MemoryStore;
-use crate::{Association, Client, ClientConfig, ClientEvent, Rules, Session};
+use crate::{Association, Client, ClientConfig, ClientEvent, Session, SessionRules};
 
 /// The control plane's knowledge of one session.
 #[derive(Debug)]
@@ -90,16 +90,16 @@ impl Actor for GivenUpRecorder {
 pub(super) fn run(seed: u64) -> (Vec<String>, u64, usize) {
     let system = TestSystem::new(seed);
     let outcome = system.run(async {
-        let mut dice = Dice::new(seed ^ 0xf0_96e7);
-        let run = Arc::new(StatelessUpfRun::new(system.system().clone(), &mut dice));
-        Arc::clone(&run).execute(dice).await
+        let mut rng = SimulationRng::new(seed ^ 0xf0_96e7);
+        let run = Arc::new(StatelessUpfRun::new(system.system().clone(), &mut rng));
+        Arc::clone(&run).execute(rng).await
     });
     system.shutdown(Duration::from_secs(5));
     outcome
 }
 
 impl StatelessUpfRun {
-    fn new(system: ActorSystem, dice: &mut Dice) -> Self {
+    fn new(system: ActorSystem, rng: &mut SimulationRng) -> Self {
         let mut config = NodeConfig {
             listen: vec![UPF],
             ..NodeConfig::default()
@@ -108,7 +108,7 @@ impl StatelessUpfRun {
         config.timers.n1 = N1;
         Self {
             system,
-            network: SimulatedNetwork::new(dice.fork(), true, false),
+            network: SimulatedNetwork::new(rng.fork(), true, false),
             config,
             sessions: Mutex::default(),
             given_up: Arc::default(),
@@ -138,26 +138,26 @@ impl StatelessUpfRun {
             capture: CaptureFile::default(),
             state,
             waiting: Vec::new(),
-            given: NodeParts::default(),
+            host_parts: NodeParts::default(),
         };
         let started = Node::assemble(&self.system, parts).await;
         started
             .map_err(|error| {
                 self.network
-                    .wrong(format!("the UPF does not start: {error}"))
+                    .record_violation(format!("the UPF does not start: {error}"))
             })
             .ok()
     }
 
-    fn start_smf(&self, dice: &mut Dice) -> Option<Client> {
+    fn start_smf(&self, rng: &mut SimulationRng) -> Option<Client> {
         let recorder = self
             .system
             .spawn::<GivenUpRecorder>("forgetful-ear", Arc::clone(&self.given_up));
         let restoration = Restoration {
             backoff: Duration::from_millis(200),
             backoff_max: Duration::from_secs(2),
-            rate: 5 + u32::try_from(dice.below(50)).unwrap_or(0),
-            in_flight: 1 + usize::try_from(dice.below(8)).unwrap_or(0),
+            rate: 5 + u32::try_from(rng.below(50)).unwrap_or(0),
+            in_flight: 1 + usize::try_from(rng.below(8)).unwrap_or(0),
         };
         let config = ClientConfig {
             listen: SMF,
@@ -170,7 +170,7 @@ impl StatelessUpfRun {
             ..ClientConfig::default()
         };
         let sockets = Sockets::simulated(SMF, self.network.connect(SMF));
-        let identity = Identity {
+        let identity = ClientIdentity {
             recovery: Recovery(100),
             first_sequence: Sequence::new(1),
             first_seid: Seid(1),
@@ -179,37 +179,37 @@ impl StatelessUpfRun {
         client
             .map_err(|error| {
                 self.network
-                    .wrong(format!("the SMF does not start: {error}"))
+                    .record_violation(format!("the SMF does not start: {error}"))
             })
             .ok()
     }
 
-    async fn execute(self: Arc<Self>, mut dice: Dice) -> (Vec<String>, u64, usize) {
+    async fn execute(self: Arc<Self>, mut rng: SimulationRng) -> (Vec<String>, u64, usize) {
         let carrier = tokio::spawn(self.network.clone().carry());
-        let (Some(mut node), Some(client)) = (self.start_upf().await, self.start_smf(&mut dice))
+        let (Some(mut node), Some(client)) = (self.start_upf().await, self.start_smf(&mut rng))
         else {
             return (self.network.finish().0, 0, 0);
         };
         if let Ok(association) = client.associate(UPF).await {
-            for number in 1..=4 + u32::try_from(dice.below(12)).unwrap_or(0) {
-                self.establish(&association, number, &mut dice).await;
+            for number in 1..=4 + u32::try_from(rng.below(12)).unwrap_or(0) {
+                self.establish(&association, number, &mut rng).await;
             }
         }
         self.network.set_fault_rates(FaultRates {
-            loss: dice.below(2) * 2,
-            doubling: dice.below(3) * 5,
-            jitter: [20, 150, 400][usize::try_from(dice.below(3)).unwrap_or(0)],
+            loss: rng.below(2) * 2,
+            doubling: rng.below(3) * 5,
+            jitter: [20, 150, 400][usize::try_from(rng.below(3)).unwrap_or(0)],
         });
-        let user = tokio::spawn(Arc::clone(&self).change(dice.fork()));
-        for _ in 0..1 + dice.below(4) {
+        let user = tokio::spawn(Arc::clone(&self).change(rng.fork()));
+        for _ in 0..1 + rng.below(4) {
             // Often in the middle of a restoration.
-            tokio::time::sleep(dice.millis(2500)).await;
+            tokio::time::sleep(rng.millis(2500)).await;
             self.network.disconnect(UPF);
             self.network.forgets_answers();
             self.network.forgets_refusals();
             node.stop().await;
-            let short = dice.percent(50);
-            tokio::time::sleep(dice.millis(if short { 40 } else { 4000 })).await;
+            let short = rng.percent(50);
+            tokio::time::sleep(rng.millis(if short { 40 } else { 4000 })).await;
             match self.start_upf().await {
                 Some(started) => node = started,
                 None => return (self.network.finish().0, 0, 0),
@@ -226,8 +226,8 @@ impl StatelessUpfRun {
         (self.network.finish().0, restored, given_up)
     }
 
-    async fn establish(&self, association: &Association, number: u32, dice: &mut Dice) {
-        let tunnel = match dice.percent(50) {
+    async fn establish(&self, association: &Association, number: u32, rng: &mut SimulationRng) {
+        let tunnel = match rng.percent(50) {
             true => FTeid::choose_ipv4(),
             false => FTeid::new(0x5000_0000 + number, UPF.ip()),
         };
@@ -235,7 +235,7 @@ impl StatelessUpfRun {
         let pdi = Pdi::new(SourceInterface::ACCESS)
             .local_f_teid(tunnel)
             .ue_ip_addresses([strowger_pfcp::ie::UeIpAddress::source(ue)]);
-        let rules = Rules::new()
+        let rules = SessionRules::new()
             .pdr(
                 CreatePdr::new(PdrId(1), pdi)
                     .precedence(255)
@@ -253,17 +253,17 @@ impl StatelessUpfRun {
             }
             Err(error) => self
                 .network
-                .wrong(format!("no session in the calm: {error}")),
+                .record_violation(format!("no session in the calm: {error}")),
         }
     }
 
     /// Adds and removes FARs until it is aborted.
-    async fn change(self: Arc<Self>, mut dice: Dice) {
+    async fn change(self: Arc<Self>, mut rng: SimulationRng) {
         for far in 10.. {
-            tokio::time::sleep(dice.millis(150)).await;
+            tokio::time::sleep(rng.millis(150)).await;
             let chosen = {
                 let sessions = self.sessions.lock();
-                let at = usize::try_from(dice.below(sessions.len() as u64)).unwrap_or(0);
+                let at = usize::try_from(rng.below(sessions.len() as u64)).unwrap_or(0);
                 let expected = sessions.values().nth(at);
                 expected.map(|expected| {
                     let old = expected.certain.iter().copied().find(|far| *far >= 10);
@@ -273,7 +273,7 @@ impl StatelessUpfRun {
             let Some((session, old)) = chosen else {
                 return;
             };
-            let old = old.filter(|_| dice.percent(40));
+            let old = old.filter(|_| rng.percent(40));
             let request = SessionModificationRequest::new();
             let request = match old {
                 Some(old) => request.remove_fars([RemoveFar::new(FarId(old))]),
@@ -317,18 +317,18 @@ impl StatelessUpfRun {
             let found = there.remove(seid).unwrap_or_default();
             let [(here, fars)] = &found[..] else {
                 self.network
-                    .wrong(format!("{seid} is there {} times, not once", found.len()));
+                    .record_violation(format!("{seid} is there {} times, not once", found.len()));
                 continue;
             };
             if *here != remote {
                 self.network
-                    .wrong(format!("{seid} is {remote} for one, {here} for the other"));
+                    .record_violation(format!("{seid} is {remote} for one, {here} for the other"));
             }
             let possible: BTreeSet<u32> =
                 expected.certain.union(&expected.maybe).copied().collect();
             if !expected.certain.is_subset(fars) || !fars.is_subset(&possible) {
                 let text = format!("{seid} has FARs {fars:?}, not {expected:?}");
-                self.network.wrong(text);
+                self.network.record_violation(text);
             }
         }
     }

@@ -12,16 +12,16 @@ use strowger_pfcp::ie::{
 };
 use strowger_pfcp::message::SessionModificationRequest;
 
-use super::dice::Dice;
 use super::driver::{Simulation, UPF};
 use super::model::{FARS, ModelState, SessionMark, SessionModels};
-use crate::{Association, ClientError, Rules, Session};
+use super::rng::SimulationRng;
+use crate::{Association, ClientError, Session, SessionRules};
 
 impl Simulation {
     /// Establishes sessions, modifies them, and deletes most of them.
-    pub(super) async fn subscriber(self: Arc<Self>, mut dice: Dice) {
+    pub(super) async fn subscriber(self: Arc<Self>, mut rng: SimulationRng) {
         while !self.finished.load(Ordering::Relaxed) {
-            tokio::time::sleep(Duration::from_millis(20) + dice.millis(400)).await;
+            tokio::time::sleep(Duration::from_millis(20) + rng.millis(400)).await;
             let (association, incarnation) = {
                 let smf = self.smf.lock();
                 (smf.association.clone(), smf.incarnation)
@@ -31,17 +31,17 @@ impl Simulation {
             };
             let mark = SessionMark(self.marks.fetch_add(1, Ordering::Relaxed));
             let Some(session) = self
-                .establish(&association, mark, incarnation, &mut dice)
+                .establish(&association, mark, incarnation, &mut rng)
                 .await
             else {
                 continue;
             };
-            for number in 10..10 + u32::try_from(dice.below(4)).unwrap_or(0) {
-                tokio::time::sleep(dice.millis(700)).await;
-                self.modify(&session, mark, incarnation, number, &mut dice)
+            for number in 10..10 + u32::try_from(rng.below(4)).unwrap_or(0) {
+                tokio::time::sleep(rng.millis(700)).await;
+                self.modify(&session, mark, incarnation, number, &mut rng)
                     .await;
             }
-            if dice.percent(60) {
+            if rng.percent(60) {
                 self.delete(session, mark, incarnation).await;
             }
         }
@@ -52,7 +52,7 @@ impl Simulation {
         association: &Association,
         mark: SessionMark,
         incarnation: u32,
-        dice: &mut Dice,
+        rng: &mut SimulationRng,
     ) -> Option<Session> {
         let losses = self.losses.load(Ordering::Relaxed);
         let refusals_forgotten = {
@@ -60,7 +60,7 @@ impl Simulation {
             models.begin(mark);
             models.refusals_forgotten
         };
-        let outcome = association.establish(rules(mark, dice)).await;
+        let outcome = association.establish(rules(mark, rng)).await;
         self.network.note(|| match &outcome {
             Ok(session) => format!("{mark:?} is session {}", session.remote_seid()),
             Err(error) => format!("{mark:?} is not established: {error}"),
@@ -83,7 +83,9 @@ impl Simulation {
                     None => {}
                     Some(Cause::NO_ESTABLISHED_ASSOCIATION) => self.smf.lock().association = None,
                     Some(cause) if may_refuse(cause) || self.forgets_responses => {}
-                    Some(cause) => self.network.wrong(format!("{mark:?} is refused: {cause}")),
+                    Some(cause) => self
+                        .network
+                        .record_violation(format!("{mark:?} is refused: {cause}")),
                 }
                 if certain && error.cause().is_some() {
                     self.models.lock().refused(mark, refusals_forgotten);
@@ -99,7 +101,7 @@ impl Simulation {
         mark: SessionMark,
         incarnation: u32,
         number: u32,
-        dice: &mut Dice,
+        rng: &mut SimulationRng,
     ) {
         let fresh = far(mark, number);
         let mut sound = true;
@@ -110,7 +112,7 @@ impl Simulation {
             let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::choose_ipv4());
             CreatePdr::new(id, pdi).precedence(9).far_id(FarId(to))
         };
-        match dice.below(4) {
+        match rng.below(4) {
             0 => {
                 sound = false;
                 request = request.remove_pdrs([RemovePdr::new(PdrId(7777))]);
@@ -138,7 +140,7 @@ impl Simulation {
         match outcome {
             Ok(_) if !sound => {
                 let text = format!("{mark:?} accepted FAR {fresh}, which is not sound");
-                self.network.wrong(text);
+                self.network.record_violation(text);
             }
             Ok(_) if certain => self.models.lock().update(mark, |model| {
                 model.certain.insert(fresh);
@@ -154,7 +156,7 @@ impl Simulation {
                 match error.cause() {
                     Some(cause) if sound && known && !may_refuse(cause) => {
                         self.network
-                            .wrong(format!("{mark:?} refuses FAR {fresh}: {cause}"));
+                            .record_violation(format!("{mark:?} refuses FAR {fresh}: {cause}"));
                     }
                     Some(_) if certain => {
                         self.models
@@ -193,7 +195,7 @@ impl Simulation {
         let lost = error.cause() == Some(Cause::SESSION_CONTEXT_NOT_FOUND);
         if lost && certain && was == Some(ModelState::Up) && !self.forgets_responses {
             self.network
-                .wrong(format!("{mark:?} was accepted and is not found"));
+                .record_violation(format!("{mark:?} was accepted and is not found"));
         }
     }
 
@@ -217,9 +219,9 @@ fn far(mark: SessionMark, number: u32) -> u32 {
     mark.0 * FARS + number
 }
 
-fn rules(mark: SessionMark, dice: &mut Dice) -> Rules {
+fn rules(mark: SessionMark, rng: &mut SimulationRng) -> SessionRules {
     let ue = IpAddr::V4(Ipv4Addr::from_bits(0x0a64_0000 + mark.0));
-    let tunnel = match dice.percent(50) {
+    let tunnel = match rng.percent(50) {
         true => FTeid::choose_ipv4(),
         false => FTeid::new(0x5000_0000 + mark.0, UPF.ip()),
     };
@@ -232,8 +234,8 @@ fn rules(mark: SessionMark, dice: &mut Dice) -> Rules {
         CreatePdr::new(PdrId(id), pdi).precedence(255).far_id(to)
     };
     let drop = |number| CreateFar::new(FarId(far(mark, number)), ApplyAction::DROP);
-    let rules = Rules::new().far(drop(1)).far(drop(2));
-    if !dice.percent(40) {
+    let rules = SessionRules::new().far(drop(1)).far(drop(2));
+    if !rng.percent(40) {
         return rules.pdr(pdr(1, uplink)).pdr(pdr(2, downlink));
     }
     // The duration is measured from the start, and reported every second.

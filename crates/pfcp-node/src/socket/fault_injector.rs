@@ -9,11 +9,11 @@ use strowger_pfcp::association::NodeName;
 use tokio::time::Instant;
 
 use super::{Batch, DatagramSocket, ReceiveBuffers};
-use crate::scenario::{Fault, Scenario, refusal};
+use crate::scenario::{FaultScenario, ScenarioFault, refusal};
 
 /// A filter for received datagrams.
 pub(super) struct FaultInjector {
-    scenario: Scenario,
+    scenario: FaultScenario,
     /// The Node ID in injected responses.
     name: NodeName,
     /// Returns the peer's SEID of a session.
@@ -25,7 +25,7 @@ pub(super) struct FaultInjector {
 impl FaultInjector {
     /// Creates an injector if there is a scenario.
     pub(super) fn new(
-        scenario: Option<(Scenario, NodeName)>,
+        scenario: Option<(FaultScenario, NodeName)>,
         named: impl Fn(Seid) -> Option<Seid> + Send + Sync + 'static,
     ) -> Option<Self> {
         let (scenario, name) = scenario?;
@@ -65,16 +65,16 @@ impl FaultInjector {
     fn sort(&mut self, source: &DatagramSocket, batch: &Batch, passed: &mut Batch) {
         for (peer, octets) in batch.iter() {
             match self.scenario.decide(octets) {
-                None | Some(Fault::TimeStamp(_)) => passed.push(peer, octets),
-                Some(Fault::Drop | Fault::Restart) => {}
-                Some(Fault::Refuse(cause)) => {
+                None | Some(ScenarioFault::TimeStamp(_)) => passed.push(peer, octets),
+                Some(ScenarioFault::Drop | ScenarioFault::Restart) => {}
+                Some(ScenarioFault::Refuse(cause)) => {
                     if let Some(refusal) = refusal(octets, cause, &self.name, &*self.named) {
                         // If the system does not accept the response, the peer retransmits.
                         let _ = source.try_send_to(&refusal, peer);
                     }
                 }
-                Some(Fault::Delay(_)) if self.delayed.len() >= MAX_DELAYED => {}
-                Some(Fault::Delay(delay)) => {
+                Some(ScenarioFault::Delay(_)) if self.delayed.len() >= MAX_DELAYED => {}
+                Some(ScenarioFault::Delay(delay)) => {
                     let until = Instant::now() + delay;
                     let at = self.delayed.partition_point(|(one, ..)| *one > until);
                     self.delayed.insert(at, (until, peer, octets.to_vec()));

@@ -28,7 +28,7 @@ fn octets(batch: &Batch) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn datagrams_keep_their_order_and_their_ends() {
+async fn datagrams_keep_order_and_boundaries() {
     let ((from, sender), (to, receiver)) = (sockets().await, sockets().await);
     // More datagrams than one call receives, and fewer than a batch holds.
     let sent: Vec<_> = (0..40)
@@ -46,7 +46,7 @@ async fn datagrams_keep_their_order_and_their_ends() {
 }
 
 #[tokio::test]
-async fn flood_comes_in_batches_and_long_datagrams_are_cut_above_the_limit() {
+async fn flood_is_batched_and_oversized_datagrams_are_truncated() {
     let ((from, _), (to, receiver)) = (sockets().await, sockets().await);
     let outgoing = vec![transmit(receiver, vec![7; 5 * LIMIT]); 3 * MAX_BATCH / 2];
     assert_eq!(from.send_all(&outgoing), 0);
@@ -58,7 +58,7 @@ async fn flood_comes_in_batches_and_long_datagrams_are_cut_above_the_limit() {
 }
 
 #[tokio::test]
-async fn datagram_that_cannot_leave_is_counted_and_holds_up_no_other() {
+async fn unsendable_datagram_is_counted_and_does_not_block_others() {
     let ((from, _), (to, receiver)) = (sockets().await, sockets().await);
     // Nothing can be sent to port 0.
     let nowhere = SocketAddr::from((LOOPBACK, 0));

@@ -26,11 +26,11 @@ use tokio::sync::oneshot;
 use self::database::{Database, OpenFailure};
 use self::folder::Folder;
 use self::head::{HeadFile, HeadMark};
-pub(super) use self::load::Contents;
+pub(super) use self::load::StoreContents;
 pub(crate) use self::load::threads;
 use self::load::{is_journal, octets_of};
 use self::writer::{StoreWriter, WriteJob, WriterStatus};
-use super::format::{Head, Record};
+use super::format::{HeadRecord, Record};
 use super::{
     MemoryStore, PendingWrite, Store, StoreChange, StoreError, StoreHealth, StoreLoss,
     StoredResponse, WriteRefused,
@@ -103,7 +103,7 @@ impl LockedStore {
     /// file.
     pub(in crate::store) fn read_contents(
         self,
-    ) -> Result<(Contents, u32, Option<StoreLoss>), StoreError> {
+    ) -> Result<(StoreContents, u32, Option<StoreLoss>), StoreError> {
         let (_, contents, loss) = self.find(&StoreConfig::default())?;
         let recovery = self.mark.map_or(0, |mark| mark.recovery);
         Ok((contents, recovery, loss))
@@ -123,7 +123,7 @@ impl LockedStore {
         let database = match database {
             Some(database) => database,
             None => {
-                let head = Head {
+                let head = HeadRecord {
                     recovery: recovery.0,
                     seed,
                     ..known.clone()
@@ -134,7 +134,7 @@ impl LockedStore {
         let commit = contents.head.as_ref().map_or(0, |(commit, _)| *commit);
         let probe = (given.probe)(seed);
         let known_probe = known.probe;
-        let head = Head {
+        let head = HeadRecord {
             recovery: recovery.0,
             next_seid: next_seid(&contents, &known),
             seed,
@@ -147,7 +147,7 @@ impl LockedStore {
         let table = Arc::new(MemoryStore::new(given.answers));
         let answers_hold = known_probe == probe;
         if !answers_hold && !is_new {
-            tracing::warn!("kept answers are dropped: this build makes other digests of requests");
+            tracing::warn!("stored responses dropped: request digest differs in this build");
         }
         fill(&table, &mut contents, answers_hold);
         let status = Arc::new(WriterStatus::new(self.folder.path(), loss.clone()));
@@ -192,7 +192,7 @@ impl LockedStore {
     /// Returns the Recovery Time Stamp of the node, and the seed of the digests of requests.
     fn identity(
         &self,
-        known: &Head,
+        known: &HeadRecord,
         loss: Option<&StoreLoss>,
         given: OpenParams,
     ) -> (Recovery, u64) {
@@ -203,7 +203,7 @@ impl LockedStore {
             (known, _) => Recovery(known),
         };
         if let Some(loss) = loss {
-            recovery = moved(recovery, given.now);
+            recovery = later_recovery(recovery, given.now);
             tracing::error!(path = %self.folder.path().display(), %loss, recovery = recovery.0,
                 "the store has lost something; the Recovery Time Stamp moves");
         }
@@ -217,16 +217,16 @@ impl LockedStore {
     fn find(
         &self,
         config: &StoreConfig,
-    ) -> Result<(Option<Database>, Contents, Option<StoreLoss>), StoreError> {
+    ) -> Result<(Option<Database>, StoreContents, Option<StoreLoss>), StoreError> {
         // The journals are read first, because opening the database truncates them where it cannot
         // read on.
         let journals = octets_of(&self.folder.database(), is_journal);
         let (mut contents, database) = match Database::open(&self.folder.database(), config.buffer)
         {
-            Ok(database) => (Contents::of(&database), Some(database)),
+            Ok(database) => (StoreContents::of(&database), Some(database)),
             Err(OpenFailure::Environment(error)) => return Err(error),
             Err(OpenFailure::Damaged(reason)) => {
-                let mut contents = Contents::default();
+                let mut contents = StoreContents::default();
                 contents
                     .notes
                     .push(format!("the database cannot be opened: {reason}"));
@@ -268,8 +268,8 @@ impl LockedStore {
     fn rebuild(
         &self,
         config: &StoreConfig,
-        contents: &mut Contents,
-        mut head: Head,
+        contents: &mut StoreContents,
+        mut head: HeadRecord,
     ) -> Result<Database, StoreError> {
         let refused = |failure| match failure {
             OpenFailure::Environment(error) => error,
@@ -279,7 +279,8 @@ impl LockedStore {
             },
         };
         let failed = |error: fjall::Error| refused(OpenFailure::Damaged(error.to_string()));
-        let fresh = Database::open(&self.folder.fresh(), config.buffer).map_err(refused)?;
+        let fresh =
+            Database::open(&self.folder.new_database_path(), config.buffer).map_err(refused)?;
         let commit = contents.head.as_ref().map_or(0, |(commit, _)| *commit);
         let commit = commit.max(self.mark.map_or(0, |mark| mark.commit)) + 1;
         let mut group = Vec::new();
@@ -296,8 +297,8 @@ impl LockedStore {
         }
         (head.sum, head.sessions) = (contents.sum(), contents.sessions());
         head.removed.clear();
-        let (octets, _) = Record::Head(head.clone()).encode(commit);
-        group.push((super::format::RecordKey::Head.encode(), Some(octets)));
+        let (octets, _) = Record::HeadRecord(head.clone()).encode(commit);
+        group.push((super::format::RecordKey::HeadRecord.encode(), Some(octets)));
         fresh
             .write(group, crate::config::Durability::Process)
             .map_err(failed)?;
@@ -310,14 +311,14 @@ impl LockedStore {
 }
 
 /// Returns a time stamp that is later than `before`, and `now` if possible.
-fn moved(before: Recovery, now: Recovery) -> Recovery {
+fn later_recovery(before: Recovery, now: Recovery) -> Recovery {
     match now.is_after(before) {
         true => now,
         false => Recovery(before.0.wrapping_add(1)),
     }
 }
 
-fn next_seid(contents: &Contents, head: &Head) -> u64 {
+fn next_seid(contents: &StoreContents, head: &HeadRecord) -> u64 {
     let held = contents.records.keys().filter_map(|key| match key {
         super::format::RecordKey::Session(seid) => Some(seid.0.saturating_add(1)),
         _ => None,
@@ -326,7 +327,7 @@ fn next_seid(contents: &Contents, head: &Head) -> u64 {
 }
 
 /// Fills the tables in memory.
-fn fill(table: &MemoryStore, contents: &mut Contents, answers_hold: bool) {
+fn fill(table: &MemoryStore, contents: &mut StoreContents, answers_hold: bool) {
     table.apply(
         contents
             .records
@@ -334,7 +335,7 @@ fn fill(table: &MemoryStore, contents: &mut Contents, answers_hold: bool) {
             .filter_map(|read| match &read.record {
                 Record::Association(owner) => Some(StoreChange::Associate(Arc::clone(owner))),
                 Record::Application(one) => Some(StoreChange::PutPfds(Arc::clone(one))),
-                Record::Session(_) | Record::Answer { .. } | Record::Head(_) => None,
+                Record::Session(_) | Record::Answer { .. } | Record::HeadRecord(_) => None,
             }),
     );
     for read in contents.records.values_mut() {
@@ -373,13 +374,13 @@ impl Store for DiskStore {
 
     fn write(&self, changes: Vec<StoreChange>) -> PendingWrite {
         let Some(jobs) = &self.jobs else {
-            return PendingWrite::Done(Err(WriteRefused::NoRoom));
+            return PendingWrite::Done(Err(WriteRefused::DiskFull));
         };
         let (done, outcome) = oneshot::channel();
         match jobs.try_send(WriteJob { changes, done }) {
             Ok(()) => PendingWrite::Waiting(outcome),
             Err(TrySendError::Full(_)) => PendingWrite::Done(Err(WriteRefused::Busy)),
-            Err(TrySendError::Disconnected(_)) => PendingWrite::Done(Err(WriteRefused::NoRoom)),
+            Err(TrySendError::Disconnected(_)) => PendingWrite::Done(Err(WriteRefused::DiskFull)),
         }
     }
 

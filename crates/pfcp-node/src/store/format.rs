@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::session::RuleSet;
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::{MessageType, Seid, Sequence};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -42,7 +42,7 @@ pub(super) enum RecordKey {
     /// An application, by the value of its Application ID.
     Application(Vec<u8>),
     /// The state of the store as a whole, which exists once.
-    Head,
+    HeadRecord,
 }
 
 impl RecordKey {
@@ -52,7 +52,7 @@ impl RecordKey {
             Self::Session(seid) => (1, seid.0.to_be_bytes().to_vec()),
             Self::Association(node) => (2, node.value().to_vec()),
             Self::Answer(slot) => (3, slot.to_be_bytes().to_vec()),
-            Self::Head => (4, Vec::new()),
+            Self::HeadRecord => (4, Vec::new()),
             Self::Application(application) => (5, application.clone()),
         };
         [&[kind][..], &name].concat()
@@ -66,7 +66,7 @@ impl RecordKey {
             1 => Self::Session(Seid(input.u64()?)),
             2 => Self::Association(NodeName::from_value(name)?),
             3 => Self::Answer(input.u32()?),
-            4 => Self::Head,
+            4 => Self::HeadRecord,
             5 => Self::Application(name.to_vec()),
             _ => return None,
         })
@@ -79,13 +79,13 @@ pub(super) enum Record {
     Session(Arc<SessionRecord>),
     Association(Arc<StoredPeer>),
     Answer { slot: u32, answer: StoredResponse },
-    Head(Head),
+    HeadRecord(HeadRecord),
     Application(Arc<StoredPfds>),
 }
 
 /// The state of the store as a whole after a group was committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct HeadRecord {
     /// Number of sessions.
     pub(super) sessions: u64,
     /// The wrapping sum of the digests of all other records: any missing, changed or extra record
@@ -125,7 +125,7 @@ impl Record {
             Self::Session(record) => RecordKey::Session(record.seid),
             Self::Association(owner) => RecordKey::Association(owner.node.clone()),
             Self::Answer { slot, .. } => RecordKey::Answer(*slot),
-            Self::Head(_) => RecordKey::Head,
+            Self::HeadRecord(_) => RecordKey::HeadRecord,
             Self::Application(one) => RecordKey::Application(one.application.clone()),
         }
     }
@@ -138,7 +138,7 @@ impl Record {
             Self::Session(_) => 1,
             Self::Association(_) => 2,
             Self::Answer { .. } => 3,
-            Self::Head(_) => 4,
+            Self::HeadRecord(_) => 4,
             Self::Application(_) => 5,
         };
         out.u8(kind);
@@ -161,7 +161,7 @@ impl Record {
                 out.u64(answer.at);
                 out.octets(&answer.octets);
             }
-            Self::Head(head) => {
+            Self::HeadRecord(head) => {
                 out.u64(head.sessions);
                 out.u64(head.sum);
                 out.u64(head.next_seid);
@@ -213,7 +213,7 @@ impl Record {
             3 => Self::Answer {
                 slot: input.u32()?,
                 answer: StoredResponse {
-                    key: AnswerKey {
+                    key: ResponseKey {
                         peer: input.address()?,
                         sequence: Sequence::new(input.u32()?),
                         message_type: MessageType(input.u8()?),
@@ -223,7 +223,7 @@ impl Record {
                     octets: input.0.into(),
                 },
             },
-            4 => Self::Head(Head {
+            4 => Self::HeadRecord(HeadRecord {
                 sessions: input.u64()?,
                 sum: input.u64()?,
                 next_seid: input.u64()?,

@@ -126,7 +126,7 @@ impl StoreImage {
                 }),
                 Record::Application(one) => image.applications.push(ApplicationPfds::of(&one)),
                 Record::Answer { .. } => image.answers += 1,
-                Record::Head(_) => {}
+                Record::HeadRecord(_) => {}
             }
         }
         Ok(image)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 
 use super::{
     PendingWrite, SessionRecord, Store, StoreChange, StoreHealth, StoredPeer, StoredPfds,
@@ -109,7 +109,7 @@ impl MemoryStore {
         self.tables.lock().answers.iter().cloned().collect()
     }
 
-    pub(super) fn answer(&self, key: &AnswerKey) -> Option<StoredResponse> {
+    pub(super) fn answer(&self, key: &ResponseKey) -> Option<StoredResponse> {
         let tables = self.tables.lock();
         let mut newest_first = tables.answers.iter().rev();
         newest_first.find(|answer| answer.key == *key).cloned()

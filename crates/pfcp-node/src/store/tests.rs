@@ -9,7 +9,7 @@ use strowger_pfcp::ie::{
 };
 use strowger_pfcp::message::SessionEstablishmentRequest;
 use strowger_pfcp::session::{NoAllocator, RuleSet};
-use strowger_pfcp::transaction::AnswerKey;
+use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::{Frame, Message, MessageType, Seid, Sequence};
 
 use super::{
@@ -49,7 +49,7 @@ fn session(number: u64, version: u32) -> Arc<SessionRecord> {
 }
 
 fn answer(number: u32) -> StoredResponse {
-    let key = AnswerKey {
+    let key = ResponseKey {
         peer: (ADDRESS, 8805).into(),
         sequence: Sequence::new(number),
         message_type: MessageType::SESSION_DELETION_REQUEST,
@@ -168,7 +168,7 @@ fn without_times((sessions, owners, _): Listed) -> Listed {
 }
 
 #[test]
-fn both_forms_keep_what_was_written_and_nothing_else() {
+fn memory_and_disk_stores_keep_exactly_what_was_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let forms: [Box<dyn Store>; 2] = [
         Box::new(MemoryStore::new(4)),
@@ -194,7 +194,7 @@ fn both_forms_keep_what_was_written_and_nothing_else() {
 }
 
 #[test]
-fn next_life_has_what_the_last_had() {
+fn reopened_store_has_same_contents() {
     let folder = tempfile::tempdir().expect("a folder");
     let life = begin(folder.path()).expect("it opens");
     assert_eq!((life.recovery, life.next_seid), (NOW, 1));
@@ -211,7 +211,7 @@ fn next_life_has_what_the_last_had() {
 }
 
 #[test]
-fn new_answer_takes_the_place_of_the_oldest_in_any_life() {
+fn oldest_response_is_evicted_also_after_reopening() {
     let folder = tempfile::tempdir().expect("a folder");
     // One group, whose responses were written in a different order than they were created.
     let (mut first, mut second) = (answer(1), answer(2));
@@ -282,7 +282,7 @@ fn journal(files: &mut [(PathBuf, Vec<u8>)]) -> &mut Vec<u8> {
 }
 
 #[test]
-fn life_after_a_kill_has_what_was_acknowledged() {
+fn killed_store_keeps_acknowledged_writes() {
     let (_folder, files) = killed();
     let next = tempfile::tempdir().expect("a folder");
     put(next.path(), &files);
@@ -293,7 +293,7 @@ fn life_after_a_kill_has_what_was_acknowledged() {
 }
 
 #[test]
-fn torn_tail_is_noticed_and_what_is_before_it_is_there() {
+fn torn_tail_is_reported_and_prefix_survives() {
     let (_folder, files) = killed();
     let whole = journal(&mut files.clone()).len();
     let mut told = 0;
@@ -326,7 +326,7 @@ fn torn_tail_is_noticed_and_what_is_before_it_is_there() {
 }
 
 #[test]
-fn torn_removal_is_done_whole_or_is_missing_and_said() {
+fn torn_removal_is_atomic_or_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let life = begin(folder.path()).expect("it opens");
     fill(&*life.store);
@@ -433,7 +433,7 @@ fn flip_all(stretch: usize) {
 }
 
 #[test]
-fn flipped_bit_is_never_silent() {
+fn bit_flip_is_always_reported() {
     // 1 flips a bit in every byte, which takes minutes.
     let stretch = std::env::var("STROWGER_FLIP_STRETCH").ok();
     flip_all(stretch.and_then(|text| text.parse().ok()).unwrap_or(149));

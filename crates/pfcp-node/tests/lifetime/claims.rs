@@ -20,7 +20,7 @@ fn named(table: &str) -> impl FnOnce(&mut NodeConfig) {
 }
 
 #[tokio::test]
-async fn address_of_another_host_is_no_name_for_a_peer() {
+async fn peer_cannot_claim_address_of_another_host() {
     let bench = Bench::new().await;
     let (mut owner, mut thief) = (bench.peer(2).await, bench.peer(3).await);
     let own = name("127.0.0.2");
@@ -34,7 +34,7 @@ async fn address_of_another_host_is_no_name_for_a_peer() {
 }
 
 #[tokio::test]
-async fn own_address_and_one_that_nobody_speaks_from_are_names_for_a_peer() {
+async fn peer_may_claim_own_or_unused_address() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(3).await;
     for node in ["127.0.0.3", "10.9.9.9", "smf.lab"] {
@@ -46,7 +46,7 @@ async fn own_address_and_one_that_nobody_speaks_from_are_names_for_a_peer() {
 }
 
 #[tokio::test]
-async fn named_peer_cannot_be_forestalled() {
+async fn named_peer_id_cannot_be_claimed_first() {
     let table = r#"{ "smf.lab" = ["127.0.0.2"], "127.0.0.9" = ["127.0.0.4"] }"#;
     let bench = Bench::with(named(table)).await;
     let (mut thief, mut host) = (bench.peer(3).await, bench.peer(9).await);
@@ -70,7 +70,7 @@ async fn named_peer_cannot_be_forestalled() {
 
 /// Covers all spellings of a name: as labels, with the root, as text, in other letter case.
 #[tokio::test]
-async fn name_of_another_is_no_name_for_a_peer_in_any_writing() {
+async fn claimed_name_is_refused_in_any_spelling() {
     let bench = Bench::with(named(r#"{ "smf.lab" = ["127.0.0.2"] }"#)).await;
     let (mut owner, mut thief) = (bench.peer(2).await, bench.peer(3).await);
     let writings: [&[u8]; 7] = [
@@ -102,7 +102,7 @@ async fn name_of_another_is_no_name_for_a_peer_in_any_writing() {
 }
 
 #[tokio::test]
-async fn named_peer_speaks_from_each_of_its_addresses() {
+async fn named_peer_may_use_each_of_its_addresses() {
     let table = r#"{ "smf.lab" = ["127.0.0.2", "127.0.0.4/31"] }"#;
     let bench = Bench::with(named(table)).await;
     let node = name("smf.lab");
@@ -118,7 +118,7 @@ async fn named_peer_speaks_from_each_of_its_addresses() {
 
 /// A session of a named peer belongs to it, whichever of its addresses sends the request.
 #[tokio::test]
-async fn session_of_a_named_peer_is_reached_from_its_other_address() {
+async fn named_peer_reaches_session_from_other_address() {
     let table = r#"{ "127.0.0.2" = ["127.0.0.2", "127.0.0.5"] }"#;
     let bench = Bench::with(named(table)).await;
     let (mut first, mut second) = (bench.peer(2).await, bench.peer(5).await);
@@ -136,7 +136,7 @@ async fn session_of_a_named_peer_is_reached_from_its_other_address() {
 }
 
 #[tokio::test]
-async fn strangers_leave_room_for_a_named_newcomer() {
+async fn unnamed_peers_leave_capacity_for_named_peer() {
     let table = r#"{ "smf-a.lab" = ["127.0.0.2"], "smf-b.lab" = ["127.0.0.3"] }"#;
     let bench = Bench::with(named(table)).await;
     let (mut accepted, mut refused) = (0, 0);
@@ -164,7 +164,7 @@ async fn strangers_leave_room_for_a_named_newcomer() {
 }
 
 #[tokio::test]
-async fn strangers_of_a_host_leave_room_for_its_named_peer() {
+async fn unnamed_peers_of_host_leave_capacity_for_its_named_peer() {
     let bench = Bench::with(named(r#"{ "smf.lab" = ["127.0.0.2"] }"#)).await;
     let mut peer = bench.peer(2).await;
     let mut causes = Vec::new();
@@ -183,7 +183,7 @@ async fn strangers_of_a_host_leave_room_for_its_named_peer() {
 
 /// The next peer with the Node ID must not find the sessions of the previous one.
 #[tokio::test]
-async fn stored_association_that_is_not_allowed_any_more_ends_with_its_sessions() {
+async fn disallowed_stored_association_ends_with_its_sessions() {
     let folder = tempfile::tempdir().unwrap();
     let stored = |config: &mut NodeConfig| {
         config.store.path = Some(folder.path().join("store"));

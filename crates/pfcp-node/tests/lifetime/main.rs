@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod claims;
-mod ended;
 mod peer;
 mod release;
+mod report_lifetime;
 mod restart;
 mod restoration;

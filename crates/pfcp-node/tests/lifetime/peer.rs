@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
 use strowger_pfcp::association::{NodeName, Recovery};
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::{
     ApplyAction, Cause, CreateFar, CreatePdr, CreateUrr, DestinationInterface, FSeid,
     ForwardingParameters, FqCsid, Ie, MeasurementMethod, NodeId, Pdi, Precedence,
     ReportingTriggers, SourceInterface, UrrId, VolumeThreshold,
 };
 use strowger_pfcp::message::{Body, SessionDeletionResponse, SessionEstablishmentRequest};
-use strowger_pfcp::usage::{Arrival, Detector, Tally, Traffic};
+use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{DataPath, Node, NodeConfig, NodeHandle, NodeParts, Span};
+use strowger_pfcp_node::{DataPath, Node, NodeConfig, NodeHandle, NodeParts, TimeSpan};
 use tokio::net::UdpSocket;
 
 pub(crate) const T1: Duration = Duration::from_millis(100);
@@ -36,22 +36,27 @@ pub(crate) const GUARD: Duration = Duration::from_secs(30);
 struct Burst(Instant);
 
 impl DataPath for Burst {
-    fn traffic(&self, _: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
+    fn traffic(
+        &self,
+        _: Seid,
+        detectors: &[DetectionRule],
+        span: TimeSpan,
+    ) -> Vec<(Instant, PacketBurst)> {
         if self.0 <= span.after || self.0 > span.until {
             return Vec::new();
         }
-        let packet = |one: &Detector| (self.0, packet_of(one));
+        let packet = |one: &DetectionRule| (self.0, packet_of(one));
         detectors.iter().map(packet).collect()
     }
 
-    fn next(&self, _: Seid, _: &[Detector], after: Instant) -> Option<Instant> {
+    fn next(&self, _: Seid, _: &[DetectionRule], after: Instant) -> Option<Instant> {
         (self.0 > after).then_some(self.0)
     }
 }
 
 /// One packet of 1000 bytes.
-pub(crate) fn packet_of(detector: &Detector) -> Traffic {
-    Traffic {
+pub(crate) fn packet_of(detector: &DetectionRule) -> PacketBurst {
+    PacketBurst {
         pdr: detector.pdr,
         packets: 1,
         octets: 1000,
@@ -180,7 +185,7 @@ impl Peer {
 
     /// Sets up an association under a Node ID with an arbitrary value.
     pub(crate) async fn claim_value(&mut self, node: &[u8], stamp: u32) -> Cause {
-        let body = Elements::new()
+        let body = BodyBuilder::new()
             .with(IeType::NODE_ID, node)
             .recovery(Recovery(stamp));
         let kind = MessageType::ASSOCIATION_SETUP_REQUEST;
@@ -198,7 +203,7 @@ impl Peer {
         let body = establishment(self.name, seid, 1_000_000, 1);
         // The Node ID comes first.
         let own = 4 + NodeName::from(self.name).value().len();
-        let renamed = Elements::new().node(node).octets(&body[own..]);
+        let renamed = BodyBuilder::new().node(node).octets(&body[own..]);
         self.establish_body(renamed.as_slice()).await
     }
 
@@ -228,16 +233,16 @@ impl Peer {
     }
 
     /// The next report of the session with the peer's identifier `seid`, which must be about usage.
-    pub(crate) async fn report(&mut self, seid: u64) -> (Vec<u8>, Tally) {
+    pub(crate) async fn report(&mut self, seid: u64) -> (Vec<u8>, UsageTotals) {
         let octets = self.asked().await;
         let report = Message::decode(&octets).unwrap();
         assert_eq!(report.header.seid, Some(Seid(seid)));
         let Body::SessionReportRequest(report) = report.body else {
             panic!("not a report");
         };
-        let mut tally = Tally::default();
+        let mut tally = UsageTotals::default();
         for usage in &report.usage_reports {
-            assert_eq!(tally.add(usage), Arrival::New);
+            assert_eq!(tally.add(usage), ReportArrival::New);
         }
         (octets, tally)
     }
@@ -276,7 +281,7 @@ impl Peer {
 
     pub(crate) async fn answer(&self, request: &[u8], seid: Seid, cause: Cause) {
         let request = Frame::decode(request).unwrap().header;
-        let body = Elements::new().cause(cause);
+        let body = BodyBuilder::new().cause(cause);
         let answer = message(&answer_header(&request, Some(seid)), body.as_slice()).unwrap();
         self.socket.send(&answer).await.unwrap();
     }
@@ -293,7 +298,7 @@ impl Peer {
     }
 
     pub(crate) async fn release(&mut self) {
-        let body = Elements::new().node(&self.name.into());
+        let body = BodyBuilder::new().node(&self.name.into());
         let kind = MessageType::ASSOCIATION_RELEASE_REQUEST;
         let answer = self.ask(kind, Seid(0), body.as_slice()).await;
         assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strowger_pfcp::Seid;
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp_node::{OrderError, ReleaseOutcome};
+use strowger_pfcp_node::{NodeRequestError, ReleaseOutcome};
 
 use crate::peer::{Bench, GUARD};
 
@@ -12,13 +12,17 @@ use crate::peer::{Bench, GUARD};
 const SOON: Duration = Duration::from_millis(150);
 
 #[tokio::test]
-async fn silent_peer_keeps_its_association_and_is_told_to_be_silent() {
+async fn unanswered_release_request_keeps_association_and_reports_silence() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
     peer.establish(1, 1_000_000).await;
     for within in [Some(SOON), None, Some(GUARD), Some(Duration::MAX)] {
-        let report = bench.node.ask_release("127.0.0.2", within).await.unwrap();
+        let report = bench
+            .node
+            .request_release("127.0.0.2", within)
+            .await
+            .unwrap();
         assert_eq!(report.outcome, ReleaseOutcome::Unanswered, "{within:?}");
         assert_eq!(report.sessions, 1);
     }
@@ -34,7 +38,7 @@ async fn answered(cause: Cause, within: Option<Duration>) -> (ReleaseOutcome, us
     peer.set_up(1).await;
     peer.establish(1, 1_000_000).await;
     let node = bench.node.clone();
-    let asked = tokio::spawn(async move { node.ask_release("127.0.0.2", within).await });
+    let asked = tokio::spawn(async move { node.request_release("127.0.0.2", within).await });
     let request = peer.asked().await;
     peer.answer(&request, Seid(0), cause).await;
     let report = asked.await.unwrap().unwrap();
@@ -44,14 +48,14 @@ async fn answered(cause: Cause, within: Option<Duration>) -> (ReleaseOutcome, us
 }
 
 #[tokio::test]
-async fn peer_that_refuses_is_told_with_its_cause() {
+async fn refused_release_request_returns_cause() {
     let cause = Cause::SERVICE_NOT_SUPPORTED;
     let told = answered(cause, Some(GUARD)).await;
     assert_eq!(told, (ReleaseOutcome::Refused(cause), 1));
 }
 
 #[tokio::test]
-async fn peer_that_agrees_has_its_time() {
+async fn agreed_release_is_overdue_after_its_period() {
     let agreed = answered(Cause::REQUEST_ACCEPTED, None).await;
     assert_eq!(agreed, (ReleaseOutcome::Agreed, 1));
     let long = Duration::from_secs(2);
@@ -60,7 +64,7 @@ async fn peer_that_agrees_has_its_time() {
 }
 
 #[tokio::test]
-async fn peer_that_releases_is_told_with_the_sessions_that_ended() {
+async fn completed_release_returns_ended_session_count() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -68,7 +72,7 @@ async fn peer_that_releases_is_told_with_the_sessions_that_ended() {
         peer.establish(number, 1_000_000).await;
     }
     let node = bench.node.clone();
-    let asked = tokio::spawn(async move { node.ask_release("127.0.0.2", Some(GUARD)).await });
+    let asked = tokio::spawn(async move { node.request_release("127.0.0.2", Some(GUARD)).await });
     let request = peer.asked().await;
     peer.answer(&request, Seid(0), Cause::REQUEST_ACCEPTED)
         .await;
@@ -81,14 +85,17 @@ async fn peer_that_releases_is_told_with_the_sessions_that_ended() {
 }
 
 #[tokio::test]
-async fn peer_that_restarts_instead_ends_the_question() {
+async fn peer_restart_ends_release_request() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
     let node = bench.node.clone();
-    let asked = tokio::spawn(async move { node.ask_release("127.0.0.2", Some(GUARD)).await });
+    let asked = tokio::spawn(async move { node.request_release("127.0.0.2", Some(GUARD)).await });
     peer.asked().await;
     peer.set_up(2).await;
-    assert_eq!(asked.await.unwrap(), Err(OrderError::AssociationEnded));
+    assert_eq!(
+        asked.await.unwrap(),
+        Err(NodeRequestError::AssociationEnded)
+    );
     bench.end().await;
 }

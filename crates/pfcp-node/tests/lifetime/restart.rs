@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use strowger::{Accepts, Actor, Context};
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{NodeHandle, RestartNoticed, SessionFilter};
+use strowger_pfcp_node::{NodeHandle, PeerRestartEvent, SessionFilter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::peer::{Bench, GUARD, Peer, T1};
@@ -16,19 +16,19 @@ use crate::peer::{Bench, GUARD, Peer, T1};
 const SESSIONS: u64 = 50;
 
 /// Forwards restarts from the topic to the test.
-struct Listener(UnboundedSender<Arc<RestartNoticed>>);
+struct Listener(UnboundedSender<Arc<PeerRestartEvent>>);
 
-struct Heard(Arc<RestartNoticed>);
+struct Heard(Arc<PeerRestartEvent>);
 
-impl Accepts<Arc<RestartNoticed>> for Heard {
-    fn wrap(restart: Arc<RestartNoticed>) -> Self {
+impl Accepts<Arc<PeerRestartEvent>> for Heard {
+    fn wrap(restart: Arc<PeerRestartEvent>) -> Self {
         Self(restart)
     }
 }
 
 impl Actor for Listener {
     type Msg = Heard;
-    type Args = UnboundedSender<Arc<RestartNoticed>>;
+    type Args = UnboundedSender<Arc<PeerRestartEvent>>;
     type Error = Infallible;
 
     async fn pre_start(args: Self::Args, _: &mut Context<Self>) -> Result<Self, Infallible> {
@@ -48,7 +48,7 @@ impl Actor for Listener {
 impl Peer {
     /// Sends a heartbeat with a stamp from this socket.
     async fn beats(&mut self, stamp: u32) {
-        let body = Elements::new().recovery(Recovery(stamp));
+        let body = BodyBuilder::new().recovery(Recovery(stamp));
         let kind = MessageType::HEARTBEAT_REQUEST;
         let answer = self.ask(kind, Seid(0), body.as_slice()).await;
         let answered = Frame::decode(&answer).unwrap().header.message_type;
@@ -60,7 +60,7 @@ impl Peer {
         let asked = self.asked().await;
         let request = Frame::decode(&asked).unwrap().header;
         assert_eq!(request.message_type, MessageType::HEARTBEAT_REQUEST);
-        let body = Elements::new().recovery(Recovery(stamp));
+        let body = BodyBuilder::new().recovery(Recovery(stamp));
         let answer = message(&answer_header(&request, None), body.as_slice()).unwrap();
         self.socket.send(&answer).await.unwrap();
     }
@@ -99,7 +99,7 @@ async fn spoofed_heartbeat_ends_no_session() {
     assert_eq!(sessions(&bench.node), 50);
     // It may also answer requests to the peer: such answers are ignored.
     let forged = Header::node(MessageType::HEARTBEAT_RESPONSE, Sequence::new(1));
-    let body = Elements::new().recovery(Recovery(99));
+    let body = BodyBuilder::new().recovery(Recovery(99));
     let forged = message(&forged, body.as_slice()).unwrap();
     other.socket.send(&forged).await.unwrap();
     peer.answers(7).await;
@@ -124,14 +124,14 @@ async fn spoofed_heartbeat_ends_no_session() {
 }
 
 #[tokio::test]
-async fn restart_in_heartbeats_alone_ends_the_sessions_once_the_peer_confirms_it() {
+async fn heartbeat_restart_ends_sessions_after_confirmation() {
     let bench = Bench::new().await;
     let (sender, mut heard) = unbounded_channel();
     let listener = bench.system.spawn::<Listener>("listener", sender).unwrap();
-    let listener = listener.recipient::<Arc<RestartNoticed>>();
+    let listener = listener.recipient::<Arc<PeerRestartEvent>>();
     bench
         .system
-        .subscribe(RestartNoticed::TOPIC, listener)
+        .subscribe(PeerRestartEvent::TOPIC, listener)
         .unwrap();
     let mut peer = peer_of(&bench).await;
     peer.beats(8).await;
@@ -162,9 +162,9 @@ async fn restart_in_the_answer_to_a_heartbeat_is_confirmed_as_well() {
     bench.end().await;
 }
 
-/// Nobody answers, so only the path is known to be broken, and the sessions stay.
+/// The peer does not answer, so only the path is known to be broken, and the sessions stay.
 #[tokio::test]
-async fn claim_that_is_not_confirmed_ends_no_session() {
+async fn unconfirmed_restart_claim_ends_no_session() {
     let bench = Bench::new().await;
     let mut peer = peer_of(&bench).await;
     peer.beats(8).await;
@@ -182,7 +182,7 @@ async fn claim_that_is_not_confirmed_ends_no_session() {
 }
 
 #[tokio::test]
-async fn stamp_that_wanders_ends_sessions_once_the_peer_confirms_it() {
+async fn confirmed_stamp_change_ends_sessions() {
     let bench = Bench::new().await;
     let mut peer = peer_of(&bench).await;
     peer.beats(8).await;
@@ -193,7 +193,7 @@ async fn stamp_that_wanders_ends_sessions_once_the_peer_confirms_it() {
 }
 
 #[tokio::test]
-async fn stamp_that_wanders_ends_nothing_where_only_a_setup_counts() {
+async fn stamp_change_is_ignored_when_only_setup_counts() {
     let table = "restarts = { \"127.0.0.2\" = \"association-setup\" }";
     let bench = Bench::with(|config| config.peer = toml::from_str(table).unwrap()).await;
     let mut peer = peer_of(&bench).await;
@@ -213,7 +213,7 @@ async fn stamp_that_wanders_ends_nothing_where_only_a_setup_counts() {
 }
 
 #[tokio::test]
-async fn setup_with_a_later_stamp_ends_the_sessions_at_once() {
+async fn setup_with_later_stamp_ends_sessions_immediately() {
     let bench = Bench::new().await;
     let mut peer = peer_of(&bench).await;
     peer.set_up(8).await;
@@ -226,7 +226,7 @@ async fn setup_with_a_later_stamp_ends_the_sessions_at_once() {
 /// An establishment of the earlier incarnation arrives after the restart was noticed; the new
 /// incarnation does not know the session, and may use its identifier.
 #[tokio::test]
-async fn session_of_a_late_establishment_ends_with_the_first_setup_of_a_life() {
+async fn late_established_session_ends_with_next_setup() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(7).await;

@@ -17,14 +17,15 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Frame, Header, MessageType, Seid};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, ClientEvent, Load, LoadPlan, Node, NodeConfig,
-    NodeHandle, OnLoss, Pace, PeerLoss, Restoration, Rules, Session, SessionFilter, SessionInfo,
+    Association, Client, ClientConfig, ClientError, ClientEvent, Load, LoadPace, LoadPlan, Node,
+    NodeConfig, NodeHandle, OnLoss, PeerLoss, Restoration, Session, SessionFilter, SessionInfo,
+    SessionRules,
 };
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A guard against hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A user plane in this process.
 struct Upf {
@@ -73,10 +74,10 @@ async fn real(time: Duration) {
 }
 
 /// Longer than a second, so that the time stamp changes.
-const A_WHILE: Duration = Duration::from_millis(1200);
+const QUIET_PERIOD: Duration = Duration::from_millis(1200);
 
 /// Forwards events to a test.
-struct Ear(UnboundedSender<ClientEvent>);
+struct EventCollector(UnboundedSender<ClientEvent>);
 
 #[derive(Debug)]
 struct Heard(ClientEvent);
@@ -87,7 +88,7 @@ impl Accepts<ClientEvent> for Heard {
     }
 }
 
-impl Actor for Ear {
+impl Actor for EventCollector {
     type Msg = Heard;
     type Args = UnboundedSender<ClientEvent>;
     type Error = Infallible;
@@ -119,7 +120,12 @@ impl Smf {
         config.heartbeat = Duration::from_millis(200);
         config.on_loss = OnLoss::Restore;
         config.restoration = quick();
-        config.events = Some(system.spawn::<Ear>("ear", sender).unwrap().recipient());
+        config.events = Some(
+            system
+                .spawn::<EventCollector>("ear", sender)
+                .unwrap()
+                .recipient(),
+        );
         change(&mut config);
         let client = Client::bind(&system, config).await.unwrap();
         Self {
@@ -133,7 +139,7 @@ impl Smf {
     async fn until(&mut self, wanted: impl Fn(&ClientEvent) -> bool) -> Vec<ClientEvent> {
         let mut all = Vec::new();
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.events.recv()).await;
+            let next = tokio::time::timeout(TEST_TIMEOUT, self.events.recv()).await;
             let event = next.unwrap_or_else(|_| panic!("it does not come after {all:?}"));
             all.push(event.unwrap());
             if wanted(&all[all.len() - 1]) {
@@ -164,9 +170,9 @@ fn ue(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 48, 0, number).into()
 }
 
-fn fixed(number: u8) -> Rules {
+fn fixed(number: u8) -> SessionRules {
     let teid = 0x4000_0000 + u32::from(number);
-    Rules::with_tunnel(teid, Ipv4Addr::LOCALHOST, ue(number))
+    SessionRules::with_tunnel(teid, Ipv4Addr::LOCALHOST, ue(number))
 }
 
 /// Changes rules of `fixed` in all three ways.
@@ -185,7 +191,7 @@ async fn change(session: &Session) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kept_sessions_of_a_upf_that_restarted_are_what_they_were() {
+async fn sessions_are_restored_unchanged_after_upf_restart() {
     let upf = Upf::start(|_| {}).await;
     let mut smf = Smf::new(|_| {}).await;
     let association = smf.client.associate(upf.node.local_addr()).await.unwrap();
@@ -193,7 +199,7 @@ async fn kept_sessions_of_a_upf_that_restarted_are_what_they_were() {
     let changed = association.establish(fixed(2)).await.unwrap();
     change(&changed).await;
     let chosen = association
-        .establish(Rules::pdu_session(ue(3)))
+        .establish(SessionRules::pdu_session(ue(3)))
         .await
         .unwrap();
     let deleted = association.establish(fixed(4)).await.unwrap();
@@ -203,7 +209,7 @@ async fn kept_sessions_of_a_upf_that_restarted_are_what_they_were() {
     let rules = |upf: &Upf, session: &Session| upf.node.rules(session.remote_seid()).unwrap();
     let before = [rules(&upf, &first), rules(&upf, &changed)];
 
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     let events = smf.until(is_done).await;
     let after = [rules(&upf, &first), rules(&upf, &changed)];
     assert_eq!(after, before);
@@ -252,7 +258,7 @@ async fn kept_sessions_of_a_upf_that_restarted_are_what_they_were() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restoration_survives_another_restart_and_keeps_to_its_pace() {
+async fn restoration_survives_second_restart_and_keeps_rate() {
     let upf = Upf::start(|_| {}).await;
     let mut smf = Smf::new(|config| {
         config.restoration.rate = 20;
@@ -264,7 +270,7 @@ async fn a_restoration_survives_another_restart_and_keeps_to_its_pace() {
     for number in 1..=40 {
         sessions.push(association.establish(fixed(number)).await.unwrap());
     }
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     smf.until(|event| matches!(event, ClientEvent::SessionRestored { .. }))
         .await;
     // The rest would take two seconds.
@@ -279,7 +285,7 @@ async fn a_restoration_survives_another_restart_and_keeps_to_its_pace() {
     let unwanted = sessions.pop().unwrap();
     let error = unwanted.delete().await;
     assert!(matches!(error, Err(ClientError::Lost { .. })), "{error:?}");
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     let begun = tokio::time::Instant::now();
     smf.until(is_done).await;
     assert!(begun.elapsed() > Duration::from_millis(500), "it is paced");
@@ -293,7 +299,7 @@ async fn a_restoration_survives_another_restart_and_keeps_to_its_pace() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_of_a_upf_with_a_store_stay_while_it_is_away() {
+async fn stateful_upf_keeps_sessions_while_down() {
     let folder = tempfile::tempdir().unwrap();
     let upf = Upf::start(|config| config.store.path = Some(folder.path().to_owned())).await;
     let mut smf = Smf::new(|config| config.n1 = 2).await;
@@ -318,13 +324,13 @@ async fn sessions_of_a_upf_with_a_store_stay_while_it_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_released_its_association_looks_for_nobody() {
+async fn released_association_is_not_searched_for() {
     let upf = Upf::start(|_| {}).await;
     let mut smf = Smf::new(|_| {}).await;
     let association = smf.client.associate(upf.node.local_addr()).await.unwrap();
     association.establish(fixed(1)).await.unwrap();
     association.release().await.unwrap();
-    let upf = upf.restart(A_WHILE).await;
+    let upf = upf.restart(QUIET_PERIOD).await;
     smf.hears_nothing(Duration::from_secs(1)).await;
     assert_eq!(
         (upf.sessions().len(), upf.node.associations().len()),
@@ -336,11 +342,11 @@ async fn a_client_that_released_its_association_looks_for_nobody() {
 /// A user plane that answers as it is told.
 struct Scripted {
     socket: Arc<UdpSocket>,
-    told: Arc<Told>,
+    told: Arc<ScriptedAnswers>,
 }
 
 #[derive(Default)]
-struct Told {
+struct ScriptedAnswers {
     stamp: AtomicU32,
     /// The cause of answers about existing sessions; 0 stands for acceptance.
     modifications: AtomicU8,
@@ -355,7 +361,7 @@ struct Told {
 impl Scripted {
     async fn start() -> Self {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
-        let told = Arc::new(Told::default());
+        let told = Arc::new(ScriptedAnswers::default());
         told.stamp.store(STAMP, Ordering::Relaxed);
         let (ours, theirs) = (Arc::clone(&socket), Arc::clone(&told));
         tokio::spawn(async move {
@@ -376,7 +382,7 @@ impl Scripted {
 
 const STAMP: u32 = 3_900_000_000;
 
-impl Told {
+impl ScriptedAnswers {
     fn answer(&self, request: &[u8]) -> Option<Vec<u8>> {
         let frame = Frame::decode(request).ok()?;
         let kind = frame.header.message_type;
@@ -438,7 +444,7 @@ fn heartbeat(kind: MessageType, stamp: u32, sequence: u8) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_that_somebody_else_claims_or_that_is_older_changes_nothing() {
+async fn spoofed_or_older_restart_claim_is_ignored() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|_| {}).await;
     let (_association, _sessions) = held(&smf, &upf, 3).await;
@@ -478,7 +484,7 @@ async fn a_restart_that_somebody_else_claims_or_that_is_older_changes_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_alone_is_unknown_is_restored_alone() {
+async fn single_unknown_session_is_restored_alone() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|_| {}).await;
     let (_association, sessions) = held(&smf, &upf, 3).await;
@@ -503,7 +509,7 @@ async fn a_session_that_alone_is_unknown_is_restored_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_is_refused_again_is_told_with_the_cause() {
+async fn repeatedly_refused_session_is_reported_with_cause() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|_| {}).await;
     let (_association, sessions) = held(&smf, &upf, 2).await;
@@ -523,7 +529,7 @@ async fn a_session_that_is_refused_again_is_told_with_the_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_peer_that_never_knows_its_association_is_not_asked_without_pause() {
+async fn forgetful_peer_is_retried_with_backoff() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|_| {}).await;
     let (_association, _sessions) = held(&smf, &upf, 3).await;
@@ -552,7 +558,7 @@ async fn a_peer_that_never_knows_its_association_is_not_asked_without_pause() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_peer_that_is_silent_is_asked_by_heartbeats_until_it_answers() {
+async fn silent_peer_gets_heartbeats_until_it_answers() {
     let upf = Scripted::start().await;
     let mut smf = Smf::new(|config| {
         config.n1 = 2;
@@ -584,11 +590,11 @@ async fn a_peer_that_is_silent_is_asked_by_heartbeats_until_it_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_load_goes_on_when_its_node_restarts() {
+async fn load_continues_after_node_restart() {
     let upf = Upf::start(|_| {}).await;
     let system = ActorSystem::new("load").unwrap();
     let mut plan = LoadPlan::new(upf.node.local_addr());
-    plan.pace = Pace::Rate(100.0);
+    plan.pace = LoadPace::Rate(100.0);
     plan.sessions = 50;
     plan.modifications = 0.5;
     plan.t1 = Duration::from_millis(200);
@@ -597,22 +603,19 @@ async fn a_load_goes_on_when_its_node_restarts() {
     plan.restoration = quick();
     plan.keep = true;
     let load = Load::start(&system, plan).await.unwrap();
-    let figures = until(&load, |figures| figures.held == 50).await;
-    assert_eq!((figures.lost, figures.rejected), (0, 0));
-    let upf = upf.restart(A_WHILE).await;
-    let restored = until(&load, |figures| {
-        figures.peers_found > 0 && figures.held == 50
-    })
-    .await;
+    let stats = until(&load, |stats| stats.held == 50).await;
+    assert_eq!((stats.lost, stats.rejected), (0, 0));
+    let upf = upf.restart(QUIET_PERIOD).await;
+    let restored = until(&load, |stats| stats.peers_found > 0 && stats.held == 50).await;
     let goes_on = restored.established + 50;
-    until(&load, |figures| figures.established > goes_on).await;
+    until(&load, |stats| stats.established > goes_on).await;
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!(figures.held, 50, "{figures:?}");
-    assert!((1..=50).contains(&figures.sessions_restored), "{figures:?}");
-    assert_eq!(figures.sessions_refused, 0, "{figures:?}");
-    assert!(figures.skipped > 0, "{figures:?}");
-    assert_eq!(figures.lost, figures.sessions_lost + figures.unanswered);
+    let stats = load.finished().await;
+    assert_eq!(stats.held, 50, "{stats:?}");
+    assert!((1..=50).contains(&stats.sessions_restored), "{stats:?}");
+    assert_eq!(stats.sessions_refused, 0, "{stats:?}");
+    assert!(stats.skipped > 0, "{stats:?}");
+    assert_eq!(stats.lost, stats.sessions_lost + stats.unanswered);
     let there: BTreeSet<Seid> = upf.sessions().iter().map(|one| one.peer_seid).collect();
     assert_eq!((there.len(), upf.sessions().len()), (50, 50));
     system.shutdown(Duration::from_secs(1)).await;
@@ -620,15 +623,15 @@ async fn a_load_goes_on_when_its_node_restarts() {
 
 async fn until(
     load: &strowger_pfcp_node::LoadHandle,
-    wanted: impl Fn(&strowger_pfcp_node::LoadFigures) -> bool,
-) -> strowger_pfcp_node::LoadFigures {
+    wanted: impl Fn(&strowger_pfcp_node::LoadStats) -> bool,
+) -> strowger_pfcp_node::LoadStats {
     let begun = tokio::time::Instant::now();
     loop {
-        let figures = load.snapshot();
-        if wanted(&figures) {
-            return figures;
+        let stats = load.snapshot();
+        if wanted(&stats) {
+            return stats;
         }
-        assert!(begun.elapsed() < PATIENCE, "{figures:?}");
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{stats:?}");
         real(Duration::from_millis(20)).await;
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use strowger_pfcp::message::Body;
 use strowger_pfcp::{IeType, Index, Message, MessageView, frames};
-use strowger_pfcp_node::{Capture, CaptureWriter};
+use strowger_pfcp_node::{CaptureReader, CaptureWriter};
 
 use crate::captures::proof::Proof;
 
@@ -39,12 +39,12 @@ fn captures() -> Option<PathBuf> {
 }
 
 #[test]
-fn as_many_datagrams_are_found_as_tshark_finds() {
+fn datagram_counts_match_tshark() {
     let Some(folder) = captures() else {
         return;
     };
     for (name, expected, expected_quoted) in CAPTURES {
-        let mut capture = Capture::open(folder.join(name)).unwrap();
+        let mut capture = CaptureReader::open(folder.join(name)).unwrap();
         let mut found = Vec::new();
         for datagram in &mut capture {
             found.push(datagram.unwrap());
@@ -58,14 +58,14 @@ fn as_many_datagrams_are_found_as_tshark_finds() {
 }
 
 #[test]
-fn tshark_reads_what_the_writer_wrote() {
+fn tshark_reads_written_capture() {
     let Some(folder) = captures() else {
         return;
     };
     let file = std::env::temp_dir().join(format!("strowger-{}.pcapng", std::process::id()));
     let mut writer = CaptureWriter::create(&file).unwrap();
     let mut expected = String::new();
-    for datagram in Capture::open(folder.join("tc1.pcap"))
+    for datagram in CaptureReader::open(folder.join("tc1.pcap"))
         .unwrap()
         .map(Result::unwrap)
     {
@@ -120,13 +120,13 @@ fn tshark_reads_what_the_writer_wrote() {
 }
 
 #[test]
-fn every_message_is_encoded_again_as_it_was() {
+fn captured_messages_round_trip() {
     let Some(folder) = captures() else {
         return;
     };
     let mut proof = Proof::by("capture");
     for (name, ..) in CAPTURES {
-        for datagram in Capture::open(folder.join(name))
+        for datagram in CaptureReader::open(folder.join(name))
             .unwrap()
             .map(Result::unwrap)
         {
@@ -206,13 +206,13 @@ fn change(body: &mut Body) -> Vec<(IeType, usize)> {
 }
 
 #[test]
-fn a_changed_field_changes_only_its_octets() {
+fn changing_field_of_captured_message_changes_only_its_octets() {
     let Some(folder) = captures() else {
         return;
     };
     let mut changed = 0;
     for (name, ..) in CAPTURES {
-        let datagrams = Capture::open(folder.join(name)).unwrap();
+        let datagrams = CaptureReader::open(folder.join(name)).unwrap();
         for datagram in datagrams.map(Result::unwrap).filter(|one| one.is_pfcp()) {
             let at = format!("{name} frame {}", datagram.number);
             for frame in frames(&datagram.payload).map(Result::unwrap) {

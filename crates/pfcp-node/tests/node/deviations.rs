@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
-use strowger_pfcp::endpoint::Elements;
+use strowger_pfcp::endpoint::BodyBuilder;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 use strowger_pfcp::{Frame, IeType, Message, MessageType};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, Rules,
+    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, SessionRules,
 };
 
 async fn bench() -> (ActorSystem, NodeHandle, Association) {
@@ -34,36 +34,36 @@ fn ue() -> IpAddr {
     Ipv4Addr::new(10, 46, 0, 1).into()
 }
 
-fn far(action: &[u8], header: Option<&[u8]>) -> Elements {
-    let far = Elements::new()
+fn far(action: &[u8], header: Option<&[u8]>) -> BodyBuilder {
+    let far = BodyBuilder::new()
         .with(IeType::FAR_ID, &[0, 0, 0, 77])
         .with(IeType::APPLY_ACTION, action);
     let far = match header {
         Some(header) => {
-            let parameters = Elements::new()
+            let parameters = BodyBuilder::new()
                 .with(IeType::DESTINATION_INTERFACE, &[0])
                 .with(IeType::OUTER_HEADER_CREATION, header);
             far.with(IeType::FORWARDING_PARAMETERS, parameters.as_slice())
         }
         None => far,
     };
-    Elements::new().with(IeType::CREATE_FAR, far.as_slice())
+    BodyBuilder::new().with(IeType::CREATE_FAR, far.as_slice())
 }
 
-fn pdr(ie: IeType, value: &[u8]) -> Elements {
-    let pdi = Elements::new()
+fn pdr(ie: IeType, value: &[u8]) -> BodyBuilder {
+    let pdi = BodyBuilder::new()
         .with(IeType::SOURCE_INTERFACE, &[0])
         .with(ie, value);
-    let pdr = Elements::new()
+    let pdr = BodyBuilder::new()
         .with(IeType::PDR_ID, &[0, 77])
         .with(IeType::PRECEDENCE, &[0, 0, 0, 1])
         .with(IeType::PDI, pdi.as_slice())
         .with(IeType::FAR_ID, &[0, 0, 0, 1]);
-    Elements::new().with(IeType::CREATE_PDR, pdr.as_slice())
+    BodyBuilder::new().with(IeType::CREATE_PDR, pdr.as_slice())
 }
 
-fn seid(value: &[u8]) -> Elements {
-    Elements::new().with(IeType::F_SEID, value)
+fn seid(value: &[u8]) -> BodyBuilder {
+    BodyBuilder::new().with(IeType::F_SEID, value)
 }
 
 /// The cause of an answer, and the element that it names.
@@ -78,12 +78,15 @@ fn said(answer: &Message) -> (Cause, Option<IeType>) {
 }
 
 #[tokio::test]
-async fn a_node_refuses_what_a_clause_forbids() {
+async fn node_refuses_forbidden_values() {
     let (system, node, peer) = bench().await;
-    let session = peer.establish(Rules::pdu_session(ue())).await.unwrap();
+    let session = peer
+        .establish(SessionRules::pdu_session(ue()))
+        .await
+        .unwrap();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     let accepted = Cause::REQUEST_ACCEPTED;
-    let rows: [(Elements, Option<IeType>); 13] = [
+    let rows: [(BodyBuilder, Option<IeType>); 13] = [
         (far(&[0], None), Some(IeType::APPLY_ACTION)),
         (
             far(&[3], Some(&[1, 0, 0, 0, 0, 1, 127, 0, 0, 1])),
@@ -106,13 +109,13 @@ async fn a_node_refuses_what_a_clause_forbids() {
         // Their valid neighbours.
         (far(&[1], None), None),
         (
-            Elements::new().with(IeType::REMOVE_FAR, &[0, 108, 0, 4, 0, 0, 0, 77]),
+            BodyBuilder::new().with(IeType::REMOVE_FAR, &[0, 108, 0, 4, 0, 0, 0, 77]),
             None,
         ),
         (far(&[2], Some(&[1, 0, 0, 0, 0, 1, 127, 0, 0, 1])), None),
         (pdr(IeType::UE_IP_ADDRESS, &[2, 10, 46, 0, 1]), None),
         (
-            Elements::new().with(IeType::REMOVE_PDR, &[0, 56, 0, 2, 0, 77]),
+            BodyBuilder::new().with(IeType::REMOVE_PDR, &[0, 56, 0, 2, 0, 77]),
             None,
         ),
         (seid(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 2]), None),
@@ -131,9 +134,12 @@ async fn a_node_refuses_what_a_clause_forbids() {
 }
 
 #[tokio::test]
-async fn a_tunnel_without_a_version_is_chosen_and_counted() {
+async fn unversioned_tunnel_is_allocated_and_counted() {
     let (system, node, peer) = bench().await;
-    let session = peer.establish(Rules::pdu_session(ue())).await.unwrap();
+    let session = peer
+        .establish(SessionRules::pdu_session(ue()))
+        .await
+        .unwrap();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     let counted = || {
         let deviations = node.stats().deviations;
@@ -154,7 +160,7 @@ async fn a_tunnel_without_a_version_is_chosen_and_counted() {
         // The PDR ID, then an F-TEID over IPv4.
         assert_eq!(created.value[6..11], [0, 21, 0, 9, 1]);
         assert_eq!(counted(), count);
-        let remove = Elements::new().with(IeType::REMOVE_PDR, &[0, 56, 0, 2, 0, 77]);
+        let remove = BodyBuilder::new().with(IeType::REMOVE_PDR, &[0, 56, 0, 2, 0, 77]);
         let removed = peer.send(kind, session.remote_seid(), remove.as_slice());
         assert_eq!(said(&removed.await.unwrap()).0, Cause::REQUEST_ACCEPTED);
     }
@@ -163,7 +169,7 @@ async fn a_tunnel_without_a_version_is_chosen_and_counted() {
 
 /// A user plane that answers each request with the body that a closure returns, and ends with the
 /// test.
-fn user_plane(answer: impl Fn(MessageType) -> Elements + Send + 'static) -> SocketAddr {
+fn user_plane(answer: impl Fn(MessageType) -> BodyBuilder + Send + 'static) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     socket
@@ -185,8 +191,8 @@ fn user_plane(answer: impl Fn(MessageType) -> Elements + Send + 'static) -> Sock
     address
 }
 
-fn setup() -> Elements {
-    Elements::new()
+fn setup() -> BodyBuilder {
+    BodyBuilder::new()
         .with(IeType::NODE_ID, &[0, 127, 0, 0, 1])
         .cause(Cause::REQUEST_ACCEPTED)
         .with(IeType::RECOVERY_TIME_STAMP, &[0, 0, 0, 1])
@@ -204,12 +210,12 @@ fn refused(error: &ClientError) -> Option<(Cause, Option<IeType>)> {
 }
 
 #[tokio::test]
-async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
+async fn client_accepts_bare_rejection() {
     let system = ActorSystem::new("test").unwrap();
     let client = client(&system).await;
     let started = Instant::now();
     // Neither a Node ID nor a Recovery Time Stamp.
-    let busy = user_plane(|_| Elements::new().cause(Cause::NO_RESOURCES_AVAILABLE));
+    let busy = user_plane(|_| BodyBuilder::new().cause(Cause::NO_RESOURCES_AVAILABLE));
     let error = client.associate(busy).await.unwrap_err();
     assert_eq!(
         refused(&error),
@@ -218,24 +224,30 @@ async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
     );
     // No Node ID, with and without the offending element.
     let bare = user_plane(|kind| match kind {
-        MessageType::SESSION_ESTABLISHMENT_REQUEST => Elements::new()
+        MessageType::SESSION_ESTABLISHMENT_REQUEST => BodyBuilder::new()
             .cause(Cause::MANDATORY_IE_INCORRECT)
             .with(IeType::OFFENDING_IE, &[0, 44]),
         _ => setup(),
     });
     let peer = client.associate(bare).await.unwrap();
-    let error = peer.establish(Rules::pdu_session(ue())).await.unwrap_err();
+    let error = peer
+        .establish(SessionRules::pdu_session(ue()))
+        .await
+        .unwrap_err();
     let expected = (Cause::MANDATORY_IE_INCORRECT, Some(IeType::APPLY_ACTION));
     assert_eq!(refused(&error), Some(expected), "{error}");
     // A response that accepts must name its sender and an identifier.
     let careless = user_plane(|kind| match kind {
         MessageType::SESSION_ESTABLISHMENT_REQUEST => {
-            Elements::new().cause(Cause::REQUEST_ACCEPTED)
+            BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED)
         }
         _ => setup(),
     });
     let peer = client.associate(careless).await.unwrap();
-    let error = peer.establish(Rules::pdu_session(ue())).await.unwrap_err();
+    let error = peer
+        .establish(SessionRules::pdu_session(ue()))
+        .await
+        .unwrap_err();
     assert!(matches!(error, ClientError::Answer { .. }), "{error}");
     assert!(
         started.elapsed() < Duration::from_secs(15),
@@ -245,13 +257,13 @@ async fn a_client_takes_the_cause_of_a_rejection_that_lacks_the_rest() {
 }
 
 #[tokio::test]
-async fn a_client_reads_an_answer_with_a_short_bridge_identifier() {
+async fn client_accepts_short_bridge_id() {
     let system = ActorSystem::new("test").unwrap();
     let client = client(&system).await;
     // The MAC address of a bridge, where a clause asks for eight bytes.
     let bridge = [&[0, 198, 0, 7, 1][..], &[0, 0, 0x5e, 0, 0x53, 1]].concat();
     let bridged = user_plane(move |kind| match kind {
-        MessageType::SESSION_ESTABLISHMENT_REQUEST => Elements::new()
+        MessageType::SESSION_ESTABLISHMENT_REQUEST => BodyBuilder::new()
             .with(IeType::NODE_ID, &[0, 127, 0, 0, 1])
             .cause(Cause::REQUEST_ACCEPTED)
             .with(IeType::F_SEID, &[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 1])
@@ -259,7 +271,7 @@ async fn a_client_reads_an_answer_with_a_short_bridge_identifier() {
         _ => setup(),
     });
     let peer = client.associate(bridged).await.unwrap();
-    let session = peer.establish(Rules::pdu_session(ue())).await;
+    let session = peer.establish(SessionRules::pdu_session(ue())).await;
     assert!(session.is_ok(), "{:?}", session.err());
     system.shutdown(Duration::from_secs(10)).await;
 }

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use strowger::ActorSystem;
 use strowger_pfcp::association::{NodeName, Recovery};
-use strowger_pfcp::endpoint::{Discard, Elements, message};
+use strowger_pfcp::endpoint::{BodyBuilder, DiscardReason, message};
 use strowger_pfcp::ie::{Cause, PdrId, Precedence, UpdatePdr};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, NodeHandle, Rules, Session};
+use strowger_pfcp_node::{
+    Client, ClientConfig, Node, NodeConfig, NodeHandle, Session, SessionRules,
+};
 use tokio::net::UdpSocket;
 
 async fn node(change: impl FnOnce(&mut NodeConfig)) -> (ActorSystem, NodeHandle) {
@@ -65,7 +67,7 @@ impl Peer {
     /// handled.
     async fn heartbeat(&mut self) {
         let header = Header::node(MessageType::HEARTBEAT_REQUEST, self.next());
-        let body = Elements::new().recovery(Recovery(1));
+        let body = BodyBuilder::new().recovery(Recovery(1));
         self.send(&message(&header, body.as_slice()).unwrap()).await;
         loop {
             let answer = self.receive().await;
@@ -85,7 +87,7 @@ impl Peer {
     async fn associate_since(&mut self, name: &str, start: usize) -> Cause {
         let header = Header::node(MessageType::ASSOCIATION_SETUP_REQUEST, self.next());
         let start = Recovery(u32::try_from(start).unwrap());
-        let body = Elements::new()
+        let body = BodyBuilder::new()
             .node(&NodeName::from_fqdn(name).unwrap())
             .recovery(start);
         self.send(&message(&header, body.as_slice()).unwrap()).await;
@@ -126,7 +128,7 @@ fn body_of(request: SessionModificationRequest) -> Vec<u8> {
         .split_off(16)
 }
 
-fn discarded(node: &NodeHandle, kind: Discard) -> u64 {
+fn discarded(node: &NodeHandle, kind: DiscardReason) -> u64 {
     let discarded = node.stats().discarded;
     discarded.iter().find(|(one, _)| *one == kind).unwrap().1
 }
@@ -137,12 +139,12 @@ async fn a_peer_that_is_not_allowed_is_discarded_unanswered() {
     let mut stranger = Peer::new(9, node.local_addr()).await;
     let mut friend = Peer::new(1, node.local_addr()).await;
     let header = Header::node(MessageType::HEARTBEAT_REQUEST, stranger.next());
-    let body = Elements::new().recovery(Recovery(1));
+    let body = BodyBuilder::new().recovery(Recovery(1));
     stranger
         .send(&message(&header, body.as_slice()).unwrap())
         .await;
     friend.heartbeat().await;
-    assert_eq!(discarded(&node, Discard::UnknownPeer), 1);
+    assert_eq!(discarded(&node, DiscardReason::UnknownPeer), 1);
     assert!(stranger.socket.try_recv(&mut [0; 64]).is_err());
 }
 
@@ -153,12 +155,12 @@ async fn an_oversized_datagram_is_discarded() {
     peer.send(&[0x20; 1001]).await;
     peer.send(&[0x20; 60_000]).await;
     peer.heartbeat().await;
-    assert_eq!(discarded(&node, Discard::Oversized), 2);
-    assert_eq!(discarded(&node, Discard::Malformed), 0);
+    assert_eq!(discarded(&node, DiscardReason::Oversized), 2);
+    assert_eq!(discarded(&node, DiscardReason::Malformed), 0);
 }
 
 #[tokio::test]
-async fn malformed_datagrams_are_counted_and_harm_nobody() {
+async fn malformed_datagrams_are_counted_and_harmless() {
     let (_system, node) = node(|_| {}).await;
     let mut peer = Peer::new(7, node.local_addr()).await;
     for octets in [
@@ -172,7 +174,7 @@ async fn malformed_datagrams_are_counted_and_harm_nobody() {
     }
     peer.heartbeat().await;
     assert!(
-        discarded(&node, Discard::Malformed) >= 4,
+        discarded(&node, DiscardReason::Malformed) >= 4,
         "{:?}",
         node.stats()
     );
@@ -186,7 +188,10 @@ async fn another_peer_cannot_touch_a_session() {
         .unwrap();
     let association = client.associate(node.local_addr()).await.unwrap();
     let ue: IpAddr = "10.45.0.9".parse().unwrap();
-    let session = association.establish(Rules::pdu_session(ue)).await.unwrap();
+    let session = association
+        .establish(SessionRules::pdu_session(ue))
+        .await
+        .unwrap();
 
     let mut thief = Peer::new(7, node.local_addr()).await;
     assert_eq!(
@@ -225,7 +230,7 @@ async fn a_node_id_of_another_address_is_refused() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_gets_the_same_octets_and_is_done_once() {
+async fn retransmitted_request_runs_once_and_gets_same_octets() {
     let (_system, node) = node(|_| {}).await;
     let mut peer = Peer::new(7, node.local_addr()).await;
     assert_eq!(
@@ -246,7 +251,7 @@ async fn a_repeated_request_gets_the_same_octets_and_is_done_once() {
 /// An establishment that a client would send.
 fn establishment(number: u8, sequence: Sequence) -> Vec<u8> {
     let ue: IpAddr = Ipv4Addr::new(10, 60, 0, number).into();
-    let rules = Rules::with_tunnel(1000 + u32::from(number), Ipv4Addr::LOCALHOST, ue);
+    let rules = SessionRules::with_tunnel(1000 + u32::from(number), Ipv4Addr::LOCALHOST, ue);
     let node = strowger_pfcp::ie::NodeId::fqdn("smf.example.org");
     let f_seid = (Seid(number.into()), IpAddr::from([127, 0, 0, 7]));
     let request = strowger_pfcp::message::SessionEstablishmentRequest::new(node, f_seid)
@@ -305,7 +310,7 @@ async fn accepts(session: &Session) {
 /// number is that of `STROWGER_HOSTILE`, or else a few thousand; with a hundred thousand and no
 /// other test beside it, memory must stay constant.
 #[tokio::test]
-async fn mutated_messages_harm_nobody() {
+async fn mutated_messages_are_harmless() {
     let mutations: usize =
         std::env::var("STROWGER_HOSTILE").map_or(4000, |text| text.parse().unwrap());
     // The cache of responses must be full before memory can stay constant.
@@ -315,7 +320,10 @@ async fn mutated_messages_harm_nobody() {
         .unwrap();
     let association = client.associate(node.local_addr()).await.unwrap();
     let ue: IpAddr = "10.45.0.9".parse().unwrap();
-    let held = association.establish(Rules::pdu_session(ue)).await.unwrap();
+    let held = association
+        .establish(SessionRules::pdu_session(ue))
+        .await
+        .unwrap();
 
     let mut peer = Peer::new(7, node.local_addr()).await;
     assert_eq!(
@@ -335,7 +343,7 @@ async fn mutated_messages_harm_nobody() {
         .unwrap(),
         message(
             &Header::node(MessageType::HEARTBEAT_REQUEST, Sequence::new(1)),
-            Elements::new().recovery(Recovery(1)).as_slice(),
+            BodyBuilder::new().recovery(Recovery(1)).as_slice(),
         )
         .unwrap(),
     ];
@@ -357,7 +365,7 @@ async fn mutated_messages_harm_nobody() {
             peer.send(&octets).await;
         }
         let ue: IpAddr = Ipv4Addr::new(10, 61, 0, 1).into();
-        let rules = Rules::with_tunnel(0x7fff_0005, Ipv4Addr::LOCALHOST, ue);
+        let rules = SessionRules::with_tunnel(0x7fff_0005, Ipv4Addr::LOCALHOST, ue);
         let valid = association.establish(rules).await.unwrap();
         valid.delete().await.unwrap();
         // Discards the answers to the mutations.

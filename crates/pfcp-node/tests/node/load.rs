@@ -9,8 +9,8 @@ use strowger_pfcp::endpoint::message;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
-    Chaos, ClientError, DataPathKind, Load, LoadFigures, LoadHandle, LoadPlan, Node, NodeConfig,
-    NodeHandle, OnLoss, Pace, SessionFilter,
+    ClientError, DataPathKind, Load, LoadHandle, LoadPace, LoadPlan, LoadStats, Node, NodeConfig,
+    NodeHandle, OnLoss, PanicInjection, SessionFilter,
 };
 
 async fn node() -> (ActorSystem, NodeHandle) {
@@ -29,7 +29,7 @@ fn plan(node: &NodeHandle) -> LoadPlan {
 }
 
 /// Waits until the statistics satisfy a condition.
-async fn until(load: &LoadHandle, wanted: impl Fn(&LoadFigures) -> bool) {
+async fn until(load: &LoadHandle, wanted: impl Fn(&LoadStats) -> bool) {
     while !wanted(&load.snapshot()) {
         load.held().await.unwrap();
         tokio::task::yield_now().await;
@@ -37,39 +37,39 @@ async fn until(load: &LoadHandle, wanted: impl Fn(&LoadFigures) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_open_loop_holds_its_sessions_and_replaces_them() {
+async fn open_loop_holds_and_replaces_sessions() {
     let (system, node) = node().await;
     let mut plan = plan(&node);
-    plan.pace = Pace::Rate(500.0);
+    plan.pace = LoadPace::Rate(500.0);
     plan.sessions = 100;
     plan.keep = true;
     let load = Load::start(&system, plan).await.unwrap();
-    until(&load, |figures| figures.established > 150).await;
+    until(&load, |stats| stats.established > 150).await;
     load.stop();
-    let figures = load.finished().await;
+    let stats = load.finished().await;
     assert_eq!(
-        (figures.held, figures.rejected, figures.lost),
+        (stats.held, stats.rejected, stats.lost),
         (100, 0, 0),
-        "{figures:?}"
+        "{stats:?}"
     );
-    assert_eq!(figures.sent, figures.accepted);
-    assert_eq!(figures.established, figures.deleted + 100);
-    assert!(figures.established > 100);
+    assert_eq!(stats.sent, stats.accepted);
+    assert_eq!(stats.established, stats.deleted + 100);
+    assert!(stats.established > 100);
     assert_eq!(node.sessions(&SessionFilter::default()).len(), 100);
-    assert_eq!(figures.latency.len(), figures.answered);
+    assert_eq!(stats.latency.len(), stats.answered);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_loop_ends_with_everything_deleted() {
+async fn closed_loop_deletes_all_sessions_at_end() {
     let (system, node) = node().await;
     let mut plan = plan(&node);
-    plan.pace = Pace::InFlight(8);
+    plan.pace = LoadPace::InFlight(8);
     plan.sessions = 50;
     let load = Load::start(&system, plan).await.unwrap();
-    until(&load, |figures| figures.established > 50).await;
+    until(&load, |stats| stats.established > 50).await;
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!((figures.rejected, figures.lost), (0, 0), "{figures:?}");
+    let stats = load.finished().await;
+    assert_eq!((stats.rejected, stats.lost), (0, 0), "{stats:?}");
     assert_eq!(node.stats().sessions, 0);
     assert_eq!(node.associations(), []);
 }
@@ -78,18 +78,18 @@ async fn a_closed_loop_ends_with_everything_deleted() {
 async fn panics_under_load_lose_no_session() {
     let (system, node) = node().await;
     let mut plan = plan(&node);
-    plan.pace = Pace::Rate(1000.0);
+    plan.pace = LoadPace::Rate(1000.0);
     plan.sessions = 100;
-    plan.chaos = Some(Chaos {
+    plan.panic_injection = Some(PanicInjection {
         node: node.clone(),
         rate: 200.0,
     });
     let load = Load::start(&system, plan).await.unwrap();
-    until(&load, |figures| figures.panics > 100).await;
+    until(&load, |stats| stats.panics > 100).await;
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!((figures.lost, figures.rejected), (0, 0), "{figures:?}");
-    assert_eq!(figures.survived, figures.probes);
+    let stats = load.finished().await;
+    assert_eq!((stats.lost, stats.rejected), (0, 0), "{stats:?}");
+    assert_eq!(stats.probes_accepted, stats.probes);
 }
 
 /// Every kind of modification on sessions with traffic: an idle session is connected again as soon
@@ -103,14 +103,14 @@ async fn mix_of_modifications_is_accepted_and_pages_idle_sessions() {
     config.data_path.tick = Duration::from_millis(10);
     let node = Node::start(&system, config).await.unwrap();
     let mut plan = plan(&node);
-    plan.pace = Pace::Rate(100.0);
+    plan.pace = LoadPace::Rate(100.0);
     plan.sessions = 20;
     plan.modifications = 2.0;
     plan.shares =
         toml::from_str("handover = 1\nidle = 1\nqos = 1\nreport = 1\nprecedence = 1").unwrap();
     let load = Load::start(&system, plan).await.unwrap();
-    until(&load, |figures| {
-        let changes = figures.changes;
+    until(&load, |stats| {
+        let changes = stats.changes;
         let all = [
             changes.handover,
             changes.idle,
@@ -118,38 +118,38 @@ async fn mix_of_modifications_is_accepted_and_pages_idle_sessions() {
             changes.qos,
             changes.report,
             changes.precedence,
-            figures.downlink_reports,
-            figures.usage_reports,
+            stats.downlink_reports,
+            stats.usage_reports,
         ];
         all.iter().all(|count| *count > 0)
     })
     .await;
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!((figures.rejected, figures.lost), (0, 0), "{figures:?}");
-    let changes = figures.changes;
+    let stats = load.finished().await;
+    assert_eq!((stats.rejected, stats.lost), (0, 0), "{stats:?}");
+    let changes = stats.changes;
     let sum = changes.handover
         + changes.idle
         + changes.resume
         + changes.qos
         + changes.report
         + changes.precedence;
-    assert_eq!(sum, figures.modified, "{changes:?}");
+    assert_eq!(sum, stats.modified, "{changes:?}");
 }
 
 /// The sessions of a load have only the rules that the activities in its mix need.
 #[tokio::test]
-async fn sessions_have_only_the_rules_that_are_changed() {
+async fn sessions_contain_only_rules_the_mix_changes() {
     for (shares, qers, urrs) in [("qos = 1", 1, 0), ("report = 1", 0, 1), ("idle = 1", 0, 0)] {
         let (system, node) = node().await;
         let mut plan = plan(&node);
-        plan.pace = Pace::InFlight(1);
+        plan.pace = LoadPace::InFlight(1);
         plan.sessions = usize::MAX;
         plan.keep = true;
         plan.modifications = 1.0;
         plan.shares = toml::from_str(shares).unwrap();
         let load = Load::start(&system, plan).await.unwrap();
-        until(&load, |figures| figures.held > 0).await;
+        until(&load, |stats| stats.held > 0).await;
         load.stop();
         load.finished().await;
         let sessions = node.sessions(&SessionFilter::default());
@@ -162,7 +162,7 @@ async fn sessions_have_only_the_rules_that_are_changed() {
 /// A load that has established a session, and deletes none during the test.
 async fn holding(node: &NodeHandle, system: &ActorSystem) -> (LoadHandle, (Seid, Seid)) {
     let mut plan = plan(node);
-    plan.pace = Pace::InFlight(1);
+    plan.pace = LoadPace::InFlight(1);
     plan.sessions = usize::MAX;
     plan.keep = true;
     plan.on_loss = OnLoss::Forget;
@@ -176,7 +176,7 @@ async fn holding(node: &NodeHandle, system: &ActorSystem) -> (LoadHandle, (Seid,
 }
 
 #[tokio::test]
-async fn a_session_that_the_node_has_is_found_and_one_that_is_not_held_is_not_asked_for() {
+async fn modify_reaches_known_session_and_skips_unheld_one() {
     let (system, node) = node().await;
     let (load, (local, remote)) = holding(&node, &system).await;
     let peer_seid = node.session(remote).map(|session| session.peer_seid);
@@ -185,14 +185,14 @@ async fn a_session_that_the_node_has_is_found_and_one_that_is_not_held_is_not_as
     assert_eq!(answer, Some(Cause::REQUEST_ACCEPTED));
     assert_eq!(load.modify(Seid(u64::MAX)).await.unwrap(), None);
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!((figures.probes, figures.survived), (1, 1), "{figures:?}");
-    assert_eq!((figures.lost, figures.rejected), (0, 0), "{figures:?}");
+    let stats = load.finished().await;
+    assert_eq!((stats.probes, stats.probes_accepted), (1, 1), "{stats:?}");
+    assert_eq!((stats.lost, stats.rejected), (0, 0), "{stats:?}");
 }
 
 /// Another program on the host of the load deletes one of its sessions.
 #[tokio::test]
-async fn a_session_that_the_node_does_not_have_any_more_is_counted_as_lost() {
+async fn modify_counts_missing_session_as_lost() {
     let (system, node) = node().await;
     let (load, (local, remote)) = holding(&node, &system).await;
     let kind = MessageType::SESSION_DELETION_REQUEST;
@@ -205,13 +205,13 @@ async fn a_session_that_the_node_does_not_have_any_more_is_counted_as_lost() {
     let answer = load.modify(local).await.unwrap();
     assert_eq!(answer, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
     load.stop();
-    let figures = load.finished().await;
-    assert_eq!((figures.probes, figures.survived), (1, 0), "{figures:?}");
-    assert_eq!((figures.lost, figures.sessions_lost), (1, 1), "{figures:?}");
+    let stats = load.finished().await;
+    assert_eq!((stats.probes, stats.probes_accepted), (1, 0), "{stats:?}");
+    assert_eq!((stats.lost, stats.sessions_lost), (1, 1), "{stats:?}");
 }
 
 #[tokio::test]
-async fn a_load_without_a_peer_is_an_error() {
+async fn load_without_peer_fails_to_start() {
     let system = ActorSystem::new("test").unwrap();
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut plan = LoadPlan::new(silent.local_addr().unwrap());

@@ -12,8 +12,8 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{IeType, Release};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, Rules,
-    SessionFilter,
+    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, SessionFilter,
+    SessionRules,
 };
 
 const UE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 45, 0, 9));
@@ -56,7 +56,7 @@ fn ue(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 46, 0, number).into()
 }
 
-/// A request that only a session with the rules of `Rules::pdu_session` accepts.
+/// A request that only a session with the rules of `SessionRules::pdu_session` accepts.
 fn naming() -> SessionModificationRequest {
     let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
     SessionModificationRequest::new().update_pdrs([update])
@@ -70,21 +70,27 @@ fn cause<T>(result: Result<T, ClientError>) -> Cause {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_session_makes_room_before_its_actor_is_gone() {
+async fn deletion_frees_capacity_before_actor_exit() {
     let bench = Bench::new(|config| config.limits.sessions_per_association = 1).await;
     let association = bench.associate().await;
     for _ in 0..100 {
-        let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
+        let session = association
+            .establish(SessionRules::pdu_session(UE))
+            .await
+            .unwrap();
         session.delete().await.unwrap();
     }
     bench.system.shutdown(Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
-async fn a_session_lives_from_establishment_to_deletion() {
+async fn session_exists_from_establishment_to_deletion() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
-    let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
+    let session = association
+        .establish(SessionRules::pdu_session(UE))
+        .await
+        .unwrap();
     assert_eq!(session.created().len(), 1);
 
     let listed = bench.node.sessions(&SessionFilter::default());
@@ -115,12 +121,15 @@ async fn a_session_lives_from_establishment_to_deletion() {
 }
 
 #[tokio::test]
-async fn a_trace_of_a_session_says_what_the_peer_asked_for() {
+async fn session_trace_shows_peer_requests() {
     let bench = Bench::new(|_| {}).await;
     let pattern = "**".parse::<PathPattern>().unwrap();
     let mut tracer = bench.system.trace(pattern, TraceLimits::default()).await;
     let association = bench.associate().await;
-    let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
+    let session = association
+        .establish(SessionRules::pdu_session(UE))
+        .await
+        .unwrap();
     session.modify(naming()).await.unwrap();
     session.delete().await.unwrap();
     let mut wanted = ["an establishment, ", "a modification, ", "a deletion, "].into_iter();
@@ -135,14 +144,14 @@ async fn a_trace_of_a_session_says_what_the_peer_asked_for() {
 }
 
 #[tokio::test]
-async fn a_session_is_found_by_each_of_its_names() {
+async fn session_is_found_by_every_filter_key() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
     let mut sessions = Vec::new();
     for number in 1..=3 {
         sessions.push(
             association
-                .establish(Rules::pdu_session(ue(number)))
+                .establish(SessionRules::pdu_session(ue(number)))
                 .await
                 .unwrap(),
         );
@@ -196,12 +205,12 @@ async fn a_session_is_found_by_each_of_its_names() {
 }
 
 #[tokio::test]
-async fn a_refused_modification_leaves_the_session_as_it_was() {
+async fn refused_modification_leaves_session_unchanged() {
     let bench = Bench::new(|_| {}).await;
     let session = bench
         .associate()
         .await
-        .establish(Rules::pdu_session(UE))
+        .establish(SessionRules::pdu_session(UE))
         .await
         .unwrap();
     let before = bench.node.rules(session.remote_seid());
@@ -217,11 +226,11 @@ async fn a_panic_in_a_session_keeps_its_rules_and_disturbs_no_other() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
     let hit = association
-        .establish(Rules::pdu_session(ue(1)))
+        .establish(SessionRules::pdu_session(ue(1)))
         .await
         .unwrap();
     let other = association
-        .establish(Rules::pdu_session(ue(2)))
+        .establish(SessionRules::pdu_session(ue(2)))
         .await
         .unwrap();
     let before = bench.node.session(hit.remote_seid()).unwrap();
@@ -246,12 +255,12 @@ async fn a_panic_in_a_session_keeps_its_rules_and_disturbs_no_other() {
 }
 
 #[tokio::test]
-async fn a_killed_session_comes_back_with_its_rules() {
+async fn killed_session_restarts_with_its_rules() {
     let bench = Bench::new(|_| {}).await;
     let session = bench
         .associate()
         .await
-        .establish(Rules::pdu_session(UE))
+        .establish(SessionRules::pdu_session(UE))
         .await
         .unwrap();
     let path = bench.node.session(session.remote_seid()).unwrap().path;
@@ -262,12 +271,12 @@ async fn a_killed_session_comes_back_with_its_rules() {
 }
 
 #[tokio::test]
-async fn a_restarted_endpoint_has_its_associations_and_sessions() {
+async fn restarted_endpoint_keeps_associations_and_sessions() {
     let bench = Bench::new(|_| {}).await;
     let session = bench
         .associate()
         .await
-        .establish(Rules::pdu_session(UE))
+        .establish(SessionRules::pdu_session(UE))
         .await
         .unwrap();
     let before = bench.node.sessions(&SessionFilter::default());
@@ -283,12 +292,12 @@ async fn a_restarted_endpoint_has_its_associations_and_sessions() {
 }
 
 #[tokio::test]
-async fn an_ended_association_supervisor_comes_back_with_its_sessions() {
+async fn association_supervisor_restarts_with_its_sessions() {
     let bench = Bench::new(|_| {}).await;
     let session = bench
         .associate()
         .await
-        .establish(Rules::pdu_session(UE))
+        .establish(SessionRules::pdu_session(UE))
         .await
         .unwrap();
     let path = bench.node.associations()[0].path.clone();
@@ -304,7 +313,7 @@ async fn without_an_association_no_session_is_established() {
     let association = bench.associate().await;
     association.clone().release().await.unwrap();
     assert_eq!(bench.node.associations(), []);
-    let refused = association.establish(Rules::pdu_session(UE)).await;
+    let refused = association.establish(SessionRules::pdu_session(UE)).await;
     assert_eq!(cause(refused), Cause::NO_ESTABLISHED_ASSOCIATION);
 }
 
@@ -314,7 +323,7 @@ async fn a_release_ends_the_sessions() {
     let association = bench.associate().await;
     for number in 1..=10 {
         association
-            .establish(Rules::pdu_session(ue(number)))
+            .establish(SessionRules::pdu_session(ue(number)))
             .await
             .unwrap();
     }
@@ -326,45 +335,47 @@ async fn a_release_ends_the_sessions() {
     bench
         .associate()
         .await
-        .establish(Rules::pdu_session(ue(1)))
+        .establish(SessionRules::pdu_session(ue(1)))
         .await
         .unwrap();
 }
 
 #[tokio::test]
-async fn beyond_a_limit_the_answer_is_a_cause() {
+async fn exceeded_limit_is_answered_with_cause() {
     let bench = Bench::new(|config| config.limits.sessions = 2).await;
     let association = bench.associate().await;
     let first = association
-        .establish(Rules::pdu_session(ue(1)))
+        .establish(SessionRules::pdu_session(ue(1)))
         .await
         .unwrap();
     association
-        .establish(Rules::pdu_session(ue(2)))
+        .establish(SessionRules::pdu_session(ue(2)))
         .await
         .unwrap();
-    let refused = association.establish(Rules::pdu_session(ue(3))).await;
+    let refused = association
+        .establish(SessionRules::pdu_session(ue(3)))
+        .await;
     assert_eq!(cause(refused), Cause::NO_RESOURCES_AVAILABLE);
     first.delete().await.unwrap();
     association
-        .establish(Rules::pdu_session(ue(3)))
+        .establish(SessionRules::pdu_session(ue(3)))
         .await
         .unwrap();
 }
 
 #[tokio::test]
-async fn two_sessions_never_hold_the_same_ue_address_or_tunnel() {
+async fn ue_addresses_and_tunnels_are_unique_per_session() {
     let bench = Bench::new(|_| {}).await;
     let association = bench.associate().await;
-    let held = Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(1));
+    let held = SessionRules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(1));
     let session = association.establish(held.clone()).await.unwrap();
     for (rules, ie) in [
         (
-            Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(2)),
+            SessionRules::with_tunnel(7, Ipv4Addr::LOCALHOST, ue(2)),
             IeType::F_TEID,
         ),
         (
-            Rules::with_tunnel(8, Ipv4Addr::LOCALHOST, ue(1)),
+            SessionRules::with_tunnel(8, Ipv4Addr::LOCALHOST, ue(1)),
             IeType::UE_IP_ADDRESS,
         ),
     ] {
@@ -395,13 +406,13 @@ async fn an_address_in_use_is_refused_with_a_hint() {
 }
 
 #[tokio::test]
-async fn ipv6_works_as_ipv4_does() {
+async fn node_works_over_ipv6() {
     let bench = Bench::new(|config| config.listen = vec!["[::1]:0".parse().unwrap()]).await;
     let mut config = quick();
     config.listen = "[::1]:0".parse().unwrap();
     let client = Client::bind(&bench.system, config).await.unwrap();
     let association = client.associate(bench.node.local_addr()).await.unwrap();
-    let rules = Rules::with_tunnel(7, Ipv4Addr::LOCALHOST, "2001:db8::9".parse().unwrap());
+    let rules = SessionRules::with_tunnel(7, Ipv4Addr::LOCALHOST, "2001:db8::9".parse().unwrap());
     let session = association.establish(rules).await.unwrap();
     session.modify(naming()).await.unwrap();
     session.delete().await.unwrap();
@@ -418,7 +429,7 @@ async fn kept_rules(node: Release, client: Release) -> (Vec<u8>, Vec<u8>) {
     config.release = client;
     let client = Client::bind(&system, config).await.unwrap();
     let association = client.associate(node.local_addr()).await.unwrap();
-    let mut rules = Rules::pdu_session(UE);
+    let mut rules = SessionRules::pdu_session(UE);
     let plain = association.establish(rules.clone()).await.unwrap();
     let plain_rules = node.rules(plain.remote_seid()).unwrap();
     plain.delete().await.unwrap();
@@ -432,7 +443,7 @@ async fn kept_rules(node: Release, client: Release) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn what_is_newer_than_the_release_is_neither_kept_nor_sent() {
+async fn content_newer_than_release_is_neither_stored_nor_sent() {
     let metadata = [1, 66, 0, 3, 7, 7, 7];
     let (old, new) = (Release::R17, Release::R19);
     for (node, client, kept) in [(new, new, true), (old, new, false), (new, old, false)] {

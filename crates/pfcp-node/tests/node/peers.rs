@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp::endpoint::Elements;
+use strowger_pfcp::endpoint::BodyBuilder;
 use strowger_pfcp::ie::{
     Cause, FqCsid, Ie, NodeId, NodeReportType, PdrId, PfdContents, Precedence, RemoteGtpuPeer,
     UpdatePdr, UserPlanePathFailureReport,
@@ -14,8 +14,8 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
 use strowger_pfcp::{IeType, Message, MessageType, Seid};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, OrderError,
-    ReleaseOutcome, Rules, SessionFilter,
+    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, NodeRequestError,
+    ReleaseOutcome, SessionFilter, SessionRules,
 };
 
 struct Bench {
@@ -62,7 +62,7 @@ fn ue(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 46, 0, number).into()
 }
 
-/// A request that only a session with the rules of `Rules::pdu_session` accepts.
+/// A request that only a session with the rules of `SessionRules::pdu_session` accepts.
 fn naming() -> SessionModificationRequest {
     let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
     SessionModificationRequest::new().update_pdrs([update])
@@ -88,12 +88,12 @@ async fn told(peer: &Association, message_type: MessageType, body: &[u8]) -> Cau
 }
 
 fn pfds(application: &[u8], flows: &[&str]) -> Vec<u8> {
-    let mut contexts = Elements::new().with(IeType::APPLICATION_ID, application);
+    let mut contexts = BodyBuilder::new().with(IeType::APPLICATION_ID, application);
     for flow in flows {
         let contents = element(&PfdContents::flow(flow));
         contexts = contexts.with(IeType::PFD_CONTEXT, &contents);
     }
-    let of_one = Elements::new().with(IeType::APPLICATION_IDS_PFDS, contexts.as_slice());
+    let of_one = BodyBuilder::new().with(IeType::APPLICATION_IDS_PFDS, contexts.as_slice());
     of_one.as_slice().to_vec()
 }
 
@@ -143,7 +143,7 @@ async fn packet_flow_descriptions_are_kept_replaced_and_removed() {
 }
 
 #[tokio::test]
-async fn packet_flow_descriptions_are_there_after_a_restart() {
+async fn packet_flow_descriptions_survive_restart() {
     let folder = tempfile::tempdir().unwrap();
     let stored = |config: &mut NodeConfig| {
         config.store.path = Some(folder.path().join("store"));
@@ -178,32 +178,35 @@ async fn a_peer_is_held_to_the_interface_that_it_speaks() {
     let table = "interfaces = { \"127.0.0.2\" = \"N4\", \"127.0.0.0/30\" = \"N4mb\" }";
     let bench = Bench::new(|config| config.peer = toml::from_str(table).unwrap()).await;
     // On Sxa alone a rule needs no precedence. The second peer has no configured interface.
-    let pdi = Elements::new().with(IeType::SOURCE_INTERFACE, &[0]);
-    let pdr = Elements::new()
+    let pdi = BodyBuilder::new().with(IeType::SOURCE_INTERFACE, &[0]);
+    let pdr = BodyBuilder::new()
         .with(IeType::PDR_ID, &[0, 77])
         .with(IeType::PDI, pdi.as_slice())
         .with(IeType::FAR_ID, &[0, 0, 0, 1]);
-    let request = Elements::new().with(IeType::CREATE_PDR, pdr.as_slice());
+    let request = BodyBuilder::new().with(IeType::CREATE_PDR, pdr.as_slice());
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     for (last, cause) in [
         (2, Cause::MANDATORY_IE_MISSING),
         (4, Cause::REQUEST_ACCEPTED),
     ] {
         let peer = bench.peer(last).await;
-        let session = peer.establish(Rules::pdu_session(ue(last))).await.unwrap();
+        let session = peer
+            .establish(SessionRules::pdu_session(ue(last)))
+            .await
+            .unwrap();
         let answer = peer.send(kind, session.remote_seid(), request.as_slice());
         assert_eq!(cause_of(&answer.await.unwrap()), cause, "{last}");
     }
     bench.end().await;
 }
 
-fn of_set(number: u8, set: u16) -> Rules {
+fn of_set(number: u8, set: u16) -> SessionRules {
     let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[set]));
-    Rules::pdu_session(ue(number)).octets(&csid)
+    SessionRules::pdu_session(ue(number)).octets(&csid)
 }
 
 #[tokio::test]
-async fn set_of_sessions_is_deleted_and_no_other() {
+async fn session_set_deletion_leaves_other_sessions() {
     let bench = Bench::new(|_| {}).await;
     let (peer, other) = (bench.peer(2).await, bench.peer(3).await);
     let first = peer.establish(of_set(1, 7)).await.unwrap();
@@ -211,7 +214,7 @@ async fn set_of_sessions_is_deleted_and_no_other() {
     let of_other = other.establish(of_set(3, 7)).await.unwrap();
     let node = strowger_pfcp::association::NodeName::from(IpAddr::from([127, 0, 0, 2]));
     let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[9, 7]));
-    let body = Elements::new().node(&node).octets(&csid);
+    let body = BodyBuilder::new().node(&node).octets(&csid);
     let kind = MessageType::SESSION_SET_DELETION_REQUEST;
     assert_eq!(
         told(&peer, kind, body.as_slice()).await,
@@ -224,7 +227,7 @@ async fn set_of_sessions_is_deleted_and_no_other() {
 }
 
 #[tokio::test]
-async fn set_of_sessions_changes_its_owner() {
+async fn session_set_modification_changes_owner() {
     let bench = Bench::new(|_| {}).await;
     let (peer, heir) = (bench.peer(2).await, bench.peer(3).await);
     let moved = peer.establish(of_set(1, 7)).await.unwrap();
@@ -232,11 +235,11 @@ async fn set_of_sessions_changes_its_owner() {
     let node = strowger_pfcp::association::NodeName::from(IpAddr::from([127, 0, 0, 2]));
     let to = |last| {
         let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]));
-        let change = Elements::new()
+        let change = BodyBuilder::new()
             .octets(&csid)
             .with(IeType::ALTERNATIVE_SMF_IP_ADDRESS, &[2, 127, 0, 0, last]);
         let info = IeType::PFCP_SESSION_CHANGE_INFO;
-        Elements::new().node(&node).with(info, change.as_slice())
+        BodyBuilder::new().node(&node).with(info, change.as_slice())
     };
     let kind = MessageType::SESSION_SET_MODIFICATION_REQUEST;
     let nobody = told(&peer, kind, to(9).as_slice()).await;
@@ -259,13 +262,16 @@ async fn set_of_sessions_changes_its_owner() {
 }
 
 #[tokio::test]
-async fn peer_over_its_rate_hears_whose_request_was_refused() {
+async fn rate_limit_refusal_carries_peer_seid() {
     let bench = Bench::new(|config| {
         (config.peer.requests_per_second, config.peer.burst) = (1, 3);
     })
     .await;
     let peer = bench.peer(2).await;
-    let session = peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    let session = peer
+        .establish(SessionRules::pdu_session(ue(1)))
+        .await
+        .unwrap();
     let update = element(&UpdatePdr::new(PdrId(2)).precedence(Precedence(255)));
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
     // However slow the machine is, it occasionally manages more than one request per second.
@@ -285,7 +291,7 @@ async fn peer_over_its_rate_hears_whose_request_was_refused() {
 }
 
 #[tokio::test]
-async fn answers_leave_from_the_address_that_was_asked() {
+async fn node_answers_from_requested_address() {
     let bench = Bench::new(|config| {
         let listen = ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0"];
         config.listen = listen.map(|text| text.parse().unwrap()).to_vec();
@@ -312,20 +318,27 @@ async fn answers_leave_from_the_address_that_was_asked() {
 }
 
 #[tokio::test]
-async fn peer_is_told_of_a_path_and_releases_when_it_is_asked() {
+async fn peer_gets_path_report_and_releases_on_request() {
     let bench = Bench::new(|_| {}).await;
     let peer = bench.peer(2).await;
-    let session = peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    let session = peer
+        .establish(SessionRules::pdu_session(ue(1)))
+        .await
+        .unwrap();
     let failed = UserPlanePathFailureReport::new()
         .remote_gtpu_peers([RemoteGtpuPeer::from(Ipv4Addr::new(10, 0, 0, 9))]);
     let report = |kind| NodeReportRequest::new(NodeId::fqdn("replaced"), kind);
     let whole = report(NodeReportType::UPFR).user_plane_path_failure_report(failed);
     assert_eq!(bench.node.report("127.0.0.2", whole.clone()).await, Ok(()));
     let unknown = bench.node.report("127.0.0.9", whole).await;
-    assert!(matches!(unknown, Err(OrderError::UnknownPeer { .. })));
+    assert!(matches!(unknown, Err(NodeRequestError::UnknownPeer { .. })));
 
     let within = Some(Duration::from_secs(10));
-    let report = bench.node.ask_release("127.0.0.2", within).await.unwrap();
+    let report = bench
+        .node
+        .request_release("127.0.0.2", within)
+        .await
+        .unwrap();
     let (outcome, sessions) = (report.outcome, report.sessions);
     assert_eq!((outcome, sessions), (ReleaseOutcome::Released, 1));
     // The session is gone when the peer has released it; until then it is found.
@@ -342,13 +355,15 @@ async fn peer_is_told_of_a_path_and_releases_when_it_is_asked() {
 }
 
 #[tokio::test]
-async fn peer_is_found_by_its_name_in_any_letters() {
+async fn peer_lookup_is_case_insensitive() {
     let bench = Bench::new(|_| {}).await;
     let named = |name: &'static str| {
         move |config: &mut ClientConfig| config.node_id = Some(name.to_owned())
     };
     let peer = bench.peer_with(2, named("SMF-C.lab")).await.unwrap();
-    peer.establish(Rules::pdu_session(ue(1))).await.unwrap();
+    peer.establish(SessionRules::pdu_session(ue(1)))
+        .await
+        .unwrap();
     let refused = bench.peer_with(3, named("smf-c.LAB")).await.unwrap_err();
     assert_eq!(refused.cause(), Some(Cause::REQUEST_REJECTED));
     let listed = bench.node.associations();
@@ -362,7 +377,7 @@ async fn peer_is_found_by_its_name_in_any_letters() {
         bench.node.sessions(&filter).len()
     };
     assert_eq!((sessions_of("SMF-C.LAB"), sessions_of("SMF-D.LAB")), (1, 0));
-    let report = bench.node.ask_release("SMF-C.LAB", None).await.unwrap();
+    let report = bench.node.request_release("SMF-C.LAB", None).await.unwrap();
     // The peer releases at once: its answer and its release cross each other.
     let outcomes = [ReleaseOutcome::Agreed, ReleaseOutcome::Released];
     assert!(outcomes.contains(&report.outcome), "{report:?}");

@@ -12,8 +12,9 @@ use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr, UpdateQer};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::session::RuleSet;
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Deciding, Node, NodeConfig, NodeHandle,
-    NodeParts, OnFailure, Policy, PolicyKind, Question, QuestionKind, Rules, Session, Verdict,
+    Association, Client, ClientConfig, ClientError, DecisionFuture, Node, NodeConfig, NodeHandle,
+    NodeParts, OnFailure, Policy, PolicyDecision, PolicyKind, PolicyRequest, PolicyRequestKind,
+    Session, SessionRules,
 };
 
 /// A policy that does what it is told.
@@ -33,23 +34,23 @@ impl Scripted {
 }
 
 impl Policy for Scripted {
-    fn decide<'a>(&'a self, question: &'a Question) -> Deciding<'a> {
+    fn decide<'a>(&'a self, question: &'a PolicyRequest) -> DecisionFuture<'a> {
         Box::pin(async move {
             assert_eq!(
                 question.before.is_none(),
-                question.kind == QuestionKind::Establish
+                question.kind == PolicyRequestKind::Establish
             );
             match self.0.load(Ordering::Relaxed) {
-                REFUSE => Verdict::Refuse(Cause::NO_RESOURCES_AVAILABLE),
+                REFUSE => PolicyDecision::Refuse(Cause::NO_RESOURCES_AVAILABLE),
                 HANG => std::future::pending().await,
                 // Unlike panic!, this prints nothing.
                 PANIC => std::panic::resume_unwind(Box::new("a drill")),
                 UNSOUND => {
                     let update = UpdateQer::new(77).maximum_bitrate(rate(1, 1));
                     let change = SessionModificationRequest::new().update_qers([update]);
-                    Verdict::Change(Box::new(change))
+                    PolicyDecision::Change(Box::new(change))
                 }
-                _ => Verdict::Admit,
+                _ => PolicyDecision::Admit,
             }
         })
     }
@@ -96,10 +97,10 @@ fn rate(uplink: u64, downlink: u64) -> Mbr {
     }
 }
 
-fn rules(number: u8) -> Rules {
+fn rules(number: u8) -> SessionRules {
     let ue = IpAddr::from(Ipv4Addr::new(10, 46, 0, number));
     let qer = CreateQer::new(1, GateStatus::default()).maximum_bitrate(rate(90_000, 90_000));
-    Rules::pdu_session(ue).qer(qer)
+    SessionRules::pdu_session(ue).qer(qer)
 }
 
 fn faster() -> SessionModificationRequest {
@@ -122,7 +123,7 @@ fn rate_of(node: &NodeHandle, session: &Session) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn rates_are_capped_whoever_sets_them_and_sessions_are_counted() {
+async fn qos_cap_limits_rates_and_session_count() {
     let bench = Bench::new(None, |config| {
         config.policy.kind = PolicyKind::QosCap;
         config.policy.uplink = Some(50_000);
@@ -145,7 +146,7 @@ async fn rates_are_capped_whoever_sets_them_and_sessions_are_counted() {
 }
 
 #[tokio::test]
-async fn a_refusal_leaves_the_session_as_it_was() {
+async fn policy_refusal_leaves_session_unchanged() {
     let policy = Arc::new(Scripted::default());
     let bench = Bench::new(Some(policy.clone()), |_| {}).await;
     let session = bench.establish(1).await.unwrap();
@@ -163,7 +164,7 @@ async fn a_refusal_leaves_the_session_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_policy_that_panics_hangs_or_asks_for_nonsense_denies() {
+async fn faulty_policy_denies_by_default() {
     let policy = Arc::new(Scripted::default());
     let short = |config: &mut NodeConfig| config.policy.budget = Duration::from_millis(20);
     let bench = Bench::new(Some(policy.clone()), short).await;
@@ -175,7 +176,7 @@ async fn a_policy_that_panics_hangs_or_asks_for_nonsense_denies() {
     assert_eq!(cause(bench.establish(1).await), Cause::SYSTEM_FAILURE);
     let stats = bench.node.stats().policy;
     assert!(
-        stats.late >= 1 && stats.late + stats.failed >= 3,
+        stats.timed_out >= 1 && stats.timed_out + stats.failed >= 3,
         "{stats:?}"
     );
     assert_eq!(bench.node.stats().sessions, 0);
@@ -183,7 +184,7 @@ async fn a_policy_that_panics_hangs_or_asks_for_nonsense_denies() {
 }
 
 #[tokio::test]
-async fn without_an_answer_everything_is_admitted_where_it_says_so() {
+async fn on_failure_allow_admits_without_decision() {
     let policy = Arc::new(Scripted::default());
     policy.now(PANIC);
     let allow = |config: &mut NodeConfig| config.policy.on_failure = OnFailure::Allow;
@@ -195,7 +196,7 @@ async fn without_an_answer_everything_is_admitted_where_it_says_so() {
 }
 
 #[tokio::test]
-async fn the_last_good_answer_holds_on_where_it_says_so() {
+async fn on_failure_last_good_reuses_decision() {
     let policy = Arc::new(Scripted::default());
     let last = |config: &mut NodeConfig| config.policy.on_failure = OnFailure::LastGood;
     let bench = Bench::new(Some(policy.clone()), last).await;

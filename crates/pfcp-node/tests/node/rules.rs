@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use strowger_pfcp::ie::{Cause, FTeid};
-use strowger_pfcp::session::{Allocator, RuleSet, UeWish};
+use strowger_pfcp::session::{Allocator, RuleSet, UeAddressRequest};
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, frames};
-use strowger_pfcp_node::Capture;
+use strowger_pfcp_node::CaptureReader;
 
 /// Allocates tunnels and addresses in sequence.
 #[derive(Default)]
@@ -22,7 +22,7 @@ impl Allocator for Counter {
 
     fn ue_address(
         &mut self,
-        _: UeWish,
+        _: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         self.0 += 1;
@@ -106,7 +106,7 @@ impl Replay {
 }
 
 #[test]
-fn what_real_user_planes_accepted_is_accepted() {
+fn rules_accepted_by_real_user_planes_are_accepted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/captures");
     for name in [
         "testregistration.pcapng",
@@ -117,7 +117,7 @@ fn what_real_user_planes_accepted_is_accepted() {
         "pfcpsim_vs_omec-upf.pcapng",
     ] {
         let mut replay = Replay::default();
-        let Ok(capture) = Capture::open(folder.join(name)) else {
+        let Ok(capture) = CaptureReader::open(folder.join(name)) else {
             assert!(
                 std::env::var("CI").as_deref() != Ok("true"),
                 "{name} is missing"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strowger::ActorSystem;
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, Rules, Scenario};
+use strowger_pfcp_node::{Client, ClientConfig, FaultScenario, Node, NodeConfig, SessionRules};
 
 const RULES: &str = "
 [[rule]]
@@ -29,9 +29,9 @@ restart = true
 ";
 
 #[tokio::test]
-async fn rules_strike_in_their_order() {
+async fn scenario_rules_apply_in_order() {
     let system = ActorSystem::new("scenario").unwrap();
-    let scenario: Scenario = toml::from_str(RULES).unwrap();
+    let scenario: FaultScenario = toml::from_str(RULES).unwrap();
     let mut config = NodeConfig::default();
     config.listen = vec!["127.0.0.1:0".parse().unwrap()];
     config.scenario = Some(scenario.clone());
@@ -41,7 +41,7 @@ async fn rules_strike_in_their_order() {
     config.n1 = 100;
     let client = Client::bind(&system, config).await.unwrap();
     let association = client.associate(upf.local_addr()).await.unwrap();
-    let rules = || Rules::pdu_session("10.45.0.9".parse().unwrap());
+    let rules = || SessionRules::pdu_session("10.45.0.9".parse().unwrap());
 
     let refused = association.establish(rules()).await.err();
     let cause = refused.and_then(|error| error.cause());
@@ -50,6 +50,6 @@ async fn rules_strike_in_their_order() {
     // The first request is dropped, the second calls for a restart, the third is answered.
     session.delete().await.unwrap();
     scenario.restart().await;
-    assert_eq!(scenario.struck(), [1, 1, 1, 1]);
+    assert_eq!(scenario.applied_counts(), [1, 1, 1, 1]);
     system.shutdown(Duration::from_secs(1)).await;
 }

@@ -15,17 +15,17 @@ use strowger_pfcp::ie::{Cause, PdrId, Precedence, UpdatePdr};
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Message, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
-    Client, ClientConfig, Durability, Node, NodeConfig, NodeError, NodeHandle, Rules,
-    SessionFilter, SessionInfo, StateLost, StoreError,
+    Client, ClientConfig, Durability, Node, NodeConfig, NodeError, NodeHandle, SessionFilter,
+    SessionInfo, SessionRules, StateLost, StoreError,
 };
 
 /// One incarnation of a node; the contents of the directory outlive it.
-struct Life {
+struct NodeRun {
     system: ActorSystem,
     node: NodeHandle,
 }
 
-impl Life {
+impl NodeRun {
     async fn begin(config: &NodeConfig) -> Self {
         let system = ActorSystem::new("life").unwrap();
         let node = Node::start(&system, config.clone()).await.unwrap();
@@ -74,19 +74,19 @@ fn precedence(value: u32) -> SessionModificationRequest {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_in_the_next_life() {
+async fn acknowledged_state_survives_restart() {
     for durability in [Durability::Process, Durability::Disk] {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path(), durability);
         let peers = ActorSystem::new("peers").unwrap();
         let client = client(&peers).await;
 
-        let life = Life::begin(&config).await;
+        let life = NodeRun::begin(&config).await;
         let recovery = life.node.recovery();
         let association = client.associate(life.node.local_addr()).await.unwrap();
         let mut sessions = Vec::new();
         for number in 1..=20 {
-            let rules = Rules::pdu_session(ue(number));
+            let rules = SessionRules::pdu_session(ue(number));
             sessions.push(association.establish(rules).await.unwrap());
         }
         for session in &sessions[..10] {
@@ -99,7 +99,7 @@ async fn what_was_acknowledged_is_there_in_the_next_life() {
         assert_eq!(before.len(), 15);
         life.end().await;
 
-        let life = Life::begin(&config).await;
+        let life = NodeRun::begin(&config).await;
         assert_eq!(life.node.recovery(), recovery);
         assert_eq!(life.node.store().loss, None);
         assert_eq!(life.listed(), before);
@@ -117,7 +117,7 @@ async fn what_was_acknowledged_is_there_in_the_next_life() {
         }
         // Identifiers and addresses of existing sessions are not allocated again.
         let new = association
-            .establish(Rules::pdu_session(ue(99)))
+            .establish(SessionRules::pdu_session(ue(99)))
             .await
             .unwrap();
         assert!(before.iter().all(|(info, _)| info.seid < new.remote_seid()));
@@ -141,9 +141,9 @@ fn cause(answer: &[u8]) -> Cause {
 }
 
 /// A peer that sends arbitrary bytes and reads the answers.
-struct Raw(UdpSocket);
+struct RawPeer(UdpSocket);
 
-impl Raw {
+impl RawPeer {
     fn new() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket
@@ -168,28 +168,28 @@ impl Raw {
 fn setup(sequence: u32) -> Vec<u8> {
     use strowger_pfcp::Header;
     use strowger_pfcp::association::Recovery;
-    use strowger_pfcp::endpoint::{Elements, message};
+    use strowger_pfcp::endpoint::{BodyBuilder, message};
     let header = Header::node(
         MessageType::ASSOCIATION_SETUP_REQUEST,
         Sequence::new(sequence),
     );
     let name: NodeName = IpAddr::from([127, 0, 0, 1]).into();
-    let body = Elements::new().node(&name).recovery(Recovery(1));
+    let body = BodyBuilder::new().node(&name).recovery(Recovery(1));
     message(&header, body.as_slice()).unwrap()
 }
 
 #[tokio::test]
-async fn retransmission_over_a_restart_gets_the_same_octets() {
+async fn retransmission_across_restart_gets_same_octets() {
     use strowger_pfcp::ie::{
         ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, NodeId, Pdi, SourceInterface,
     };
     use strowger_pfcp::message::{SessionDeletionRequest, SessionEstablishmentRequest};
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path(), Durability::Process);
-    let life = Life::begin(&config).await;
+    let life = NodeRun::begin(&config).await;
     let node = life.node.local_addr();
     config.listen = vec![node];
-    let peer = Raw::new();
+    let peer = RawPeer::new();
     peer.ask(node, &setup(1)).await;
     let address = IpAddr::from([127, 0, 0, 1]);
     let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::choose_ipv4());
@@ -206,14 +206,14 @@ async fn retransmission_over_a_restart_gets_the_same_octets() {
     let delete = delete.encode().unwrap();
     life.end().await;
 
-    let life = Life::begin(&config).await;
+    let life = NodeRun::begin(&config).await;
     assert_eq!(peer.ask(node, &establish).await, first);
     assert_eq!(life.listed().len(), 1);
     let deleted = peer.ask(node, &delete).await;
     assert_eq!(cause(&deleted), Cause::REQUEST_ACCEPTED);
     life.end().await;
 
-    let life = Life::begin(&config).await;
+    let life = NodeRun::begin(&config).await;
     assert_eq!(peer.ask(node, &delete).await, deleted);
     assert_eq!(peer.ask(node, &establish).await, first);
     assert_eq!(life.listed().len(), 0);
@@ -222,10 +222,10 @@ async fn retransmission_over_a_restart_gets_the_same_octets() {
 }
 
 #[tokio::test]
-async fn a_store_is_used_by_one_process_at_a_time_and_nothing_else_is_taken_for_one() {
+async fn store_is_locked_and_foreign_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), Durability::Process);
-    let life = Life::begin(&config).await;
+    let life = NodeRun::begin(&config).await;
     let other = ActorSystem::new("other").unwrap();
     let error = Node::start(&other, config.clone()).await.unwrap_err();
     assert!(
@@ -233,7 +233,7 @@ async fn a_store_is_used_by_one_process_at_a_time_and_nothing_else_is_taken_for_
         "{error}"
     );
     life.end().await;
-    Life::begin(&config).await.end().await;
+    NodeRun::begin(&config).await.end().await;
 
     let format = folder.path().join("store/format");
     let newer = "strowger store 2";
@@ -270,16 +270,16 @@ impl Actor for Listener {
 }
 
 #[tokio::test]
-async fn node_that_has_lost_something_says_so() {
+async fn node_reports_lost_state() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), Durability::Process);
     let peers = ActorSystem::new("peers").unwrap();
     let client = client(&peers).await;
-    let life = Life::begin(&config).await;
+    let life = NodeRun::begin(&config).await;
     let before = life.node.recovery();
     let association = client.associate(life.node.local_addr()).await.unwrap();
     for number in 1..=9 {
-        let rules = Rules::pdu_session(ue(number));
+        let rules = SessionRules::pdu_session(ue(number));
         association.establish(rules).await.unwrap();
     }
     life.end().await;
@@ -315,7 +315,7 @@ fn facts<'a>(text: &'a str, kind: &str) -> Vec<Vec<&'a str>> {
 }
 
 #[tokio::test]
-async fn store_of_an_earlier_build_opens_with_exactly_its_sessions_and_rules() {
+async fn store_of_earlier_build_opens_unchanged() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/stores/format-1");
     for (name, durability) in [("process", Durability::Process), ("disk", Durability::Disk)] {
         let folder = tempfile::tempdir().unwrap();
@@ -332,7 +332,7 @@ async fn store_of_an_earlier_build_opens_with_exactly_its_sessions_and_rules() {
 
         // The second incarnation reads what the first one rewrote.
         for _ in 0..2 {
-            let life = Life::begin(&config(folder.path(), durability)).await;
+            let life = NodeRun::begin(&config(folder.path(), durability)).await;
             assert_eq!(life.node.store().loss, None);
             let recovery = life.node.recovery().to_string();
             assert_eq!(facts(&text, "recovery"), [["recovery", &recovery]]);

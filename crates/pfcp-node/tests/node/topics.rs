@@ -14,47 +14,47 @@ use strowger_pfcp::ie::{
 };
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp_node::{
-    Client, ClientConfig, Node, NodeConfig, NodeHandle, Rules, SessionEvent, SessionEventKind,
-    UsageReported,
+    Client, ClientConfig, Node, NodeConfig, NodeHandle, SessionEvent, SessionEventKind,
+    SessionRules, UsageReported,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const UE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 45, 0, 9));
 
 /// Forwards the messages that it receives to the test.
-struct Listener(UnboundedSender<Heard>);
+struct Listener(UnboundedSender<TopicEvent>);
 
 #[derive(Debug)]
-enum Heard {
+enum TopicEvent {
     Session(Arc<SessionEvent>),
     Usage(Arc<UsageReported>),
 }
 
-impl Accepts<Arc<SessionEvent>> for Heard {
+impl Accepts<Arc<SessionEvent>> for TopicEvent {
     fn wrap(event: Arc<SessionEvent>) -> Self {
         Self::Session(event)
     }
 }
 
-impl Accepts<Arc<UsageReported>> for Heard {
+impl Accepts<Arc<UsageReported>> for TopicEvent {
     fn wrap(usage: Arc<UsageReported>) -> Self {
         Self::Usage(usage)
     }
 }
 
 impl Actor for Listener {
-    type Msg = Heard;
-    type Args = UnboundedSender<Heard>;
+    type Msg = TopicEvent;
+    type Args = UnboundedSender<TopicEvent>;
     type Error = Infallible;
 
     async fn pre_start(
-        to: UnboundedSender<Heard>,
+        to: UnboundedSender<TopicEvent>,
         _: &mut Context<Self>,
     ) -> Result<Self, Infallible> {
         Ok(Self(to))
     }
 
-    async fn handle(&mut self, heard: Heard, _: &mut Context<Self>) -> Result<(), Infallible> {
+    async fn handle(&mut self, heard: TopicEvent, _: &mut Context<Self>) -> Result<(), Infallible> {
         // A test that is finished no longer listens.
         let _ = self.0.send(heard);
         Ok(())
@@ -64,7 +64,7 @@ impl Actor for Listener {
 struct Bench {
     system: ActorSystem,
     node: NodeHandle,
-    heard: UnboundedReceiver<Heard>,
+    heard: UnboundedReceiver<TopicEvent>,
 }
 
 impl Bench {
@@ -94,27 +94,27 @@ impl Bench {
 
     async fn session(&mut self) -> Arc<SessionEvent> {
         match self.heard.recv().await.unwrap() {
-            Heard::Session(event) => event,
-            Heard::Usage(usage) => panic!("{usage:?}"),
+            TopicEvent::Session(event) => event,
+            TopicEvent::Usage(usage) => panic!("{usage:?}"),
         }
     }
 
     async fn usage(&mut self) -> Arc<UsageReported> {
         match self.heard.recv().await.unwrap() {
-            Heard::Usage(usage) => usage,
-            Heard::Session(event) => panic!("{event:?}"),
+            TopicEvent::Usage(usage) => usage,
+            TopicEvent::Session(event) => panic!("{event:?}"),
         }
     }
 }
 
 #[tokio::test]
-async fn the_life_of_a_session_is_told_in_its_order() {
+async fn session_events_are_published_in_order() {
     let mut bench = Bench::new().await;
     let client = bench.client().await;
     let association = client.associate(bench.node.local_addr()).await.unwrap();
     let urr = CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH)
         .volume_threshold(VolumeThreshold::total(1000));
-    let rules = Rules::pdu_session(UE).urr(urr);
+    let rules = SessionRules::pdu_session(UE).urr(urr);
     let session = association.establish(rules).await.unwrap();
     let established = bench.session().await;
     assert_eq!(established.kind, SessionEventKind::Established);
@@ -144,11 +144,14 @@ async fn the_life_of_a_session_is_told_in_its_order() {
 }
 
 #[tokio::test]
-async fn sessions_end_with_their_association() {
+async fn association_release_publishes_session_ends() {
     let mut bench = Bench::new().await;
     let client = bench.client().await;
     let association = client.associate(bench.node.local_addr()).await.unwrap();
-    let session = association.establish(Rules::pdu_session(UE)).await.unwrap();
+    let session = association
+        .establish(SessionRules::pdu_session(UE))
+        .await
+        .unwrap();
     association.release().await.unwrap();
     assert_eq!(bench.session().await.kind, SessionEventKind::Established);
     let ended = bench.session().await;

@@ -11,7 +11,7 @@ use strowger::ActorSystem;
 use strowger_pfcp::message::Body;
 use strowger_pfcp::{IeType, MessageType};
 use strowger_pfcp_node::{
-    Client, ClientConfig, Node, NodeConfig, NodeHandle, Rules, SessionFilter, SessionInfo,
+    Client, ClientConfig, Node, NodeConfig, NodeHandle, SessionFilter, SessionInfo, SessionRules,
 };
 
 /// A generator with the same numbers in each run.
@@ -122,7 +122,7 @@ fn rules(node: &NodeHandle) -> Vec<(SessionInfo, Option<Vec<u8>>)> {
 }
 
 #[tokio::test]
-async fn a_modification_is_done_whole_or_not_at_all() {
+async fn modification_is_atomic() {
     let system = ActorSystem::new("test").unwrap();
     let mut config = NodeConfig::default();
     config.listen = vec!["127.0.0.1:0".parse().unwrap()];
@@ -135,7 +135,12 @@ async fn a_modification_is_done_whole_or_not_at_all() {
     let mut sessions = Vec::new();
     for number in 1..=3 {
         let ue = IpAddr::from(Ipv4Addr::new(10, 45, 0, number));
-        sessions.push(association.establish(Rules::pdu_session(ue)).await.unwrap());
+        sessions.push(
+            association
+                .establish(SessionRules::pdu_session(ue))
+                .await
+                .unwrap(),
+        );
     }
     let (mut done, mut refused) = (0, 0);
     let mut dice = Dice(1);

@@ -13,10 +13,10 @@ use strowger_pfcp::ie::{
     ReportingTriggers, UpdateFar, UpdateForwardingParameters, UrrId, VolumeQuota, VolumeThreshold,
 };
 use strowger_pfcp::message::{Body, SessionModificationRequest, SessionReportRequest};
-use strowger_pfcp::usage::{Arrival, Detector, Tally, Traffic};
+use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp_node::{
-    Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts, Rules,
-    Session, SessionReport, SimulatedTraffic, Span, TrafficModel,
+    Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts, Session,
+    SessionReport, SessionRules, SimulatedTraffic, TimeSpan, TrafficModel,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -38,7 +38,12 @@ impl Portions {
 }
 
 impl DataPath for Portions {
-    fn traffic(&self, _: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
+    fn traffic(
+        &self,
+        _: Seid,
+        detectors: &[DetectionRule],
+        span: TimeSpan,
+    ) -> Vec<(Instant, PacketBurst)> {
         let mut traffic = Vec::new();
         for place in 1..=self.count {
             let at = self.at(place);
@@ -46,7 +51,7 @@ impl DataPath for Portions {
                 continue;
             }
             traffic.extend(detectors.iter().map(|one| {
-                let portion = Traffic {
+                let portion = PacketBurst {
                     pdr: one.pdr,
                     packets: 1,
                     octets: self.octets,
@@ -58,7 +63,7 @@ impl DataPath for Portions {
         traffic
     }
 
-    fn next(&self, _: Seid, _: &[Detector], after: Instant) -> Option<Instant> {
+    fn next(&self, _: Seid, _: &[DetectionRule], after: Instant) -> Option<Instant> {
         (1..=self.count)
             .map(|place| self.at(place))
             .find(|at| *at > after)
@@ -70,7 +75,7 @@ struct Bench {
     node: NodeHandle,
     client: Client,
     reports: UnboundedReceiver<SessionReport>,
-    tally: Tally,
+    tally: UsageTotals,
 }
 
 mod collector {
@@ -116,17 +121,17 @@ mod collector {
 }
 
 /// The rules of a session whose packets these URRs count.
-fn counted(urrs: Vec<CreateUrr>) -> Rules {
+fn counted(urrs: Vec<CreateUrr>) -> SessionRules {
     let ids: Vec<UrrId> = urrs.iter().map(|urr| urr.urr_id).collect();
-    let plain = Rules::pdu_session(UE);
-    let mut rules = Rules::new();
+    let plain = SessionRules::pdu_session(UE);
+    let mut rules = SessionRules::new();
     for pdr in plain.pdrs() {
         rules = rules.pdr(pdr.clone().urr_ids(ids.clone()));
     }
     for far in plain.fars() {
         rules = rules.far(far.clone());
     }
-    urrs.into_iter().fold(rules, Rules::urr)
+    urrs.into_iter().fold(rules, SessionRules::urr)
 }
 
 impl Bench {
@@ -158,11 +163,11 @@ impl Bench {
             node,
             client,
             reports,
-            tally: Tally::default(),
+            tally: UsageTotals::default(),
         }
     }
 
-    async fn establish(&self, rules: Rules) -> Session {
+    async fn establish(&self, rules: SessionRules) -> Session {
         let association = self.client.associate(self.node.local_addr()).await.unwrap();
         association.establish(rules).await.unwrap()
     }
@@ -174,7 +179,7 @@ impl Bench {
             panic!("not a report");
         };
         for usage in &request.usage_reports {
-            assert_ne!(self.tally.add(usage), Arrival::Repeated);
+            assert_ne!(self.tally.add(usage), ReportArrival::Repeated);
         }
         *request
     }
@@ -194,7 +199,7 @@ fn threshold(octets: u64) -> CreateUrr {
 }
 
 #[tokio::test]
-async fn a_volume_threshold_is_reported_to_the_peer_and_the_rest_at_the_end() {
+async fn volume_threshold_is_reported_and_remainder_on_deletion() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 20,
@@ -219,7 +224,7 @@ async fn a_volume_threshold_is_reported_to_the_peer_and_the_rest_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_session_loses_nothing_that_was_counted() {
+async fn session_panic_loses_no_counted_usage() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 50,
@@ -232,7 +237,7 @@ async fn a_panic_of_the_session_loses_nothing_that_was_counted() {
         let _ = bench.node.panic_session(session.remote_seid(), "drill");
         let answer = session.modify(query()).await.unwrap();
         for usage in &answer.usage_reports {
-            assert_ne!(bench.tally.add(usage), Arrival::Repeated);
+            assert_ne!(bench.tally.add(usage), ReportArrival::Repeated);
         }
     }
     bench.delete(session).await;
@@ -244,7 +249,7 @@ async fn a_panic_of_the_session_loses_nothing_that_was_counted() {
 }
 
 #[tokio::test]
-async fn an_exhausted_quota_is_reported_and_a_new_one_lets_traffic_pass() {
+async fn exhausted_quota_is_reported_and_new_grant_resumes_traffic() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: u64::from(u16::MAX),
@@ -268,15 +273,15 @@ async fn an_exhausted_quota_is_reported_and_a_new_one_lets_traffic_pass() {
 }
 
 #[tokio::test]
-async fn packets_that_wait_are_told_and_go_when_the_user_is_found() {
+async fn buffered_packets_are_reported_and_forwarded_after_paging() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 3,
         octets: 10,
     };
     let mut bench = Bench::new(path).await;
-    let mut rules = Rules::new();
-    let plain = Rules::pdu_session(UE);
+    let mut rules = SessionRules::new();
+    let plain = SessionRules::pdu_session(UE);
     for pdr in plain.pdrs() {
         rules = rules.pdr(pdr.clone());
     }
@@ -299,7 +304,7 @@ async fn packets_that_wait_are_told_and_go_when_the_user_is_found() {
 }
 
 #[tokio::test]
-async fn simulated_traffic_is_counted_and_all_of_it_is_told() {
+async fn simulated_traffic_is_fully_reported() {
     let simulated = |config: &mut NodeConfig| {
         config.data_path.kind = DataPathKind::Simulated;
         config.data_path.uplink = 1_000_000;
@@ -325,7 +330,7 @@ async fn simulated_traffic_is_counted_and_all_of_it_is_told() {
 }
 
 #[test]
-fn traffic_of_a_model_is_the_same_however_it_is_asked_for() {
+fn simulated_traffic_is_independent_of_query_steps() {
     let start = Instant::now();
     let model = TrafficModel {
         seed: 7,
@@ -335,13 +340,13 @@ fn traffic_of_a_model_is_the_same_however_it_is_asked_for() {
         tick: Duration::from_millis(100),
     };
     let path = SimulatedTraffic::new(start, model);
-    let detectors = [(1, true), (2, false), (3, false)].map(|(pdr, uplink)| Detector {
+    let detectors = [(1, true), (2, false), (3, false)].map(|(pdr, uplink)| DetectionRule {
         pdr: PdrId(pdr),
         uplink,
     });
     for seid in [1, 2, 0xffff_ffff].map(Seid) {
         let end = start + Duration::from_secs(7);
-        let whole = Span {
+        let whole = TimeSpan {
             after: start,
             until: end,
         };
@@ -350,7 +355,7 @@ fn traffic_of_a_model_is_the_same_however_it_is_asked_for() {
         let (mut after, mut parts) = (start, Vec::new());
         for step in (1..).map(|step| Duration::from_micros(step * 977)) {
             let until = (after + step).min(end);
-            parts.extend(path.traffic(seid, &detectors, Span { after, until }));
+            parts.extend(path.traffic(seid, &detectors, TimeSpan { after, until }));
             after = until;
             if until == end {
                 break;

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_shown_alike_are_one_name() {
+    fn equivalent_encodings_are_one_name() {
         let value = |octets: &[u8]| NodeName::from_value(octets).unwrap();
         for (text, values) in [
             (
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_are_not_made_one() {
+    fn distinct_names_stay_distinct() {
         let values: [&[u8]; 7] = [
             b"\x02\x03smf\x03lab",
             b"\x02\x03smf\x03la2",

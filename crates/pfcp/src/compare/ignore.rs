@@ -1,4 +1,4 @@
-use crate::ie::{IeType, Kind};
+use crate::ie::{FieldKind, IeType};
 
 /// The parts of messages that a comparison leaves out.
 ///
@@ -110,11 +110,13 @@ impl Ignore {
     }
 
     /// Returns `true` if a field is left out.
-    pub(super) fn field(&self, ie: IeType, name: &str, kind: Kind) -> bool {
+    pub(super) fn field(&self, ie: IeType, name: &str, kind: FieldKind) -> bool {
         match kind {
-            Kind::Time => self.times,
+            FieldKind::Time => self.times,
             _ if ie == IeType::F_SEID => self.seids && name == "seid",
-            Kind::Ipv4 | Kind::Ipv6 | Kind::Mac => self.addresses && is_allocated(ie),
+            FieldKind::Ipv4 | FieldKind::Ipv6 | FieldKind::Mac => {
+                self.addresses && is_allocated(ie)
+            }
             _ => self.addresses && is_allocated(ie) && is_end(name),
         }
     }

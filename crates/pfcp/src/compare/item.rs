@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use super::vendor::{self, VendorStatement};
 use super::{Ignore, Name};
 use crate::ie::IeType;
-use crate::ie::descriptor::{Descriptor, Kind, Leaf, describe};
+use crate::ie::descriptor::{Descriptor, FieldKind, Leaf, describe};
 use crate::ie::value::Value;
 use crate::text;
 use crate::vendor::{self as rows, Dictionary};
@@ -15,9 +15,9 @@ pub(super) struct Item<'a> {
     pub(super) part: Part<'a>,
     pub(super) content: ItemContent<'a>,
     /// The index among the elements of the same type in the group.
-    pub(super) place: usize,
+    pub(super) type_index: usize,
     /// The class of the element. Elements of different classes are never compared.
-    pub(super) class: Class,
+    pub(super) class: ItemClass,
     /// The value of the element that identifies this group, for groups that may occur several
     /// times.
     pub(super) identifier: Vec<u8>,
@@ -38,7 +38,7 @@ pub(super) enum ItemContent<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Class {
+pub(super) struct ItemClass {
     ie: IeType,
     enterprise: Option<u16>,
     /// `true` for a further occurrence of an element that may occur only once. The first one
@@ -72,8 +72,8 @@ fn below<'a>(
         (a.class.ie, a.part.offset()).cmp(&(b.class.ie, b.part.offset()))
     });
     for same in items.chunk_by_mut(|a, b| a.class.ie == b.class.ie) {
-        for (place, item) in same.iter_mut().enumerate() {
-            item.place = place;
+        for (type_index, item) in same.iter_mut().enumerate() {
+            item.type_index = type_index;
         }
     }
     sort(&mut items, |a, b| a.order().cmp(&b.order()));
@@ -94,7 +94,7 @@ impl<'a> Item<'a> {
         vendors: &Dictionary,
         path: &mut Vec<IeType>,
     ) -> Self {
-        let class = Class {
+        let class = ItemClass {
             ie: part.ie(),
             enterprise: part.enterprise(),
             repeated: part.is_repeated(),
@@ -139,7 +139,7 @@ impl<'a> Item<'a> {
         Self {
             part,
             content,
-            place: 0,
+            type_index: 0,
             class,
             identifier,
             canonical,
@@ -148,19 +148,23 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the sort key of the elements of a group.
-    fn order(&self) -> (Class, &[u8], usize, &[u8], usize) {
-        let first = if self.class.positional { self.place } else { 0 };
+    fn order(&self) -> (ItemClass, &[u8], usize, &[u8], usize) {
+        let first = if self.class.positional {
+            self.type_index
+        } else {
+            0
+        };
         (
             self.class,
             &self.identifier,
             first,
             &self.canonical,
-            self.place,
+            self.type_index,
         )
     }
 
     fn put_canonical(&self, out: &mut Vec<u8>) {
-        let Class { ie, repeated, .. } = self.class;
+        let ItemClass { ie, repeated, .. } = self.class;
         out.extend_from_slice(&ie.0.to_be_bytes());
         out.push(u8::from(repeated));
         put_octets(&self.canonical, out);
@@ -169,7 +173,7 @@ impl<'a> Item<'a> {
     /// Returns the index of the element, if it may occur several times or is a further occurrence.
     pub(super) fn index(&self) -> Option<usize> {
         let many = self.part.member().is_some_and(|member| member.many);
-        (many || self.place > 0).then_some(self.place)
+        (many || self.type_index > 0).then_some(self.type_index)
     }
 
     /// Returns the name for users. A group that may occur several times is named by the element
@@ -297,7 +301,7 @@ pub(super) fn put_octets(octets: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A statement of the value of a leaf element: a field, its flags, spare bits, or trailing bytes.
-pub(super) struct Statement<'a> {
+pub(super) struct LeafStatement<'a> {
     /// The position in the row.
     pub(super) order: usize,
     pub(super) name: &'static str,
@@ -305,7 +309,7 @@ pub(super) struct Statement<'a> {
 }
 
 pub(super) enum StatementValue<'a> {
-    Value(IeType, &'static str, Kind, Value<'a>),
+    Value(IeType, &'static str, FieldKind, Value<'a>),
     /// The flags that are set, for a row that consists of flags.
     Flags(Vec<&'static str>),
     Octets(Vec<u8>),
@@ -349,7 +353,7 @@ pub(super) fn leaf_statements<'a>(
     leaf: &'static Leaf,
     part: Part<'a>,
     ignore: &Ignore,
-) -> Vec<Statement<'a>> {
+) -> Vec<LeafStatement<'a>> {
     let octets = part.raw();
     let mut out = Vec::with_capacity(leaf.fields.len());
     let mut flags = Vec::new();
@@ -362,12 +366,12 @@ pub(super) fn leaf_statements<'a>(
             flags.extend((value == Value::Flag(true)).then_some(name));
         } else if !ignore.field(leaf.ie, name, kind) {
             let value = StatementValue::Value(leaf.ie, name, kind, value);
-            out.push(Statement { order, name, value });
+            out.push(LeafStatement { order, name, value });
         }
     }
     let mut order = leaf.fields.len();
     let mut also = |name, value| {
-        out.push(Statement { order, name, value });
+        out.push(LeafStatement { order, name, value });
         order += 1;
     };
     if is_of_flags(leaf) {
@@ -383,12 +387,12 @@ pub(super) fn leaf_statements<'a>(
             .map_or(0, |last| last + 1);
         also("spare bits", StatementValue::Octets(flip[..used].to_vec()));
         let tail = octets.get(reencoded.len()..).unwrap_or_default();
-        also("further octets", StatementValue::Octets(tail.to_vec()));
+        also("trailing bytes", StatementValue::Octets(tail.to_vec()));
     }
     out
 }
 
 fn is_of_flags(leaf: &Leaf) -> bool {
-    let is_flag = |kind| matches!(kind, Kind::Bits { width: 1, .. });
+    let is_flag = |kind| matches!(kind, FieldKind::Bits { width: 1, .. });
     leaf.fields.iter().all(|field| is_flag(field.kind))
 }

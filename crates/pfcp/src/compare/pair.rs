@@ -1,6 +1,6 @@
 use std::cmp::Ordering;
 
-use super::item::{Class, Item};
+use super::item::{Item, ItemClass};
 
 /// A pair of elements to compare, or an element that the other message lacks.
 pub(super) type Pair<'a, 'b> = (Option<&'b Item<'a>>, Option<&'b Item<'a>>);
@@ -8,7 +8,10 @@ pub(super) type Pair<'a, 'b> = (Option<&'b Item<'a>>, Option<&'b Item<'a>>);
 /// Pairs the elements of two groups, both sorted by [`Item`] order, and returns the pairs that are
 /// not equal: in the order of the left message, followed by the elements that only the right
 /// message has.
-pub(super) fn unequal<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>]) -> Vec<Pair<'a, 'b>> {
+pub(super) fn unequal_pairs<'a, 'b>(
+    left: &'b [Item<'a>],
+    right: &'b [Item<'a>],
+) -> Vec<Pair<'a, 'b>> {
     let mut pairs = Vec::new();
     // Both groups are sorted by key, so one pass finds the elements of the same class and name.
     let (mut left, mut right) = (left, right);
@@ -21,7 +24,7 @@ pub(super) fn unequal<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>]) -> Ve
         let next = key(next);
         let lefts = split(&mut left, next);
         let rights = split(&mut right, next);
-        alike(lefts, rights, &mut pairs);
+        pair_similar(lefts, rights, &mut pairs);
     }
     pairs.sort_by_key(|pair| match pair {
         (Some(left), _) => (0, left.part.offset()),
@@ -30,12 +33,12 @@ pub(super) fn unequal<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>]) -> Ve
     pairs
 }
 
-fn key<'b>(item: &'b Item<'_>) -> (Class, &'b [u8]) {
+fn key<'b>(item: &'b Item<'_>) -> (ItemClass, &'b [u8]) {
     (item.class, &item.identifier)
 }
 
 /// Takes the items of one class and name from the front.
-fn split<'a, 'b>(items: &mut &'b [Item<'a>], kind: (Class, &[u8])) -> &'b [Item<'a>] {
+fn split<'a, 'b>(items: &mut &'b [Item<'a>], kind: (ItemClass, &[u8])) -> &'b [Item<'a>] {
     let count = items.iter().take_while(|item| key(item) == kind).count();
     let (front, rest) = items.split_at(count);
     *items = rest;
@@ -44,7 +47,11 @@ fn split<'a, 'b>(items: &mut &'b [Item<'a>], kind: (Class, &[u8])) -> &'b [Item<
 
 /// Pairs elements of one class and name: first those with equal content, then the others by
 /// position.
-fn alike<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>], pairs: &mut Vec<Pair<'a, 'b>>) {
+fn pair_similar<'a, 'b>(
+    left: &'b [Item<'a>],
+    right: &'b [Item<'a>],
+    pairs: &mut Vec<Pair<'a, 'b>>,
+) {
     let (mut lefts, mut rights) = (Vec::new(), Vec::new());
     if left
         .first()
@@ -78,7 +85,7 @@ fn alike<'a, 'b>(left: &'b [Item<'a>], right: &'b [Item<'a>], pairs: &mut Vec<Pa
         }
     }
     for side in [&mut lefts, &mut rights] {
-        side.sort_by_key(|item| item.place);
+        side.sort_by_key(|item| item.type_index);
     }
     let most = lefts.len().max(rights.len());
     let side = |side: &[&'b Item<'a>], place| side.get(place).copied();

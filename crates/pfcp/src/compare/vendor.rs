@@ -44,7 +44,7 @@ pub(super) fn statements(
 
 /// Pairs the statements of two elements, and returns those that differ: label, left text, right
 /// text.
-pub(super) fn unequal<'a>(
+pub(super) fn unequal_pairs<'a>(
     left: &'a [VendorStatement],
     right: &'a [VendorStatement],
 ) -> Vec<(&'a str, Option<String>, Option<String>)> {
@@ -76,7 +76,7 @@ impl StatementCollector<'_> {
     fn element(&mut self, part: Part<'_>, at: &str, path: &mut Vec<IeType>, depth: usize) {
         let mut index = Index::new();
         let Some(row) = self.vendors.row_of(part) else {
-            return self.other(part, at, path, depth);
+            return self.undescribed_member(part, at, path, depth);
         };
         if row.is_group() {
             let inner = (depth <= DEPTH).then(|| members(part.value(), &mut index));
@@ -101,13 +101,19 @@ impl StatementCollector<'_> {
             });
         }
         if !self.ignore.spare() && !element.tail().is_empty() {
-            self.octets(&within(at, "further octets"), element.tail());
+            self.octets(&within(at, "trailing bytes"), element.tail());
         }
     }
 
     /// Adds the statements of a member of a vendor-specific group that the dictionary does not
     /// describe.
-    fn other(&mut self, part: Part<'_>, at: &str, path: &mut Vec<IeType>, depth: usize) {
+    fn undescribed_member(
+        &mut self,
+        part: Part<'_>,
+        at: &str,
+        path: &mut Vec<IeType>,
+        depth: usize,
+    ) {
         if let Some(leaf) = row_of(part) {
             for statement in leaf_statements(leaf, part, self.ignore) {
                 let empty =

@@ -12,9 +12,9 @@ use crate::wire::{Frame, Header, Seid, Tlvs};
 
 /// A builder for the elements of a message body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Elements(Vec<u8>);
+pub struct BodyBuilder(Vec<u8>);
 
-impl Elements {
+impl BodyBuilder {
     /// Creates an empty body.
     #[must_use]
     pub const fn new() -> Self {
@@ -165,7 +165,7 @@ impl<'a> TopLevelElements<'a> {
 
     /// Returns `true` if the peer kept its sessions although it restarted, TS 29.244 §6.2.6: those
     /// of all its addresses, or of the one that it sends from.
-    pub(super) fn retains(&self, peer: IpAddr) -> bool {
+    pub(super) fn retains_sessions(&self, peer: IpAddr) -> bool {
         let Some(value) = self.retention else {
             return false;
         };

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::answer::{TopLevelElements, cause_of, timer_octet};
-use super::receive::{Sender, Unanswerable};
-use super::{Discard, Elements, Endpoint, Event, Purpose, Role};
-use crate::association::{AssociationId, NodeName, Recovery, Setup, SetupRefused};
+use super::receive::{Sender, UnanswerableRequest};
+use super::{BodyBuilder, DiscardReason, Endpoint, Event, NodeRequestPurpose, Role};
+use crate::association::{AssociationId, NodeName, Recovery, SetupError, SetupOutcome};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
 use crate::transaction::RequestsFull;
@@ -19,12 +19,12 @@ impl Endpoint {
     /// Returns [`RequestsFull`] if too many requests are waiting for answers.
     pub fn associate(&mut self, now: Instant, peer: SocketAddr) -> Result<(), RequestsFull> {
         let body = self.identity();
-        self.ask(
+        self.queue_request(
             now,
             peer,
             MessageType::ASSOCIATION_SETUP_REQUEST,
             &body,
-            Purpose::Associate,
+            NodeRequestPurpose::Associate,
         )
     }
 
@@ -41,9 +41,9 @@ impl Endpoint {
         let Some(peer) = self.associations.get(association).map(|one| one.address) else {
             return Ok(());
         };
-        let body = Elements::new().node(&self.config.node);
-        let purpose = Purpose::Release(association);
-        self.ask(
+        let body = BodyBuilder::new().node(&self.config.node);
+        let purpose = NodeRequestPurpose::Release(association);
+        self.queue_request(
             now,
             peer,
             MessageType::ASSOCIATION_RELEASE_REQUEST,
@@ -58,7 +58,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns [`RequestsFull`] if too many requests are waiting for answers.
-    pub fn ask_release(
+    pub fn request_release(
         &mut self,
         now: Instant,
         association: AssociationId,
@@ -67,7 +67,7 @@ impl Endpoint {
         let Some(peer) = self.associations.get(association).map(|one| one.address) else {
             return Ok(());
         };
-        let wanted = Elements::new()
+        let wanted = BodyBuilder::new()
             .node(&self.config.node)
             .with(IeType::PFCP_ASSOCIATION_RELEASE_REQUEST, &[1]);
         let body = match within {
@@ -75,16 +75,22 @@ impl Endpoint {
             None => wanted,
         };
         let update = MessageType::ASSOCIATION_UPDATE_REQUEST;
-        self.ask(now, peer, update, &body, Purpose::Update(association))
+        self.queue_request(
+            now,
+            peer,
+            update,
+            &body,
+            NodeRequestPurpose::Update(association),
+        )
     }
 
     /// Returns Node ID, Recovery Time Stamp and features, which both setup messages contain.
-    pub(super) fn identity(&self) -> Elements {
-        let body = Elements::new().node(&self.config.node);
+    pub(super) fn identity(&self) -> BodyBuilder {
+        let body = BodyBuilder::new().node(&self.config.node);
         self.rest_of_identity(body)
     }
 
-    fn rest_of_identity(&self, body: Elements) -> Elements {
+    fn rest_of_identity(&self, body: BodyBuilder) -> BodyBuilder {
         let features = match self.config.role {
             Role::UserPlane => IeType::UP_FUNCTION_FEATURES,
             Role::ControlPlane => IeType::CP_FUNCTION_FEATURES,
@@ -98,7 +104,7 @@ impl Endpoint {
         now: Instant,
         from: Sender,
         top: &TopLevelElements<'_>,
-    ) -> Elements {
+    ) -> BodyBuilder {
         let peer = from.peer;
         let mut retained = false;
         let cause = match (top.node(), top.recovery()) {
@@ -107,10 +113,10 @@ impl Endpoint {
                 Ok(setup) => {
                     self.associations
                         .store_properties(setup.id(), top.features, from.local);
-                    let known = !matches!(setup, Setup::New(_));
-                    retained = known && top.retains(peer.ip());
-                    self.report_up(match retained {
-                        true => Setup::Same(setup.id()),
+                    let known = !matches!(setup, SetupOutcome::New(_));
+                    retained = known && top.retains_sessions(peer.ip());
+                    self.push_association_up(match retained {
+                        true => SetupOutcome::Unchanged(setup.id()),
                         false => setup,
                     });
                     Cause::REQUEST_ACCEPTED
@@ -118,12 +124,12 @@ impl Endpoint {
                 Err(why) => {
                     self.report_refused_setup(now, node, peer, why);
                     match why {
-                        SetupRefused::Full { .. } | SetupRefused::HostFull { .. } => {
+                        SetupError::Full { .. } | SetupError::HostFull { .. } => {
                             Cause::NO_RESOURCES_AVAILABLE
                         }
-                        SetupRefused::Claimed { .. }
-                        | SetupRefused::Configured
-                        | SetupRefused::Foreign => Cause::REQUEST_REJECTED,
+                        SetupError::Claimed { .. }
+                        | SetupError::ReservedByConfig
+                        | SetupError::AddressOfOtherHost => Cause::REQUEST_REJECTED,
                     }
                 }
             },
@@ -149,18 +155,18 @@ impl Endpoint {
         node: NodeName,
         peer: SocketAddr,
         recovery: Recovery,
-    ) -> Result<Setup, SetupRefused> {
+    ) -> Result<SetupOutcome, SetupError> {
         if !self.associations.is_named(&node) {
             let named = node.address().map(|address| address.to_canonical());
             let foreign = named.filter(|address| *address != peer.ip().to_canonical());
             if foreign.is_some_and(|address| self.is_allowed(address)) {
-                return Err(SetupRefused::Foreign);
+                return Err(SetupError::AddressOfOtherHost);
             }
             let limit = self.config.peer.associations;
-            if self.associations.with(&node).is_none()
-                && self.associations.of_host(peer.ip()) >= limit
+            if self.associations.get_by_node(&node).is_none()
+                && self.associations.unnamed_count_of_host(peer.ip()) >= limit
             {
-                return Err(SetupRefused::HostFull { limit });
+                return Err(SetupError::HostFull { limit });
             }
         }
         self.associations.set_up(now, node, peer, recovery)
@@ -171,7 +177,7 @@ impl Endpoint {
         now: Instant,
         node: NodeName,
         peer: SocketAddr,
-        why: SetupRefused,
+        why: SetupError,
     ) {
         self.stats.setups_refused += 1;
         if let Some(count) = self.refusals.count(now, peer.ip()) {
@@ -193,13 +199,13 @@ impl Endpoint {
         now: Instant,
         peer: SocketAddr,
         top: &TopLevelElements<'_>,
-    ) -> Result<(), Unanswerable> {
+    ) -> Result<(), UnanswerableRequest> {
         let (Ok(node), Ok(recovery)) = (top.node(), top.recovery()) else {
             // The answer reports the error.
             return Ok(());
         };
         let longest = self.config.retransmission.t1;
-        let late = self.associations.with(&node).filter(|known| {
+        let late = self.associations.get_by_node(&node).filter(|known| {
             known.is_at(peer.ip())
                 && known.set_up_with.is_after(recovery)
                 && now < known.since + longest
@@ -207,16 +213,16 @@ impl Endpoint {
         late.map_or(Ok(()), |known| {
             let (old, new) = (recovery.0, known.set_up_with.0);
             let detail = format!("Recovery Time Stamp {old} after {new}");
-            Err(Unanswerable(Discard::Late, detail))
+            Err(UnanswerableRequest(DiscardReason::Late, detail))
         })
     }
 
-    pub(super) fn report_up(&mut self, setup: Setup) {
+    pub(super) fn push_association_up(&mut self, setup: SetupOutcome) {
         let association = setup.id();
-        if matches!(setup, Setup::Restarted(_)) {
+        if matches!(setup, SetupOutcome::Restarted(_)) {
             self.restarted(association);
         }
-        let kept = matches!(setup, Setup::Same(_));
+        let kept = matches!(setup, SetupOutcome::Unchanged(_));
         self.events
             .push_back(Event::AssociationUp { association, kept });
     }

@@ -11,7 +11,7 @@ use super::Event;
 /// The reason why a datagram, or a message in it, was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Discard {
+pub enum DiscardReason {
     /// The sender is not on the allow-list.
     UnknownPeer,
     /// The datagram is larger than the limit.
@@ -28,7 +28,7 @@ pub enum Discard {
     Late,
 }
 
-impl Discard {
+impl DiscardReason {
     /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::UnknownPeer,
@@ -57,17 +57,17 @@ impl Discard {
 
 /// Counts what is discarded, and reports it at most once per interval for each kind and peer.
 #[derive(Debug, Default)]
-pub(super) struct Discards {
-    totals: [u64; Discard::ALL.len()],
-    limiter: ReportLimiter<(Discard, IpAddr)>,
+pub(super) struct DiscardCounters {
+    totals: [u64; DiscardReason::ALL.len()],
+    limiter: DiscardReportLimiter<(DiscardReason, IpAddr)>,
 }
 
 /// Limits reports to one per interval for each key, and counts the occurrences in between.
 #[derive(Debug)]
-pub(super) struct ReportLimiter<K>(FxHashMap<K, LastReport>);
+pub(super) struct DiscardReportLimiter<K>(FxHashMap<K, LastDiscardReport>);
 
 #[derive(Debug)]
-struct LastReport {
+struct LastDiscardReport {
     at: Instant,
     since: u64,
 }
@@ -77,8 +77,8 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of distinct keys. Beyond it, new keys are not reported.
 const MAX_KEYS: usize = 1024;
 
-impl Discards {
-    pub(super) fn total(&self, kind: Discard) -> u64 {
+impl DiscardCounters {
+    pub(super) fn total(&self, kind: DiscardReason) -> u64 {
         self.totals[kind as usize]
     }
 
@@ -86,7 +86,7 @@ impl Discards {
     pub(super) fn count(
         &mut self,
         now: Instant,
-        kind: Discard,
+        kind: DiscardReason,
         peer: SocketAddr,
         detail: impl FnOnce() -> String,
     ) -> Option<Event> {
@@ -101,13 +101,13 @@ impl Discards {
     }
 }
 
-impl<K> Default for ReportLimiter<K> {
+impl<K> Default for DiscardReportLimiter<K> {
     fn default() -> Self {
         Self(FxHashMap::default())
     }
 }
 
-impl<K: Eq + Hash> ReportLimiter<K> {
+impl<K: Eq + Hash> DiscardReportLimiter<K> {
     /// Counts an occurrence. Returns the number of occurrences to report, if a report is due.
     pub(super) fn count(&mut self, now: Instant, key: K) -> Option<u64> {
         match self.0.get_mut(&key) {
@@ -117,7 +117,7 @@ impl<K: Eq + Hash> ReportLimiter<K> {
             }
             Some(last) => {
                 let count = last.since + 1;
-                *last = LastReport { at: now, since: 0 };
+                *last = LastDiscardReport { at: now, since: 0 };
                 Some(count)
             }
             None => {
@@ -127,7 +127,7 @@ impl<K: Eq + Hash> ReportLimiter<K> {
                 if self.0.len() >= MAX_KEYS {
                     return None;
                 }
-                self.0.insert(key, LastReport { at: now, since: 0 });
+                self.0.insert(key, LastDiscardReport { at: now, since: 0 });
                 Some(1)
             }
         }

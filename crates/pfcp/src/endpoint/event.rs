@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Discard, Elements};
+use super::{BodyBuilder, DiscardReason};
 #[cfg(doc)]
 use super::{Endpoint, EndpointConfig};
 use crate::association::{Association, AssociationId, NodeName, Recovery};
@@ -77,8 +77,8 @@ pub enum Event {
         /// The time that the release may take.
         within: Option<Duration>,
     },
-    /// A peer that was asked to release its association ([`Endpoint::ask_release`]) answered, or
-    /// did not answer (`cause` is `None`). The association exists until it is released.
+    /// A peer that was asked to release its association ([`Endpoint::request_release`]) answered,
+    /// or did not answer (`cause` is `None`). The association exists until it is released.
     ReleaseAnswered {
         /// The association.
         association: AssociationId,
@@ -133,7 +133,7 @@ pub enum Event {
         /// The encoded message.
         octets: Arc<[u8]>,
         /// Overload Control Information, if the peer supports it. Empty otherwise.
-        overload: Elements,
+        overload: BodyBuilder,
     },
     /// A request of ours was answered.
     Response {
@@ -164,7 +164,7 @@ pub enum Event {
     /// peer.
     Discarded {
         /// The kind of discard.
-        kind: Discard,
+        kind: DiscardReason,
         /// The sender.
         peer: SocketAddr,
         /// Number of occurrences since the last report, including this one.

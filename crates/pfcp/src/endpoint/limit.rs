@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::Elements;
+use super::BodyBuilder;
 use crate::ie::IeType;
 
 /// The limits of a single peer. A peer is a host, which may send from any port.
@@ -38,14 +38,14 @@ impl Default for PeerLimits {
 /// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitDecision {
-    Taken,
+    Accepted,
     /// The request is refused, and the peer is asked to send fewer.
-    Over(Overload),
+    Exceeded(OverloadInfo),
 }
 
 /// The overload information that tells a peer to reduce its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Overload {
+pub(super) struct OverloadInfo {
     /// Increases with each new metric.
     sequence: u32,
     /// The percentage of requests by which the peer should reduce its load.
@@ -55,14 +55,14 @@ pub(super) struct Overload {
 #[derive(Debug)]
 pub(super) struct Limiter {
     limits: PeerLimits,
-    peers: FxHashMap<IpAddr, Bucket>,
+    peers: FxHashMap<IpAddr, TokenBucket>,
     /// Number of refused requests of all peers.
     refused: u64,
 }
 
 /// The state of one host.
 #[derive(Debug)]
-struct Bucket {
+struct TokenBucket {
     /// The available credit in nanoseconds. A request costs one second divided by the rate.
     credit: u64,
     at: Instant,
@@ -102,15 +102,15 @@ impl Limiter {
             if self.peers.len() >= HOSTS {
                 self.refused += 1;
                 let (sequence, metric) = (0, 100);
-                return LimitDecision::Over(Overload { sequence, metric });
+                return LimitDecision::Exceeded(OverloadInfo { sequence, metric });
             }
         }
         let bucket = self
             .peers
             .entry(peer)
-            .or_insert_with(|| Bucket::full(now, &limits));
+            .or_insert_with(|| TokenBucket::full(now, &limits));
         let decision = bucket.admit(now, &limits);
-        self.refused += u64::from(decision != LimitDecision::Taken);
+        self.refused += u64::from(decision != LimitDecision::Accepted);
         decision
     }
 
@@ -122,10 +122,10 @@ impl Limiter {
     }
 }
 
-impl Bucket {
+impl TokenBucket {
     fn full(now: Instant, limits: &PeerLimits) -> Self {
         Self {
-            credit: limits.most(),
+            credit: limits.max_credit(),
             at: now,
             working: 0,
             since: now,
@@ -139,7 +139,7 @@ impl Bucket {
         let elapsed = now.saturating_duration_since(self.at).as_nanos();
         let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
         self.at = now;
-        self.credit = self.credit.saturating_add(elapsed).min(limits.most());
+        self.credit = self.credit.saturating_add(elapsed).min(limits.max_credit());
         if now >= self.since + WINDOW {
             self.since = now;
             (self.taken, self.over) = (0, 0);
@@ -150,12 +150,12 @@ impl Bucket {
             self.credit -= cost;
             self.working += 1;
             self.taken = self.taken.saturating_add(1);
-            return LimitDecision::Taken;
+            return LimitDecision::Accepted;
         }
         self.over = self.over.saturating_add(1);
         let (taken, over) = (u64::from(self.taken), u64::from(self.over));
         let share = (over * 100).div_ceil(taken + over);
-        LimitDecision::Over(Overload {
+        LimitDecision::Exceeded(OverloadInfo {
             sequence: self.sequence,
             metric: u8::try_from(share).unwrap_or(100),
         })
@@ -171,18 +171,18 @@ impl PeerLimits {
     }
 
     /// Returns the maximum credit that can accumulate.
-    fn most(&self) -> u64 {
+    fn max_credit(&self) -> u64 {
         self.cost().saturating_mul(self.burst.max(1).into())
     }
 }
 
-impl Overload {
+impl OverloadInfo {
     /// Returns the Overload Control Information, TS 29.244 §7.5.3.4.
-    pub(super) fn element(self) -> Elements {
-        let inner = Elements::new()
+    pub(super) fn element(self) -> BodyBuilder {
+        let inner = BodyBuilder::new()
             .with(IeType::SEQUENCE_NUMBER, &self.sequence.to_be_bytes())
             .with(IeType::METRIC, &[self.metric])
             .with(IeType::TIMER, &[VALIDITY]);
-        Elements::new().with(IeType::OVERLOAD_CONTROL_INFORMATION, inner.as_slice())
+        BodyBuilder::new().with(IeType::OVERLOAD_CONTROL_INFORMATION, inner.as_slice())
     }
 }

@@ -5,28 +5,32 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::answer::{TopLevelElements, cause_of};
-use super::limit::{LimitDecision, Overload};
-use super::{Discard, Elements, Endpoint, Event, Purpose, Role, Transmit, answer_header, message};
+use super::limit::{LimitDecision, OverloadInfo};
+use super::{
+    BodyBuilder, DiscardReason, Endpoint, Event, NodeRequestPurpose, Role, Transmit, answer_header,
+    message,
+};
 use crate::association::{Association, AssociationId};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
 use crate::transaction::{Admission, TransactionId};
-use crate::validate::older;
+use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Sequence, frames};
 
-/// A request that is not answered, because no answer can express the error or nobody waits for one.
-pub(super) struct Unanswerable(pub(super) Discard, pub(super) String);
+/// A request that is not answered, because no answer can express the error or no peer waits for
+/// one.
+pub(super) struct UnanswerableRequest(pub(super) DiscardReason, pub(super) String);
 
-impl From<Error> for Unanswerable {
+impl From<Error> for UnanswerableRequest {
     fn from(error: Error) -> Self {
-        Self(Discard::Malformed, error.to_string())
+        Self(DiscardReason::Malformed, error.to_string())
     }
 }
 
-impl From<ErrorKind> for Unanswerable {
+impl From<ErrorKind> for UnanswerableRequest {
     fn from(kind: ErrorKind) -> Self {
-        Self(Discard::Malformed, kind.to_string())
+        Self(DiscardReason::Malformed, kind.to_string())
     }
 }
 
@@ -40,7 +44,7 @@ pub(super) struct Sender {
 /// The outcome of a node-related request.
 enum NodeRequestOutcome {
     /// The endpoint answers with these elements.
-    Answer(Elements),
+    Answer(BodyBuilder),
     /// The owner answers, for the peer of this association.
     Owner(AssociationId),
 }
@@ -63,7 +67,7 @@ impl Endpoint {
         let from = Sender { peer, local };
         self.stats.datagrams += 1;
         if !self.is_allowed(peer.ip()) {
-            self.discard(now, Discard::UnknownPeer, peer, || {
+            self.discard(now, DiscardReason::UnknownPeer, peer, || {
                 "not on the allow-list".to_owned()
             });
             return;
@@ -72,7 +76,7 @@ impl Endpoint {
             let limit = self.config.datagram;
             let have = octets.len();
             let detail = || format!("{have} octets, at most {limit}");
-            self.discard(now, Discard::Oversized, peer, detail);
+            self.discard(now, DiscardReason::Oversized, peer, detail);
             return;
         }
         for frame in frames(octets) {
@@ -82,7 +86,7 @@ impl Endpoint {
                     if matches!(error.kind(), ErrorKind::Version(_)) {
                         self.refuse_version(from, &octets[error.offset()..]);
                     }
-                    self.discard(now, Discard::Malformed, peer, || error.to_string());
+                    self.discard(now, DiscardReason::Malformed, peer, || error.to_string());
                 }
             }
         }
@@ -97,7 +101,7 @@ impl Endpoint {
     fn discard(
         &mut self,
         now: Instant,
-        kind: Discard,
+        kind: DiscardReason,
         peer: SocketAddr,
         detail: impl FnOnce() -> String,
     ) {
@@ -131,7 +135,7 @@ impl Endpoint {
 
     /// Converts a message to the configured release and handles it.
     fn receive_frame(&mut self, now: Instant, from: Sender, frame: &Frame<'_>) {
-        let older = older(frame, self.config.release);
+        let older = encode_for_older(frame, self.config.release);
         match older.as_deref().map(Frame::decode) {
             Some(Ok(older)) => self.handle_frame(now, from, &older),
             _ => self.handle_frame(now, from, frame),
@@ -144,11 +148,11 @@ impl Endpoint {
         let message_type = header.message_type;
         if message_type.name().is_none() {
             let detail = || format!("message type {}", message_type.0);
-            self.discard(now, Discard::UnknownMessage, peer, detail);
+            self.discard(now, DiscardReason::UnknownMessage, peer, detail);
             return;
         }
         if message_type.is_session() != header.seid.is_some() {
-            self.discard(now, Discard::Malformed, peer, || {
+            self.discard(now, DiscardReason::Malformed, peer, || {
                 ErrorKind::SeidFlag.to_string()
             });
             return;
@@ -158,7 +162,7 @@ impl Endpoint {
             Ok(top) => top,
             Err(error) => {
                 let error = error.in_message(message_type);
-                self.discard(now, Discard::Malformed, peer, || error.to_string());
+                self.discard(now, DiscardReason::Malformed, peer, || error.to_string());
                 return;
             }
         };
@@ -180,7 +184,7 @@ impl Endpoint {
         let message_type = frame.header.message_type;
         let id = match self.answers.admit(now, peer, frame) {
             Admission::New(id) => id,
-            Admission::Again(octets) => {
+            Admission::Retransmitted(octets) => {
                 return self.transmits.push_back(Transmit {
                     peer,
                     local,
@@ -189,7 +193,9 @@ impl Endpoint {
             }
             Admission::Working => return,
             Admission::Full => {
-                return self.discard(now, Discard::Busy, peer, || "too many requests".to_owned());
+                return self.discard(now, DiscardReason::Busy, peer, || {
+                    "too many requests".to_owned()
+                });
             }
         };
         if let Some(local) = local {
@@ -198,7 +204,7 @@ impl Endpoint {
         // Heartbeats are exempt from the limits, so that a peer over its limits still sees that we
         // are alive.
         if message_type != MessageType::HEARTBEAT_REQUEST
-            && let LimitDecision::Over(overload) = self.limiter.admit(now, peer.ip())
+            && let LimitDecision::Exceeded(overload) = self.limiter.admit(now, peer.ip())
         {
             return self.over_limit(id, peer, frame, overload);
         }
@@ -221,7 +227,7 @@ impl Endpoint {
                     octets: Arc::from(frame.octets),
                 })
             }
-            Err(Unanswerable(kind, detail)) => {
+            Err(UnanswerableRequest(kind, detail)) => {
                 self.forget(id);
                 self.discard(now, kind, peer, || detail);
             }
@@ -235,14 +241,14 @@ impl Endpoint {
         transaction: TransactionId,
         peer: SocketAddr,
         frame: &Frame<'_>,
-        overload: Overload,
+        overload: OverloadInfo,
     ) {
         if frame.header.message_type.is_session() {
             let association = self.associations.from_address(peer);
             let understood = association.is_some_and(Association::understands_overload);
             let overload = match understood {
                 true => overload.element(),
-                false => Elements::new(),
+                false => BodyBuilder::new(),
             };
             return self.events.push_back(Event::OverLimit {
                 transaction,
@@ -267,7 +273,7 @@ impl Endpoint {
         now: Instant,
         id: TransactionId,
         request: &Header,
-        body: &Elements,
+        body: &BodyBuilder,
     ) {
         match message(&answer_header(request, None), body.as_slice()) {
             Ok(octets) => self.respond(now, id, octets.into()),
@@ -277,9 +283,9 @@ impl Endpoint {
 
     /// Returns the body of an answer that consists of a cause and, if the answer has one, our Node
     /// ID.
-    pub(super) fn refusal(&self, request: MessageType, cause: Cause) -> Elements {
+    pub(super) fn refusal(&self, request: MessageType, cause: Cause) -> BodyBuilder {
         let named = !request.is_session() || request == MessageType::SESSION_ESTABLISHMENT_REQUEST;
-        let body = Elements::new();
+        let body = BodyBuilder::new();
         let body = if named {
             body.node(&self.config.node)
         } else {
@@ -306,7 +312,7 @@ impl Endpoint {
         let named = top
             .node()
             .ok()
-            .and_then(|node| self.associations.with(&node));
+            .and_then(|node| self.associations.get_by_node(&node));
         let association = match named {
             Some(association) => Some(association.id).filter(|_| association.is_at(peer.ip())),
             None if top.node.is_some() => None,
@@ -316,7 +322,7 @@ impl Endpoint {
                 .map(|association| association.id),
         };
         if let Some(association) = association {
-            self.heard(now, association);
+            self.on_peer_alive(now, association);
         }
         let octets = Arc::from(frame.octets);
         self.events.push_back(Event::SessionRequest {
@@ -334,13 +340,13 @@ impl Endpoint {
         from: Sender,
         frame: &Frame<'_>,
         top: &TopLevelElements<'_>,
-    ) -> Result<NodeRequestOutcome, Unanswerable> {
+    ) -> Result<NodeRequestOutcome, UnanswerableRequest> {
         let peer = from.peer;
         let request = frame.header.message_type;
         let node = match request {
             MessageType::HEARTBEAT_REQUEST => {
                 top.recovery()?;
-                let body = Elements::new().recovery(self.config.recovery);
+                let body = BodyBuilder::new().recovery(self.config.recovery);
                 return Ok(NodeRequestOutcome::Answer(body));
             }
             MessageType::ASSOCIATION_SETUP_REQUEST => {
@@ -374,7 +380,7 @@ impl Endpoint {
             }
         };
         let association = match node {
-            Some(node) => self.associations.with(&node),
+            Some(node) => self.associations.get_by_node(&node),
             None => self.associations.from_address(peer),
         };
         let Some(id) = association
@@ -385,7 +391,7 @@ impl Endpoint {
             return Ok(NodeRequestOutcome::Answer(body));
         };
         if self.is_for_owner(request) {
-            self.heard(now, id);
+            self.on_peer_alive(now, id);
             return Ok(NodeRequestOutcome::Owner(id));
         }
         if request == MessageType::ASSOCIATION_RELEASE_REQUEST {
@@ -418,7 +424,7 @@ impl Endpoint {
         frame: &Frame<'_>,
         top: &TopLevelElements<'_>,
     ) {
-        self.heard(now, id);
+        self.on_peer_alive(now, id);
         self.associations.store_properties(id, top.features, None);
         if let Some(within) = top.wants_release()
             && self.config.role == Role::ControlPlane
@@ -452,7 +458,7 @@ impl Endpoint {
                 return;
             }
             let detail = || format!("{message_type} {sequence} fits no request");
-            self.discard(now, Discard::Unexpected, peer, detail);
+            self.discard(now, DiscardReason::Unexpected, peer, detail);
             return;
         };
         let Some(purpose) = self.purposes.remove(&request) else {
@@ -472,10 +478,10 @@ impl Endpoint {
         now: Instant,
         peer: SocketAddr,
         top: &TopLevelElements<'_>,
-        purpose: Purpose,
+        purpose: NodeRequestPurpose,
     ) {
         match purpose {
-            Purpose::Associate => {
+            NodeRequestPurpose::Associate => {
                 let cause = top.cause();
                 let accepted = cause.is_some_and(Cause::is_acceptance);
                 let known = top
@@ -489,7 +495,7 @@ impl Endpoint {
                     Some(Ok(setup)) => {
                         self.associations
                             .store_properties(setup.id(), top.features, None);
-                        self.report_up(setup);
+                        self.push_association_up(setup);
                     }
                     Some(Err(_)) | None => {
                         self.events
@@ -497,16 +503,16 @@ impl Endpoint {
                     }
                 }
             }
-            Purpose::Heartbeat(association) => match top.recovery() {
+            NodeRequestPurpose::Heartbeat(association) => match top.recovery() {
                 Ok(recovery) => self.evaluate_stamp(now, peer, recovery),
-                Err(_) => self.heard(now, association),
+                Err(_) => self.on_peer_alive(now, association),
             },
-            Purpose::Confirm(association) => {
+            NodeRequestPurpose::Confirm(association) => {
                 self.confirmed(now, association, top.recovery().ok());
             }
-            Purpose::Release(association) => self.released(association),
+            NodeRequestPurpose::Release(association) => self.released(association),
             // The peer decides whether and when it releases the association.
-            Purpose::Update(association) => {
+            NodeRequestPurpose::Update(association) => {
                 let cause = Some(top.cause().unwrap_or(Cause::REQUEST_REJECTED));
                 self.events
                     .push_back(Event::ReleaseAnswered { association, cause });

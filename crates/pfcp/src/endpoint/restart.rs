@@ -13,7 +13,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use super::{Endpoint, Event, Purpose};
+use super::{Endpoint, Event, NodeRequestPurpose};
 use crate::association::{AssociationId, InquiryOutcome, Recovery, RestartSign};
 use crate::seeded_bug::{Bug, seeded};
 
@@ -23,7 +23,7 @@ impl Endpoint {
     ///
     /// A later Recovery Time Stamp in the answer results in [`Event::PeerRestarted`], a missing
     /// answer in [`Event::PeerSilent`].
-    pub fn enquire(&mut self, now: Instant, association: AssociationId) {
+    pub fn check_peer(&mut self, now: Instant, association: AssociationId) {
         self.associations.heartbeat_now(now, association);
     }
 
@@ -37,10 +37,10 @@ impl Endpoint {
         let (id, peer, known) = (association.id, association.address, association.recovery);
         let silent = association.silent;
         if !stamp.is_after(known) {
-            return self.heard(now, id);
+            return self.on_peer_alive(now, id);
         }
-        if self.sign_of(peer) == RestartSign::AssociationSetup && !seeded(Bug::StampBelieved) {
-            self.heard(now, id);
+        if self.restart_sign(peer) == RestartSign::AssociationSetup && !seeded(Bug::StampBelieved) {
+            self.on_peer_alive(now, id);
             self.stats.stamps_ignored += 1;
             if self.associations.stamp_ignored(id) {
                 self.events.push_back(Event::StampIgnored {
@@ -53,19 +53,19 @@ impl Endpoint {
         // A silent peer that claims a restart is not heard again until it denies the restart: it
         // may be another incarnation.
         if !silent {
-            self.heard(now, id);
+            self.on_peer_alive(now, id);
         }
         if seeded(Bug::ClaimBelieved) {
             return self.confirmed(now, id, Some(stamp));
         }
         if self.associations.restart_claimed(now, id, stamp)
             && self
-                .send_heartbeat(now, peer, Purpose::Confirm(id))
+                .send_heartbeat(now, peer, NodeRequestPurpose::Confirm(id))
                 .is_err()
         {
             // No request slot is free: the next heartbeat repeats the claim.
             self.associations.inquiry_unanswered(id);
-            self.heard(now, id);
+            self.on_peer_alive(now, id);
         }
     }
 
@@ -73,25 +73,25 @@ impl Endpoint {
     pub(super) fn confirmed(&mut self, now: Instant, id: AssociationId, stamp: Option<Recovery>) {
         let Some(stamp) = stamp else {
             self.associations.inquiry_unanswered(id);
-            return self.heard(now, id);
+            return self.on_peer_alive(now, id);
         };
         let until = now + self.config.retransmission.t1;
         match self.associations.inquiry_answered(id, stamp, until) {
             InquiryOutcome::Restarted => {
                 // The new incarnation was heard. No event says so, because the silence was that of
                 // the previous one.
-                self.associations.heard(now, id);
+                self.associations.on_peer_alive(now, id);
                 self.restarted(id);
             }
             InquiryOutcome::Denied(claim) => {
-                self.heard(now, id);
+                self.on_peer_alive(now, id);
                 self.stats.restarts_denied += 1;
                 self.events.push_back(Event::RestartDenied {
                     association: id,
                     claim,
                 });
             }
-            InquiryOutcome::AlreadySettled => self.heard(now, id),
+            InquiryOutcome::AlreadySettled => self.on_peer_alive(now, id),
         }
     }
 
@@ -102,7 +102,7 @@ impl Endpoint {
         self.events.push_back(Event::PeerRestarted { association });
     }
 
-    fn sign_of(&self, peer: SocketAddr) -> RestartSign {
+    fn restart_sign(&self, peer: SocketAddr) -> RestartSign {
         let mut signs = self.config.restarts.iter();
         let found = signs.find(|(network, _)| network.contains(peer.ip()));
         found.map_or(RestartSign::Heartbeat, |(_, sign)| *sign)

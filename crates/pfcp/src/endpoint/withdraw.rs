@@ -7,14 +7,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Endpoint, Event, Purpose, RequestError};
+use super::{Endpoint, Event, NodeRequestPurpose, RequestError};
 use crate::association::AssociationId;
 use crate::message::MessageType;
 use crate::seeded_bug::{Bug, seeded};
-use crate::transaction::Outstanding;
+use crate::transaction::OutstandingRequest;
 use crate::wire::{Header, Seid};
 
-impl Purpose {
+impl NodeRequestPurpose {
     /// Returns the association that a request is about.
     pub(super) const fn association(self) -> Option<AssociationId> {
         match self {
@@ -42,14 +42,14 @@ impl Endpoint {
         message_type: MessageType,
         seid: Seid,
         body: &[u8],
-    ) -> Result<Outstanding, RequestError> {
+    ) -> Result<OutstandingRequest, RequestError> {
         let found = self.associations.get(association);
         let peer = found.ok_or(RequestError::NoAssociation)?.address;
         let sequence = self.requests.sequence(peer)?;
         let mut header = Header::node(message_type, sequence);
         header.seid = message_type.is_session().then_some(seid);
         let request = self.send_request(now, (peer, Some(association)), &header, body)?;
-        Ok(Outstanding {
+        Ok(OutstandingRequest {
             request,
             peer,
             sequence,
@@ -60,7 +60,7 @@ impl Endpoint {
     /// ignored. Returns its bytes, so that the owner can drop a datagram with them that it took
     /// from [`Endpoint::poll_transmit`] and has not sent. Returns `None` if the request is not
     /// waiting for an answer.
-    pub fn withdraw(&mut self, outstanding: Outstanding) -> Option<Arc<[u8]>> {
+    pub fn withdraw(&mut self, outstanding: OutstandingRequest) -> Option<Arc<[u8]>> {
         let octets = self.requests.withdraw(outstanding)?;
         self.purposes.remove(&outstanding.request);
         self.transmits
@@ -78,8 +78,11 @@ impl Endpoint {
             let request = outstanding.request;
             match self.purposes.get(&request) {
                 // The new incarnation answers heartbeats too, and its association can be released.
-                Some(Purpose::Heartbeat(_) | Purpose::Confirm(_) | Purpose::Release(_))
-                    if !is_over => {}
+                Some(
+                    NodeRequestPurpose::Heartbeat(_)
+                    | NodeRequestPurpose::Confirm(_)
+                    | NodeRequestPurpose::Release(_),
+                ) if !is_over => {}
                 Some(_) => _ = self.withdraw(outstanding),
                 None => {
                     if let Some(octets) = self.withdraw(outstanding) {

@@ -150,7 +150,7 @@ macro_rules! bits_fit {
 
 macro_rules! bits_kind {
     (($code:ident $width:literal) $octet:literal / $bit:literal) => {
-        $crate::ie::Kind::Bits {
+        $crate::ie::FieldKind::Bits {
             shift: $crate::ie::field::shift($octet, $bit),
             width: $width,
             names: Some(|value| {
@@ -161,7 +161,7 @@ macro_rules! bits_kind {
         }
     };
     ($width:tt $octet:literal / $bit:literal) => {
-        $crate::ie::Kind::Bits {
+        $crate::ie::FieldKind::Bits {
             shift: $crate::ie::field::shift($octet, $bit),
             width: $crate::ie::bits::bits_width!($width),
             names: None,
@@ -186,10 +186,10 @@ macro_rules! when_write {
 }
 
 macro_rules! when_data {
-    ($all:tt) => { $crate::ie::When::Always };
-    ($all:tt [more]) => { $crate::ie::When::More };
+    ($all:tt) => { $crate::ie::FieldPresence::Always };
+    ($all:tt [more]) => { $crate::ie::FieldPresence::IfBytesRemain };
     ($all:tt [if $flag:ident $octet:literal / $bit:literal]) => {
-        $crate::ie::When::Flag {
+        $crate::ie::FieldPresence::Flag {
             name: stringify!($flag),
             shift: $crate::ie::field::shift($octet, $bit),
         }
@@ -201,7 +201,7 @@ macro_rules! when_data {
         }
         [if ($when:expr)]
     ) => {
-        $crate::ie::When::Head {
+        $crate::ie::FieldPresence::Head {
             holds: |head| {
                 let head = $crate::ie::bits::low(head);
                 $(let $bits = $crate::ie::bits::bits_read!(head $width $octet / $bit);)*

@@ -10,7 +10,7 @@ use crate::wire::{Part, Writer};
 
 pub use super::describe::{canonical, describe};
 pub use super::interfaces::Interfaces;
-pub use super::list::Listed;
+pub use super::list::ListItemKind;
 
 /// The description of an element or a message, as data.
 #[derive(Clone, Copy, Debug)]
@@ -135,9 +135,9 @@ pub struct Field {
     /// The name in JSON and text.
     pub name: &'static str,
     /// The encoding of the field.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// The condition for the presence of the field.
-    pub when: When,
+    pub when: FieldPresence,
     /// The release that introduced the field.
     pub since: Release,
     /// Returns the release that introduced a value, for fields with named values.
@@ -147,7 +147,7 @@ pub struct Field {
 /// The encoding of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum FieldKind {
     /// Bits of the head, counted from bit 1 of the first byte, byte after byte. If there are more
     /// than eight, the lowest eight are the byte after the one that contains `shift`.
     Bits {
@@ -181,20 +181,20 @@ pub enum Kind {
     /// A MAC address.
     Mac,
     /// Bytes that are preferably text.
-    Text(Span),
+    Text(FieldExtent),
     /// Bytes.
-    Octets(Span),
+    Octets(FieldExtent),
     /// A domain name as labels.
-    Labels(Span),
+    Labels(FieldExtent),
     /// Decimal digits, two per byte and low half first.
-    Digits(Span),
+    Digits(FieldExtent),
     /// Several consecutive items of one kind.
-    List(Listed, Span),
+    List(ListItemKind, FieldExtent),
 }
 
 /// The extent of a field of variable length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum FieldExtent {
     /// Up to the end of the element.
     Rest,
     /// Up to one byte before the end of the element.
@@ -211,21 +211,21 @@ pub enum Span {
     /// Preceded by the number of MAC addresses in one byte.
     MacAddresses,
     /// Preceded by the number of items in one byte. Each item has a length of two bytes.
-    Several,
+    CountedItems,
     /// As many numbers of two bytes as the lowest four bits of the value specify.
     Counted,
 }
 
 /// The condition for the presence of a field.
 #[derive(Clone, Copy, Debug)]
-pub enum When {
+pub enum FieldPresence {
     /// The field is always present.
     Always,
     /// The field is present if a flag of the head is set, which has no other meaning.
     Flag {
         /// The name of the flag.
         name: &'static str,
-        /// The bit of the flag, counted as in [`Kind::Bits`].
+        /// The bit of the flag, counted as in [`FieldKind::Bits`].
         shift: u8,
     },
     /// The field is present under a condition on the bits of the head.
@@ -236,7 +236,7 @@ pub enum When {
         text: &'static str,
     },
     /// The field is present if bytes are left.
-    More,
+    IfBytesRemain,
 }
 
 /// The description of an element or a message that consists of elements.
@@ -302,7 +302,7 @@ impl MemberEntry {
     };
 
     const fn of(member: &Member, slot: usize) -> Self {
-        let (fast_check, ignored_bits) = match member.what {
+        let (fast_check, ignored_bits) = match member.descriptor {
             Descriptor::Leaf(leaf) => (leaf.fast_check, 0),
             Descriptor::Group(_) => (FastCheck::GROUP, 16),
         };
@@ -350,7 +350,7 @@ impl MemberIndex {
         while tries < 64 && most < members.len() {
             let (mut taken, mut alone, mut slot) = (0u128, 0, 0);
             while slot < members.len() {
-                let bit = 1 << Self::place((members[slot].ie.0 as u32) << 16, factor);
+                let bit = 1 << Self::hash_slot((members[slot].ie.0 as u32) << 16, factor);
                 alone += (taken & bit == 0) as usize;
                 taken |= bit;
                 slot += 1;
@@ -366,7 +366,7 @@ impl MemberIndex {
         while slot > 0 {
             slot -= 1;
             let entry = MemberEntry::of(&members[slot], slot);
-            entries[Self::place(entry.head, best)] = entry;
+            entries[Self::hash_slot(entry.head, best)] = entry;
         }
         Self {
             entries,
@@ -375,14 +375,14 @@ impl MemberIndex {
     }
 
     #[inline]
-    const fn place(head: u32, factor: u32) -> usize {
+    const fn hash_slot(head: u32, factor: u32) -> usize {
         ((head >> 16).wrapping_mul(factor) >> (32 - INDEX_BITS)) as usize
     }
 
     /// Returns the row for the element with this header. The row may belong to another type.
     #[inline]
     pub(crate) const fn entry(&self, head: u32) -> &MemberEntry {
-        &self.entries[Self::place(head, self.factor)]
+        &self.entries[Self::hash_slot(head, self.factor)]
     }
 }
 
@@ -439,15 +439,15 @@ impl Group {
     /// Returns the interfaces on which a required slot is not among those that are filled. `filled`
     /// has one bit per slot.
     #[inline]
-    pub(crate) const fn lacking(&self, filled: u64) -> Interfaces {
+    pub(crate) const fn interfaces_lacking(&self, filled: u64) -> Interfaces {
         if self.required_anywhere & !filled == 0 {
             Interfaces::NONE
         } else {
-            self.lacking_on(filled)
+            self.compute_interfaces_lacking(filled)
         }
     }
 
-    const fn lacking_on(&self, filled: u64) -> Interfaces {
+    const fn compute_interfaces_lacking(&self, filled: u64) -> Interfaces {
         let [a, b, c, d, e] = self.required;
         Interfaces(
             (a & !filled != 0) as u8
@@ -468,7 +468,7 @@ impl Group {
     }
 
     /// Returns the interfaces on which a member is required in a release.
-    pub(crate) fn requiring(&self, member: &Member, release: Release) -> Interfaces {
+    pub(crate) fn interfaces_requiring(&self, member: &Member, release: Release) -> Interfaces {
         member.required_in(self.used_on, release)
     }
 
@@ -504,10 +504,10 @@ impl Group {
 
     /// Returns the description of the member with this slot.
     #[inline]
-    pub(crate) fn what(&self, slot: u8) -> Option<Descriptor> {
+    pub(crate) fn member_descriptor(&self, slot: u8) -> Option<Descriptor> {
         self.members
             .get(usize::from(slot))
-            .map(|member| member.what)
+            .map(|member| member.descriptor)
     }
 
     /// Returns the member with this type.
@@ -523,7 +523,7 @@ const fn used_on(members: &[Member], release: Release) -> Interfaces {
     while slot < members.len() {
         let member = &members[slot];
         if matches!(member.presence, Presence::Mandatory) {
-            used_on = used_on.with(member.on_in(release));
+            used_on = used_on.with(member.interfaces_in_release(release));
         }
         slot += 1;
     }
@@ -558,7 +558,7 @@ pub struct Member {
     /// The interfaces in release 17, or none if that release does not have the member.
     pub on_r17: Interfaces,
     /// The description of the element.
-    pub what: Descriptor,
+    pub descriptor: Descriptor,
 }
 
 impl Member {
@@ -566,7 +566,7 @@ impl Member {
     /// interfaces `used_on`. On any other interface the group is interpreted as on those, so the
     /// members that are mandatory there are required.
     const fn required_in(&self, used_on: Interfaces, release: Release) -> Interfaces {
-        let on = self.on_in(release);
+        let on = self.interfaces_in_release(release);
         if !matches!(self.presence, Presence::Mandatory) || on.is_empty() {
             return Interfaces::NONE;
         }
@@ -575,7 +575,7 @@ impl Member {
 
     /// Returns the interfaces on which the member may occur in a release.
     #[must_use]
-    pub const fn on_in(&self, release: Release) -> Interfaces {
+    pub const fn interfaces_in_release(&self, release: Release) -> Interfaces {
         match release {
             Release::R17 => self.on_r17,
             Release::R19 => self.on,

@@ -1,7 +1,7 @@
 use super::descriptor::{Descriptor, Group};
 use crate::error::{Error, ErrorKind};
-use crate::ie::{IeType, Rest};
-use crate::wire::{Index, Node, Part, Tree, UnreadElements, Writer};
+use crate::ie::{GroupRemainder, IeType};
+use crate::wire::{Index, IndexNode, Part, Tree, UnreadElements, Writer};
 
 /// A typed information element: a row of the tables.
 ///
@@ -66,7 +66,7 @@ pub(crate) trait Owned: Sized {
     fn blank() -> Self;
 
     /// Sets a blank value to the content of a checked element.
-    fn fill(&mut self, tree: &Tree<'_>, node: Node) -> Result<(), Error>;
+    fn fill(&mut self, tree: &Tree<'_>, node: IndexNode) -> Result<(), Error>;
 
     /// Appends type, length and value.
     #[inline]
@@ -82,10 +82,10 @@ pub(crate) trait Owned: Sized {
 pub(crate) fn fill_run<T: Owned>(
     values: &mut Vec<T>,
     tree: &Tree<'_>,
-    first: Node,
+    first: IndexNode,
     more: &mut UnreadElements<'_>,
 ) -> Result<(), Error> {
-    let (known, run) = (values.len(), 1 + more.run(first.slot()));
+    let (known, run) = (values.len(), 1 + more.leading_run_len(first.slot()));
     if known == 0 {
         values.reserve_exact(run);
     }
@@ -95,7 +95,7 @@ pub(crate) fn fill_run<T: Owned>(
         value.fill(tree, first)?;
     }
     for value in new {
-        if let Some(node) = more.step() {
+        if let Some(node) = more.next_node() {
             value.fill(tree, node)?;
         }
     }
@@ -103,14 +103,14 @@ pub(crate) fn fill_run<T: Owned>(
 }
 
 /// A group without a table. It may contain any element, and all of them are unknown.
-pub(crate) static UNLISTED: Group = Group::new(None, "", &[], |part, out| {
-    Rest::of(part).arrange(out, out.out.len(), &UNLISTED);
+pub(crate) static GROUP_WITHOUT_TABLE: Group = Group::new(None, "", &[], |part, out| {
+    GroupRemainder::of(part).arrange(out, out.out.len(), &GROUP_WITHOUT_TABLE);
     Ok(())
 });
 
 /// Returns the error for the first of the missing members.
 #[cold]
-pub(crate) fn lacking(group: &Group, slots: u64, node: Node) -> Error {
+pub(crate) fn missing_member_error(group: &Group, slots: u64, node: IndexNode) -> Error {
     let member = group.members.get(slots.trailing_zeros() as usize);
     let ie = member.map_or(IeType::RESERVED, |member| member.ie);
     Error::new(node.start(), ErrorKind::Missing(ie))

@@ -515,10 +515,10 @@ macro_rules! field_default {
 
 /// The description of the kind of a field.
 macro_rules! field_kind {
-    (time) => { $crate::ie::descriptor::Kind::Time };
-    (ipv4) => { $crate::ie::descriptor::Kind::Ipv4 };
-    (ipv6) => { $crate::ie::descriptor::Kind::Ipv6 };
-    (mac) => { $crate::ie::descriptor::Kind::Mac };
+    (time) => { $crate::ie::descriptor::FieldKind::Time };
+    (ipv4) => { $crate::ie::descriptor::FieldKind::Ipv4 };
+    (ipv6) => { $crate::ie::descriptor::FieldKind::Ipv6 };
+    (mac) => { $crate::ie::descriptor::FieldKind::Mac };
     (fixed6) => { $crate::ie::field::field_kind!(Octets Fixed 6) };
     (fixed16) => { $crate::ie::field::field_kind!(Octets Fixed 16) };
     (address) => { $crate::ie::field::field_kind!(Octets Address) };
@@ -526,7 +526,7 @@ macro_rules! field_kind {
     ((list $each:ident length8)) => { $crate::ie::field::list_kind!($each, Length8) };
     ((list $each:ident length16)) => { $crate::ie::field::list_kind!($each, Length16) };
     ((list mac counted)) => { $crate::ie::field::list_kind!(mac, MacAddresses) };
-    ((list octets counted)) => { $crate::ie::field::list_kind!(octets, Several) };
+    ((list octets counted)) => { $crate::ie::field::list_kind!(octets, CountedItems) };
     ((list u16 counted $count:ident)) => { $crate::ie::field::list_kind!(u16, Counted) };
     (text) => { $crate::ie::field::field_kind!(Text Rest) };
     (octets) => { $crate::ie::field::field_kind!(Octets Rest) };
@@ -538,10 +538,12 @@ macro_rules! field_kind {
     (octets16) => { $crate::ie::field::field_kind!(Octets Length16) };
     (digits8) => { $crate::ie::field::field_kind!(Digits Length8) };
     ($kind:ident Fixed $octets:literal) => {
-        $crate::ie::descriptor::Kind::$kind($crate::ie::descriptor::Span::Fixed($octets))
+        $crate::ie::descriptor::FieldKind::$kind(
+            $crate::ie::descriptor::FieldExtent::Fixed($octets),
+        )
     };
     ($kind:ident $span:ident) => {
-        $crate::ie::descriptor::Kind::$kind($crate::ie::descriptor::Span::$span)
+        $crate::ie::descriptor::FieldKind::$kind($crate::ie::descriptor::FieldExtent::$span)
     };
     (($code:ident $kind:ident)) => {
         $crate::ie::field::field_kind!(@ $kind, Some(|value| {
@@ -554,11 +556,11 @@ macro_rules! field_kind {
             $code(value as $crate::ie::field::field_type!($kind)).name()
         }))
     };
-    (i32) => { $crate::ie::descriptor::Kind::Signed { octets: 4 } };
-    (i64) => { $crate::ie::descriptor::Kind::Signed { octets: 8 } };
+    (i32) => { $crate::ie::descriptor::FieldKind::Signed { octets: 4 } };
+    (i64) => { $crate::ie::descriptor::FieldKind::Signed { octets: 8 } };
     ($kind:ident) => { $crate::ie::field::field_kind!(@ $kind, None) };
     (@ $kind:ident, $names:expr) => {
-        $crate::ie::descriptor::Kind::Number {
+        $crate::ie::descriptor::FieldKind::Number {
             octets: $crate::ie::field::number_size!($kind).0,
             width: $crate::ie::field::number_size!($kind).1,
             names: $names,
@@ -569,22 +571,22 @@ macro_rules! field_kind {
 /// The description of a list.
 macro_rules! list_kind {
     (u8, $span:ident) => {
-        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Number(1), $span)
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::ListItemKind::Number(1), $span)
     };
     (u16, $span:ident) => {
-        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Number(2), $span)
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::ListItemKind::Number(2), $span)
     };
     (mac, $span:ident) => {
-        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Mac, $span)
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::ListItemKind::Mac, $span)
     };
     (text, $span:ident) => {
-        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Text, $span)
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::ListItemKind::Text, $span)
     };
     (octets, $span:ident) => {
-        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::Listed::Octets, $span)
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::ListItemKind::Octets, $span)
     };
     (@ $each:expr, $span:ident) => {
-        $crate::ie::descriptor::Kind::List($each, $crate::ie::descriptor::Span::$span)
+        $crate::ie::descriptor::FieldKind::List($each, $crate::ie::descriptor::FieldExtent::$span)
     };
 }
 

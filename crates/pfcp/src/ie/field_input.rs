@@ -2,9 +2,9 @@
 
 #[cfg(feature = "serde")]
 use super::bits;
-use super::descriptor::{Kind, Span};
+use super::descriptor::{FieldExtent, FieldKind};
 #[cfg(feature = "serde")]
-use super::descriptor::{Leaf, When};
+use super::descriptor::{FieldPresence, Leaf};
 use super::field::{put_address, put_counted16, put_mac_addresses, put_number, put_prefixed};
 #[cfg(feature = "serde")]
 use super::name;
@@ -17,22 +17,22 @@ impl Leaf {
     /// If `get` does not return a required field, returns the name of that field.
     pub(crate) fn write(
         &self,
-        get: &mut dyn FnMut(&'static str, Kind) -> Option<FieldInput>,
+        get: &mut dyn FnMut(&'static str, FieldKind) -> Option<FieldInput>,
         out: &mut Vec<u8>,
     ) -> Result<(), &'static str> {
         let mut head = 0u128;
         let mut given = Vec::with_capacity(self.fields.len());
         for field in self.fields {
             let value = get(field.name, field.kind);
-            if let Kind::Bits { shift, width, .. } = field.kind {
+            if let FieldKind::Bits { shift, width, .. } = field.kind {
                 head |= match value {
                     Some(FieldInput::Number(flag)) if width == 1 => u128::from(flag & 1) << shift,
                     Some(FieldInput::Number(number)) => bits::put(number, shift, width).into(),
                     None if width == 1 => 0,
                     _ => return Err(field.name),
                 };
-            } else if let When::Flag { name, shift } = field.when {
-                let flag = Kind::Bits {
+            } else if let FieldPresence::Flag { name, shift } = field.when {
+                let flag = FieldKind::Bits {
                     shift,
                     width: 1,
                     names: None,
@@ -45,14 +45,14 @@ impl Leaf {
             }
             given.push(value);
         }
-        out.extend_from_slice(&head.to_le_bytes()[..self.written_head(head)]);
+        out.extend_from_slice(&head.to_le_bytes()[..self.head_len_to_write(head)]);
         for (field, value) in self.fields.iter().zip(given) {
             let there = match field.when {
-                _ if matches!(field.kind, Kind::Bits { .. }) => false,
-                When::Always => true,
-                When::More => value.is_some(),
-                When::Flag { shift, .. } => head >> shift & 1 == 1,
-                When::Head { holds, .. } => holds(head),
+                _ if matches!(field.kind, FieldKind::Bits { .. }) => false,
+                FieldPresence::Always => true,
+                FieldPresence::IfBytesRemain => value.is_some(),
+                FieldPresence::Flag { shift, .. } => head >> shift & 1 == 1,
+                FieldPresence::Head { holds, .. } => holds(head),
             };
             if there {
                 value
@@ -65,7 +65,7 @@ impl Leaf {
 
     /// Returns the number of bytes of the head to write: at least the mandatory ones and those in
     /// use.
-    fn written_head(&self, head: u128) -> usize {
+    fn head_len_to_write(&self, head: u128) -> usize {
         let octets = head.to_le_bytes();
         let used = octets
             .iter()
@@ -83,54 +83,57 @@ pub(crate) enum FieldInput {
 
 impl FieldInput {
     /// Converts a value for a field of a kind, if the field can hold it.
-    pub(crate) fn of(value: Value<'_>, kind: Kind) -> Option<Self> {
+    pub(crate) fn of(value: Value<'_>, kind: FieldKind) -> Option<Self> {
         Some(match (value, kind) {
-            (Value::Number(number), Kind::Number { width, .. }) => {
-                Self::Number(fitting(number, width)?)
+            (Value::Number(number), FieldKind::Number { width, .. }) => {
+                Self::Number(checked_width(number, width)?)
             }
-            (Value::Signed(number), Kind::Signed { octets }) => {
-                Self::Number(fitting_signed(number, octets)?)
+            (Value::Signed(number), FieldKind::Signed { octets }) => {
+                Self::Number(checked_signed_width(number, octets)?)
             }
-            (Value::Time(seconds), Kind::Time) => Self::Number(seconds.into()),
-            (Value::Ipv4(address), Kind::Ipv4) => Self::Octets(address.octets().to_vec()),
-            (Value::Ipv6(address), Kind::Ipv6) => Self::Octets(address.octets().to_vec()),
-            (Value::Mac(address), Kind::Mac) => Self::Octets(address.to_vec()),
+            (Value::Time(seconds), FieldKind::Time) => Self::Number(seconds.into()),
+            (Value::Ipv4(address), FieldKind::Ipv4) => Self::Octets(address.octets().to_vec()),
+            (Value::Ipv6(address), FieldKind::Ipv6) => Self::Octets(address.octets().to_vec()),
+            (Value::Mac(address), FieldKind::Mac) => Self::Octets(address.to_vec()),
             (
                 Value::Octets(octets),
-                Kind::Text(_) | Kind::Octets(_) | Kind::Labels(_) | Kind::Digits(_),
+                FieldKind::Text(_)
+                | FieldKind::Octets(_)
+                | FieldKind::Labels(_)
+                | FieldKind::Digits(_),
             ) => Self::Octets(octets.to_vec()),
             _ => return None,
         })
     }
 
     /// Appends the value. Returns `None` if the field, or the head before it, cannot hold it.
-    pub(crate) fn put(self, kind: Kind, head: u128, out: &mut Vec<u8>) -> Option<()> {
+    pub(crate) fn put(self, kind: FieldKind, head: u128, out: &mut Vec<u8>) -> Option<()> {
         match (self, kind) {
-            (Self::Number(number), Kind::Number { octets, width, .. }) => {
+            (Self::Number(number), FieldKind::Number { octets, width, .. }) => {
                 put_number(number & (u64::MAX >> (64 - width)), octets, out);
             }
-            (Self::Number(number), Kind::Signed { octets }) => put_number(number, octets, out),
-            (Self::Number(number), Kind::Time) => put_number(number, 4, out),
-            (Self::Octets(octets), Kind::Ipv4) if octets.len() == 4 => out.extend(octets),
-            (Self::Octets(octets), Kind::Ipv6) if octets.len() == 16 => out.extend(octets),
-            (Self::Octets(octets), Kind::Mac) if octets.len() == 6 => out.extend(octets),
+            (Self::Number(number), FieldKind::Signed { octets }) => put_number(number, octets, out),
+            (Self::Number(number), FieldKind::Time) => put_number(number, 4, out),
+            (Self::Octets(octets), FieldKind::Ipv4) if octets.len() == 4 => out.extend(octets),
+            (Self::Octets(octets), FieldKind::Ipv6) if octets.len() == 16 => out.extend(octets),
+            (Self::Octets(octets), FieldKind::Mac) if octets.len() == 6 => out.extend(octets),
             (
                 Self::Octets(octets),
-                Kind::Text(span)
-                | Kind::Octets(span)
-                | Kind::Labels(span)
-                | Kind::Digits(span)
-                | Kind::List(_, span),
+                FieldKind::Text(span)
+                | FieldKind::Octets(span)
+                | FieldKind::Labels(span)
+                | FieldKind::Digits(span)
+                | FieldKind::List(_, span),
             ) => match span {
-                Span::Rest | Span::RestButLast => out.extend(octets),
-                Span::Length8 => put_prefixed(&octets, 1, out).then_some(())?,
-                Span::Length16 => put_prefixed(&octets, 2, out).then_some(())?,
-                Span::Fixed(need) if octets.len() == usize::from(need) => out.extend(octets),
-                Span::Address => put_address(&octets, out).then_some(())?,
-                Span::MacAddresses => put_mac_addresses(&octets, out).then_some(())?,
-                Span::Several => put_counted16(&octets, out).then_some(())?,
-                Span::Counted if octets.len() == counted(head) => out.extend(octets),
-                Span::Fixed(_) | Span::Counted => return None,
+                FieldExtent::Rest | FieldExtent::RestButLast => out.extend(octets),
+                FieldExtent::Length8 => put_prefixed(&octets, 1, out).then_some(())?,
+                FieldExtent::Length16 => put_prefixed(&octets, 2, out).then_some(())?,
+                FieldExtent::Fixed(need) if octets.len() == usize::from(need) => out.extend(octets),
+                FieldExtent::Address => put_address(&octets, out).then_some(())?,
+                FieldExtent::MacAddresses => put_mac_addresses(&octets, out).then_some(())?,
+                FieldExtent::CountedItems => put_counted16(&octets, out).then_some(())?,
+                FieldExtent::Counted if octets.len() == counted(head) => out.extend(octets),
+                FieldExtent::Fixed(_) | FieldExtent::Counted => return None,
             },
             _ => return None,
         }
@@ -139,12 +142,12 @@ impl FieldInput {
 }
 
 /// Returns the number if it fits into `width` bits.
-pub(crate) fn fitting(number: u64, width: u32) -> Option<u64> {
+pub(crate) fn checked_width(number: u64, width: u32) -> Option<u64> {
     (u64::BITS - number.leading_zeros() <= width).then_some(number)
 }
 
 /// Returns the two's complement of the number if it fits into `octets` bytes.
-pub(crate) fn fitting_signed(number: i64, octets: usize) -> Option<u64> {
+pub(crate) fn checked_signed_width(number: i64, octets: usize) -> Option<u64> {
     // The bits above the field repeat the sign.
     let above = u32::try_from(8 * octets).ok()?.saturating_sub(1).min(63);
     matches!(number >> above, 0 | -1).then_some(number.cast_unsigned())
@@ -152,11 +155,11 @@ pub(crate) fn fitting_signed(number: i64, octets: usize) -> Option<u64> {
 
 /// Returns the encoded bytes of a text.
 #[cfg(feature = "serde")]
-pub(crate) fn octets_of(kind: Kind, text: &str) -> Option<Vec<u8>> {
+pub(crate) fn octets_of(kind: FieldKind, text: &str) -> Option<Vec<u8>> {
     match kind {
-        Kind::Text(_) => Some(text.as_bytes().to_vec()),
-        Kind::Labels(_) => Some(name::to_labels(text)),
-        Kind::Digits(_) => name::to_digits(text),
+        FieldKind::Text(_) => Some(text.as_bytes().to_vec()),
+        FieldKind::Labels(_) => Some(name::to_labels(text)),
+        FieldKind::Digits(_) => name::to_digits(text),
         _ => None,
     }
 }

@@ -15,7 +15,7 @@ macro_rules! leaf_ie {
                 fn fill(
                     &mut self,
                     tree: &$crate::wire::Tree<'_>,
-                    node: $crate::wire::Node,
+                    node: $crate::wire::IndexNode,
                 ) -> Result<(), $crate::error::Error> {
                     let mut reader = $crate::ie::field::Reader::new(tree.value(node));
                     *self = $name::read(&mut reader)
@@ -75,7 +75,7 @@ macro_rules! leaf_display {
             }
         }
 
-        impl $crate::text::Encoded for $owned {
+        impl $crate::text::FormatEncoded for $owned {
             fn encoded(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
                 self.put(out)
             }
@@ -145,7 +145,7 @@ macro_rules! codes {
                 $crate::ie::descriptor::FastCheck::named(&[$($value),*])
             } else {
                 $crate::ie::descriptor::FastCheck::number($crate::ie::field::number_size!($kind))
-                    .within($crate::validate::firsts($crate::ie::IeType::$ie))
+                    .within($crate::validate::valid_first_bytes($crate::ie::IeType::$ie))
             }
         });
     )* };
@@ -185,7 +185,7 @@ macro_rules! number_leaf {
                     fields: &[$crate::ie::Field {
                         name: stringify!($field),
                         kind: $crate::ie::field::field_kind!($described),
-                        when: $crate::ie::When::Always,
+                        when: $crate::ie::FieldPresence::Always,
                         since: $crate::ie::IeType::$ie.since(),
                         values: $crate::ie::release::values_since!($described),
                     }],
@@ -203,7 +203,7 @@ macro_rules! number_leaf {
                 fn fill(
                     &mut self,
                     tree: &$crate::wire::Tree<'_>,
-                    node: $crate::wire::Node,
+                    node: $crate::wire::IndexNode,
                 ) -> Result<(), $crate::error::Error> {
                     const OCTETS: usize = $crate::ie::field::number_size!($kind).0;
                     *self = tree
@@ -294,7 +294,7 @@ macro_rules! strings {
                 fields: &[$crate::ie::Field {
                     name: stringify!($field),
                     kind: $crate::ie::field::field_kind!($kind),
-                    when: $crate::ie::When::Always,
+                    when: $crate::ie::FieldPresence::Always,
                     since: $crate::ie::IeType::$ie.since(),
                     values: None,
                 }],
@@ -409,12 +409,12 @@ macro_rules! flags {
                 head: $most,
                 fields: &[$($crate::ie::Field {
                     name: stringify!($flag),
-                    kind: $crate::ie::Kind::Bits {
+                    kind: $crate::ie::FieldKind::Bits {
                         shift: $crate::ie::field::shift($octet, $bit),
                         width: 1,
                         names: None,
                     },
-                    when: $crate::ie::When::Always,
+                    when: $crate::ie::FieldPresence::Always,
                     since: $crate::ie::release::since!($ie $($since)?),
                     values: None,
                 }),*],
@@ -425,7 +425,7 @@ macro_rules! flags {
                 reencode: $crate::ie::leaf::leaf_checks!(reencode $name),
                 fast_check: $crate::ie::descriptor::FastCheck::flags(
                     $least, $name::KNOWN.to_le_bytes()[0])
-                    .within($crate::validate::firsts($crate::ie::IeType::$ie)),
+                    .within($crate::validate::valid_first_bytes($crate::ie::IeType::$ie)),
             },
             $crate::ie::IeType::$ie
         );
@@ -570,7 +570,7 @@ macro_rules! record_row {
                     $($crate::ie::Field {
                         name: stringify!($bits),
                         kind: $crate::ie::bits::bits_kind!($width $octet / $bit),
-                        when: $crate::ie::When::Always,
+                        when: $crate::ie::FieldPresence::Always,
                         since: $crate::ie::release::since!($ie $($bit_since)?),
                         values: $crate::ie::release::values_since!($width),
                     },)*

@@ -23,7 +23,7 @@ pub struct List<E: ?Sized, T = Box<[u8]>> {
 }
 
 /// The item type of a [`List`]: numbers of one or two bytes, MAC addresses, texts, or bytes.
-pub trait Each {
+pub trait ListItem {
     /// The value of an item. A text is returned as bytes, which need not be UTF-8.
     type Value<'a>: Debug;
 
@@ -37,7 +37,7 @@ pub trait Each {
 /// The item type of a [list](crate::ie::descriptor::Kind::List), as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Listed {
+pub enum ListItemKind {
     /// Unsigned big-endian numbers of one or two bytes each.
     Number(usize),
     /// MAC addresses.
@@ -48,7 +48,7 @@ pub enum Listed {
     Octets,
 }
 
-impl Each for u8 {
+impl ListItem for u8 {
     type Value<'a> = Self;
 
     fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
@@ -58,7 +58,7 @@ impl Each for u8 {
     }
 }
 
-impl Each for u16 {
+impl ListItem for u16 {
     type Value<'a> = Self;
 
     fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
@@ -67,7 +67,7 @@ impl Each for u16 {
     }
 }
 
-impl Each for [u8; 6] {
+impl ListItem for [u8; 6] {
     type Value<'a> = Self;
 
     fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
@@ -77,7 +77,7 @@ impl Each for [u8; 6] {
 }
 
 /// Texts or bytes, each item after a length of two bytes.
-impl Each for [u8] {
+impl ListItem for [u8] {
     type Value<'a> = &'a [u8];
 
     fn first(octets: &[u8]) -> Result<(&[u8], &[u8]), usize> {
@@ -87,7 +87,7 @@ impl Each for [u8] {
     }
 }
 
-impl<E: Each + ?Sized, T> List<E, T> {
+impl<E: ListItem + ?Sized, T> List<E, T> {
     /// Decodes bytes, which must consist of complete items.
     #[inline]
     pub(crate) fn read<'a>(octets: &'a [u8]) -> Result<Self, ErrorKind>
@@ -110,7 +110,7 @@ impl<E: ?Sized, T> List<E, T> {
     }
 }
 
-impl<E: Each + ?Sized, T: AsRef<[u8]>> List<E, T> {
+impl<E: ListItem + ?Sized, T: AsRef<[u8]>> List<E, T> {
     /// Returns an iterator over the items.
     pub fn iter(&self) -> impl Iterator<Item = E::Value<'_>> {
         let mut rest = self.octets.as_ref();

@@ -34,7 +34,7 @@ macro_rules! group {
             #[inline]
             fn from_part(part: $crate::wire::Part<'_>) -> Result<Self, $crate::error::Error> {
                 let ((tree, node), mut value) =
-                    (part.bare(), <Self as $crate::ie::element::Owned>::blank());
+                    (part.tree_and_node(), <Self as $crate::ie::element::Owned>::blank());
                 $crate::ie::element::Owned::fill(&mut value, &tree, node).map(|()| value)
             }
 
@@ -50,7 +50,7 @@ macro_rules! group {
             }
         }
 
-        impl $crate::text::Encoded for $name {
+        impl $crate::text::FormatEncoded for $name {
             fn encoded(&self, out: &mut Vec<u8>) -> Result<(), $crate::error::ErrorKind> {
                 self.write_members(&mut $crate::wire::Writer::new(out));
                 Ok(())
@@ -80,7 +80,7 @@ macro_rules! group_struct {
             )*
             /// Holds the content that the members do not express: order, unknown elements and spare
             /// bits.
-            pub rest: $crate::ie::Rest,
+            pub rest: $crate::ie::GroupRemainder,
         }
 
         impl Eq for $name {}
@@ -98,11 +98,11 @@ macro_rules! group_struct {
                         on_r17: $crate::ie::members::member_before!(
                             $type, [$($on)*] $([$($before)*])?
                         ),
-                        what: <$crate::ie::$type as $crate::ie::Ie>::DESCRIPTOR,
+                        descriptor: <$crate::ie::$type as $crate::ie::Ie>::DESCRIPTOR,
                     },)*
                 ], |part, out| {
                     let ((tree, node), mut value) =
-                        (part.bare(), <$name as $crate::ie::element::Owned>::blank());
+                        (part.tree_and_node(), <$name as $crate::ie::element::Owned>::blank());
                     $crate::ie::element::Owned::fill(&mut value, &tree, node)
                         .map(|()| value.write_members(out))
                 });
@@ -127,19 +127,19 @@ macro_rules! group_struct {
             fn blank() -> Self {
                 Self {
                     $($field: $crate::ie::members::member_blank!($kind $type),)*
-                    rest: $crate::ie::Rest::default(),
+                    rest: $crate::ie::GroupRemainder::default(),
                 }
             }
 
             fn fill(
                 &mut self,
                 tree: &$crate::wire::Tree<'_>,
-                node: $crate::wire::Node,
+                node: $crate::wire::IndexNode,
             ) -> Result<(), $crate::error::Error> {
                 const ALWAYS: u64 = 0 $(| $crate::ie::members::member_always!($kind $name $type))*;
                 let mut lacking = ALWAYS;
                 let mut below = tree.below(node);
-                while let Some(inner) = below.step() {
+                while let Some(inner) = below.next_node() {
                     lacking &= !1u64.checked_shl(inner.slot().into()).unwrap_or(0);
                     let filled = match inner.slot() {
                         $(slot if slot == $crate::ie::members::member_slot!($name $type) => {
@@ -149,14 +149,15 @@ macro_rules! group_struct {
                     };
                     // The path is only determined if an error occurs.
                     if let Err(error) = filled {
-                        return Err(tree.locate(error, (node, Self::GROUP), below.left()));
+                        return Err(tree.locate(error, (node, Self::GROUP), below.remaining()));
                     }
                 }
                 if lacking != 0 {
-                    return Err($crate::ie::element::lacking(Self::GROUP, lacking, node));
+                    let error = $crate::ie::element::missing_member_error;
+                    return Err(error(Self::GROUP, lacking, node));
                 }
                 if let Some(group) = tree.irregular_group(node, Self::GROUP) {
-                    self.rest = $crate::ie::Rest::of(group);
+                    self.rest = $crate::ie::GroupRemainder::of(group);
                 }
                 Ok(())
             }
@@ -192,7 +193,7 @@ macro_rules! group_new {
         )]
         #[allow(clippy::too_many_arguments, clippy::new_without_default)]
         pub fn new($($argument: impl Into<$argument_type>),*) -> Self {
-            Self { $($field: $value,)* rest: $crate::ie::Rest::default() }
+            Self { $($field: $value,)* rest: $crate::ie::GroupRemainder::default() }
         }
     };
     (
@@ -218,7 +219,7 @@ macro_rules! member_type {
     (opt $type:ident) => { Option<$crate::ie::$type> };
     (rare $type:ident) => { Option<Box<$crate::ie::$type>> };
     (many $type:ident) => { Vec<$crate::ie::$type> };
-    (few $type:ident) => { $crate::ie::Few<$crate::ie::$type> };
+    (few $type:ident) => { $crate::ie::ThinList<$crate::ie::$type> };
 }
 
 macro_rules! member_role {
@@ -318,7 +319,7 @@ macro_rules! member_getter {
             const ROW: (u8, &$crate::ie::Member) =
                 $name::GROUP.row(<$crate::ie::$type as $crate::ie::Ie>::TYPE);
             self.0
-                .filling(ROW.1, ROW.0)
+                .member_parts(ROW.1, ROW.0)
                 .filter_map(<$crate::ie::$type as $crate::ie::Ie>::view)
         }
     };
@@ -332,7 +333,7 @@ macro_rules! member_getter {
         pub fn $field(self) -> Option<<$crate::ie::$type as $crate::ie::Ie>::View<$life>> {
             const ROW: (u8, &$crate::ie::Member) =
                 $name::GROUP.row(<$crate::ie::$type as $crate::ie::Ie>::TYPE);
-            let part = self.0.only(ROW.1, ROW.0)?;
+            let part = self.0.single_member(ROW.1, ROW.0)?;
             <$crate::ie::$type as $crate::ie::Ie>::view(part)
         }
     };
@@ -346,7 +347,7 @@ macro_rules! member_blank {
         Vec::new()
     };
     (few $type:ident) => {
-        $crate::ie::Few::new()
+        $crate::ie::ThinList::new()
     };
     ($kind:ident $type:ident) => {
         None

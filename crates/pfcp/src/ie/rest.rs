@@ -7,10 +7,10 @@ use crate::wire::{Part, Tlvs, Writer};
 ///
 /// It is empty if the members are in table order and express everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rest(Option<Box<RestInner>>);
+pub struct GroupRemainder(Option<Box<GroupRemainderInner>>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct RestInner {
+struct GroupRemainderInner {
     /// The slot of each element, or `NO_SLOT` for the next of `others`.
     order: Vec<u8>,
     others: Vec<UnknownElement>,
@@ -36,7 +36,7 @@ struct Residue {
     tail: Box<[u8]>,
 }
 
-impl Rest {
+impl GroupRemainder {
     /// Returns `true` if there is no such content.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -71,7 +71,7 @@ impl Rest {
         if part.is_plain() {
             Self(None)
         } else {
-            Self(Some(Box::new(RestInner::of(part))))
+            Self(Some(Box::new(GroupRemainderInner::of(part))))
         }
     }
 
@@ -122,7 +122,7 @@ impl Rest {
     }
 }
 
-impl RestInner {
+impl GroupRemainderInner {
     fn of(part: Part<'_>) -> Self {
         let mut inner = Self::default();
         let mut reencoded = Vec::new();

@@ -4,7 +4,7 @@ use std::iter;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::bits;
-use super::descriptor::{Field, Kind, Leaf, Listed, Span, When};
+use super::descriptor::{Field, FieldExtent, FieldKind, FieldPresence, Leaf, ListItemKind};
 use super::field::Reader;
 use super::name;
 
@@ -26,7 +26,7 @@ pub enum Value<'a> {
     Ipv6(Ipv6Addr),
     /// A MAC address.
     Mac([u8; 6]),
-    /// Bytes, to be interpreted according to the [`Kind`].
+    /// Bytes, to be interpreted according to the [`FieldKind`].
     Octets(&'a [u8]),
 }
 
@@ -59,19 +59,19 @@ pub struct Values<'a> {
 impl<'a> Values<'a> {
     fn value(&mut self, field: &Field) -> Option<Value<'a>> {
         let there = match field.when {
-            When::Always => true,
-            When::More => !self.reader.is_empty(),
-            When::Flag { shift, .. } => self.head >> shift & 1 == 1,
-            When::Head { holds, .. } => holds(self.head),
+            FieldPresence::Always => true,
+            FieldPresence::IfBytesRemain => !self.reader.is_empty(),
+            FieldPresence::Flag { shift, .. } => self.head >> shift & 1 == 1,
+            FieldPresence::Head { holds, .. } => holds(self.head),
         };
         if !there {
             return None;
         }
         match field.kind {
-            Kind::Bits {
+            FieldKind::Bits {
                 shift, width: 1, ..
             } => Some(Value::Flag(self.head >> shift & 1 == 1)),
-            Kind::Bits { shift, width, .. } => {
+            FieldKind::Bits { shift, width, .. } => {
                 let number = bits::get(bits::low(self.head), shift, width);
                 Some(Value::Number(number))
             }
@@ -80,7 +80,7 @@ impl<'a> Values<'a> {
     }
 }
 
-impl Kind {
+impl FieldKind {
     /// Decodes a value outside the head. Returns `None` if there are not enough bytes.
     pub(crate) fn read<'a>(self, reader: &mut Reader<'a>, head: u128) -> Option<Value<'a>> {
         Some(match self {
@@ -96,34 +96,34 @@ impl Kind {
             | Self::Labels(span)
             | Self::Digits(span)
             | Self::List(_, span) => Value::Octets(match span {
-                Span::Rest => reader.rest(),
-                Span::RestButLast => reader.rest_but_last().ok()?,
-                Span::Length8 => reader.prefixed8().ok()?,
-                Span::Length16 => reader.prefixed16().ok()?,
-                Span::Fixed(octets) => reader.take(usize::from(octets)).ok()?,
-                Span::Address => reader.address().ok()?,
-                Span::MacAddresses => reader.mac_addresses().ok()?,
-                Span::Several => reader.counted16().ok()?,
-                Span::Counted => reader.take(counted(head)).ok()?,
+                FieldExtent::Rest => reader.rest(),
+                FieldExtent::RestButLast => reader.rest_but_last().ok()?,
+                FieldExtent::Length8 => reader.prefixed8().ok()?,
+                FieldExtent::Length16 => reader.prefixed16().ok()?,
+                FieldExtent::Fixed(octets) => reader.take(usize::from(octets)).ok()?,
+                FieldExtent::Address => reader.address().ok()?,
+                FieldExtent::MacAddresses => reader.mac_addresses().ok()?,
+                FieldExtent::CountedItems => reader.counted16().ok()?,
+                FieldExtent::Counted => reader.take(counted(head)).ok()?,
             }),
         })
     }
 }
 
-impl Listed {
+impl ListItemKind {
     /// Returns the encoding of an item.
     #[must_use]
-    pub const fn kind(self) -> Kind {
+    pub const fn kind(self) -> FieldKind {
         match self {
             #[expect(clippy::cast_possible_truncation, reason = "one or two octets")]
-            Self::Number(octets) => Kind::Number {
+            Self::Number(octets) => FieldKind::Number {
                 octets,
                 width: 8 * octets as u32,
                 names: None,
             },
-            Self::Mac => Kind::Mac,
-            Self::Text => Kind::Text(Span::Length16),
-            Self::Octets => Kind::Octets(Span::Length16),
+            Self::Mac => FieldKind::Mac,
+            Self::Text => FieldKind::Text(FieldExtent::Length16),
+            Self::Octets => FieldKind::Octets(FieldExtent::Length16),
         }
     }
 
@@ -145,22 +145,22 @@ fn signed(octets: &[u8]) -> i64 {
         .fold(sign, |number, octet| number << 8 | i64::from(*octet))
 }
 
-/// Returns the length in bytes of a list whose count is in the head: [`Span::Counted`].
+/// Returns the length in bytes of a list whose count is in the head: [`FieldExtent::Counted`].
 pub(crate) fn counted(head: u128) -> usize {
     2 * usize::from(bits::get8(bits::low(head), 0, 4))
 }
 
 impl<'a> Iterator for Values<'a> {
-    type Item = (&'static str, Kind, Value<'a>);
+    type Item = (&'static str, FieldKind, Value<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let (field, rest) = self.fields.split_first()?;
-            if let When::Flag { name, shift } = field.when
+            if let FieldPresence::Flag { name, shift } = field.when
                 && self.last_flag != Some(shift)
             {
                 self.last_flag = Some(shift);
-                let kind = Kind::Bits {
+                let kind = FieldKind::Bits {
                     shift,
                     width: 1,
                     names: None,
@@ -176,11 +176,11 @@ impl<'a> Iterator for Values<'a> {
 }
 
 /// Returns the bytes as text, if encoding the text gives the same bytes.
-pub(crate) fn text_of(kind: Kind, octets: &[u8]) -> Option<String> {
+pub(crate) fn text_of(kind: FieldKind, octets: &[u8]) -> Option<String> {
     match kind {
-        Kind::Text(_) => std::str::from_utf8(octets).ok().map(str::to_owned),
-        Kind::Labels(_) => name::from_labels(octets),
-        Kind::Digits(_) => name::from_digits(octets),
+        FieldKind::Text(_) => std::str::from_utf8(octets).ok().map(str::to_owned),
+        FieldKind::Labels(_) => name::from_labels(octets),
+        FieldKind::Digits(_) => name::from_digits(octets),
         _ => None,
     }
 }

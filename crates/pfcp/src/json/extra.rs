@@ -4,13 +4,13 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{JsonError, element, field_input, hex, leaf_value, missing, parts, plain};
 use crate::ie::{Descriptor, Value, describe};
-use crate::vendor::{Dictionary, Row, members};
+use crate::vendor::{Dictionary, VendorRow, members};
 use crate::wire::{DEPTH, Index, Part};
 
 /// Adds everything but the type of an element to its JSON object.
 pub(super) fn write(
     part: Part<'_>,
-    row: &Row,
+    row: &VendorRow,
     depth: usize,
     vendors: &Dictionary,
     object: &mut Map<String, Json>,
@@ -85,7 +85,7 @@ fn known<'a>(part: Part<'a>, vendors: &Dictionary) -> Option<(Json, &'a [u8])> {
 }
 
 /// Encodes fields from JSON.
-pub(super) fn fields(row: &Row, value: &Json) -> Result<Vec<u8>, JsonError> {
+pub(super) fn fields(row: &VendorRow, value: &Json) -> Result<Vec<u8>, JsonError> {
     let object = value.as_object().ok_or_else(|| missing("value"))?;
     let mut out = Vec::new();
     row.write(

@@ -1,7 +1,7 @@
 use super::MessageType;
 use crate::error::Error;
-use crate::ie::element::{Owned, UNLISTED};
-use crate::ie::{Group, Rest};
+use crate::ie::element::{GROUP_WITHOUT_TABLE, Owned};
+use crate::ie::{Group, GroupRemainder};
 use crate::wire::{Part, Writer};
 
 /// Defines [`Body`] and [`BodyView`] with a variant for each message.
@@ -18,7 +18,7 @@ macro_rules! bodies {
                 $name(Box<super::$name>),
             )*
             /// Holds the elements of a message that has no table.
-            Other(MessageType, Rest),
+            Other(MessageType, GroupRemainder),
         }
 
         /// The borrowed information elements of a message.
@@ -52,17 +52,17 @@ macro_rules! bodies {
                 match message_type {
                     $(MessageType::$constant => {
                         let mut body = Box::new(super::$name::blank());
-                        let (tree, node) = part.bare();
+                        let (tree, node) = part.tree_and_node();
                         body.fill(&tree, node).map(|()| Self::$name(body))
                     })*
-                    _ => Ok(Self::Other(message_type, Rest::of(part))),
+                    _ => Ok(Self::Other(message_type, GroupRemainder::of(part))),
                 }
             }
 
             pub(crate) fn write(&self, out: &mut Writer<'_>) {
                 match self {
                     $(Self::$name(body) => body.write_members(out),)*
-                    Self::Other(_, rest) => rest.arrange(out, out.out.len(), &UNLISTED),
+                    Self::Other(_, rest) => rest.arrange(out, out.out.len(), &GROUP_WITHOUT_TABLE),
                 }
             }
         }
@@ -90,7 +90,7 @@ macro_rules! bodies {
         pub(crate) fn table(message_type: MessageType) -> &'static Group {
             match message_type {
                 $(MessageType::$constant => super::$name::GROUP,)*
-                _ => &UNLISTED,
+                _ => &GROUP_WITHOUT_TABLE,
             }
         }
     };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::draft::{Draft, put, raw};
+use super::draft::{RuleSetDraft, put, raw};
 use super::kind::{RuleId, RuleKind};
 use super::refusal::Refusal;
 use crate::ie::{Cause, FTeid, Ie, IeType, UeIpAddress};
@@ -13,12 +13,12 @@ use crate::wire::Tlvs;
 pub trait Allocator {
     /// Allocates an F-TEID.
     ///
-    /// `wish` specifies the required kinds of addresses. `network_instance` is the value of the
+    /// `request` specifies the required kinds of addresses. `network_instance` is the value of the
     /// Network Instance in the same group.
     ///
     /// # Errors
     /// Returns the cause to answer with.
-    fn f_teid(&mut self, wish: &FTeid, network_instance: Option<&[u8]>) -> Result<FTeid, Cause>;
+    fn f_teid(&mut self, request: &FTeid, network_instance: Option<&[u8]>) -> Result<FTeid, Cause>;
 
     /// Allocates IP addresses for a UE.
     ///
@@ -26,14 +26,14 @@ pub trait Allocator {
     /// Returns the cause to answer with.
     fn ue_address(
         &mut self,
-        wish: UeWish,
+        request: UeAddressRequest,
         network_instance: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause>;
 }
 
 /// The kinds of addresses that a UE needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UeWish {
+pub struct UeAddressRequest {
     /// An IPv4 address.
     pub ipv4: bool,
     /// An IPv6 address or prefix.
@@ -51,7 +51,7 @@ impl Allocator for NoAllocator {
 
     fn ue_address(
         &mut self,
-        _: UeWish,
+        _: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         Err(Cause::ALL_DYNAMIC_ADDRESSES_OCCUPIED)
@@ -61,11 +61,11 @@ impl Allocator for NoAllocator {
 /// An IPv4 and an IPv6 address.
 type UeAddresses = (Option<Ipv4Addr>, Option<Ipv6Addr>);
 
-/// The values allocated so far for one message, so that equal wishes get equal values.
+/// The values allocated so far for one message, so that equal requests get equal values.
 struct Allocations<'a> {
     allocator: &'a mut dyn Allocator,
     tunnels: Vec<(u8, FTeid)>,
-    addresses: Vec<(Vec<u8>, UeWish, UeAddresses)>,
+    addresses: Vec<(Vec<u8>, UeAddressRequest, UeAddresses)>,
 }
 
 /// A group in which the allocated values have been filled in.
@@ -75,7 +75,7 @@ struct FilledGroup {
     allocated: Vec<u8>,
 }
 
-impl Draft<'_> {
+impl RuleSetDraft<'_> {
     /// Allocates the values that the changed rules ask for, and fills them in. Returns the elements
     /// that report the values to the peer.
     pub(super) fn allocate(&mut self, allocator: &mut dyn Allocator) -> Result<Vec<u8>, Refusal> {
@@ -155,11 +155,11 @@ impl Allocations<'_> {
         instance: Option<&[u8]>,
         out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
-        let wish = FTeid::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
-        if !wish.choose {
+        let request = FTeid::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
+        if !request.choose {
             return Ok(false);
         }
-        let known = wish.choose_id.and_then(|id| {
+        let known = request.choose_id.and_then(|id| {
             let same = self.tunnels.iter().find(|(one, _)| *one == id)?;
             Some(same.1)
         });
@@ -168,9 +168,9 @@ impl Allocations<'_> {
             None => {
                 let given = self
                     .allocator
-                    .f_teid(&wish, instance)
+                    .f_teid(&request, instance)
                     .map_err(|cause| Refusal::new(cause).at(IeType::F_TEID))?;
-                if let Some(id) = wish.choose_id {
+                if let Some(id) = request.choose_id {
                     self.tunnels.push((id, given));
                 }
                 given
@@ -188,27 +188,27 @@ impl Allocations<'_> {
         out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
         let mut asked = UeIpAddress::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
-        let wish = UeWish {
+        let request = UeAddressRequest {
             ipv4: asked.choose_v4,
             ipv6: asked.choose_v6,
         };
-        if !wish.ipv4 && !wish.ipv6 {
+        if !request.ipv4 && !request.ipv6 {
             return Ok(false);
         }
         let key = instance.unwrap_or_default();
         let known = self
             .addresses
             .iter()
-            .find(|(instance, same, _)| instance == key && *same == wish)
+            .find(|(instance, same, _)| instance == key && *same == request)
             .map(|(_, _, given)| *given);
         let (ipv4, ipv6) = match known {
             Some(given) => given,
             None => {
                 let given = self
                     .allocator
-                    .ue_address(wish, instance)
+                    .ue_address(request, instance)
                     .map_err(|cause| Refusal::new(cause).at(IeType::UE_IP_ADDRESS))?;
-                self.addresses.push((key.to_vec(), wish, given));
+                self.addresses.push((key.to_vec(), request, given));
                 given
             }
         };

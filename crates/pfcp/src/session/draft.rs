@@ -10,7 +10,7 @@ use crate::ie::{Cause, IeType};
 use crate::wire::{Frame, Tlv, Tlvs};
 
 /// A rule set that is being changed. The unchanged parts are borrowed.
-pub(super) struct Draft<'a> {
+pub(super) struct RuleSetDraft<'a> {
     /// The session parameters.
     session: Vec<(IeType, &'a [u8])>,
     /// The values of the rules.
@@ -19,7 +19,7 @@ pub(super) struct Draft<'a> {
     pub(super) changed: Vec<RuleId>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> RuleSetDraft<'a> {
     pub(super) fn of(rules: &'a RuleSet) -> Self {
         let session = rules
             .session_elements()

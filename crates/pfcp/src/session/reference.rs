@@ -1,13 +1,13 @@
 //! References between rules.
 
-use super::draft::Draft;
+use super::draft::RuleSetDraft;
 use super::kind::{RuleId, RuleKind};
 use super::refusal::Refusal;
 use crate::ie::{Cause, Group, IeType, Interfaces, Member, Presence};
 use crate::wire::Tlvs;
 
 /// An element of a rule that refers to another rule.
-struct Reference {
+struct RuleReference {
     of: RuleKind,
     /// The group that contains the element, if it is not a direct member of the rule.
     within: Option<IeType>,
@@ -15,11 +15,16 @@ struct Reference {
     to: RuleKind,
 }
 
-const fn reference(of: RuleKind, within: Option<IeType>, ie: IeType, to: RuleKind) -> Reference {
-    Reference { of, within, ie, to }
+const fn reference(
+    of: RuleKind,
+    within: Option<IeType>,
+    ie: IeType,
+    to: RuleKind,
+) -> RuleReference {
+    RuleReference { of, within, ie, to }
 }
 
-const REFERENCES: [Reference; 9] = {
+const REFERENCES: [RuleReference; 9] = {
     use IeType as I;
     use RuleKind::{Bar, Far, Mar, Pdr, Qer, TrafficEndpoint, Urr};
     [
@@ -45,7 +50,7 @@ const REFERENCES: [Reference; 9] = {
     ]
 };
 
-impl Draft<'_> {
+impl RuleSetDraft<'_> {
     /// Checks that all rules that are referred to exist.
     pub(super) fn check_references(&self) -> Result<(), Refusal> {
         for (id, value) in &self.rules {
@@ -69,7 +74,7 @@ impl Draft<'_> {
     fn check_reference(
         &self,
         id: RuleId,
-        reference: &Reference,
+        reference: &RuleReference,
         value: &[u8],
     ) -> Result<(), Refusal> {
         let named = reference.to.read_id(value).ok_or_else(|| {

@@ -2,15 +2,15 @@
 
 use std::fmt::{self, Display};
 
-use crate::ie::descriptor::Listed;
+use crate::ie::descriptor::ListItemKind;
 use crate::ie::name;
 use crate::ie::value::{Value, text_of};
-use crate::ie::{IeType, Kind};
+use crate::ie::{FieldKind, IeType};
 
 /// The name of a field as users write it: `gtpu_udp_ipv4` becomes GTP-U UDP IPv4.
-pub(super) struct Label<'a>(pub(super) &'a str);
+pub(super) struct DisplayName<'a>(pub(super) &'a str);
 
-impl Display for Label<'_> {
+impl Display for DisplayName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, word) in self.0.split('_').enumerate() {
             f.write_str(if place == 0 { "" } else { " " })?;
@@ -87,7 +87,7 @@ fn spelled(word: &str) -> &str {
 pub(super) struct FieldText<'a> {
     pub(super) ie: IeType,
     pub(super) name: &'a str,
-    pub(super) kind: Kind,
+    pub(super) kind: FieldKind,
     pub(super) value: Value<'a>,
 }
 
@@ -113,7 +113,7 @@ impl Display for FieldText<'_> {
 
 impl FieldText<'_> {
     fn octets(&self, f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
-        if let Kind::List(each, _) = self.kind {
+        if let FieldKind::List(each, _) = self.kind {
             return self.list(f, each, octets);
         }
         match text_of(self.kind, octets) {
@@ -129,9 +129,9 @@ impl FieldText<'_> {
         }
     }
 
-    fn list(&self, f: &mut fmt::Formatter<'_>, each: Listed, octets: &[u8]) -> fmt::Result {
+    fn list(&self, f: &mut fmt::Formatter<'_>, each: ListItemKind, octets: &[u8]) -> fmt::Result {
         // Quotes, because a text may contain commas.
-        let quote = if each == Listed::Text { "\"" } else { "" };
+        let quote = if each == ListItemKind::Text { "\"" } else { "" };
         f.write_str("[")?;
         for (place, value) in each.values(octets).enumerate() {
             f.write_str(if place == 0 { "" } else { ", " })?;
@@ -147,8 +147,8 @@ impl FieldText<'_> {
 
     fn number(&self, f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
         let (names, octets) = match self.kind {
-            Kind::Bits { names, .. } => (names, 1),
-            Kind::Number { names, octets, .. } => (names, octets),
+            FieldKind::Bits { names, .. } => (names, 1),
+            FieldKind::Number { names, octets, .. } => (names, octets),
             _ => (None, 8),
         };
         if let Some(name) = names.and_then(|names| names(number)) {

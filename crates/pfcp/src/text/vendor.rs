@@ -3,17 +3,17 @@
 use std::fmt::{self, Display};
 
 use crate::ie::{Descriptor, Value, describe};
-use crate::vendor::{Dictionary, Field, Row, members};
+use crate::vendor::{Dictionary, VendorField, VendorRow, members};
 use crate::wire::{DEPTH, Index, Part};
 
-use super::field::{FieldText, Hex, Label};
+use super::field::{DisplayName, FieldText, Hex};
 use super::{fields, parts, raw};
 
 /// Formats an element with its name. The members of a group follow below it, indented further.
 pub(super) fn element(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
-    row: &Row,
+    row: &VendorRow,
     depth: usize,
     vendors: &Dictionary,
 ) -> fmt::Result {
@@ -45,7 +45,7 @@ pub(super) fn owner(
 pub(super) fn value(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
-    row: &Row,
+    row: &VendorRow,
     depth: usize,
     vendors: &Dictionary,
 ) -> fmt::Result {
@@ -63,21 +63,21 @@ pub(super) fn value(
     for (field, value) in element.fields() {
         f.write_str(separator)?;
         if row.layout().len() > 1 {
-            write!(f, "{} ", Label(field.name()))?;
+            write!(f, "{} ", DisplayName(field.name()))?;
         }
         field_value(f, part, field, value)?;
         separator = ", ";
     }
     match element.tail() {
         [] => Ok(()),
-        tail => write!(f, "{separator}further octets {}", Hex(tail)),
+        tail => write!(f, "{separator}trailing bytes {}", Hex(tail)),
     }
 }
 
 fn field_value(
     f: &mut fmt::Formatter<'_>,
     part: Part<'_>,
-    field: &Field,
+    field: &VendorField,
     value: Value<'_>,
 ) -> fmt::Result {
     match value {
@@ -97,8 +97,8 @@ fn field_value(
 }
 
 /// Returns the value of a field as text.
-pub(crate) fn field_text(part: Part<'_>, field: &Field, value: Value<'_>) -> String {
-    struct VendorFieldText<'a>(Part<'a>, &'a Field, Value<'a>);
+pub(crate) fn field_text(part: Part<'_>, field: &VendorField, value: Value<'_>) -> String {
+    struct VendorFieldText<'a>(Part<'a>, &'a VendorField, Value<'a>);
 
     impl Display for VendorFieldText<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

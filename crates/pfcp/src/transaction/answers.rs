@@ -31,9 +31,9 @@ impl TransactionId {
     }
 }
 
-/// The bounds of [`Answers`].
+/// The bounds of [`ResponseCache`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnswerLimits {
+pub struct ResponseCacheLimits {
     /// The time for which an answer is kept: as long as a peer may repeat its request.
     pub hold: Duration,
     /// Maximum number of requests, answered or being processed.
@@ -45,7 +45,7 @@ pub struct AnswerLimits {
     pub attempts: u32,
 }
 
-impl Default for AnswerLimits {
+impl Default for ResponseCacheLimits {
     /// Returns limits of nine seconds, 65 536 requests, 64 MiB and three attempts.
     fn default() -> Self {
         Self {
@@ -60,10 +60,11 @@ impl Default for AnswerLimits {
 /// The decision about a received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The request is new. Process it, then call [`Answers::answer`] or [`Answers::abandon`].
+    /// The request is new. Process it, then call [`ResponseCache::answer`] or
+    /// [`ResponseCache::abandon`].
     New(TransactionId),
     /// The request was answered before. Send the same bytes again.
-    Again(Arc<[u8]>),
+    Retransmitted(Arc<[u8]>),
     /// The request is being processed. Do nothing.
     Working,
     /// The maximum number of requests is already being processed.
@@ -73,7 +74,7 @@ pub enum Admission {
 /// The key by which a repeated request is recognized: its sender, the fields of its header, and a
 /// digest of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AnswerKey {
+pub struct ResponseKey {
     /// The sender.
     pub peer: SocketAddr,
     /// The sequence number.
@@ -105,24 +106,24 @@ enum AnswerState {
 /// A request is identified by peer, sequence number, type and a digest of its bytes: a sequence
 /// number that is reused for other content is a new request.
 #[derive(Debug)]
-pub struct Answers {
-    limits: AnswerLimits,
+pub struct ResponseCache {
+    limits: ResponseCacheLimits,
     /// The seed of the digests. Peers do not know it, so they cannot construct colliding requests.
     seed: u64,
     next_id: u64,
-    entries: FxHashMap<AnswerKey, AnswerEntry>,
-    working: FxHashMap<TransactionId, AnswerKey>,
+    entries: FxHashMap<ResponseKey, AnswerEntry>,
+    working: FxHashMap<TransactionId, ResponseKey>,
     /// Entries that may be dropped and the time of their expiry, in order of that time.
-    expiring: VecDeque<(Instant, AnswerKey, TransactionId)>,
+    expiring: VecDeque<(Instant, ResponseKey, TransactionId)>,
     octets: usize,
     repeated: u64,
     evicted: u64,
 }
 
-impl Answers {
+impl ResponseCache {
     /// Creates an empty table. Keep `seed` secret from peers.
     #[must_use]
-    pub fn new(limits: AnswerLimits, seed: u64) -> Self {
+    pub fn new(limits: ResponseCacheLimits, seed: u64) -> Self {
         Self {
             limits,
             seed,
@@ -139,7 +140,7 @@ impl Answers {
     /// Admits a request.
     pub fn admit(&mut self, now: Instant, peer: SocketAddr, frame: &Frame<'_>) -> Admission {
         self.expire(now);
-        let key = AnswerKey::of(peer, frame, self.seed);
+        let key = ResponseKey::of(peer, frame, self.seed);
         let full = self.working.len() >= self.limits.entries;
         let id = TransactionId(self.next_id);
         match self.entries.entry(key) {
@@ -150,7 +151,9 @@ impl Answers {
                     AnswerState::Working if !seeded(Bug::WorkedOnTwice) => {
                         return Admission::Working;
                     }
-                    AnswerState::Answered(octets) => return Admission::Again(Arc::clone(octets)),
+                    AnswerState::Answered(octets) => {
+                        return Admission::Retransmitted(Arc::clone(octets));
+                    }
                     AnswerState::Abandoned if full => return Admission::Full,
                     AnswerState::Abandoned | AnswerState::Working => {}
                 }
@@ -170,7 +173,7 @@ impl Answers {
                 });
                 self.next_id += 1;
                 self.working.insert(id, key);
-                self.shrink();
+                self.evict_to_limits();
                 Admission::New(id)
             }
         }
@@ -193,19 +196,19 @@ impl Answers {
             false => self.limits.hold,
         };
         self.expiring.push_back((now + hold, key, id));
-        self.shrink();
+        self.evict_to_limits();
         Some(key.peer)
     }
 
     /// Returns the key of a request that is being processed.
     #[must_use]
-    pub fn key(&self, id: TransactionId) -> Option<AnswerKey> {
+    pub fn key(&self, id: TransactionId) -> Option<ResponseKey> {
         self.working.get(&id).copied()
     }
 
     /// Restores an answer given by an earlier table with the same seed, for the remaining time for
     /// which it was to be kept. Answers must be restored in the order in which they were given.
-    pub fn restore(&mut self, now: Instant, left: Duration, key: AnswerKey, octets: Arc<[u8]>) {
+    pub fn restore(&mut self, now: Instant, left: Duration, key: ResponseKey, octets: Arc<[u8]>) {
         let Entry::Vacant(entry) = self.entries.entry(key) else {
             return;
         };
@@ -220,7 +223,7 @@ impl Answers {
         });
         let until = now + left.min(self.limits.hold);
         self.expiring.push_back((until, key, id));
-        self.shrink();
+        self.evict_to_limits();
     }
 
     /// Abandons the processing of a request: its next repetition is processed afresh.
@@ -267,7 +270,7 @@ impl Answers {
         }
     }
 
-    fn shrink(&mut self) {
+    fn evict_to_limits(&mut self) {
         let over = |answers: &Self| {
             answers.entries.len() > answers.limits.entries || answers.octets > answers.limits.octets
         };
@@ -330,7 +333,7 @@ impl Answers {
     }
 }
 
-impl AnswerKey {
+impl ResponseKey {
     /// Creates the key of a request. `seed` is the seed of the table.
     #[must_use]
     pub fn of(peer: SocketAddr, frame: &Frame<'_>, seed: u64) -> Self {

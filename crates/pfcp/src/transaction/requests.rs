@@ -45,7 +45,7 @@ impl Default for Retransmission {
 
 /// The error returned when the maximum number of requests is already waiting for answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{limit} requests wait for answers already")]
+#[error("limit of {limit} outstanding requests reached")]
 pub struct RequestsFull {
     /// Maximum number of waiting requests.
     pub limit: usize,
@@ -53,9 +53,9 @@ pub struct RequestsFull {
 
 /// The action for a request whose timer has expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum TimerAction {
     /// The request is to be sent again.
-    Again {
+    Retransmit {
         /// The request.
         request: RequestId,
         /// The destination.
@@ -106,7 +106,7 @@ struct PendingRequest {
 
 /// A request that is waiting for its answer, and its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outstanding {
+pub struct OutstandingRequest {
     /// The request.
     pub request: RequestId,
     /// The address that the request was sent to.
@@ -211,14 +211,14 @@ impl Requests {
             return None;
         }
         let answered = self.waiting.remove(&(peer, sequence));
-        self.compact();
+        self.prune_deadlines();
         answered.map(|waiting| waiting.request)
     }
 
     /// Withdraws a request: it is not sent again, and its answer is ignored. Returns its bytes, in
     /// the same allocation that may still be queued for sending, or `None` if the request is not
     /// waiting.
-    pub fn withdraw(&mut self, outstanding: Outstanding) -> Option<Arc<[u8]>> {
+    pub fn withdraw(&mut self, outstanding: OutstandingRequest) -> Option<Arc<[u8]>> {
         let key = (outstanding.peer, outstanding.sequence);
         let waiting = self.waiting.get_mut(&key);
         let waiting = waiting.filter(|waiting| waiting.request == outstanding.request)?;
@@ -236,13 +236,13 @@ impl Requests {
 
     /// Returns the waiting requests about an association, oldest first.
     #[must_use]
-    pub fn about(&self, association: AssociationId) -> Vec<Outstanding> {
+    pub fn about(&self, association: AssociationId) -> Vec<OutstandingRequest> {
         let of_it = self
             .waiting
             .iter()
             .filter(|(_, waiting)| waiting.about == Some(association) && waiting.octets.is_some());
         let mut found: Vec<_> = of_it
-            .map(|(&(peer, sequence), waiting)| Outstanding {
+            .map(|(&(peer, sequence), waiting)| OutstandingRequest {
                 request: waiting.request,
                 peer,
                 sequence,
@@ -253,7 +253,7 @@ impl Requests {
     }
 
     /// Removes the deadlines of answered requests once they outnumber the others.
-    fn compact(&mut self) {
+    fn prune_deadlines(&mut self) {
         if self.deadlines.len() > 64 + 2 * self.waiting.len() {
             let waiting = &self.waiting;
             self.deadlines.retain(|deadline| {
@@ -264,7 +264,7 @@ impl Requests {
     }
 
     /// Returns the next request that is due at `now`.
-    pub fn poll_due(&mut self, now: Instant) -> Option<Due> {
+    pub fn poll_due(&mut self, now: Instant) -> Option<TimerAction> {
         while self
             .deadlines
             .front()
@@ -284,7 +284,7 @@ impl Requests {
             };
             if waiting.sent >= self.retransmission.n1.max(1) {
                 self.waiting.remove(&key);
-                return Some(Due::Failed {
+                return Some(TimerAction::Failed {
                     request,
                     peer: key.0,
                 });
@@ -295,7 +295,7 @@ impl Requests {
                 key,
                 request,
             });
-            return Some(Due::Again {
+            return Some(TimerAction::Retransmit {
                 request,
                 peer: key.0,
                 octets,

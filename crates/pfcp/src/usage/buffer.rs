@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use litemap::LiteMap;
 
-use super::Traffic;
-use super::path::{FarAction, SessionPaths};
+use super::PacketBurst;
+use super::path::{FarAction, SessionForwarding};
 use crate::ie::{
     ApplyAction, BarId, DataStatus, DlBufferingDuration, DownlinkDataReport,
     DownlinkDataServiceInformation, PdrId, TimerUnit, UpdateBarReportResponse,
@@ -16,7 +16,7 @@ use crate::ie::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Buffers {
     /// The buffered packets, by PDR.
-    buffered: LiteMap<u16, Traffic>,
+    buffered: LiteMap<u16, PacketBurst>,
     /// The state of the notifications, by FAR.
     notifications: LiteMap<u32, NotificationState>,
     /// The contents of the next downlink data reports, by PDR.
@@ -64,8 +64,8 @@ impl Buffers {
     pub(super) fn buffer(
         &mut self,
         at: Instant,
-        paths: &SessionPaths,
-        traffic: Traffic,
+        paths: &SessionForwarding,
+        traffic: PacketBurst,
         room: u64,
     ) -> Option<BufferOutcome> {
         let path = paths.pdrs.get(&traffic.pdr.0)?;
@@ -91,7 +91,7 @@ impl Buffers {
             qfi: path.qfi,
         };
         if here.saturating_add(traffic.packets) > room {
-            if action.does(ApplyAction::DDPN)
+            if action.has_action(ApplyAction::DDPN)
                 && !std::mem::replace(&mut notification.drop_reported, true)
             {
                 let status = Some(DataStatus::DROP);
@@ -100,7 +100,7 @@ impl Buffers {
             }
             return Some(BufferOutcome::Full);
         }
-        if action.does(ApplyAction::NOCP)
+        if action.has_action(ApplyAction::NOCP)
             && !std::mem::replace(&mut notification.arrival_reported, true)
         {
             let delay = action
@@ -109,7 +109,7 @@ impl Buffers {
                 .map_or(Duration::ZERO, |delay| DELAY * delay.0.into());
             notification.at = Some(at + delay);
         }
-        if action.does(ApplyAction::BDPN)
+        if action.has_action(ApplyAction::BDPN)
             && !std::mem::replace(&mut notification.buffering_reported, true)
         {
             let status = Some(DataStatus::BUFF);
@@ -124,7 +124,7 @@ impl Buffers {
     }
 
     /// Prepares the reports that are due, and returns the packets whose buffering time is over.
-    pub(super) fn due(&mut self, now: Instant, paths: &SessionPaths) -> Vec<Traffic> {
+    pub(super) fn due(&mut self, now: Instant, paths: &SessionForwarding) -> Vec<PacketBurst> {
         let mut due = BTreeSet::new();
         for (far, notification) in &mut self.notifications {
             if notification.at.is_some_and(|at| at <= now) {
@@ -178,7 +178,7 @@ impl Buffers {
     }
 
     /// Takes the packets that are buffered for a FAR. The next packet is reported again.
-    pub(super) fn take(&mut self, paths: &SessionPaths, far: u32) -> Vec<Traffic> {
+    pub(super) fn take(&mut self, paths: &SessionForwarding, far: u32) -> Vec<PacketBurst> {
         self.notifications.remove(&far);
         let mut taken = Vec::new();
         self.buffered.retain(|pdr, traffic| {
@@ -195,10 +195,14 @@ impl Buffers {
     }
 
     /// Takes the packets of FARs that no longer buffer.
-    pub(super) fn released(&mut self, before: &SessionPaths, after: &SessionPaths) -> Vec<Traffic> {
+    pub(super) fn released(
+        &mut self,
+        before: &SessionForwarding,
+        after: &SessionForwarding,
+    ) -> Vec<PacketBurst> {
         let mut released = Vec::new();
         for (far, action) in &before.fars {
-            let waits = |action: &FarAction| action.does(ApplyAction::BUFF);
+            let waits = |action: &FarAction| action.has_action(ApplyAction::BUFF);
             let now = after.fars.get(far);
             if waits(action) && now != Some(action) {
                 let stays = now.is_some_and(waits);
@@ -218,7 +222,7 @@ impl Buffers {
     }
 
     /// Takes all buffered packets.
-    pub(super) fn empty(&mut self) -> Vec<Traffic> {
+    pub(super) fn empty(&mut self) -> Vec<PacketBurst> {
         self.notifications.clear();
         self.pending.clear();
         let buffered = std::mem::take(&mut self.buffered).into_iter();

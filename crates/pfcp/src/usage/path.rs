@@ -9,7 +9,7 @@ use crate::session::{RuleKind, RuleSet};
 
 /// The rules of a session, prepared for the processing of traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SessionPaths {
+pub(super) struct SessionForwarding {
     pub(super) pdrs: LiteMap<u16, Arc<PdrPath>>,
     pub(super) fars: LiteMap<u32, FarAction>,
     /// The closed gates of QERs: uplink and downlink.
@@ -38,12 +38,12 @@ pub(super) struct FarAction {
 }
 
 impl FarAction {
-    pub(super) const fn does(self, action: ApplyAction) -> bool {
+    pub(super) const fn has_action(self, action: ApplyAction) -> bool {
         self.apply.contains(action)
     }
 }
 
-impl SessionPaths {
+impl SessionForwarding {
     /// Reads the rules. A rule that cannot be decoded has no effect here.
     pub(super) fn of(rules: &RuleSet) -> Self {
         let mut paths = Self::default();

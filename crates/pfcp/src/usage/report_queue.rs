@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::UsageLimits;
-use crate::endpoint::Elements;
+use crate::endpoint::BodyBuilder;
 use crate::ie::{
     AdditionalUsageReportsInformation, Cause, DownlinkDataReport, Ie, IeType, PfcpsrrspFlags,
     QueryUrrReference, ReportType, UpdateBarReportResponse, UsageReportDeletionResponse,
@@ -53,7 +53,7 @@ pub(super) struct ReportInstructions {
 
 /// The outcome of a Session Report Request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settled {
+pub struct ReportRequestOutcome {
     /// Number of usage reports that the peer received.
     pub delivered: usize,
     /// Number of usage reports that the peer rejected permanently.
@@ -130,7 +130,7 @@ impl ReportQueue {
         let _ = kind.encode_into(&mut head);
         head.extend_from_slice(&body);
         self.state = SendState::Waiting {
-            until: now + limits.patience,
+            until: now + limits.outcome_timeout,
             reports,
             downlink: downlink.iter().len(),
             inactive: self.inactive,
@@ -158,7 +158,7 @@ impl ReportQueue {
         now: Instant,
         limits: &UsageLimits,
         answer: &Frame<'_>,
-    ) -> (Settled, ReportInstructions) {
+    ) -> (ReportRequestOutcome, ReportInstructions) {
         let SendState::Waiting {
             reports,
             downlink,
@@ -166,7 +166,10 @@ impl ReportQueue {
             ..
         } = self.state
         else {
-            return (Settled::default(), ReportInstructions::default());
+            return (
+                ReportRequestOutcome::default(),
+                ReportInstructions::default(),
+            );
         };
         let mut cause = Cause::REQUEST_ACCEPTED;
         let mut instructions = ReportInstructions::default();
@@ -191,7 +194,7 @@ impl ReportQueue {
         self.inactive &= !inactive;
         self.state = SendState::Idle;
         self.failures = 0;
-        let mut settled = Settled::default();
+        let mut settled = ReportRequestOutcome::default();
         if cause.is_acceptance() {
             settled.delivered = reports;
         } else {
@@ -202,16 +205,16 @@ impl ReportQueue {
     }
 
     /// Records that the outstanding request was not answered.
-    pub(super) fn failed(&mut self, now: Instant, limits: &UsageLimits) -> Settled {
+    pub(super) fn failed(&mut self, now: Instant, limits: &UsageLimits) -> ReportRequestOutcome {
         if matches!(self.state, SendState::Waiting { .. }) {
             let factor = 1 << self.failures.min(6);
             self.failures = self.failures.saturating_add(1);
             let backoff = (limits.retry * factor).min(MAX_BACKOFF.max(limits.retry));
             self.state = SendState::Backoff(now + backoff);
         }
-        Settled {
+        ReportRequestOutcome {
             again: true,
-            ..Settled::default()
+            ..ReportRequestOutcome::default()
         }
     }
 
@@ -323,7 +326,7 @@ fn additional(count: usize, out: &mut Vec<u8>) {
 
 /// Encodes the reports of a deleted session as request bodies of limited size.
 pub(super) fn requests(reports: &[UsageReportRequest], room: usize) -> Vec<Vec<u8>> {
-    let kind = Elements::new().with(IeType::REPORT_TYPE, &[USAR]);
+    let kind = BodyBuilder::new().with(IeType::REPORT_TYPE, &[USAR]);
     let mut bodies = Vec::new();
     let mut body = Vec::new();
     for report in reports {

@@ -11,15 +11,15 @@ use crate::ie::{
 ///
 /// ```
 /// use strowger_pfcp::ie::{UsageReportRequest, UsageReportTrigger};
-/// use strowger_pfcp::usage::{Arrival, Tally};
+/// use strowger_pfcp::usage::{ReportArrival, UsageTotals};
 ///
-/// let mut tally = Tally::default();
+/// let mut tally = UsageTotals::default();
 /// let report = UsageReportRequest::new(1, 0, UsageReportTrigger::PERIO);
-/// assert_eq!(tally.add(&report), Arrival::New);
-/// assert_eq!(tally.add(&report), Arrival::Repeated);
+/// assert_eq!(tally.add(&report), ReportArrival::New);
+/// assert_eq!(tally.add(&report), ReportArrival::Repeated);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct UsageTotals {
     rules: BTreeMap<UrrId, UrrSums>,
 }
 
@@ -39,7 +39,7 @@ struct UrrSums {
 
 /// The position of a report in the sequence of its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum ReportArrival {
     /// The report is the next one.
     New,
     /// The report is new, but reports before it are missing.
@@ -50,7 +50,7 @@ pub enum Arrival {
 
 /// The common content of the three forms of usage reports.
 #[derive(Clone, Copy, Debug)]
-pub struct Figures<'a> {
+pub struct UsageReportFields<'a> {
     urr: UrrId,
     number: UrSeqn,
     volume: Option<&'a VolumeMeasurement>,
@@ -59,7 +59,7 @@ pub struct Figures<'a> {
 
 macro_rules! figures_from {
     ($($name:ident)*) => { $(
-        impl<'a> From<&'a $name> for Figures<'a> {
+        impl<'a> From<&'a $name> for UsageReportFields<'a> {
             fn from(report: &'a $name) -> Self {
                 Self {
                     urr: report.urr_id,
@@ -74,13 +74,13 @@ macro_rules! figures_from {
 
 figures_from! { UsageReportRequest UsageReportModificationResponse UsageReportDeletionResponse }
 
-impl Tally {
+impl UsageTotals {
     /// Adds a report, unless its number has arrived before.
-    pub fn add<'a>(&mut self, report: impl Into<Figures<'a>>) -> Arrival {
+    pub fn add<'a>(&mut self, report: impl Into<UsageReportFields<'a>>) -> ReportArrival {
         let report = report.into();
         let sum = self.rules.entry(report.urr).or_default();
         let arrival = sum.number(report.number.0);
-        if arrival == Arrival::Repeated {
+        if arrival == ReportArrival::Repeated {
             return arrival;
         }
         if let Some(volume) = report.volume {
@@ -131,9 +131,9 @@ impl Tally {
 }
 
 impl UrrSums {
-    fn number(&mut self, number: u32) -> Arrival {
+    fn number(&mut self, number: u32) -> ReportArrival {
         if number < self.next || self.early.contains(&number) {
-            return Arrival::Repeated;
+            return ReportArrival::Repeated;
         }
         if number > self.next {
             if self.early.len() >= MAX_EARLY {
@@ -141,19 +141,19 @@ impl UrrSums {
                 let first = self.early.iter().min().map_or(number, |first| *first);
                 self.lost += u64::from(first - self.next);
                 self.next = first;
-                self.catch_up();
+                self.absorb_early_reports();
             }
             self.early.push(number);
-            self.catch_up();
-            return Arrival::Early;
+            self.absorb_early_reports();
+            return ReportArrival::Early;
         }
         self.next = self.next.wrapping_add(1);
-        self.catch_up();
-        Arrival::New
+        self.absorb_early_reports();
+        ReportArrival::New
     }
 
     /// Advances `next` over the numbers that arrived early.
-    fn catch_up(&mut self) {
+    fn absorb_early_reports(&mut self) {
         while let Some(at) = self.early.iter().position(|early| *early == self.next) {
             self.early.swap_remove(at);
             self.next = self.next.wrapping_add(1);

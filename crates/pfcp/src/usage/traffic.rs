@@ -4,7 +4,7 @@ use crate::ie::PdrId;
 
 /// Packets that were detected at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traffic {
+pub struct PacketBurst {
     /// The rule that detected the packets.
     pub pdr: PdrId,
     /// Number of packets.
@@ -15,7 +15,7 @@ pub struct Traffic {
     pub events: u64,
 }
 
-impl Traffic {
+impl PacketBurst {
     pub(super) fn join(&mut self, other: Self) {
         self.packets = self.packets.saturating_add(other.packets);
         self.octets = self.octets.saturating_add(other.octets);
@@ -25,7 +25,7 @@ impl Traffic {
 
 /// A packet detection rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detector {
+pub struct DetectionRule {
     /// The identifier of the rule.
     pub pdr: PdrId,
     /// `true` if the packets come from the UE.
@@ -34,7 +34,7 @@ pub struct Detector {
 
 /// The decision about packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PacketOutcome {
     /// The packets are forwarded.
     Forwarded,
     /// The packets are buffered until the control plane decides about them.

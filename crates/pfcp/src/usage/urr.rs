@@ -128,7 +128,7 @@ impl UrrState {
         given: &[IeType],
     ) {
         let has = |ie| given.contains(&ie);
-        self.accrue(now);
+        self.accrue_time(now);
         self.parameters = parameters;
         if has(IeType::MONITORING_TIME) || has(IeType::ADDITIONAL_MONITORING_TIME) {
             self.schedule_monitoring_times(now, epoch);
@@ -232,13 +232,13 @@ impl UrrState {
 
     /// Pauses or resumes the measurement.
     pub(super) fn pause(&mut self, now: Instant, pause: bool) {
-        self.accrue(now);
+        self.accrue_time(now);
         self.clock = None;
         self.paused = pause;
     }
 
     /// Counts the time up to `now`.
-    fn accrue(&mut self, now: Instant) {
+    fn accrue_time(&mut self, now: Instant) {
         let Some(since) = self.clock else {
             return;
         };
@@ -263,7 +263,7 @@ impl UrrState {
         if !self.counts_now() {
             return;
         }
-        self.accrue(at);
+        self.accrue_time(at);
         self.run_clock(at);
         self.active = at;
         self.inactivity_reported = false;
@@ -345,9 +345,9 @@ impl UrrState {
     }
 
     /// Handles everything that is due at `now`. Must be called at each [`UrrState::deadline`].
-    pub(super) fn due(&mut self, now: Instant, stop_after: Duration) {
+    pub(super) fn due(&mut self, now: Instant, idle_timeout: Duration) {
         use {ReportingTriggers as On, UsageReportTrigger as Now};
-        self.accrue(now);
+        self.accrue_time(now);
         self.check();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let trigger_if = |rule: &mut Self, on, trigger| {
@@ -363,7 +363,7 @@ impl UrrState {
             self.validity = None;
             trigger_if(self, On::QUVTI, Now::QUVTI);
         }
-        if is_due(self.holding_ends()) {
+        if is_due(self.quota_holding_ends()) {
             self.blocked = true;
             self.clock = None;
             trigger_if(self, On::QUHTI, Now::QUHTI);
@@ -372,7 +372,7 @@ impl UrrState {
             self.inactivity_reported = true;
             trigger_if(self, On::UPINT, Now::UPINT);
         }
-        if is_due(self.stops_at(stop_after)) {
+        if is_due(self.stops_at(idle_timeout)) {
             self.flowing = false;
             if self.parameters.wants(On::STOPT) {
                 self.pending_notes = self.pending_notes | Now::STOPT;
@@ -396,7 +396,7 @@ impl UrrState {
             last: self.last.take(),
         });
         self.counts = Counts {
-            time: fraction(self.counts.time),
+            time: subsecond_part(self.counts.time),
             ..Counts::default()
         };
         self.started = now;
@@ -433,13 +433,13 @@ impl UrrState {
     }
 
     /// Returns the time at which something is due if no packet arrives before.
-    pub(super) fn deadline(&self, stop_after: Duration) -> Option<Instant> {
+    pub(super) fn deadline(&self, idle_timeout: Duration) -> Option<Instant> {
         [
             self.period,
             self.validity,
-            self.holding_ends(),
+            self.quota_holding_ends(),
             self.inactive_at(),
-            self.stops_at(stop_after),
+            self.stops_at(idle_timeout),
             self.next_monitoring_time(),
             self.time_reached_at(),
         ]
@@ -448,7 +448,7 @@ impl UrrState {
         .min()
     }
 
-    fn holding_ends(&self) -> Option<Instant> {
+    fn quota_holding_ends(&self) -> Option<Instant> {
         let holding = self.parameters.holding?;
         (!self.blocked && !self.quotas.is_empty()).then(|| self.active + holding)
     }
@@ -458,10 +458,10 @@ impl UrrState {
         (!self.inactivity_reported).then(|| self.active + idle)
     }
 
-    fn stops_at(&self, stop_after: Duration) -> Option<Instant> {
+    fn stops_at(&self, idle_timeout: Duration) -> Option<Instant> {
         let wanted = self.parameters.wants(ReportingTriggers::START)
             || self.parameters.wants(ReportingTriggers::STOPT);
-        let after = self.parameters.inactivity.unwrap_or(stop_after);
+        let after = self.parameters.inactivity.unwrap_or(idle_timeout);
         (self.flowing && wanted).then(|| self.active + after)
     }
 
@@ -499,7 +499,7 @@ impl UrrState {
         epoch: Epoch,
         trigger: UsageReportTrigger,
     ) -> Vec<UsageReportRequest> {
-        self.accrue(now);
+        self.accrue_time(now);
         self.pending_triggers = UsageReportTrigger::NONE;
         let mut information = match self.parameters.has(MeasurementInformation::MBQE) {
             true => UsageInformation::UBE,
@@ -525,7 +525,7 @@ impl UrrState {
         report.event_time_stamps = std::mem::take(&mut self.events).into();
         reports.push(report);
         self.counts = Counts {
-            time: fraction(self.counts.time),
+            time: subsecond_part(self.counts.time),
             ..Counts::default()
         };
         self.threshold_usage = Counts::default();
@@ -540,7 +540,7 @@ impl UrrState {
     }
 
     /// Returns the pending reports without measurements.
-    pub(super) fn notes(&mut self, id: UrrId) -> Vec<UsageReportRequest> {
+    pub(super) fn take_unmeasured_reports(&mut self, id: UrrId) -> Vec<UsageReportRequest> {
         let pending_notes = std::mem::take(&mut self.pending_notes);
         let mut notes = Vec::new();
         for trigger in [UsageReportTrigger::START, UsageReportTrigger::STOPT] {
@@ -594,6 +594,6 @@ impl UrrState {
 }
 
 /// Returns the fraction of a second. It is included in a later report, so that no time is lost.
-fn fraction(time: Duration) -> Duration {
+fn subsecond_part(time: Duration) -> Duration {
     Duration::from_nanos(time.subsec_nanos().into())
 }

@@ -1,7 +1,7 @@
 //! Detection and removal of content that an older release of the specification does not define.
 
 use crate::error::{Error, ErrorKind, IePath, PathStep};
-use crate::ie::{Descriptor, Field, Interfaces, Kind, Leaf, Release, Value, When};
+use crate::ie::{Descriptor, Field, FieldKind, FieldPresence, Interfaces, Leaf, Release, Value};
 use crate::message::{Message, MessageView};
 use crate::wire::{Frame, Header, Index, Part};
 
@@ -42,7 +42,8 @@ pub fn newer(view: &MessageView<'_>, release: Release) -> Vec<Finding> {
 /// Returns `true` if an element, or its membership in the group, was introduced after a release.
 pub(super) fn is_newer(part: Part<'_>, release: Release) -> bool {
     let row = part.member();
-    part.ie().since() > release || row.is_some_and(|row| row.on_in(release).is_empty())
+    part.ie().since() > release
+        || row.is_some_and(|row| row.interfaces_in_release(release).is_empty())
 }
 
 fn group(
@@ -99,11 +100,11 @@ fn newer_bits(leaf: &Leaf, release: Release) -> impl Iterator<Item = (u8, u32, &
         .filter(move |field| field.since > release);
     newer.flat_map(|field: &Field| {
         let flag = match field.when {
-            When::Flag { name, shift } => Some((shift, 1, name)),
+            FieldPresence::Flag { name, shift } => Some((shift, 1, name)),
             _ => None,
         };
         let bits = match field.kind {
-            Kind::Bits { shift, width, .. } => Some((shift, width, field.name)),
+            FieldKind::Bits { shift, width, .. } => Some((shift, width, field.name)),
             _ => None,
         };
         flag.into_iter().chain(bits)
@@ -209,7 +210,7 @@ pub(crate) fn refuse_newer(view: &MessageView<'_>, release: Release) -> Result<(
 
 /// Returns the encoding of a message for a release, or `None` if it has no newer content or cannot
 /// be decoded.
-pub(crate) fn older(frame: &Frame<'_>, release: Release) -> Option<Vec<u8>> {
+pub(crate) fn encode_for_older(frame: &Frame<'_>, release: Release) -> Option<Vec<u8>> {
     if release == Release::R19 {
         return None;
     }

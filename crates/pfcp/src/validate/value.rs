@@ -16,7 +16,7 @@ pub(crate) const fn is_closed(ie: IeType) -> bool {
 
 /// Returns a range of first bytes for which [`incorrect`] accepts a value, whatever follows. Values
 /// outside of the range may be correct as well.
-pub(crate) const fn firsts(ie: IeType) -> (u8, u8) {
+pub(crate) const fn valid_first_bytes(ie: IeType) -> (u8, u8) {
     match ie {
         // DROP or FORW alone, as nearly every rule has it.
         IeType::APPLY_ACTION => (1, 2),
@@ -29,12 +29,12 @@ pub(crate) const fn firsts(ie: IeType) -> (u8, u8) {
 }
 
 /// Returns `true` if [`incorrect`] can reject values of the type.
-pub(crate) const fn is_judged(ie: IeType) -> bool {
-    is_closed(ie) || is_judged_by_head(ie) || matches!(ie, IeType::CAUSE | IeType::SDF_FILTER)
+pub(crate) const fn is_value_checked(ie: IeType) -> bool {
+    is_closed(ie) || is_checked_by_head_only(ie) || matches!(ie, IeType::CAUSE | IeType::SDF_FILTER)
 }
 
 /// Returns `true` if [`incorrect`] looks only at the head and the length of such a value.
-pub(crate) const fn is_judged_by_head(ie: IeType) -> bool {
+pub(crate) const fn is_checked_by_head_only(ie: IeType) -> bool {
     matches!(
         ie,
         IeType::APPLY_ACTION
@@ -72,7 +72,10 @@ pub(crate) fn incorrect(ie: IeType, value: &[u8]) -> Option<&'static str> {
         IeType::F_TEID => (first & 0b11 == 0, "8.2.3"),
         IeType::F_SEID => (first & 0b11 == 0, "8.2.37"),
         IeType::UE_IP_ADDRESS => (first & 0b11_0011 == 0, "8.2.62"),
-        IeType::APPLY_ACTION => (!is_one_action(first, value.get(1).copied()), "8.2.26"),
+        IeType::APPLY_ACTION => (
+            !has_one_exclusive_action(first, value.get(1).copied()),
+            "8.2.26",
+        ),
         IeType::OUTER_HEADER_CREATION => (matches!(value, [0, 0, ..]), "8.2.56"),
         IeType::REPORT_TYPE => (is_none::<ReportType>(value), "8.2.21"),
         IeType::NODE_REPORT_TYPE => (is_none::<NodeReportType>(value), "8.2.69"),
@@ -89,8 +92,8 @@ fn is_none<T: Ie + Default + PartialEq>(value: &[u8]) -> bool {
 
 /// Returns `true` if the actions are consistent: at most one of those that exclude each other, such
 /// as DROP and FORW, is set. Only the multicast actions may stand alone instead.
-const fn is_one_action(first: u8, second: Option<u8>) -> bool {
-    const ONE: u16 = ApplyAction::DROP.0
+const fn has_one_exclusive_action(first: u8, second: Option<u8>) -> bool {
+    const EXCLUSIVE_ACTIONS: u16 = ApplyAction::DROP.0
         | ApplyAction::FORW.0
         | ApplyAction::BUFF.0
         | ApplyAction::IPMA.0
@@ -101,7 +104,7 @@ const fn is_one_action(first: u8, second: Option<u8>) -> bool {
         None => 0,
     };
     let action = u16::from_le_bytes([first, second]);
-    match (action & ONE).count_ones() {
+    match (action & EXCLUSIVE_ACTIONS).count_ones() {
         0 => action & MULTICAST != 0,
         1 => true,
         _ => false,

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use crate::ie::descriptor::{Kind, Span};
+use crate::ie::descriptor::{FieldExtent, FieldKind};
 use crate::ie::field_input::FieldInput;
 use crate::ie::{IeType, Value};
 
@@ -15,7 +15,7 @@ const MAX_NAME: usize = 64;
 
 /// The description of a vendor-specific element.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct VendorRow {
     enterprise: u16,
     ie: IeType,
     name: Cow<'static, str>,
@@ -24,24 +24,24 @@ pub struct Row {
 
 #[derive(Clone, Debug)]
 enum RowContent {
-    Fields(Cow<'static, [Field]>),
+    Fields(Cow<'static, [VendorField]>),
     Group,
 }
 
-/// A field of a [`Row`].
+/// A field of a [`VendorRow`].
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct VendorField {
     name: Cow<'static, str>,
-    kind: Kind,
+    kind: FieldKind,
     values: Cow<'static, [(u64, Cow<'static, str>)]>,
 }
 
 /// The error returned when a row is invalid or cannot be added to a dictionary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RowError {
+pub enum VendorRowError {
     /// The type is not vendor-specific.
-    #[error("type {} is not a vendor's: those are 32768 and more", .0.0)]
+    #[error("type {} is not vendor-specific; vendor types start at 32768", .0.0)]
     Type(IeType),
     /// The vendor already has a row with this type or name.
     #[error("type {} is \"{name}\" already", ie.0)]
@@ -52,10 +52,10 @@ pub enum RowError {
         name: String,
     },
     /// The dictionary is full.
-    #[error("more than {most} rows")]
+    #[error("more than {max_rows} rows")]
     TooMany {
         /// Maximum number of rows.
-        most: usize,
+        max_rows: usize,
     },
     /// A name is empty, too long, or contains control characters.
     #[error("a name has 1 to 64 characters and no control characters")]
@@ -70,7 +70,7 @@ pub enum RowError {
     )]
     FieldName(String),
     /// Two fields have the same name.
-    #[error("field \"{0}\" is there twice")]
+    #[error("field \"{0}\" is defined twice")]
     FieldAgain(String),
     /// The size of a number or of a field of fixed length is invalid.
     #[error("field \"{0}\": a number has 1 to 8 octets, a fixed length 1 or more")]
@@ -95,18 +95,18 @@ pub enum WriteError {
     #[error("{0} is missing or malformed")]
     Field(String),
     /// The row has no field of this name.
-    #[error("{0} is no field of the element")]
+    #[error("{0} is not a field of the element")]
     Unknown(String),
 }
 
-impl Row {
+impl VendorRow {
     /// Creates the description of an element that consists of consecutive fields.
     #[must_use]
     pub const fn fields(
         enterprise: u16,
         ie: IeType,
         name: &'static str,
-        fields: &'static [Field],
+        fields: &'static [VendorField],
     ) -> Self {
         Self {
             enterprise,
@@ -129,7 +129,12 @@ impl Row {
 
     /// Creates a description from data read at run time. Without fields it describes a group.
     #[must_use]
-    pub fn read(enterprise: u16, ie: IeType, name: String, fields: Option<Vec<Field>>) -> Self {
+    pub fn read(
+        enterprise: u16,
+        ie: IeType,
+        name: String,
+        fields: Option<Vec<VendorField>>,
+    ) -> Self {
         Self {
             enterprise,
             ie,
@@ -167,7 +172,7 @@ impl Row {
 
     /// Returns the fields. A group has none.
     #[must_use]
-    pub fn layout(&self) -> &[Field] {
+    pub fn layout(&self) -> &[VendorField] {
         match &self.content {
             RowContent::Fields(fields) => fields,
             RowContent::Group => &[],
@@ -186,7 +191,7 @@ impl Row {
             return Err(WriteError::Unknown((*name).to_owned()));
         }
         let mut out = self.enterprise.to_be_bytes().to_vec();
-        let given = |field: &Field| {
+        let given = |field: &VendorField| {
             let (_, value) = fields.iter().find(|(name, _)| *name == field.name)?;
             FieldInput::of(*value, field.kind)
         };
@@ -198,7 +203,7 @@ impl Row {
     /// value is missing or does not fit.
     pub(crate) fn write(
         &self,
-        mut get: impl FnMut(&Field) -> Option<FieldInput>,
+        mut get: impl FnMut(&VendorField) -> Option<FieldInput>,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         self.layout().iter().try_for_each(|field| {
@@ -208,29 +213,29 @@ impl Row {
         })
     }
 
-    pub(super) fn check(&self) -> Result<(), RowError> {
+    pub(super) fn check(&self) -> Result<(), VendorRowError> {
         if !self.ie.is_vendor() {
-            return Err(RowError::Type(self.ie));
+            return Err(VendorRowError::Type(self.ie));
         }
         check_name(&self.name)?;
         let RowContent::Fields(fields) = &self.content else {
             return Ok(());
         };
         if fields.is_empty() || fields.len() > MAX_FIELDS {
-            return Err(RowError::Fields);
+            return Err(VendorRowError::Fields);
         }
         for (place, field) in fields.iter().enumerate() {
             field.check(place + 1 == fields.len())?;
             if fields[..place].iter().any(|other| other.name == field.name) {
-                return Err(RowError::FieldAgain(field.name.clone().into_owned()));
+                return Err(VendorRowError::FieldAgain(field.name.clone().into_owned()));
             }
         }
         Ok(())
     }
 }
 
-impl Field {
-    const fn new(name: &'static str, kind: Kind) -> Self {
+impl VendorField {
+    const fn new(name: &'static str, kind: FieldKind) -> Self {
         Self {
             name: Cow::Borrowed(name),
             kind,
@@ -247,42 +252,42 @@ impl Field {
     /// Creates a time in seconds since 1900, in four bytes.
     #[must_use]
     pub const fn time(name: &'static str) -> Self {
-        Self::new(name, Kind::Time)
+        Self::new(name, FieldKind::Time)
     }
 
     /// Creates an IPv4 address.
     #[must_use]
     pub const fn ipv4(name: &'static str) -> Self {
-        Self::new(name, Kind::Ipv4)
+        Self::new(name, FieldKind::Ipv4)
     }
 
     /// Creates an IPv6 address.
     #[must_use]
     pub const fn ipv6(name: &'static str) -> Self {
-        Self::new(name, Kind::Ipv6)
+        Self::new(name, FieldKind::Ipv6)
     }
 
     /// Creates a MAC address.
     #[must_use]
     pub const fn mac(name: &'static str) -> Self {
-        Self::new(name, Kind::Mac)
+        Self::new(name, FieldKind::Mac)
     }
 
     /// Creates a text, preferably in UTF-8.
     #[must_use]
-    pub const fn text(name: &'static str, span: Span) -> Self {
-        Self::new(name, Kind::Text(span))
+    pub const fn text(name: &'static str, span: FieldExtent) -> Self {
+        Self::new(name, FieldKind::Text(span))
     }
 
     /// Creates a field of raw bytes.
     #[must_use]
-    pub const fn octets(name: &'static str, span: Span) -> Self {
-        Self::new(name, Kind::Octets(span))
+    pub const fn octets(name: &'static str, span: FieldExtent) -> Self {
+        Self::new(name, FieldKind::Octets(span))
     }
 
     /// Creates a field from data read at run time.
     #[must_use]
-    pub fn read(name: String, kind: Kind) -> Self {
+    pub fn read(name: String, kind: FieldKind) -> Self {
         Self {
             name: Cow::Owned(name),
             kind,
@@ -306,7 +311,7 @@ impl Field {
 
     /// Returns the encoding of the field.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> FieldKind {
         self.kind
     }
 
@@ -317,7 +322,7 @@ impl Field {
         found.map(|(_, name)| &**name)
     }
 
-    fn check(&self, last: bool) -> Result<(), RowError> {
+    fn check(&self, last: bool) -> Result<(), VendorRowError> {
         let name = || self.name.clone().into_owned();
         let mut letters = self.name.bytes();
         let starts = letters
@@ -331,39 +336,46 @@ impl Field {
             || self.name.ends_with("_name")
             || self.name == "hex"
         {
-            return Err(RowError::FieldName(name()));
+            return Err(VendorRowError::FieldName(name()));
         }
         match self.kind {
-            Kind::Number { octets, width, .. } => {
+            FieldKind::Number { octets, width, .. } => {
                 if !(1..=8).contains(&octets) || width as usize != 8 * octets {
-                    return Err(RowError::Octets(name()));
+                    return Err(VendorRowError::Octets(name()));
                 }
             }
-            Kind::Signed { octets } if !(1..=8).contains(&octets) => {
-                return Err(RowError::Octets(name()));
+            FieldKind::Signed { octets } if !(1..=8).contains(&octets) => {
+                return Err(VendorRowError::Octets(name()));
             }
-            Kind::Signed { .. } | Kind::Time | Kind::Ipv4 | Kind::Ipv6 | Kind::Mac => {}
-            Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
-                match span {
-                    Span::Rest if !last => return Err(RowError::NotLast(name())),
-                    Span::Fixed(0) => return Err(RowError::Octets(name())),
-                    Span::RestButLast | Span::Counted | Span::Several => {
-                        return Err(RowError::Kind(name()));
-                    }
-                    _ => {}
+            FieldKind::Signed { .. }
+            | FieldKind::Time
+            | FieldKind::Ipv4
+            | FieldKind::Ipv6
+            | FieldKind::Mac => {}
+            FieldKind::Text(span)
+            | FieldKind::Octets(span)
+            | FieldKind::Labels(span)
+            | FieldKind::Digits(span) => match span {
+                FieldExtent::Rest if !last => return Err(VendorRowError::NotLast(name())),
+                FieldExtent::Fixed(0) => return Err(VendorRowError::Octets(name())),
+                FieldExtent::RestButLast | FieldExtent::Counted | FieldExtent::CountedItems => {
+                    return Err(VendorRowError::Kind(name()));
                 }
+                _ => {}
+            },
+            FieldKind::Bits { .. } | FieldKind::List(..) => {
+                return Err(VendorRowError::Kind(name()));
             }
-            Kind::Bits { .. } | Kind::List(..) => return Err(RowError::Kind(name())),
         }
         self.check_values()
     }
 
-    fn check_values(&self) -> Result<(), RowError> {
+    fn check_values(&self) -> Result<(), VendorRowError> {
         if self.values.is_empty() {
             return Ok(());
         }
         let most = match self.kind {
-            Kind::Number { width, .. } => u64::MAX >> (64 - width),
+            FieldKind::Number { width, .. } => u64::MAX >> (64 - width),
             _ => 0,
         };
         let mut numbers: Vec<u64> = self.values.iter().map(|(number, _)| *number).collect();
@@ -372,9 +384,9 @@ impl Field {
         let wrong = numbers.len() != self.values.len()
             || numbers.len() > MAX_VALUES
             || numbers.last().is_some_and(|last| *last > most)
-            || !matches!(self.kind, Kind::Number { .. });
+            || !matches!(self.kind, FieldKind::Number { .. });
         if wrong {
-            return Err(RowError::Values(self.name.clone().into_owned()));
+            return Err(VendorRowError::Values(self.name.clone().into_owned()));
         }
         self.values
             .iter()
@@ -383,19 +395,19 @@ impl Field {
 }
 
 /// Returns the kind of an unsigned number of `octets` bytes.
-const fn number(octets: usize) -> Kind {
+const fn number(octets: usize) -> FieldKind {
     #[expect(clippy::cast_possible_truncation, reason = "what exceeds 8 is refused")]
-    Kind::Number {
+    FieldKind::Number {
         octets,
         width: (octets as u32).saturating_mul(8),
         names: None,
     }
 }
 
-pub(super) fn check_name(name: &str) -> Result<(), RowError> {
+pub(super) fn check_name(name: &str) -> Result<(), VendorRowError> {
     let octets = name.chars().take(MAX_NAME + 1).count();
     if octets == 0 || octets > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(RowError::Name);
+        return Err(VendorRowError::Name);
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 use super::Part;
-use super::shape::Shapes;
+use super::shape::ShapeCache;
 use super::walk::{IndexWalk, PendingGroup};
 use crate::error::{Error, ErrorKind};
 use crate::ie::Interfaces;
@@ -19,9 +19,9 @@ use crate::ie::descriptor::{Descriptor, Group, Leaf, NO_SLOT};
 /// The elements of a group are stored contiguously. The amount of remembered data is bounded.
 #[derive(Clone, Debug)]
 pub struct Index {
-    nodes: Vec<Node>,
+    nodes: Vec<IndexNode>,
     queue: Vec<PendingGroup>,
-    shapes: Shapes,
+    shapes: ShapeCache,
     /// The first node that does not belong to a shape. Before it are the root and the nodes of
     /// shapes.
     free: usize,
@@ -35,7 +35,7 @@ pub struct Index {
 /// this group's elements (16 bits), and the count of those nodes (16 bits). It is stored as bytes,
 /// so that a reader can load the slot alone while the walk writes everything at once.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Node([u8; 8]);
+pub(crate) struct IndexNode([u8; 8]);
 
 /// The tables describe the group completely: its elements are in order, none is unknown, and there
 /// are no spare bits or trailing bytes.
@@ -48,7 +48,7 @@ pub(super) const ROOT: u32 = 1 << 19;
 /// Maximum nesting depth of groups. The tables of the specification need five levels.
 pub(crate) const DEPTH: usize = 8;
 
-impl Node {
+impl IndexNode {
     #[inline]
     pub(super) fn new(start: usize, slot: u8, flags: u32) -> Self {
         Self((start as u64 | flags as u64 | (slot as u64) << 24).to_le_bytes())
@@ -129,19 +129,19 @@ impl Index {
         Self {
             nodes: Vec::new(),
             queue: Vec::new(),
-            shapes: Shapes::new(),
+            shapes: ShapeCache::new(),
             free: 1,
         }
     }
 
     #[cfg(test)]
-    pub(super) const fn shapes(&self) -> &Shapes {
+    pub(super) const fn shapes(&self) -> &ShapeCache {
         &self.shapes
     }
 
     /// Returns the number of nodes that are kept.
     #[cfg(test)]
-    pub(super) const fn kept_nodes(&self) -> usize {
+    pub(super) const fn cached_node_count(&self) -> usize {
         self.free
     }
 
@@ -205,9 +205,9 @@ impl Index {
         if !is_only || entry.slot() != 0 || entry.is_group() || !entry.accepts(head, value) {
             return None;
         }
-        *self.nodes.get_mut(self.free)? = Node::new(4, 0, 0);
-        self.nodes[0] = Node::new(start, NO_SLOT, ROOT).with_members(self.free, 1, PLAIN);
-        Some(Interfaces::ALL.without(group.lacking(1)))
+        *self.nodes.get_mut(self.free)? = IndexNode::new(4, 0, 0);
+        self.nodes[0] = IndexNode::new(start, NO_SLOT, ROOT).with_members(self.free, 1, PLAIN);
+        Some(Interfaces::ALL.without(group.interfaces_lacking(1)))
     }
 
     /// Walks the elements at every depth.
@@ -224,9 +224,9 @@ impl Index {
         // Each element takes at least four bytes for its header.
         let most = self.free + (octets.len() - start) / 4;
         if self.nodes.len() < most {
-            self.nodes.resize(most, Node::default());
+            self.nodes.resize(most, IndexNode::default());
         }
-        self.nodes[0] = Node::new(start, NO_SLOT, ROOT);
+        self.nodes[0] = IndexNode::new(start, NO_SLOT, ROOT);
         let walk = IndexWalk {
             octets,
             nodes: &mut self.nodes,
@@ -242,7 +242,7 @@ impl Index {
     /// Checks one value.
     pub(crate) fn leaf<'a>(octets: &'a [u8], leaf: &'static Leaf) -> Result<Part<'a>, Error> {
         (leaf.check)(octets).map_err(|kind| Error::new(0, kind))?;
-        let node = Node::new(0, NO_SLOT, ROOT);
+        let node = IndexNode::new(0, NO_SLOT, ROOT);
         let what = Some(Descriptor::Leaf(leaf));
         Ok(Part::from_node(octets, &[], node, what))
     }

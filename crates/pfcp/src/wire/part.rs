@@ -1,7 +1,7 @@
 use std::slice;
 
 use super::Tree;
-use super::index::{Node, PLAIN, REPEATED, ROOT};
+use super::index::{IndexNode, PLAIN, REPEATED, ROOT};
 use crate::error::ErrorKind;
 use crate::ie::IeType;
 use crate::ie::descriptor::{Descriptor, Member};
@@ -11,8 +11,8 @@ use crate::ie::descriptor::{Descriptor, Member};
 pub struct Part<'a> {
     octets: &'a [u8],
     /// The nodes of the whole message.
-    nodes: &'a [Node],
-    node: Node,
+    nodes: &'a [IndexNode],
+    node: IndexNode,
     descriptor: Option<Descriptor>,
     member: Option<&'static Member>,
 }
@@ -22,8 +22,8 @@ impl<'a> Part<'a> {
     #[inline]
     pub(super) const fn from_node(
         octets: &'a [u8],
-        nodes: &'a [Node],
-        node: Node,
+        nodes: &'a [IndexNode],
+        node: IndexNode,
         descriptor: Option<Descriptor>,
     ) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl<'a> Part<'a> {
 
     /// Returns the nodes below.
     #[inline]
-    fn below(&self) -> slice::Iter<'a, Node> {
+    fn below(&self) -> slice::Iter<'a, IndexNode> {
         self.node.below(self.nodes).iter()
     }
 
@@ -159,8 +159,8 @@ impl<'a> Part<'a> {
 
     /// Returns an iterator over the elements that fill a row of the group's table.
     #[inline]
-    pub(crate) fn filling(&self, member: &'static Member, slot: u8) -> Filling<'a> {
-        Filling {
+    pub(crate) fn member_parts(&self, member: &'static Member, slot: u8) -> MemberParts<'a> {
+        MemberParts {
             octets: self.octets,
             nodes: self.nodes,
             start: self.node.start(),
@@ -172,25 +172,25 @@ impl<'a> Part<'a> {
 
     /// Returns the element that fills a row of the group's table, which allows at most one.
     #[inline]
-    pub(crate) fn only(&self, member: &'static Member, slot: u8) -> Option<Self> {
+    pub(crate) fn single_member(&self, member: &'static Member, slot: u8) -> Option<Self> {
         // In table order it is at the index of its slot, or before that if others are missing.
         let below = self.node.below(self.nodes);
         let (before, after) = below.split_at(below.len().min(usize::from(slot) + 1));
-        let is_it = |node: &&Node| node.slot() == slot;
+        let is_it = |node: &&IndexNode| node.slot() == slot;
         let node = before.iter().rev().find(is_it);
         let node = node.or_else(|| after.iter().find(is_it))?;
         Some(Self {
             octets: self.octets,
             nodes: self.nodes,
             node: node.at(self.node.start()),
-            descriptor: Some(member.what),
+            descriptor: Some(member.descriptor),
             member: Some(member),
         })
     }
 
     /// Returns the element without its table entries.
     #[inline]
-    pub(crate) const fn bare(&self) -> (Tree<'a>, Node) {
+    pub(crate) const fn tree_and_node(&self) -> (Tree<'a>, IndexNode) {
         (Tree::new(self.octets, self.nodes), self.node)
     }
 }
@@ -199,10 +199,10 @@ impl<'a> Part<'a> {
 #[derive(Clone, Debug)]
 pub struct Parts<'a> {
     octets: &'a [u8],
-    nodes: &'a [Node],
+    nodes: &'a [IndexNode],
     /// The offset of the group's value.
     start: usize,
-    below: slice::Iter<'a, Node>,
+    below: slice::Iter<'a, IndexNode>,
     members: &'static [Member],
 }
 
@@ -217,7 +217,7 @@ impl<'a> Iterator for Parts<'a> {
             octets: self.octets,
             nodes: self.nodes,
             node,
-            descriptor: member.map(|member| member.what),
+            descriptor: member.map(|member| member.descriptor),
             member,
         })
     }
@@ -225,17 +225,17 @@ impl<'a> Iterator for Parts<'a> {
 
 /// An iterator over the elements that fill a row of a group's table.
 #[derive(Clone, Debug)]
-pub(crate) struct Filling<'a> {
+pub(crate) struct MemberParts<'a> {
     octets: &'a [u8],
-    nodes: &'a [Node],
+    nodes: &'a [IndexNode],
     /// The offset of the group's value.
     start: usize,
-    below: slice::Iter<'a, Node>,
+    below: slice::Iter<'a, IndexNode>,
     member: &'static Member,
     slot: u8,
 }
 
-impl<'a> Iterator for Filling<'a> {
+impl<'a> Iterator for MemberParts<'a> {
     type Item = Part<'a>;
 
     #[inline]
@@ -246,7 +246,7 @@ impl<'a> Iterator for Filling<'a> {
             octets: self.octets,
             nodes: self.nodes,
             node,
-            descriptor: Some(self.member.what),
+            descriptor: Some(self.member.descriptor),
             member: Some(self.member),
         })
     }

@@ -1,7 +1,7 @@
 //! Shapes of known elements, so that similar elements need no walk.
 //!
 //! Peers send the same elements again and again: the fifty rules of a message, and those of the
-//! next message, differ only in numbers and addresses. A [`Shape`] is an element of a walked
+//! next message, differ only in numbers and addresses. A [`ElementShape`] is an element of a walked
 //! message, or all elements of a message. It consists of the bytes and a mask of those that decided
 //! the result of the walk: all headers at every depth, flags, spare bits, and values that a
 //! condition depends on. An element with the same bytes under the mask has the same nodes, and is
@@ -10,23 +10,23 @@
 use std::ops::{Range, RangeInclusive};
 use std::ptr;
 
-use super::index::Node;
+use super::index::IndexNode;
 use crate::ie::Interfaces;
-use crate::ie::descriptor::{Field, Group, Kind, Leaf, Span};
+use crate::ie::descriptor::{Field, FieldExtent, FieldKind, Group, Leaf};
 use crate::validate;
 
 /// The shapes in all messages that an index has walked.
 #[derive(Clone, Debug)]
-pub(super) struct Shapes {
-    known: Vec<Shape>,
-    blocks: Vec<Block>,
+pub(super) struct ShapeCache {
+    known: Vec<ElementShape>,
+    blocks: Vec<MaskedBlock>,
     /// A hash table by header, with the shapes stored last and the headers seen last.
     buckets: [ShapeBucket; 1 << BUCKET_BITS],
 }
 
 /// An element without the parts that may differ in similar ones.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct ElementShape {
     /// The group that the element is a member of, or the table of the message if `is_message` is
     /// set.
     group: &'static Group,
@@ -34,7 +34,7 @@ pub(super) struct Shape {
     /// The type and length.
     pub(super) head: u32,
     /// The node without its position.
-    pub(super) node: Node,
+    pub(super) node: IndexNode,
     /// Twice the slot, plus one if the element may occur several times.
     pub(super) key: u8,
     /// `true` if the tables do not describe a leaf completely.
@@ -47,7 +47,7 @@ pub(super) struct Shape {
 
 /// Sixteen bytes, and a mask of the bits that must be equal.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct MaskedBlock {
     octets: u128,
     mask: u128,
 }
@@ -73,13 +73,13 @@ const MAX_LENGTH: usize = 4096;
 const BLOCK: usize = 16;
 
 /// The bytes of an element that must be equal in similar ones.
-pub(super) struct Mask {
+pub(super) struct ByteMask {
     octets: Vec<u8>,
     /// The offset of the first byte.
     start: usize,
 }
 
-impl Mask {
+impl ByteMask {
     /// Creates a mask of all bytes.
     pub(super) fn of(octets: Range<usize>) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Mask {
 
     /// Clears the bytes of a leaf that do not decide whether it is valid.
     pub(super) fn leaf(&mut self, leaf: &Leaf, value: usize, end: usize) {
-        let decided = value.saturating_add(deciding(leaf)).min(end);
+        let decided = value.saturating_add(significant_prefix_len(leaf)).min(end);
         for octet in &mut self.octets[decided - self.start..end - self.start] {
             *octet = 0;
         }
@@ -121,13 +121,13 @@ impl Mask {
     }
 }
 
-impl Default for Shapes {
+impl Default for ShapeCache {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Shapes {
+impl ShapeCache {
     pub(super) const fn new() -> Self {
         let bucket = ShapeBucket {
             shapes: [0; 2],
@@ -157,7 +157,12 @@ impl Shapes {
 
     /// Returns the shape that matches the element at the end of `octets`.
     #[inline]
-    pub(super) fn find(&self, within: &'static Group, head: u32, octets: &[u8]) -> Option<&Shape> {
+    pub(super) fn find(
+        &self,
+        within: &'static Group,
+        head: u32,
+        octets: &[u8],
+    ) -> Option<&ElementShape> {
         self.find_shape(within, head, false, octets)
     }
 
@@ -168,8 +173,13 @@ impl Shapes {
         group: &'static Group,
         have: usize,
         octets: &[u8],
-    ) -> Option<&Shape> {
-        self.find_shape(group, Shape::head_of(have), true, octets)
+    ) -> Option<&ElementShape> {
+        self.find_shape(
+            group,
+            ElementShape::message_pseudo_header(have),
+            true,
+            octets,
+        )
     }
 
     #[inline]
@@ -179,7 +189,7 @@ impl Shapes {
         head: u32,
         is_message: bool,
         octets: &[u8],
-    ) -> Option<&Shape> {
+    ) -> Option<&ElementShape> {
         let bucket = &self.buckets[Self::bucket(head)];
         bucket.shapes.iter().find_map(|shape| {
             let shape = self.known.get(usize::from(*shape).wrapping_sub(1))?;
@@ -192,7 +202,7 @@ impl Shapes {
     /// Returns `true` if the element at the end of `octets`, which has the same header, matches the
     /// shape. The blocks may reach into the bytes before the element, where the mask is zero.
     #[inline]
-    pub(super) fn matches(&self, shape: &Shape, octets: &[u8]) -> bool {
+    pub(super) fn matches(&self, shape: &ElementShape, octets: &[u8]) -> bool {
         let Some(blocks) = self.blocks.get(shape.from as usize..shape.to as usize) else {
             return false;
         };
@@ -201,7 +211,7 @@ impl Shapes {
         let Some(first) = octets.len().checked_sub(blocks.len()) else {
             return false;
         };
-        let same = |(block, octets): (&Block, &[u8; BLOCK])| {
+        let same = |(block, octets): (&MaskedBlock, &[u8; BLOCK])| {
             (u128::from_ne_bytes(*octets) ^ block.octets) & block.mask == 0
         };
         blocks.iter().zip(&octets[first..]).all(same)
@@ -223,7 +233,7 @@ impl Shapes {
         clippy::cast_possible_truncation,
         reason = "few shapes, and as many blocks as elements"
     )]
-    pub(super) fn store(&mut self, mut shape: Shape, octets: &[u8], mask: &Mask) {
+    pub(super) fn store(&mut self, mut shape: ElementShape, octets: &[u8], mask: &ByteMask) {
         let count = mask.octets.len().div_ceil(BLOCK);
         let (_, octets) = octets.as_rchunks::<BLOCK>();
         let Some(first) = octets.len().checked_sub(count) else {
@@ -237,7 +247,7 @@ impl Shapes {
         let blocks = octets[first..]
             .iter()
             .zip(masks)
-            .map(|(octets, mask)| Block {
+            .map(|(octets, mask)| MaskedBlock {
                 octets: u128::from_ne_bytes(*octets),
                 mask: u128::from_ne_bytes(*mask),
             });
@@ -249,12 +259,12 @@ impl Shapes {
     }
 }
 
-impl Shape {
+impl ElementShape {
     /// Creates the shape of a member.
     pub(super) fn member(
         (group, key): (&'static Group, u8),
         head: u32,
-        node: Node,
+        node: IndexNode,
         irregular: bool,
         valid_on: Interfaces,
     ) -> Self {
@@ -274,7 +284,7 @@ impl Shape {
     /// Returns the pseudo header of all elements of a message.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "at most 65535 octets")]
-    pub(super) fn head_of(have: usize) -> u32 {
+    pub(super) fn message_pseudo_header(have: usize) -> u32 {
         have as u32
     }
 
@@ -282,10 +292,10 @@ impl Shape {
     pub(super) fn message(
         group: &'static Group,
         have: usize,
-        node: Node,
+        node: IndexNode,
         valid_on: Interfaces,
     ) -> Self {
-        let head = Self::head_of(have);
+        let head = Self::message_pseudo_header(have);
         let mut shape = Self::member((group, 0), head, node, false, valid_on);
         shape.is_message = true;
         shape
@@ -294,22 +304,28 @@ impl Shape {
 
 /// Returns the number of leading bytes of a value that, together with its length, decide whether it
 /// is valid and whether its fields describe it completely.
-fn deciding(leaf: &Leaf) -> usize {
+fn significant_prefix_len(leaf: &Leaf) -> usize {
     let by_head = |field: &Field| match field.kind {
-        Kind::Bits { .. }
-        | Kind::Signed { .. }
-        | Kind::Time
-        | Kind::Ipv4
-        | Kind::Ipv6
-        | Kind::Mac => true,
-        Kind::Number { octets, width, .. } => octets * 8 == width as usize,
+        FieldKind::Bits { .. }
+        | FieldKind::Signed { .. }
+        | FieldKind::Time
+        | FieldKind::Ipv4
+        | FieldKind::Ipv6
+        | FieldKind::Mac => true,
+        FieldKind::Number { octets, width, .. } => octets * 8 == width as usize,
         // Texts in a list have lengths of their own.
-        Kind::List(..) => false,
-        Kind::Text(span) | Kind::Octets(span) | Kind::Labels(span) | Kind::Digits(span) => {
-            matches!(span, Span::Rest | Span::RestButLast | Span::Fixed(_))
+        FieldKind::List(..) => false,
+        FieldKind::Text(span)
+        | FieldKind::Octets(span)
+        | FieldKind::Labels(span)
+        | FieldKind::Digits(span) => {
+            matches!(
+                span,
+                FieldExtent::Rest | FieldExtent::RestButLast | FieldExtent::Fixed(_)
+            )
         }
     };
-    let judged = validate::is_judged(leaf.ie) && !validate::is_judged_by_head(leaf.ie);
+    let judged = validate::is_value_checked(leaf.ie) && !validate::is_checked_by_head_only(leaf.ie);
     if !judged && leaf.fields.iter().all(by_head) {
         leaf.head
     } else {

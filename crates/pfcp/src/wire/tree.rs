@@ -1,17 +1,18 @@
 use std::slice;
 
 use super::Part;
-use super::index::{Node, PLAIN, head};
+use super::index::{IndexNode, PLAIN, head};
 use crate::error::{Error, ErrorKind};
 use crate::ie::IeType;
 use crate::ie::descriptor::{Descriptor, Group};
 
 /// The elements of a checked message without their table entries, for a caller that decodes all of
-/// them into fields and knows the tables. An element is a [`Node`], which fits into a register.
+/// them into fields and knows the tables. An element is an [`IndexNode`], which fits into a
+/// register.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree<'a> {
     octets: &'a [u8],
-    nodes: &'a [Node],
+    nodes: &'a [IndexNode],
 }
 
 /// The unread elements of a group.
@@ -19,24 +20,24 @@ pub(crate) struct Tree<'a> {
 pub(crate) struct UnreadElements<'a> {
     /// The offset of the group's value.
     start: usize,
-    nodes: slice::Iter<'a, Node>,
+    nodes: slice::Iter<'a, IndexNode>,
 }
 
 impl<'a> Tree<'a> {
     #[inline]
-    pub(super) const fn new(octets: &'a [u8], nodes: &'a [Node]) -> Self {
+    pub(super) const fn new(octets: &'a [u8], nodes: &'a [IndexNode]) -> Self {
         Self { octets, nodes }
     }
 
     /// Returns everything after the length field of an element.
     #[inline]
-    pub(crate) fn value(&self, node: Node) -> &'a [u8] {
+    pub(crate) fn value(&self, node: IndexNode) -> &'a [u8] {
         node.value(self.octets)
     }
 
     /// Returns the first `N` bytes of a checked value.
     #[inline]
-    pub(crate) fn array<const N: usize>(&self, node: Node) -> Result<[u8; N], ErrorKind> {
+    pub(crate) fn array<const N: usize>(&self, node: IndexNode) -> Result<[u8; N], ErrorKind> {
         let at = node.start();
         let octets = self.octets.get(at..at + N).and_then(<[u8]>::first_chunk);
         octets.copied().ok_or_else(|| ErrorKind::Length {
@@ -47,7 +48,7 @@ impl<'a> Tree<'a> {
 
     /// Returns the elements of a group.
     #[inline]
-    pub(crate) fn below(&self, group: Node) -> UnreadElements<'a> {
+    pub(crate) fn below(&self, group: IndexNode) -> UnreadElements<'a> {
         UnreadElements {
             start: group.start(),
             nodes: group.below(self.nodes).iter(),
@@ -56,7 +57,11 @@ impl<'a> Tree<'a> {
 
     /// Returns the group if the tables do not describe it completely.
     #[inline]
-    pub(crate) fn irregular_group(&self, node: Node, group: &'static Group) -> Option<Part<'a>> {
+    pub(crate) fn irregular_group(
+        &self,
+        node: IndexNode,
+        group: &'static Group,
+    ) -> Option<Part<'a>> {
         let what = Some(Descriptor::Group(group));
         (!node.is(PLAIN)).then(|| Part::from_node(self.octets, self.nodes, node, what))
     }
@@ -67,7 +72,7 @@ impl<'a> Tree<'a> {
     pub(crate) fn locate(
         &self,
         error: Error,
-        (container, group): (Node, &'static Group),
+        (container, group): (IndexNode, &'static Group),
         left: usize,
     ) -> Error {
         let below = container.below(self.nodes);
@@ -75,7 +80,7 @@ impl<'a> Tree<'a> {
         let Some((last, before)) = read.split_last() else {
             return error;
         };
-        let ie = |node: &Node| {
+        let ie = |node: &IndexNode| {
             let [high, low, ..] =
                 head(self.octets, node.at(container.start()).start()).to_be_bytes();
             IeType(u16::from_be_bytes([high, low]))
@@ -90,19 +95,19 @@ impl<'a> Tree<'a> {
 impl UnreadElements<'_> {
     /// Returns the next element.
     #[inline]
-    pub(crate) fn step(&mut self) -> Option<Node> {
+    pub(crate) fn next_node(&mut self) -> Option<IndexNode> {
         Some(self.nodes.next()?.at(self.start))
     }
 
     /// Returns the number of elements that come next and fill the given slot.
     #[inline]
-    pub(crate) fn run(&self, slot: u8) -> usize {
+    pub(crate) fn leading_run_len(&self, slot: u8) -> usize {
         let next = self.nodes.as_slice().iter();
         next.take_while(|node| node.slot() == slot).count()
     }
 
     /// Returns the number of unread elements.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.nodes.len()
     }
 }

@@ -2,8 +2,8 @@ use std::mem;
 use std::ops::Range;
 
 use super::Tlvs;
-use super::index::{DEPTH, Node, PLAIN, REPEATED, head, length};
-use super::shape::{Mask, Shape, Shapes};
+use super::index::{DEPTH, IndexNode, PLAIN, REPEATED, head, length};
+use super::shape::{ByteMask, ElementShape, ShapeCache};
 use crate::error::{Error, ErrorKind};
 use crate::ie::condition;
 use crate::ie::descriptor::{Descriptor, Group, Leaf, Member, NO_SLOT};
@@ -14,11 +14,11 @@ use crate::validate::{self, Deviation};
 pub(super) struct IndexWalk<'a> {
     pub(super) octets: &'a [u8],
     /// The nodes, with space for every element that the bytes can contain.
-    pub(super) nodes: &'a mut [Node],
+    pub(super) nodes: &'a mut [IndexNode],
     /// The groups that were found and are still to be walked.
     pub(super) queue: &'a mut Vec<PendingGroup>,
     /// The shapes of known elements.
-    pub(super) shapes: &'a mut Shapes,
+    pub(super) shapes: &'a mut ShapeCache,
     /// The first node that does not belong to a shape.
     pub(super) free: &'a mut usize,
     /// The interfaces on which everything seen so far is valid.
@@ -26,9 +26,9 @@ pub(super) struct IndexWalk<'a> {
 }
 
 /// An element after a closer look.
-struct Examined {
+struct ExaminedElement {
     /// The node without its position.
-    node: Node,
+    node: IndexNode,
     seen: SeenElements,
     /// The table of its members, if it is a group.
     inner: Option<&'static Group>,
@@ -64,12 +64,15 @@ impl IndexWalk<'_> {
             }
         }
         let have = self.octets.len() - start;
-        if self.shapes.is_worth_storing(Shape::head_of(have)) {
+        if self
+            .shapes
+            .is_worth_storing(ElementShape::message_pseudo_header(have))
+        {
             self.queue.clear();
             self.queue.push(PendingGroup::new(group, start, 0, 0));
             let mask = self.mask(0, start..self.octets.len());
             let shape =
-                Shape::message(group, have, self.nodes[0].without_position(), self.valid_on);
+                ElementShape::message(group, have, self.nodes[0].without_position(), self.valid_on);
             self.shapes.store(shape, self.octets, &mask);
             // The shape refers to the nodes below it, so later walks must not overwrite them.
             *self.free = next;
@@ -89,7 +92,7 @@ impl IndexWalk<'_> {
         let mut seen = SeenElements::default();
         let (mut free, end) = (*next, self.octets.len());
         let mut rest = &self.octets[start..];
-        let mut run: Option<Shape> = None;
+        let mut run: Option<ElementShape> = None;
         while let Some((head, tail)) = rest.split_first_chunk::<4>() {
             let head = u32::from_be_bytes(*head);
             let Some((value, after)) = tail.split_at_checked((head & 0xffff) as usize) else {
@@ -145,7 +148,7 @@ impl IndexWalk<'_> {
         value: &[u8],
         at: usize,
         seen: SeenElements,
-    ) -> Result<Examined, WalkError> {
+    ) -> Result<ExaminedElement, WalkError> {
         let before = mem::replace(&mut self.valid_on, Interfaces::ALL);
         let mut found = self.examine(
             group,
@@ -159,15 +162,15 @@ impl IndexWalk<'_> {
         )?;
         let (slot, in_order) = (found.node.slot(), found.seen.floor > seen.floor);
         if let Some(member) = group.members.get(usize::from(slot))
-            && let Descriptor::Leaf(leaf) = member.what
+            && let Descriptor::Leaf(leaf) = member.descriptor
             && in_order
             && self.shapes.is_worth_storing(head)
         {
             let end = at + value.len();
-            let mut mask = Mask::of(at - 4..end);
+            let mut mask = ByteMask::of(at - 4..end);
             mask.leaf(leaf, at, end);
             let (row, irregular) = ((group, key(slot, member)), found.seen.irregular);
-            let shape = Shape::member(row, head, found.node, irregular, self.valid_on);
+            let shape = ElementShape::member(row, head, found.node, irregular, self.valid_on);
             self.shapes.store(shape, &self.octets[..end], &mask);
         }
         found.seen.irregular |= seen.irregular;
@@ -217,7 +220,7 @@ impl IndexWalk<'_> {
             self.queue.push(outer);
             let mask = self.mask(bottom, at - 4..ended);
             let row = (within, key(node.slot(), member));
-            let shape = Shape::member(row, head, node, false, self.valid_on);
+            let shape = ElementShape::member(row, head, node, false, self.valid_on);
             self.shapes.store(shape, &self.octets[..ended], &mask);
             *self.free = *next;
         }
@@ -228,8 +231,8 @@ impl IndexWalk<'_> {
     /// Returns a mask of the bytes that decided the result for the last group in the queue, at
     /// `bottom`, and for the groups below it. Removes the group from the queue.
     #[cold]
-    fn mask(&mut self, bottom: usize, octets: Range<usize>) -> Mask {
-        let mut mask = Mask::of(octets);
+    fn mask(&mut self, bottom: usize, octets: Range<usize>) -> ByteMask {
+        let mut mask = ByteMask::of(octets);
         let mut next = bottom;
         while let Some(pending) = self.queue.get(next).copied() {
             next += 1;
@@ -241,7 +244,7 @@ impl IndexWalk<'_> {
                 let (slot, at) = (node.slot(), node.start());
                 let (head, end) = (head(self.octets, at), at + length(self.octets, at));
                 let (entry, value) = (group.member_index.entry(head), &self.octets[at..end]);
-                match (group.what(slot), value.first()) {
+                match (group.member_descriptor(slot), value.first()) {
                     (Some(Descriptor::Group(inner)), _) => {
                         self.queue.push(PendingGroup::new(inner, at, place, 0));
                     }
@@ -274,7 +277,7 @@ impl IndexWalk<'_> {
         if let Some(node) = self.nodes.get_mut(node) {
             *node = node.with_members(members.start, members.len(), flags);
         }
-        self.valid_on = self.valid_on.without(group.lacking(seen.slots));
+        self.valid_on = self.valid_on.without(group.interfaces_lacking(seen.slots));
         if group.conditions.may_be_unmet(seen.slots) {
             self.check_conditions(group, seen.slots, start, members);
         }
@@ -302,7 +305,7 @@ impl IndexWalk<'_> {
             let entry = group.member_index.entry(head);
             let node = if entry.accepts(head, value) && entry.key >= seen.floor {
                 if entry.is_group()
-                    && let Some(Descriptor::Group(inner)) = group.what(entry.slot())
+                    && let Some(Descriptor::Group(inner)) = group.member_descriptor(entry.slot())
                 {
                     self.queue.push(PendingGroup::new(inner, at, free, depth));
                 }
@@ -337,7 +340,7 @@ impl IndexWalk<'_> {
         value: &[u8],
         at: usize,
         mut seen: SeenElements,
-    ) -> Result<Examined, WalkError> {
+    ) -> Result<ExaminedElement, WalkError> {
         let [high, low, ..] = head.to_be_bytes();
         let ie = IeType(u16::from_be_bytes([high, low]));
         let Some((slot, member)) = group.find_by_header(head) else {
@@ -348,16 +351,16 @@ impl IndexWalk<'_> {
                     Error::new(at - 4, kind).within(ie, None),
                 ))));
             }
-            return Ok(Examined::other(seen, 0));
+            return Ok(ExaminedElement::without_slot(seen, 0));
         };
         let key = key(slot, member);
         if key < seen.floor {
             if !member.many && seen.slots >> slot & 1 == 1 {
-                return Ok(Examined::other(seen, REPEATED));
+                return Ok(ExaminedElement::without_slot(seen, REPEATED));
             }
             seen.irregular = true;
         }
-        let inner = match member.what {
+        let inner = match member.descriptor {
             Descriptor::Group(inner) => Some(inner),
             Descriptor::Leaf(leaf) => {
                 match self.check_leaf(leaf, value, at) {
@@ -365,7 +368,7 @@ impl IndexWalk<'_> {
                     // The fields cannot be decoded, but the elements around it can.
                     Err(_) if Deviation::of_length(ie, value).is_some() => {
                         self.valid_on = Interfaces::NONE;
-                        return Ok(Examined::other(seen, 0));
+                        return Ok(ExaminedElement::without_slot(seen, 0));
                     }
                     Err(error) => return Err(error),
                 }
@@ -375,7 +378,7 @@ impl IndexWalk<'_> {
         let floor = seen.floor;
         let node = seen.fill(key);
         seen.floor = seen.floor.max(floor);
-        Ok(Examined { node, seen, inner })
+        Ok(ExaminedElement { node, seen, inner })
     }
 
     /// Checks a leaf. Returns `true` if its fields describe it completely.
@@ -423,19 +426,19 @@ fn key(slot: u8, member: &Member) -> u8 {
 impl SeenElements {
     /// Records an element that is in order, and returns its node without its position.
     #[inline]
-    fn fill(&mut self, key: u8) -> Node {
+    fn fill(&mut self, key: u8) -> IndexNode {
         let slot = key >> 1;
         self.floor = (slot << 1) + 1;
         self.slots |= 1 << (slot & 63);
-        Node::new(0, slot, 0)
+        IndexNode::new(0, slot, 0)
     }
 }
 
-impl Examined {
+impl ExaminedElement {
     /// Creates the result for an element that fills no slot.
-    fn other(mut seen: SeenElements, flags: u32) -> Self {
+    fn without_slot(mut seen: SeenElements, flags: u32) -> Self {
         seen.irregular = true;
-        let node = Node::new(0, NO_SLOT, flags);
+        let node = IndexNode::new(0, NO_SLOT, flags);
         let inner = None;
         Self { node, seen, inner }
     }
@@ -497,7 +500,7 @@ impl WalkError {
             };
             let place = || before.iter().filter(|ie| **ie == tlv.ie).count();
             steps.push((tlv.ie, member.many.then(place)));
-            let Descriptor::Group(inner) = member.what else {
+            let Descriptor::Group(inner) = member.descriptor else {
                 break;
             };
             (start, group) = (tlv.offset + 4, inner);

@@ -158,7 +158,7 @@ impl WriteFault {
             let many = member.is_some_and(|member| member.many);
             steps.push((element.ie, many.then_some(same)));
             let what = member
-                .map(|member| member.what)
+                .map(|member| member.descriptor)
                 .or_else(|| describe(element.ie));
             let Some(Descriptor::Group(inner)) = what else {
                 break;

@@ -39,11 +39,11 @@ fn refused<T: Ie>(value: &T) -> String {
 }
 
 #[test]
-fn a_number_with_too_many_bits_is_refused_and_not_cut() {
-    assert_eq!(refused(&Qfi(64)), "QFI: qfi does not fit its field");
+fn oversized_number_is_refused_not_truncated() {
+    assert_eq!(refused(&Qfi(64)), "QFI: qfi is out of range");
     assert_eq!(
         refused(&TunnelPreference(0x0100_0000)),
-        "L2TP Tunnel Preference: tunnel_preference does not fit its field".replace(
+        "L2TP Tunnel Preference: tunnel_preference is out of range".replace(
             "L2TP Tunnel Preference",
             &TunnelPreference::TYPE.to_string()
         )
@@ -52,42 +52,42 @@ fn a_number_with_too_many_bits_is_refused_and_not_cut() {
         ul_mbr: 1 << 40,
         dl_mbr: 0,
     };
-    assert_eq!(refused(&mbr), "MBR: ul_mbr does not fit its field");
+    assert_eq!(refused(&mbr), "MBR: ul_mbr is out of range");
     assert_eq!(
         refused(&SourceInterface(16)),
-        "Source Interface: interface does not fit its field"
+        "Source Interface: interface is out of range"
     );
     let tag = CTag {
         pcp: 8,
         ..CTag::default()
     };
-    assert_eq!(refused(&tag), "C-TAG: pcp does not fit its field");
+    assert_eq!(refused(&tag), "C-TAG: pcp is out of range");
     for (number, fits) in [(0, true), (63, true), (64, false), (255, false)] {
         assert_eq!(Qfi(number).encode_into(&mut Vec::new()).is_ok(), fits);
     }
 }
 
 #[test]
-fn octets_longer_than_their_length_can_say_are_refused_and_not_cut() {
+fn oversized_octets_are_refused_not_truncated() {
     let user = UserId {
         imsi: Some(vec![1; 256].into()),
         ..UserId::default()
     };
-    assert_eq!(refused(&user), "User ID: imsi does not fit its field");
+    assert_eq!(refused(&user), "User ID: imsi is out of range");
     let filter = SdfFilter::flow(&"x".repeat(0x1_0000));
     assert_eq!(
         refused(&filter),
-        "SDF Filter: flow_description does not fit its field"
+        "SDF Filter: flow_description is out of range"
     );
     let addresses = MacAddressesDetected {
         mac_addresses: [[0; 6]; 256].into_iter().collect(),
         ..MacAddressesDetected::default()
     };
-    assert!(refused(&addresses).ends_with(": mac_addresses does not fit its field"));
+    assert!(refused(&addresses).ends_with(": mac_addresses is out of range"));
 }
 
 #[test]
-fn identifications_of_media_are_a_list() {
+fn media_identifications_form_a_list() {
     let media = [&[1, 2][..], &[3], &[]];
     let filter = SdfFilter {
         multiplexed_media: Some(media.into_iter().collect()),
@@ -121,12 +121,12 @@ fn identifications_of_media_are_a_list() {
     };
     assert_eq!(
         refused(&many),
-        "SDF Filter: multiplexed_media does not fit its field"
+        "SDF Filter: multiplexed_media is out of range"
     );
 }
 
 #[test]
-fn list_that_its_count_or_length_contradicts_is_refused() {
+fn list_with_inconsistent_count_or_length_is_refused() {
     let mut sets = FqCsid::of(NODE, &[1, 2]);
     sets.number_of_csids = 3;
     assert_eq!(
@@ -139,12 +139,12 @@ fn list_that_its_count_or_length_contradicts_is_refused() {
     };
     assert_eq!(
         refused(&contents),
-        "PFD contents: additional_url does not fit its field"
+        "PFD contents: additional_url is out of range"
     );
 }
 
 #[test]
-fn flags_and_fields_that_contradict_are_refused() {
+fn contradictory_flags_and_fields_are_refused() {
     let mut tunnel = FTeid::new(7, NODE);
     tunnel.ipv4 = None;
     assert_eq!(
@@ -180,7 +180,7 @@ fn flags_and_fields_that_contradict_are_refused() {
 }
 
 #[test]
-fn an_error_names_the_way_to_the_element() {
+fn encode_error_names_element_path() {
     let mut tunnel = FTeid::new(7, NODE);
     tunnel.ipv4 = None;
     let pdr = |id: u16, tunnel: FTeid| {
@@ -202,7 +202,7 @@ fn an_error_names_the_way_to_the_element() {
 }
 
 #[test]
-fn an_element_that_is_too_long_is_named_with_its_way() {
+fn oversized_element_error_names_its_path() {
     let filters = |count: usize| {
         let filters = (0..count).map(|_| SdfFilter::flow(&"x".repeat(1000)));
         Pdi::new(SourceInterface::ACCESS).sdf_filters(filters)
@@ -223,12 +223,12 @@ fn an_element_that_is_too_long_is_named_with_its_way() {
 }
 
 #[test]
-fn the_priority_has_four_bits() {
+fn message_priority_is_limited_to_four_bits() {
     let mut message = establishment([]);
     message.header.priority = Some(16);
     assert_eq!(
         message.encode().expect_err("five bits").to_string(),
-        "Session Establishment Request: priority does not fit its field"
+        "Session Establishment Request: priority is out of range"
     );
 }
 
@@ -246,7 +246,7 @@ fn unsendable(body: impl Into<strowger_pfcp::message::Body>, on: Interfaces) -> 
 }
 
 #[test]
-fn what_an_interface_or_a_condition_asks_for_is_missed_before_it_leaves() {
+fn encode_for_refuses_missing_mandatory_and_conditional_members() {
     let pdr = CreatePdr::new(1, Pdi::new(SourceInterface::ACCESS)).far_id(1);
     let body = SessionModificationRequest::new().create_pdrs([pdr]);
     assert_eq!(
@@ -280,7 +280,7 @@ fn what_an_interface_or_a_condition_asks_for_is_missed_before_it_leaves() {
 }
 
 #[test]
-fn what_is_right_goes_out() {
+fn encode_for_accepts_valid_message() {
     let endpoint = CreateTrafficEndpoint::new(1)
         .local_f_teid((7, NODE))
         .ue_ip_addresses([UeIpAddress::source(NODE)]);

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::test_runner::Config as ProptestConfig;
 use strowger_pfcp::compare::DifferenceKind;
-use strowger_pfcp::ie::descriptor::{Descriptor, Group, Kind, Leaf, canonical, describe};
+use strowger_pfcp::ie::descriptor::{Descriptor, FieldKind, Group, Leaf, canonical, describe};
 use strowger_pfcp::ie::{
     ApplyAction, Cause, CreateFar, CreatePdr, CreatedPdr, FTeid, Pdi, SourceInterface, UeIpAddress,
 };
@@ -47,7 +47,7 @@ fn establishment(pdrs: impl IntoIterator<Item = CreatePdr>) -> Message {
 }
 
 #[test]
-fn rules_are_paired_by_their_names_and_not_by_their_places() {
+fn rules_are_paired_by_id_not_position() {
     let left = establishment([pdr(1, 1), pdr(2, 2), pdr(3, 3)]);
     let right = establishment([pdr(4, 4), pdr(3, 3), pdr(2, 9)]);
     assert_eq!(
@@ -62,7 +62,7 @@ fn rules_are_paired_by_their_names_and_not_by_their_places() {
 }
 
 #[test]
-fn an_element_that_only_one_has_is_shown_with_its_value() {
+fn added_or_removed_element_is_shown_with_value() {
     let left = establishment([pdr(1, 1)]);
     let right = establishment([pdr(1, 1).far_id(2).qer_ids([5])]);
     assert_eq!(
@@ -75,7 +75,7 @@ fn an_element_that_only_one_has_is_shown_with_its_value() {
 }
 
 #[test]
-fn a_long_name_is_not_told_again_with_each_difference() {
+fn long_identifier_is_not_repeated_per_difference() {
     const CONTEXTS: usize = 1500;
     let message = |text: u8| {
         let contents = tlv(IeType::PFD_CONTENTS.0, &[1, 0, 0, 1, text]);
@@ -98,7 +98,7 @@ fn a_long_name_is_not_told_again_with_each_difference() {
 }
 
 #[test]
-fn a_set_of_flags_is_one_field() {
+fn flag_set_compares_as_one_field() {
     let message = |action| {
         let address: std::net::IpAddr = [127, 0, 0, 1].into();
         let body = SessionEstablishmentRequest::new(address, (7, address))
@@ -120,7 +120,7 @@ fn a_set_of_flags_is_one_field() {
 }
 
 #[test]
-fn what_the_caller_names_is_left_out() {
+fn ignored_items_are_left_out() {
     let address: std::net::IpAddr = [127, 0, 0, 1].into();
     let body = SessionEstablishmentRequest::new(address, (8, address))
         .create_pdrs([pdr(1, 2)])
@@ -144,7 +144,7 @@ fn what_the_caller_names_is_left_out() {
 }
 
 #[test]
-fn that_an_address_is_asked_for_counts_without_addresses_too() {
+fn choose_flag_counts_when_addresses_are_ignored() {
     let mut asking = pdr(1, 1);
     asking.pdi = asking.pdi.local_f_teid(FTeid::choose_ipv4());
     let (left, right) = (establishment([pdr(1, 1)]), establishment([asking]));
@@ -158,7 +158,7 @@ fn that_an_address_is_asked_for_counts_without_addresses_too() {
 }
 
 #[test]
-fn the_second_tunnel_that_is_created_is_not_the_first() {
+fn created_tunnels_are_paired_by_position() {
     let address: std::net::IpAddr = [127, 0, 0, 1].into();
     let message = |teids: [u32; 2]| {
         let created = CreatedPdr::new(1).f_teids(teids.map(|teid| FTeid::new(teid, address)));
@@ -171,7 +171,7 @@ fn the_second_tunnel_that_is_created_is_not_the_first() {
 }
 
 #[test]
-fn spare_bits_and_further_octets_count_until_they_are_left_out() {
+fn spare_bits_and_trailing_octets_count_unless_ignored() {
     let message = |interface: &[u8]| {
         let pdi = tlv(2, &tlv(20, interface));
         session_message(50, &tlv(1, &[tlv(56, &[0, 1]), pdi].concat()))
@@ -185,14 +185,14 @@ fn spare_bits_and_further_octets_count_until_they_are_left_out() {
         texts(&Ignore::nothing()),
         [
             format!("{place}: spare bits none -> 0xf0"),
-            format!("{place}: further octets none -> 0x07"),
+            format!("{place}: trailing bytes none -> 0x07"),
         ]
     );
     assert!(texts(&Ignore::nothing().spare_bits()).is_empty());
 }
 
 #[test]
-fn messages_of_two_types_are_not_compared_further() {
+fn different_message_types_stop_comparison() {
     let octets = [
         node_message(1, &tlv(96, &[0; 4])),
         node_message(2, &tlv(96, &[1; 4])),
@@ -206,7 +206,7 @@ fn messages_of_two_types_are_not_compared_further() {
 }
 
 #[test]
-fn as_many_elements_as_a_message_holds_are_compared() {
+fn message_full_of_elements_is_compared() {
     let message = |ie: u16, octet: u8| {
         let element = tlv(ie, &[octet]);
         session_message(50, &element.repeat(65_500 / element.len()))
@@ -225,7 +225,7 @@ fn shuffled(octets: &[u8], table: Option<&Group>, choices: &mut Choices<'_>) -> 
         .map(|found| {
             let found = found.expect("well-formed");
             let inner = match table.and_then(|table| table.member(found.ie)) {
-                Some(member) => member.what,
+                Some(member) => member.descriptor,
                 None => return (0, found.ie, tlv(found.ie.0, found.value)),
             };
             let value = match inner {
@@ -336,7 +336,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_message_says_the_same_in_any_order(
+    fn element_order_does_not_matter(
         octets in vec(any::<u8>(), 0..2048),
         order in vec(any::<u8>(), 512),
     ) {
@@ -398,7 +398,7 @@ proptest! {
     }
 
     #[test]
-    fn two_messages_differ_alike_both_ways(
+    fn comparison_is_symmetric(
         left in vec(any::<u8>(), 0..1024),
         right in vec(any::<u8>(), 0..1024),
     ) {
@@ -419,8 +419,8 @@ proptest! {
 }
 
 #[test]
-fn a_flag_of_a_row_of_flags_is_no_field_of_its_own() {
-    let is_flag = |kind| matches!(kind, Kind::Bits { width: 1, .. });
+fn flag_of_flag_set_is_not_a_separate_field() {
+    let is_flag = |kind| matches!(kind, FieldKind::Bits { width: 1, .. });
     let Some(Descriptor::Leaf(leaf)) = describe(IeType::APPLY_ACTION) else {
         panic!("a leaf");
     };

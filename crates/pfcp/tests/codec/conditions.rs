@@ -50,7 +50,7 @@ fn conditional() -> BTreeSet<(&'static str, u16)> {
         let conditional = members.filter(|member| member.presence == Presence::Conditional);
         seen.insert(group.table, conditional.map(|member| member.ie.0).collect());
         for member in group.members {
-            if let Descriptor::Group(inner) = member.what {
+            if let Descriptor::Group(inner) = member.descriptor {
                 collect(inner, seen);
             }
         }
@@ -82,7 +82,7 @@ fn listed() -> BTreeMap<(&'static str, u16), &'static str> {
 }
 
 #[test]
-fn every_conditional_member_is_decided_or_has_a_reason() {
+fn every_conditional_member_is_checked_or_excused() {
     let (known, listed) = (conditional(), listed());
     let ours: BTreeSet<_> = listed.keys().copied().collect();
     let missing: Vec<_> = known.difference(&ours).collect();
@@ -240,7 +240,7 @@ fn missing(case: &Case, inner: &[u8]) -> Vec<(u16, &'static str)> {
 }
 
 #[test]
-fn a_decided_condition_asks_for_its_member_and_only_then() {
+fn member_is_required_exactly_when_its_condition_holds() {
     for case in cases() {
         let name = format!("{} {:?}", case.table, case.any);
         let (clause, _) = case.table.rsplit_once('-').expect("a table has a number");
@@ -258,7 +258,7 @@ fn a_decided_condition_asks_for_its_member_and_only_then() {
 }
 
 #[test]
-fn all_that_the_list_calls_decided_is_tried_both_ways() {
+fn every_checked_condition_is_tested_true_and_false() {
     let listed = listed();
     let decided = listed
         .iter()

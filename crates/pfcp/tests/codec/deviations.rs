@@ -58,7 +58,7 @@ fn both(octets: &[u8]) -> (Option<Cause>, Result<Vec<Deviation>, Cause>) {
 }
 
 #[test]
-fn each_deviation_is_refused_by_the_letter_and_tolerated_on_request() {
+fn deviations_are_refused_strictly_and_tolerated_on_request() {
     let mac = [1, 0, 0, 0x5e, 0, 0x53, 1];
     let rows = [
         (
@@ -91,7 +91,7 @@ fn each_deviation_is_refused_by_the_letter_and_tolerated_on_request() {
 }
 
 #[test]
-fn what_is_beside_a_deviation_is_no_deviation() {
+fn near_deviations_are_not_tolerated() {
     // Neither CHOOSE nor an address, and CHOOSE with address flags.
     assert_eq!(
         both(&f_teid(&[0, 0, 0, 0, 1])).1,
@@ -132,7 +132,7 @@ fn what_is_beside_a_deviation_is_no_deviation() {
 }
 
 #[test]
-fn a_rejection_need_not_name_the_element() {
+fn rejection_may_omit_offending_ie() {
     let bare = session_message(53, &tlv(19, &[Cause::MANDATORY_IE_INCORRECT.0]));
     let (strict, tolerant) = both(&bare);
     assert_eq!(strict, Some(Cause::CONDITIONAL_IE_MISSING));
@@ -148,7 +148,7 @@ fn a_rejection_need_not_name_the_element() {
 }
 
 #[test]
-fn a_short_node_id_is_kept_as_it_came() {
+fn short_node_id_keeps_its_bytes() {
     let octets = bridge(&[1, 0, 0, 0x5e, 0, 0x53, 7]);
     let mut index = Index::new();
     for _ in 0..4 {
@@ -166,7 +166,7 @@ fn a_short_node_id_is_kept_as_it_came() {
 }
 
 #[test]
-fn the_documents_list_each_deviation_with_its_clause() {
+fn docs_list_every_deviation_with_clause() {
     let page = include_str!("../../../../docs/pfcp.md");
     let (_, table) = page
         .split_once("| deviation | counted as |")

@@ -2,7 +2,7 @@
 //! 19.
 //!
 //! Both sides are sets of lines, and the sets must be equal: a row that changes in anything that a
-//! line contains is found, and `a_changed_row_is_found` changes every row in every such way. Where
+//! line contains is found, and `changed_row_is_detected` changes every row in every such way. Where
 //! the facts are wrong or silent, `corrections.tsv` removes a line (`-`) or adds one (`+`), with
 //! the reason.
 
@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use strowger_pfcp::ie::descriptor::{
-    Descriptor, Field, Group, Kind, Leaf, Member, Presence, Span, When, describe,
+    Descriptor, Field, FieldExtent, FieldKind, FieldPresence, Group, Leaf, Member, Presence,
+    describe,
 };
 use strowger_pfcp::{IeType, Interfaces, MessageType, Release};
 
@@ -98,10 +99,15 @@ fn tables() -> Vec<&'static Group> {
     let mut tables = BTreeMap::new();
     while let Some(table) = waiting.pop() {
         if tables.insert(table.table, table).is_none() {
-            waiting.extend(table.members.iter().filter_map(|member| match member.what {
-                Descriptor::Group(table) => Some(table),
-                Descriptor::Leaf(_) => None,
-            }));
+            waiting.extend(
+                table
+                    .members
+                    .iter()
+                    .filter_map(|member| match member.descriptor {
+                        Descriptor::Group(table) => Some(table),
+                        Descriptor::Leaf(_) => None,
+                    }),
+            );
         }
     }
     tables.into_values().collect()
@@ -133,7 +139,7 @@ fn facts() -> Option<BTreeSet<String>> {
 }
 
 #[test]
-fn rows_are_the_facts_of_both_releases() {
+fn tables_match_specification_facts_of_both_releases() {
     let Some(facts) = facts() else { return };
     let rows = row::all();
     let wrong: Vec<String> = facts
@@ -160,14 +166,14 @@ fn named_otherwise() -> BTreeMap<(u16, &'static str), &'static str> {
 }
 
 #[test]
-fn fields_are_called_what_the_drawings_call_them() {
+fn field_names_match_specification_figures() {
     let Some(drawn) = fact::drawn() else { return };
     let listed = named_otherwise();
     let mut other = BTreeSet::new();
     for leaf in leaves() {
         for field in leaf.fields {
             // The names of flags are checked with the bits.
-            let is_flag = matches!(field.kind, Kind::Bits { width: 1, .. });
+            let is_flag = matches!(field.kind, FieldKind::Bits { width: 1, .. });
             if !is_flag && !drawn.contains(&(leaf.ie.0, short(field.name))) {
                 other.insert((leaf.ie.0, field.name));
             }
@@ -184,7 +190,7 @@ fn fields_are_called_what_the_drawings_call_them() {
 }
 
 #[test]
-fn a_changed_row_is_found() {
+fn changed_row_is_detected() {
     let Some(facts) = facts() else { return };
     let mut changes = 0;
     let mut found = |line: String| {
@@ -253,32 +259,32 @@ fn a_changed_row_is_found() {
 /// The field with another number of bytes or bits.
 fn resized(field: &Field) -> Vec<Field> {
     let kinds = match field.kind {
-        Kind::Bits {
+        FieldKind::Bits {
             shift,
             width,
             names,
-        } => vec![Kind::Bits {
+        } => vec![FieldKind::Bits {
             shift,
             width: width + 1,
             names,
         }],
-        Kind::Number {
+        FieldKind::Number {
             octets,
             width,
             names,
         } => vec![
-            Kind::Number {
+            FieldKind::Number {
                 octets: octets + 1,
                 width: width + 8,
                 names,
             },
-            Kind::Number {
+            FieldKind::Number {
                 octets: octets + 1,
                 width,
                 names,
             },
         ],
-        _ => vec![Kind::Number {
+        _ => vec![FieldKind::Number {
             octets: 11,
             width: 88,
             names: None,
@@ -294,13 +300,13 @@ fn resized(field: &Field) -> Vec<Field> {
 /// name.
 fn moved(field: &Field) -> Vec<Field> {
     let mut changed = Vec::new();
-    if let When::Flag { name, shift } = field.when {
-        let when = When::Flag {
+    if let FieldPresence::Flag { name, shift } = field.when {
+        let when = FieldPresence::Flag {
             name,
             shift: shift ^ 8,
         };
         changed.push(Field { when, ..*field });
-        let when = When::Flag {
+        let when = FieldPresence::Flag {
             name: "OTHER",
             shift,
         };
@@ -312,13 +318,13 @@ fn moved(field: &Field) -> Vec<Field> {
         };
         changed.push(Field { since, ..*field });
     }
-    if let Kind::Bits {
+    if let FieldKind::Bits {
         shift,
         width,
         names,
     } = field.kind
     {
-        let kind = Kind::Bits {
+        let kind = FieldKind::Bits {
             shift: shift ^ 64,
             width,
             names,

@@ -5,12 +5,14 @@ use std::ops::Range;
 
 use strowger_pfcp::IeType;
 use strowger_pfcp::ie::Value;
-use strowger_pfcp::ie::descriptor::{Field, Kind, Leaf, Listed, Span, When, canonical};
+use strowger_pfcp::ie::descriptor::{
+    Field, FieldExtent, FieldKind, FieldPresence, Leaf, ListItemKind, canonical,
+};
 
 use crate::values::{leaf_variety, leaves};
 
 /// The fields of a value: name, kind and value.
-fn fields<'a>(leaf: &'static Leaf, value: &'a [u8]) -> Vec<(&'static str, Kind, Value<'a>)> {
+fn fields<'a>(leaf: &'static Leaf, value: &'a [u8]) -> Vec<(&'static str, FieldKind, Value<'a>)> {
     leaf.read(value).collect()
 }
 
@@ -20,8 +22,8 @@ fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> 
     let mut places = Vec::new();
     for (name, kind, says) in fields(leaf, value) {
         let bits = match (kind, says) {
-            (Kind::Bits { shift, width, .. }, _) => of_head(shift.into(), width as usize),
-            (Kind::Number { octets, width, .. }, _) => {
+            (FieldKind::Bits { shift, width, .. }, _) => of_head(shift.into(), width as usize),
+            (FieldKind::Number { octets, width, .. }, _) => {
                 let all = octets_at(&mut at, 0, octets);
                 // The lowest bits count, and those are in the last bytes.
                 let counts = |bit: &usize| {
@@ -32,21 +34,24 @@ fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> 
             }
             (_, Value::Octets(octets)) => {
                 let before = match kind {
-                    Kind::Text(span)
-                    | Kind::Octets(span)
-                    | Kind::Labels(span)
-                    | Kind::Digits(span)
-                    | Kind::List(_, span) => prefix(span),
+                    FieldKind::Text(span)
+                    | FieldKind::Octets(span)
+                    | FieldKind::Labels(span)
+                    | FieldKind::Digits(span)
+                    | FieldKind::List(_, span) => prefix(span),
                     _ => 0,
                 };
                 let all = octets_at(&mut at, before, octets.len());
                 // A length within a list is not part of its value.
-                let whole = !matches!(kind, Kind::List(Listed::Text | Listed::Octets, _));
+                let whole = !matches!(
+                    kind,
+                    FieldKind::List(ListItemKind::Text | ListItemKind::Octets, _)
+                );
                 (8 * all.start..8 * all.end).filter(|_| whole).collect()
             }
-            (Kind::Signed { octets }, _) => bits(octets_at(&mut at, 0, octets)),
-            (Kind::Ipv6, _) => bits(octets_at(&mut at, 0, 16)),
-            (Kind::Mac, _) => bits(octets_at(&mut at, 0, 6)),
+            (FieldKind::Signed { octets }, _) => bits(octets_at(&mut at, 0, octets)),
+            (FieldKind::Ipv6, _) => bits(octets_at(&mut at, 0, 16)),
+            (FieldKind::Mac, _) => bits(octets_at(&mut at, 0, 6)),
             _ => bits(octets_at(&mut at, 0, 4)),
         };
         places.push((name, bits));
@@ -72,11 +77,17 @@ fn octets_at(at: &mut usize, before: usize, octets: usize) -> Range<usize> {
 }
 
 /// The bytes before a value of variable length.
-const fn prefix(span: Span) -> usize {
+const fn prefix(span: FieldExtent) -> usize {
     match span {
-        Span::Rest | Span::RestButLast | Span::Fixed(_) | Span::Counted => 0,
-        Span::Length8 | Span::Address | Span::MacAddresses | Span::Several => 1,
-        Span::Length16 => 2,
+        FieldExtent::Rest
+        | FieldExtent::RestButLast
+        | FieldExtent::Fixed(_)
+        | FieldExtent::Counted => 0,
+        FieldExtent::Length8
+        | FieldExtent::Address
+        | FieldExtent::MacAddresses
+        | FieldExtent::CountedItems => 1,
+        FieldExtent::Length16 => 2,
     }
 }
 
@@ -88,9 +99,9 @@ fn decides(leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> boo
         head[..octets].copy_from_slice(&value[..octets]);
         let head = u128::from_le_bytes(head);
         let is_there = |field: &Field| match field.when {
-            When::Always | When::More => true,
-            When::Flag { shift, .. } => head >> shift & 1 == 1,
-            When::Head { holds, .. } => holds(head),
+            FieldPresence::Always | FieldPresence::IfBytesRemain => true,
+            FieldPresence::Flag { shift, .. } => head >> shift & 1 == 1,
+            FieldPresence::Head { holds, .. } => holds(head),
         };
         leaf.fields.iter().map(is_there).collect()
     };
@@ -99,7 +110,7 @@ fn decides(leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> boo
 }
 
 #[test]
-fn a_field_that_changes_changes_its_own_octets_alone() {
+fn changing_field_changes_only_its_octets() {
     let mut changes = 0;
     for (ie, what) in leaves() {
         for value in leaf_variety(what, u64::from(ie.0)) {

@@ -98,7 +98,7 @@ const FORBIDDEN: [Row; 15] = [
 /// group.
 fn body(table: &Group, way: &[IeType], leaf: (IeType, &[u8])) -> Vec<u8> {
     let members = table.members.iter().filter_map(|member| {
-        let value = match (way.split_first(), member.what) {
+        let value = match (way.split_first(), member.descriptor) {
             (Some((next, way)), Descriptor::Group(inner)) if *next == member.ie => {
                 body(inner, way, leaf)
             }
@@ -148,13 +148,16 @@ fn clauses(octets: &[u8], ie: IeType, way: &[IeType]) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_a_clause_forbids_is_refused_wherever_it_stands() {
+fn forbidden_value_is_refused_at_every_position() {
     let mut places = 0;
     for (message, way, table) in tables() {
         let top = message.table().expect("a table");
         for (ie, clause, forbidden, allowed) in FORBIDDEN {
             let is_leaf = |what| matches!(what, Descriptor::Leaf(_));
-            if !table.member(ie).is_some_and(|member| is_leaf(member.what)) {
+            if !table
+                .member(ie)
+                .is_some_and(|member| is_leaf(member.descriptor))
+            {
                 continue;
             }
             places += 1;
@@ -199,7 +202,7 @@ fn no_other_element_has_forbidden_values() {
     for (ie, leaf) in leaves() {
         let listed = FORBIDDEN.iter().any(|row| row.0 == ie);
         let Some((message, way, top)) = tables().find_map(|(message, way, table)| {
-            let is_leaf = matches!(table.member(ie)?.what, Descriptor::Leaf(_));
+            let is_leaf = matches!(table.member(ie)?.descriptor, Descriptor::Leaf(_));
             is_leaf.then_some((message, way, message.table()?))
         }) else {
             continue;

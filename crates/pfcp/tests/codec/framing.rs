@@ -15,7 +15,7 @@ fn kind(octets: &[u8]) -> ErrorKind {
 }
 
 #[test]
-fn a_header_says_what_is_wrong_with_it() {
+fn malformed_header_reports_its_error() {
     let heartbeat = node_message(1, &tlv(96, &[0; 4]));
     let change = |at: usize, octet: u8| {
         let mut octets = heartbeat.clone();
@@ -42,7 +42,7 @@ fn a_header_says_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_bundle_ends_where_its_flags_say() {
+fn bundle_ends_at_cleared_follow_on_flag() {
     let last = node_message(1, &tlv(96, &[0; 4]));
     let mut first = last.clone();
     first[0] |= 4;
@@ -68,19 +68,19 @@ fn a_bundle_ends_where_its_flags_say() {
     let error = Frame::decode(&two).expect_err("two messages");
     assert_eq!(
         error.to_string(),
-        "Heartbeat Request: 16 octets after the message"
+        "Heartbeat Request: 16 trailing bytes after the message"
     );
 }
 
 #[test]
-fn an_element_that_exceeds_its_container_is_found_at_every_depth() {
+fn overrun_is_detected_at_every_depth() {
     let pdi = tlv(2, &[0, 20, 0, 2, 0]);
     let octets = session_message(50, &tlv(1, &pdi));
     let error = Message::decode(&octets).expect_err("an overrun");
     assert_eq!(
         error.to_string(),
         "Session Establishment Request / Create PDR[0] / PDI / Source Interface: \
-         length 2, container has 1"
+         length is 2, container has 1 left"
     );
     let cut = session_message(50, &tlv(1, &tlv(2, &[0, 20, 0])));
     assert_eq!(kind(&cut), ErrorKind::ElementHeader { have: 3 });
@@ -89,7 +89,7 @@ fn an_element_that_exceeds_its_container_is_found_at_every_depth() {
 }
 
 #[test]
-fn an_error_says_where_its_element_starts_and_what_is_around_it() {
+fn decode_error_has_offset_and_path() {
     let timer = tlv(117, &[0, 0, 0, 9]);
     let name = tlv(56, &[0, 1]);
     // A malformed element, and 1 if its own type can be read, or else 0.
@@ -111,7 +111,7 @@ fn an_error_says_where_its_element_starts_and_what_is_around_it() {
 }
 
 #[test]
-fn a_group_is_as_long_as_a_length_can_say() {
+fn group_may_have_maximum_length() {
     let rule = |octets: usize| {
         let members = [tlv(56, &[0, 1]), tlv(2, &tlv(20, &[0]))].concat();
         // A vendor's element fills the rest.
@@ -127,7 +127,7 @@ fn a_group_is_as_long_as_a_length_can_say() {
 }
 
 #[test]
-fn depth_that_no_table_has_is_kept_and_not_walked() {
+fn unknown_deep_nesting_is_kept_unwalked() {
     let deep = (0..10_000).fold(Vec::new(), |inner, _| tlv(2, &inner));
     let octets = session_message(50, &deep);
     let mut index = Index::new();
@@ -137,7 +137,7 @@ fn depth_that_no_table_has_is_kept_and_not_walked() {
 }
 
 #[test]
-fn a_message_too_long_for_its_length_is_refused_and_leaves_the_buffer() {
+fn oversized_message_is_refused_and_buffer_unchanged() {
     let rule = strowger_pfcp::ie::ActivatePredefinedRules::from(vec![0; 60_000]);
     let pdi = strowger_pfcp::ie::Pdi::new(strowger_pfcp::ie::SourceInterface::ACCESS);
     let pdr = CreatePdr::new(1, pdi).activate_predefined_rules([rule]);
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_decodes_encodes_to_the_same_octets(octets in messages()) {
+    fn decoded_message_encodes_to_same_octets(octets in messages()) {
         holds(&octets)?;
     }
 

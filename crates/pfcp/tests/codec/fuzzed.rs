@@ -25,17 +25,17 @@ fn replay(folder: &str, check: fn(&[u8])) {
 }
 
 #[test]
-fn framing_keeps_to_the_datagram() {
+fn frames_stay_within_datagram() {
     replay("message", datagram::check);
 }
 
 #[test]
-fn views_stay_within_the_octets_and_lose_nothing() {
+fn views_cover_exactly_the_input() {
     replay("message", view::check);
 }
 
 #[test]
-fn owned_values_are_sent_exactly_if_their_octets_are_valid() {
+fn owned_value_encodes_iff_bytes_are_valid() {
     replay("message", owned::check);
 }
 
@@ -45,11 +45,11 @@ fn decoded_messages_encode_into_the_same_octets() {
 }
 
 #[test]
-fn differences_have_two_sides() {
+fn comparison_of_fuzzed_messages_is_symmetric() {
     replay("compare", compare::check);
 }
 
 #[test]
-fn endpoint_sends_no_more_than_it_was_asked() {
+fn endpoint_sends_at_most_one_datagram_per_message() {
     replay("endpoint", endpoint::check);
 }

@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_leaf_survives(octets in vec(any::<u8>(), 0..96)) {
+    fn every_leaf_round_trips(octets in vec(any::<u8>(), 0..96)) {
         let mut proof = Proof::by("property");
         for (ie, what) in leaves() {
             let value = leaf(what, &mut Choices::new(&octets));
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn every_group_survives(octets in vec(any::<u8>(), 0..1024)) {
+    fn every_group_round_trips(octets in vec(any::<u8>(), 0..1024)) {
         let mut proof = Proof::by("property");
         for ie in IeType::ALL {
             if let Some(Descriptor::Group(table)) = describe(*ie) {
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn every_message_survives(octets in vec(any::<u8>(), 0..4096)) {
+    fn every_message_round_trips(octets in vec(any::<u8>(), 0..4096)) {
         let mut proof = Proof::by("property");
         for kind in MessageType::ALL {
             survives(&message(*kind, &mut Choices::new(&octets)))?;
@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn every_message_is_judged_by_its_findings(
+    fn validity_agrees_with_findings(
         octets in vec(any::<u8>(), 0..1024),
         changes in vec((any::<u16>(), any::<u8>()), 0..3),
     ) {
@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn a_value_cut_short_is_an_error_inside_of_it() {
+fn truncated_value_error_points_inside_value() {
     let octets: Vec<u8> = (0..=255).cycle().skip(7).step_by(3).take(96).collect();
     for (ie, what) in leaves() {
         let value = leaf(what, &mut Choices::new(&octets));

@@ -23,7 +23,7 @@ fn an_element_has_type_name_and_named_fields() {
 }
 
 #[test]
-fn flags_follow_from_the_fields_that_are_given() {
+fn flags_are_derived_from_given_fields() {
     let message = json!({
         "type": 1, "sequence": 1,
         "ies": [{ "type": 192, "value": { "ipv4": "127.0.0.1" } }],
@@ -37,7 +37,7 @@ fn error(message: &serde_json::Value) -> String {
 }
 
 #[test]
-fn an_error_names_the_place_and_the_key() {
+fn json_error_names_path_and_key() {
     let message = |ies: serde_json::Value| json!({ "type": 1, "sequence": 1, "ies": ies });
     let stamp = json!([{ "type": 96, "value": { "recovery_time_stamp": "now" } }]);
     assert_eq!(
@@ -59,7 +59,7 @@ fn an_error_names_the_place_and_the_key() {
 }
 
 #[test]
-fn an_error_deep_inside_names_the_whole_way() {
+fn nested_json_error_names_full_path() {
     let teid = |teid: u64| json!({ "type": 21, "value": { "teid": teid } });
     let pdi = |teid_value: u64| {
         json!({ "type": 2, "ies": [
@@ -92,7 +92,7 @@ fn an_error_deep_inside_names_the_whole_way() {
 
 proptest! {
     #[test]
-    fn octets_survive_json(octets in messages()) {
+    fn json_round_trips_bytes(octets in messages()) {
         let mut index = Index::new();
         if let Ok(view) = MessageView::decode(&octets, &mut index) {
             let again = from_json(&to_json(&view)).expect("what was written can be read");

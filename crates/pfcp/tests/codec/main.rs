@@ -1,12 +1,11 @@
 //! The codec through its public interface: by itself, and compared with other programs and their
 //! messages.
 
-mod alike;
-mod always;
 mod building;
+mod cached_shapes;
 mod compare;
 mod conditions;
-mod damage;
+mod corruption;
 mod deviations;
 mod facts;
 mod field;
@@ -26,19 +25,20 @@ mod go_pfcp;
 mod guarded;
 mod index;
 mod json;
-mod judging;
-mod kept;
 mod mutated;
 mod octets;
+mod owned_values;
 #[path = "../others/pcap.rs"]
 mod pcap;
 #[path = "../others/pdml.rs"]
 mod pdml;
 mod proof;
+mod rejections;
 mod release;
 mod roundtrip;
 mod rows;
 mod signed;
+mod stored_rules;
 mod text;
 #[path = "../others/tools.rs"]
 mod tools;

@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn a_mutated_message_is_judged_alike_for_one_and_for_many(
+    fn single_and_cached_checks_agree_on_mutated_messages(
         octets in vec(any::<u8>(), 0..768),
         changes in vec((any::<u8>(), vec(any::<u8>(), 0..4), any::<u8>(), any::<u16>()), 0..4),
     ) {
@@ -180,7 +180,7 @@ fn without_each(elements: &[Element], mut judge: impl FnMut(&[Element])) {
 }
 
 #[test]
-fn a_message_without_any_one_element_is_judged_alike() {
+fn checks_agree_when_any_one_element_is_removed() {
     let (mut accepted, mut judged) = (0, 0);
     for kind in MessageType::ALL {
         let octets = message(*kind, &mut Choices::new(&noise(u64::from(kind.0), 512)));

@@ -29,7 +29,7 @@ fn found(message: &Message, release: Release) -> Vec<String> {
 }
 
 #[test]
-fn a_newer_flag_is_named_refused_and_left_out() {
+fn newer_flag_is_reported_refused_and_removed() {
     let old = UpFunctionFeatures::FTUP | UpFunctionFeatures::UEIP;
     let message = Message::node(Sequence::new(1), setup(old | UpFunctionFeatures::MOQ));
     assert_eq!(
@@ -53,7 +53,7 @@ fn a_newer_flag_is_named_refused_and_left_out() {
 }
 
 #[test]
-fn a_newer_element_is_left_out_and_what_is_old_stays() {
+fn newer_element_is_removed_and_older_content_kept() {
     let mut body = setup(UpFunctionFeatures::FTUP);
     body.rest.push(IeType::METADATA, [1, 2]);
     body.rest.push(IeType(0x8001), [0, 9, 1]);
@@ -84,7 +84,7 @@ fn a_newer_value_is_refused() {
 }
 
 #[test]
-fn releases_are_read_as_they_are_written() {
+fn release_display_round_trips() {
     for release in [Release::R17, Release::R19] {
         assert_eq!(release.to_string().parse(), Ok(release));
     }
@@ -101,7 +101,7 @@ fn judged(octets: &[u8], on: Interfaces) -> [Result<Interfaces, String>; 2] {
 }
 
 #[test]
-fn release_17_does_not_ask_for_what_it_does_not_have() {
+fn release_17_does_not_require_newer_members() {
     // MBS sessions have had URRs since release 18: a receiver of release 17 ignores a broken one.
     let urr = tlv(6, &tlv(81, &[0, 0, 0, 1]));
     let octets = session_message(52, &urr);
@@ -117,7 +117,7 @@ fn release_17_does_not_ask_for_what_it_does_not_have() {
 }
 
 #[test]
-fn a_newer_group_is_ignored_whatever_it_lacks() {
+fn incomplete_newer_group_is_ignored() {
     // Elements of a later release may lack anything.
     let newer = IeType::ALL.iter().copied().find(|ie| {
         let is_group = matches!(describe(*ie), Some(Descriptor::Group(_)));
@@ -144,7 +144,7 @@ fn a_newer_group_is_ignored_whatever_it_lacks() {
 }
 
 #[test]
-fn a_judge_of_release_17_names_newer_flags_too() {
+fn findings_for_release_17_include_newer_flags() {
     let message = Message::node(Sequence::new(1), setup(UpFunctionFeatures::MOQ));
     let octets = message.encode().expect("short");
     let mut index = Index::new();
@@ -161,7 +161,7 @@ fn a_judge_of_release_17_names_newer_flags_too() {
 }
 
 #[test]
-fn what_is_newer_in_a_rule_is_found_in_that_rule() {
+fn newer_content_is_attributed_to_its_rule() {
     let rule = |inside: &[u8]| tlv(1, &[&tlv(56, &[0, 1])[..], inside].concat());
     let metadata = tlv(IeType::METADATA.0, &[1, 2]);
     let octets = session_message(52, &[rule(&[]), rule(&metadata)].concat());
@@ -191,7 +191,7 @@ fn reduced(octets: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_old_element_is_newer_in_a_group_that_has_it_since_later() {
+fn older_element_is_newer_where_membership_is_newer() {
     let bar_id = tlv(IeType::BAR_ID.0, &[1]);
     let duration = tlv(IeType::DL_BUFFERING_DURATION.0, &[3]);
     assert_eq!(IeType::DL_BUFFERING_DURATION.since(), Release::R17);
@@ -205,7 +205,7 @@ fn an_old_element_is_newer_in_a_group_that_has_it_since_later() {
 }
 
 #[test]
-fn a_newer_flag_takes_the_field_along_that_it_brings() {
+fn removing_newer_flag_removes_its_field() {
     let report = |peer: &[u8]| {
         let peers = tlv(IeType::REMOTE_GTPU_PEER.0, peer);
         let body = [
@@ -227,7 +227,7 @@ fn a_newer_flag_takes_the_field_along_that_it_brings() {
 }
 
 #[test]
-fn a_newer_flag_is_one_bit_and_those_beside_it_stay() {
+fn removing_newer_flag_keeps_neighbouring_bits() {
     let rule = |flags: u8| {
         let members = [
             tlv(IeType::PDR_ID.0, &[0, 1]),
@@ -246,7 +246,7 @@ fn a_newer_flag_is_one_bit_and_those_beside_it_stay() {
 }
 
 #[test]
-fn release_17_ignores_a_broken_group_that_release_19_brought() {
+fn release_17_ignores_malformed_release_19_group() {
     // Only N4 has the group, and it is meaningless without its identifier on any interface.
     let empty = tlv(IeType::N6_DELAY_MEASUREMENT_CONTROL_INFORMATION.0, &[]);
     let body = [tlv(60, &[0, 127, 0, 0, 1]), tlv(96, &[0; 4]), empty];

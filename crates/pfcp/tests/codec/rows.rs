@@ -62,7 +62,7 @@ fn every_element_has_a_row() {
 }
 
 #[test]
-fn leaves_need_the_octets_that_the_specification_fixes() {
+fn leaf_minimum_lengths_match_specification() {
     let Some(types) = shared_json("pfcp/spec/spec_r19_ie_types.json") else {
         return;
     };

@@ -1,7 +1,7 @@
 //! Signed numbers: two's complement on the wire, negative in text, JSON and values.
 
 use serde_json::json;
-use strowger_pfcp::ie::descriptor::Kind;
+use strowger_pfcp::ie::descriptor::FieldKind;
 use strowger_pfcp::ie::{
     CumulativeRateratioMeasurement, CumulativeRateratioThreshold, Multiplier,
     TimeOffsetMeasurement, TimeOffsetThreshold, Value,
@@ -101,7 +101,7 @@ fn message(ie: IeType, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_clock_that_is_behind_has_a_negative_offset() {
+fn slow_clock_has_negative_offset() {
     let octets = hex("200100100000010000d10008ffffffffffffffff");
     let mut index = Index::new();
     let view = MessageView::decode(&octets, &mut index).expect("a message");
@@ -115,7 +115,7 @@ fn a_clock_that_is_behind_has_a_negative_offset() {
 }
 
 #[test]
-fn every_signed_number_reads_and_writes_its_whole_range() {
+fn signed_fields_round_trip_their_range() {
     for row in SIGNED {
         let Signed { ie, field, .. } = row;
         let most = i64::MAX >> (64 - 8 * row.size);
@@ -134,7 +134,7 @@ fn every_signed_number_reads_and_writes_its_whole_range() {
 }
 
 #[test]
-fn what_exceeds_the_field_is_refused_in_json() {
+fn json_refuses_signed_value_out_of_range() {
     for row in SIGNED {
         let Signed { ie, field, .. } = row;
         let octets = row.message(0);
@@ -151,7 +151,7 @@ fn what_exceeds_the_field_is_refused_in_json() {
 }
 
 #[test]
-fn values_have_a_sign() {
+fn signed_fields_read_negative_values() {
     fn again<T: Ie + PartialEq + std::fmt::Debug>(value: &T, octets: &str) {
         let mut out = Vec::new();
         let message = Message::decode(&message(T::TYPE, &hex(octets)));
@@ -176,7 +176,7 @@ fn values_have_a_sign() {
 #[test]
 fn no_other_row_is_signed() {
     for (ie, leaf) in leaves() {
-        let is_signed = |kind| matches!(kind, Kind::Signed { .. });
+        let is_signed = |kind| matches!(kind, FieldKind::Signed { .. });
         let signed = leaf.fields.iter().any(|field| is_signed(field.kind));
         assert_eq!(signed, SIGNED.iter().any(|row| row.ie == ie), "{ie}");
         let ones = [0xff; 16];

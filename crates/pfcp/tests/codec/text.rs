@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use strowger_pfcp::ie::descriptor::{
-    Descriptor, Field, Group, Kind, Leaf, Listed, Span, When, canonical, describe,
+    Descriptor, Field, FieldExtent, FieldKind, FieldPresence, Group, Leaf, ListItemKind, canonical,
+    describe,
 };
 use strowger_pfcp::{IeType, Index, MessageType, MessageView};
 
@@ -17,9 +18,9 @@ fn value(leaf: &Leaf, head: &[u8]) -> Vec<u8> {
     let bits = u128::from_le_bytes(bits);
     for field in leaf.fields {
         let there = match field.when {
-            When::Always | When::More => true,
-            When::Flag { shift, .. } => bits >> shift & 1 == 1,
-            When::Head { holds, .. } => holds(bits),
+            FieldPresence::Always | FieldPresence::IfBytesRemain => true,
+            FieldPresence::Flag { shift, .. } => bits >> shift & 1 == 1,
+            FieldPresence::Head { holds, .. } => holds(bits),
         };
         if there {
             octets.extend(filling(field, bits));
@@ -30,26 +31,26 @@ fn value(leaf: &Leaf, head: &[u8]) -> Vec<u8> {
 
 fn filling(field: &Field, head: u128) -> Vec<u8> {
     match field.kind {
-        Kind::Number { octets, .. } | Kind::Signed { octets } => vec![1; octets],
-        Kind::Time | Kind::Ipv4 => vec![1; 4],
-        Kind::Ipv6 => vec![1; 16],
-        Kind::Mac => vec![1; 6],
-        Kind::List(Listed::Text, _) => vec![0, 3, 0, 1, b'a'],
-        Kind::List(Listed::Octets, _) => vec![1, 0, 1, 1],
-        Kind::Text(span)
-        | Kind::Octets(span)
-        | Kind::Labels(span)
-        | Kind::Digits(span)
-        | Kind::List(_, span) => match span {
-            Span::Fixed(octets) => vec![1; usize::from(octets)],
-            Span::Length8 => vec![2, 1, 1],
-            Span::Length16 => vec![0, 2, 1, 1],
-            Span::Address => vec![4, 1, 1, 1, 1],
-            Span::MacAddresses => vec![1, 1, 1, 1, 1, 1, 1],
-            Span::Several => vec![1, 0, 0],
-            Span::Rest => vec![1, b'a'],
-            Span::RestButLast => vec![1],
-            Span::Counted => [0, 1].repeat(usize::from(head.to_le_bytes()[0] & 0xf)),
+        FieldKind::Number { octets, .. } | FieldKind::Signed { octets } => vec![1; octets],
+        FieldKind::Time | FieldKind::Ipv4 => vec![1; 4],
+        FieldKind::Ipv6 => vec![1; 16],
+        FieldKind::Mac => vec![1; 6],
+        FieldKind::List(ListItemKind::Text, _) => vec![0, 3, 0, 1, b'a'],
+        FieldKind::List(ListItemKind::Octets, _) => vec![1, 0, 1, 1],
+        FieldKind::Text(span)
+        | FieldKind::Octets(span)
+        | FieldKind::Labels(span)
+        | FieldKind::Digits(span)
+        | FieldKind::List(_, span) => match span {
+            FieldExtent::Fixed(octets) => vec![1; usize::from(octets)],
+            FieldExtent::Length8 => vec![2, 1, 1],
+            FieldExtent::Length16 => vec![0, 2, 1, 1],
+            FieldExtent::Address => vec![4, 1, 1, 1, 1],
+            FieldExtent::MacAddresses => vec![1, 1, 1, 1, 1, 1, 1],
+            FieldExtent::CountedItems => vec![1, 0, 0],
+            FieldExtent::Rest => vec![1, b'a'],
+            FieldExtent::RestButLast => vec![1],
+            FieldExtent::Counted => [0, 1].repeat(usize::from(head.to_le_bytes()[0] & 0xf)),
         },
         _ => Vec::new(),
     }
@@ -146,7 +147,7 @@ fn every_leaf_is_shown_by_name_and_by_the_names_of_its_fields() {
 fn members(table: &Group, seen: &mut BTreeSet<IeType>) -> Vec<u8> {
     let member = |member: &strowger_pfcp::ie::descriptor::Member| {
         seen.insert(member.ie);
-        let value = match member.what {
+        let value = match member.descriptor {
             Descriptor::Group(inner) => members(inner, seen),
             Descriptor::Leaf(leaf) => {
                 let mut values = heads(leaf.head).into_iter().map(|head| value(leaf, &head));
@@ -218,7 +219,7 @@ fn every_message_is_shown_with_each_of_its_members() {
 }
 
 #[test]
-fn values_have_units_names_and_bits_as_people_read_them() {
+fn text_shows_units_names_and_flags() {
     for (ie, value, wanted) in [
         (
             26,
@@ -259,7 +260,7 @@ fn values_have_units_names_and_bits_as_people_read_them() {
 }
 
 #[test]
-fn elements_that_nobody_knows_are_octets_with_their_length() {
+fn unknown_elements_are_shown_as_hex_with_length() {
     let vendor = tlv(0x8001, &[0, 9, 0xab]);
     let octets = node_message(1, &[tlv(96, &[0; 4]), tlv(999, &[]), vendor].concat());
     let mut index = Index::new();

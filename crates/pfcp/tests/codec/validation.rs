@@ -36,7 +36,7 @@ fn refused(octets: &[u8], on: Interfaces) -> Rejection {
 }
 
 #[test]
-fn a_missing_member_names_rule_and_path() {
+fn missing_member_finding_names_rule_and_path() {
     let far_id = tlv(108, &[0, 0, 0, 1]);
     let good = pdr(1, &[tlv(29, &[0; 4]), far_id.clone()]);
     let octets = establishment(&[good, pdr(9, &[far_id]), far()]);
@@ -50,7 +50,7 @@ fn a_missing_member_names_rule_and_path() {
 }
 
 #[test]
-fn findings_narrow_the_candidates() {
+fn findings_narrow_candidate_interfaces() {
     let octets = establishment(&[pdr(1, &[tlv(108, &[0, 0, 0, 1])]), far()]);
     assert_eq!(check(&octets, Interfaces::ALL), Ok(Interfaces::SXA));
     assert!(check(&octets, Interfaces::SXA.with(Interfaces::SXB)).is_ok());
@@ -58,7 +58,7 @@ fn findings_narrow_the_candidates() {
 }
 
 #[test]
-fn a_conditional_member_is_missed_where_its_condition_holds() {
+fn conditional_member_is_required_when_condition_holds() {
     let precedence = tlv(29, &[0; 4]);
     let rejection = refused(
         &establishment(&[pdr(1, std::slice::from_ref(&precedence)), far()]),
@@ -71,7 +71,7 @@ fn a_conditional_member_is_missed_where_its_condition_holds() {
 }
 
 #[test]
-fn repeated_and_unexpected_elements_are_found_and_do_not_refuse() {
+fn repeated_and_unexpected_elements_are_reported_not_refused() {
     let body = [tlv(96, &[0; 4]), tlv(96, &[0; 4]), tlv(29, &[0; 4])].concat();
     let octets = node_message(1, &body);
     assert!(check(&octets, Interfaces::N4).is_ok());
@@ -91,7 +91,7 @@ fn repeated_and_unexpected_elements_are_found_and_do_not_refuse() {
 }
 
 #[test]
-fn every_finding_is_reported_when_all_are_asked_for() {
+fn findings_reports_every_finding() {
     let octets = session_message(50, &tlv(1, &[]));
     let mut index = Index::new();
     let view = MessageView::decode(&octets, &mut index).expect("well-formed");
@@ -125,7 +125,7 @@ fn a_malformed_leaf_is_answered_with_its_type_and_rule() {
 }
 
 #[test]
-fn public_crash_classes_are_refused_or_accepted_as_they_should() {
+fn known_crash_inputs_have_expected_outcome() {
     let Some(file) = shared_json("pfcp/bad-inputs.json") else {
         return;
     };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use strowger_pfcp::ie::descriptor::{
-    Descriptor, Group, Kind, Leaf, Listed, Presence, Span, When, canonical, describe,
+    Descriptor, FieldExtent, FieldKind, FieldPresence, Group, Leaf, ListItemKind, Presence,
+    canonical, describe,
 };
 use strowger_pfcp::{IeType, MessageType};
 
@@ -129,29 +130,37 @@ fn counted(choices: &mut Choices<'_>) -> Vec<u8> {
     [vec![count], each].concat()
 }
 
-fn span(kind: Kind, span: Span, value: Option<Vec<u8>>, choices: &mut Choices<'_>) -> Vec<u8> {
+fn span(
+    kind: FieldKind,
+    span: FieldExtent,
+    value: Option<Vec<u8>>,
+    choices: &mut Choices<'_>,
+) -> Vec<u8> {
     let length = match span {
-        Span::Fixed(octets) => return choices.octets(usize::from(octets)),
-        Span::RestButLast | Span::Rest | Span::Length8 | Span::Length16 => choices.length(),
-        Span::Address => [4, 16][usize::from(choices.octet() & 1)],
-        Span::MacAddresses => 6 * (choices.octet() & 3),
+        FieldExtent::Fixed(octets) => return choices.octets(usize::from(octets)),
+        FieldExtent::RestButLast
+        | FieldExtent::Rest
+        | FieldExtent::Length8
+        | FieldExtent::Length16 => choices.length(),
+        FieldExtent::Address => [4, 16][usize::from(choices.octet() & 1)],
+        FieldExtent::MacAddresses => 6 * (choices.octet() & 3),
         // It is present already, with a count of its own if it has one.
-        Span::Counted | Span::Several => 0,
+        FieldExtent::Counted | FieldExtent::CountedItems => 0,
     };
     let value = match kind {
         _ if value.is_some() => value.unwrap_or_default(),
-        Kind::Text(_) if choices.readable => choices.letters(1 + usize::from(length)),
-        Kind::Labels(_) if choices.readable => choices.labels(),
-        Kind::Digits(_) if choices.readable => choices.digits(),
+        FieldKind::Text(_) if choices.readable => choices.letters(1 + usize::from(length)),
+        FieldKind::Labels(_) if choices.readable => choices.labels(),
+        FieldKind::Digits(_) if choices.readable => choices.digits(),
         _ => choices.octets(usize::from(length)),
     };
     let length = u8::try_from(value.len()).expect("short");
     let before = match span {
-        Span::Length8 => vec![length],
-        Span::Length16 => vec![0, length],
-        Span::Address if length == 16 => vec![0x50],
-        Span::Address => vec![4],
-        Span::MacAddresses => vec![length / 6],
+        FieldExtent::Length8 => vec![length],
+        FieldExtent::Length16 => vec![0, length],
+        FieldExtent::Address if length == 16 => vec![0x50],
+        FieldExtent::Address => vec![4],
+        FieldExtent::MacAddresses => vec![length / 6],
         _ => Vec::new(),
     };
     [before, value].concat()
@@ -171,34 +180,42 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
     let mut more = true;
     for field in leaf.fields {
         let there = match field.when {
-            When::Always => true,
-            When::Flag { shift, .. } => head >> shift & 1 == 1,
-            When::Head { holds, .. } => holds(head),
+            FieldPresence::Always => true,
+            FieldPresence::Flag { shift, .. } => head >> shift & 1 == 1,
+            FieldPresence::Head { holds, .. } => holds(head),
             // Both lengths are present, even for an absent tag.
-            When::More if choices.readable && field.name.ends_with("_tag") => true,
-            When::More => {
+            FieldPresence::IfBytesRemain if choices.readable && field.name.ends_with("_tag") => {
+                true
+            }
+            FieldPresence::IfBytesRemain => {
                 more &= choices.octet() & 1 == 1;
                 more
             }
         };
         if there {
             value.extend(match field.kind {
-                Kind::Number { octets, .. } | Kind::Signed { octets } => choices.octets(octets),
-                Kind::Time | Kind::Ipv4 => choices.octets(4),
-                Kind::Ipv6 => choices.octets(16),
-                Kind::Mac => choices.octets(6),
-                Kind::Text(at)
-                | Kind::Octets(at)
-                | Kind::Labels(at)
-                | Kind::Digits(at)
-                | Kind::List(_, at) => {
+                FieldKind::Number { octets, .. } | FieldKind::Signed { octets } => {
+                    choices.octets(octets)
+                }
+                FieldKind::Time | FieldKind::Ipv4 => choices.octets(4),
+                FieldKind::Ipv6 => choices.octets(16),
+                FieldKind::Mac => choices.octets(6),
+                FieldKind::Text(at)
+                | FieldKind::Octets(at)
+                | FieldKind::Labels(at)
+                | FieldKind::Digits(at)
+                | FieldKind::List(_, at) => {
                     let sensible = choices
                         .readable
                         .then(|| sensible(leaf.ie, field.name, choices));
                     let listed = match (field.kind, at) {
-                        (_, Span::Counted) => Some(choices.octets(2 * usize::from(value[0] & 0xf))),
-                        (Kind::List(Listed::Text, _), _) => Some(texts(field.name, choices)),
-                        (_, Span::Several) => Some(counted(choices)),
+                        (_, FieldExtent::Counted) => {
+                            Some(choices.octets(2 * usize::from(value[0] & 0xf)))
+                        }
+                        (FieldKind::List(ListItemKind::Text, _), _) => {
+                            Some(texts(field.name, choices))
+                        }
+                        (_, FieldExtent::CountedItems) => Some(counted(choices)),
                         _ => None,
                     };
                     span(
@@ -224,7 +241,7 @@ pub(crate) fn leaf_variety(what: &Leaf, seed: u64) -> Vec<Vec<u8>> {
         heads.extend([0, u128::MAX]);
     }
     for field in what.fields {
-        if let Kind::Bits { shift, width, .. } = field.kind
+        if let FieldKind::Bits { shift, width, .. } = field.kind
             && width > 1
         {
             heads.extend((0..1 << width.min(4)).map(|value: u128| value << shift));
@@ -287,7 +304,7 @@ fn members(
             (false, false) => wanted % 2,
         };
         for _ in 0..count {
-            let value = match member.what {
+            let value = match member.descriptor {
                 Descriptor::Leaf(what) => leaf(what, choices),
                 Descriptor::Group(what) => match way.split_first() {
                     Some((next, rest)) if *next == member.ie => {
@@ -370,7 +387,7 @@ pub(crate) fn groups() -> BTreeMap<IeType, (MessageType, Vec<IeType>)> {
     while !next.is_empty() {
         for (message, table, way) in std::mem::take(&mut next) {
             for member in table.members {
-                let Descriptor::Group(inner) = member.what else {
+                let Descriptor::Group(inner) = member.descriptor else {
                     continue;
                 };
                 if let Entry::Vacant(free) = found.entry(member.ie) {
@@ -392,7 +409,7 @@ pub(crate) fn tables() -> impl Iterator<Item = (MessageType, Vec<IeType>, &'stat
     });
     let groups = groups().into_iter().filter_map(|(_, (message, way))| {
         let table = way.iter().try_fold(message.table()?, |table, ie| {
-            match table.member(*ie)?.what {
+            match table.member(*ie)?.descriptor {
                 Descriptor::Group(inner) => Some(inner),
                 Descriptor::Leaf(_) => None,
             }

@@ -45,7 +45,7 @@ fn expected(rows: &[(&str, &str)]) -> Vec<Odd> {
 }
 
 #[test]
-fn messages_of_others_encode_to_the_same_octets() {
+fn foreign_messages_round_trip() {
     let mut odd = Vec::new();
     let vectors = vectors("pfcp/vectors/messages.json");
     let mut proof = Proof::by("vector");
@@ -93,7 +93,7 @@ const MESSAGES: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn elements_of_others_encode_to_the_same_octets() {
+fn foreign_elements_round_trip() {
     let mut odd = Vec::new();
     let vectors = vectors("pfcp/vectors/ies.json");
     let mut proof = Proof::by("vector");

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value as Json, json};
-use strowger_pfcp::ie::descriptor::Span;
-use strowger_pfcp::ie::{Value, descriptor::Kind};
-use strowger_pfcp::vendor::{Dictionary, Field, Row, RowError, WriteError};
+use strowger_pfcp::ie::descriptor::FieldExtent;
+use strowger_pfcp::ie::{Value, descriptor::FieldKind};
+use strowger_pfcp::vendor::{Dictionary, VendorField, VendorRow, VendorRowError, WriteError};
 use strowger_pfcp::{Frame, IeType, Ignore, Index, MessageView, from_json, to_json};
 
 use crate::framing::messages;
@@ -17,21 +17,24 @@ const SLICE: u16 = 0x8001;
 const BUNDLE: u16 = 0x8002;
 const TUNNEL: u16 = 0x8003;
 
-static SLICE_FIELDS: [Field; 2] = [Field::number("slice", 3), Field::text("label", Span::Rest)];
-
-static TUNNEL_FIELDS: [Field; 6] = [
-    Field::time("since"),
-    Field::ipv4("inner"),
-    Field::ipv6("outer"),
-    Field::mac("port"),
-    Field::octets("key", Span::Length8),
-    Field::number("number", 8),
+static SLICE_FIELDS: [VendorField; 2] = [
+    VendorField::number("slice", 3),
+    VendorField::text("label", FieldExtent::Rest),
 ];
 
-static ROWS: [Row; 3] = [
-    Row::fields(ACME, IeType(SLICE), "Acme Slice", &SLICE_FIELDS),
-    Row::group(ACME, IeType(BUNDLE), "Acme Bundle"),
-    Row::fields(ACME, IeType(TUNNEL), "Acme Tunnel", &TUNNEL_FIELDS),
+static TUNNEL_FIELDS: [VendorField; 6] = [
+    VendorField::time("since"),
+    VendorField::ipv4("inner"),
+    VendorField::ipv6("outer"),
+    VendorField::mac("port"),
+    VendorField::octets("key", FieldExtent::Length8),
+    VendorField::number("number", 8),
+];
+
+static ROWS: [VendorRow; 3] = [
+    VendorRow::fields(ACME, IeType(SLICE), "Acme Slice", &SLICE_FIELDS),
+    VendorRow::group(ACME, IeType(BUNDLE), "Acme Bundle"),
+    VendorRow::fields(ACME, IeType(TUNNEL), "Acme Tunnel", &TUNNEL_FIELDS),
 ];
 
 fn acme() -> Dictionary {
@@ -99,7 +102,7 @@ fn an_element_shows_its_name_its_vendor_and_its_fields() {
 }
 
 #[test]
-fn without_a_row_the_octets_are_shown() {
+fn vendor_element_without_row_is_shown_as_hex() {
     let octets = node_message(1, &slice(7, ""));
     let expected = "  IE 32769 (32769) of enterprise 35818 (unexpected): 0x000007, 3 octets";
     assert_eq!(text(&octets, &Dictionary::new()), [expected]);
@@ -144,14 +147,14 @@ fn a_group_shows_members_of_every_kind_at_every_depth() {
 }
 
 #[test]
-fn octets_after_the_fields_are_kept_and_a_short_value_is_octets() {
+fn trailing_octets_are_kept_and_short_value_is_opaque() {
     let mut long = tunnel();
     long.extend([0xee, 0xff]);
     long[3] += 2;
     let octets = node_message(1, &[long, of_acme(TUNNEL, &[1, 2])].concat());
     let lines = text(&octets, &acme());
     assert!(
-        lines[0].ends_with("number 256, further octets 0xeeff"),
+        lines[0].ends_with("number 256, trailing bytes 0xeeff"),
         "{lines:?}"
     );
     assert!(
@@ -186,7 +189,7 @@ fn json_with_names_gives_the_same_octets() {
 }
 
 #[test]
-fn json_that_does_not_fit_its_row_is_refused_with_the_field() {
+fn json_not_matching_row_is_refused_with_field_name() {
     for (value, key) in [
         (json!({ "label": "gold" }), "slice"),
         (json!({ "slice": 0x0100_0000, "label": "" }), "slice"),
@@ -287,11 +290,18 @@ fn fields_are_read_and_written_by_name() {
 }
 
 #[test]
-fn a_row_that_could_not_be_read_back_is_refused() {
-    let add = |row: Row| Dictionary::new().with_rows(&[row]).map(drop);
-    let of = |field: Field| add(Row::read(1, IeType(SLICE), "A".into(), Some(vec![field])));
-    let field = |kind| of(Field::read("a".into(), kind));
-    let number = |octets, width| Kind::Number {
+fn ambiguous_row_is_refused() {
+    let add = |row: VendorRow| Dictionary::new().with_rows(&[row]).map(drop);
+    let of = |field: VendorField| {
+        add(VendorRow::read(
+            1,
+            IeType(SLICE),
+            "A".into(),
+            Some(vec![field]),
+        ))
+    };
+    let field = |kind| of(VendorField::read("a".into(), kind));
+    let number = |octets, width| FieldKind::Number {
         octets,
         width,
         names: None,
@@ -300,45 +310,48 @@ fn a_row_that_could_not_be_read_back_is_refused() {
     for (octets, width) in [(0, 0), (9, 72), (2, 15), (usize::MAX, 64)] {
         assert_eq!(
             field(number(octets, width)),
-            Err(RowError::Octets("a".into()))
+            Err(VendorRowError::Octets("a".into()))
         );
     }
-    assert_eq!(of(Field::number("a", 0)), Err(RowError::Octets("a".into())));
     assert_eq!(
-        of(Field::number("a", usize::MAX)),
-        Err(RowError::Octets("a".into()))
+        of(VendorField::number("a", 0)),
+        Err(VendorRowError::Octets("a".into()))
     );
-    let bits = Kind::Bits {
+    assert_eq!(
+        of(VendorField::number("a", usize::MAX)),
+        Err(VendorRowError::Octets("a".into()))
+    );
+    let bits = FieldKind::Bits {
         shift: 0,
         width: 1,
         names: None,
     };
-    assert_eq!(field(bits), Err(RowError::Kind("a".into())));
+    assert_eq!(field(bits), Err(VendorRowError::Kind("a".into())));
     assert_eq!(
-        field(Kind::Text(Span::RestButLast)),
-        Err(RowError::Kind("a".into()))
+        field(FieldKind::Text(FieldExtent::RestButLast)),
+        Err(VendorRowError::Kind("a".into()))
     );
     assert_eq!(
-        field(Kind::Octets(Span::Fixed(0))),
-        Err(RowError::Octets("a".into()))
+        field(FieldKind::Octets(FieldExtent::Fixed(0))),
+        Err(VendorRowError::Octets("a".into()))
     );
-    let name = |name: &str| add(Row::read(1, IeType(SLICE), name.to_owned(), None));
+    let name = |name: &str| add(VendorRow::read(1, IeType(SLICE), name.to_owned(), None));
     assert_eq!(name(&"ä".repeat(64)), Ok(()));
     for wrong in ["", "a\nb", &"a".repeat(65)] {
-        assert_eq!(name(wrong), Err(RowError::Name));
+        assert_eq!(name(wrong), Err(VendorRowError::Name));
     }
     assert_eq!(
-        add(Row::group(1, IeType(32_767), "A")),
-        Err(RowError::Type(IeType(32_767)))
+        add(VendorRow::group(1, IeType(32_767), "A")),
+        Err(VendorRowError::Type(IeType(32_767)))
     );
     let vendor = Dictionary::new()
         .with_vendor(1, Cow::Borrowed(""))
         .map(drop);
-    assert_eq!(vendor, Err(RowError::Name));
+    assert_eq!(vendor, Err(VendorRowError::Name));
 }
 
 #[test]
-fn groups_in_groups_end_at_a_depth() {
+fn vendor_group_nesting_is_limited() {
     // As deeply nested as a message can be, with the vendor's groups alone and with tables in
     // between.
     for between in [false, true] {
@@ -359,7 +372,7 @@ fn groups_in_groups_end_at_a_depth() {
 
 proptest! {
     #[test]
-    fn a_dictionary_changes_nothing_else(octets in messages()) {
+    fn dictionary_affects_only_its_elements(octets in messages()) {
         let (acme, mut index) = (acme(), Index::new());
         let view = Frame::decode(&octets).and_then(|frame| MessageView::of(&frame, &mut index));
         if let Ok(view) = view && view.root().parts().all(|part| acme.element(part).is_none()) {
@@ -369,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_octets_json_gives_them_again(
+    fn json_round_trips_arbitrary_vendor_octets(
         first in any::<Vec<u8>>(),
         second in any::<Vec<u8>>(),
         third in any::<Vec<u8>>(),
@@ -386,7 +399,7 @@ proptest! {
     }
 
     #[test]
-    fn messages_that_differ_in_an_octet_differ(
+    fn one_octet_change_is_a_difference(
         value in proptest::collection::vec(any::<u8>(), 1..60),
         place in any::<proptest::sample::Index>(),
         bits in 1u8..,

@@ -119,7 +119,7 @@ fn known() -> BTreeSet<String> {
 }
 
 #[test]
-fn what_may_differ_may_differ_by_a_clause() {
+fn every_waiver_cites_a_clause() {
     let known = known();
     let mut wrong = Vec::new();
     let waivers = waivers();
@@ -149,7 +149,7 @@ fn what_may_differ_may_differ_by_a_clause() {
 }
 
 #[test]
-fn a_reason_without_a_clause_is_none() {
+fn clauses_are_extracted_from_waiver_reason() {
     assert!(named("it is so").is_empty());
     assert!(named("tshark 4.0 reads 8.2.3 so").is_empty());
     assert_eq!(named("a port (§8.2.209)"), ["8.2.209"]);

@@ -297,7 +297,7 @@ fn go_pfcp_reads_and_encodes_what_we_encode() {
 }
 
 #[test]
-fn what_go_pfcp_builds_we_read_and_encode_again() {
+fn go_pfcp_messages_round_trip() {
     if !tools::is_here("go") {
         return;
     }

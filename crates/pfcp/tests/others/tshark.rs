@@ -231,7 +231,7 @@ fn groups_and_messages(clean: &Clean) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_element_group_and_message_is_to_tshark_what_it_is_to_us() {
+fn tshark_dissects_every_element_group_and_message_alike() {
     if !crate::tools::is_here("tshark") {
         return;
     }

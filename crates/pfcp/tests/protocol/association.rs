@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::association::{NodeName, Recovery, RestartSign};
 use strowger_pfcp::endpoint::{
-    Discard, Elements, Endpoint, EndpointConfig, Event, Role, Transmit, message,
+    BodyBuilder, DiscardReason, Endpoint, EndpointConfig, Event, Role, Transmit, message,
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
@@ -64,7 +64,7 @@ fn sent(endpoint: &mut Endpoint) -> Vec<Vec<u8>> {
 }
 
 fn setup(node: &NodeName, recovery: u32, sequence: u32) -> Vec<u8> {
-    let body = Elements::new().node(node).recovery(Recovery(recovery));
+    let body = BodyBuilder::new().node(node).recovery(Recovery(recovery));
     request(
         MessageType::ASSOCIATION_SETUP_REQUEST,
         sequence,
@@ -122,7 +122,7 @@ fn either_side_can_set_an_association_up() {
 }
 
 #[test]
-fn a_setup_that_nobody_answers_fails() {
+fn unanswered_setup_fails() {
     let (mut now, mut smf) = (start(), smf());
     smf.associate(now, at(1)).expect("room");
     let mut tries = sent(&mut smf);
@@ -141,7 +141,7 @@ fn a_setup_that_nobody_answers_fails() {
 }
 
 #[test]
-fn the_same_setup_again_keeps_the_association() {
+fn repeated_setup_keeps_association() {
     let (now, mut upf) = (start(), upf());
     let node = NodeName::from(at(2).ip());
     assert_eq!(
@@ -162,7 +162,7 @@ fn the_same_setup_again_keeps_the_association() {
 }
 
 fn beat(recovery: u32, sequence: u32) -> Vec<u8> {
-    let body = Elements::new().recovery(Recovery(recovery));
+    let body = BodyBuilder::new().recovery(Recovery(recovery));
     request(MessageType::HEARTBEAT_REQUEST, sequence, body.as_slice())
 }
 
@@ -172,7 +172,7 @@ fn beat_back(asked: &[Transmit], recovery: u32) -> Vec<u8> {
     let mut headers = frames.map(|frame| frame.expect("a message").header);
     let asked = headers.find(|header| header.message_type == MessageType::HEARTBEAT_REQUEST);
     let sequence = asked.expect("a heartbeat").sequence;
-    let body = Elements::new().recovery(Recovery(recovery));
+    let body = BodyBuilder::new().recovery(Recovery(recovery));
     let header = Header::node(MessageType::HEARTBEAT_RESPONSE, sequence);
     message(&header, body.as_slice()).expect("short")
 }
@@ -198,7 +198,7 @@ fn stamp_of(upf: &Endpoint) -> Recovery {
 }
 
 #[test]
-fn a_restart_is_noticed_in_a_setup() {
+fn setup_with_new_recovery_stamp_is_restart() {
     let (now, mut upf) = upf_of_7(|_| {});
     let node = NodeName::from(at(2).ip());
     ask(now, &mut upf, 2, &setup(&node, 8, 2));
@@ -215,7 +215,7 @@ fn a_restart_is_noticed_in_a_setup() {
 /// Requests of the earlier incarnation may have arrived since the heartbeat: the new incarnation
 /// does not know the sessions that they established.
 #[test]
-fn the_first_setup_after_a_restart_in_a_heartbeat_keeps_nothing() {
+fn first_setup_after_heartbeat_restart_drops_sessions() {
     let (now, mut upf) = upf_of_7(|_| {});
     upf.handle_datagram(now, at(2), &beat(8, 3));
     let asked = transmits(&mut upf);
@@ -237,7 +237,7 @@ fn the_first_setup_after_a_restart_in_a_heartbeat_keeps_nothing() {
 }
 
 #[test]
-fn a_restart_in_a_heartbeat_is_confirmed_before_it_is_believed() {
+fn heartbeat_restart_is_confirmed_before_accepted() {
     let (now, mut upf) = upf_of_7(|_| {});
     let elsewhere = SocketAddr::from(([127, 0, 0, 2], 40_000));
     upf.handle_datagram(now, elsewhere, &beat(9, 3));
@@ -285,7 +285,7 @@ fn a_restart_in_the_answer_to_a_heartbeat_is_confirmed_as_well() {
 }
 
 #[test]
-fn claims_that_the_peer_denies_end_nothing_and_cost_a_heartbeat_a_t1() {
+fn denied_restart_claims_change_nothing_and_cost_one_heartbeat_per_t1() {
     let (now, mut upf) = upf_of_7(|_| {});
     let t1 = upf.config().retransmission.t1;
     let mut asked = 0;
@@ -309,7 +309,7 @@ fn claims_that_the_peer_denies_end_nothing_and_cost_a_heartbeat_a_t1() {
 }
 
 #[test]
-fn a_claim_that_nobody_confirms_is_a_broken_path() {
+fn unconfirmed_restart_claim_is_path_failure() {
     let (mut now, mut upf) = upf_of_7(|_| {});
     upf.handle_datagram(now, at(2), &beat(9, 3));
     let mut asked = transmits(&mut upf).len() - 1;
@@ -328,7 +328,7 @@ fn a_claim_that_nobody_confirms_is_a_broken_path() {
 }
 
 #[test]
-fn a_setup_overtakes_the_question_whether_its_peer_restarted() {
+fn setup_supersedes_pending_restart_inquiry() {
     let (now, mut upf) = upf_of_7(|_| {});
     upf.handle_datagram(now, at(2), &beat(9, 3));
     let asked = transmits(&mut upf);
@@ -344,7 +344,7 @@ fn a_setup_overtakes_the_question_whether_its_peer_restarted() {
 }
 
 #[test]
-fn a_stamp_that_wanders_is_ignored_where_only_a_setup_counts() {
+fn changing_stamp_is_ignored_when_only_setup_counts() {
     let (now, mut upf) = upf_of_7(|config| {
         let of_peer = "127.0.0.2".parse().expect("a network");
         let of_all = "127.0.0.0/8".parse().expect("a network");
@@ -394,9 +394,9 @@ fn a_stamp_that_wanders_is_ignored_where_only_a_setup_counts() {
 /// Requests about an association end with it: on a release and on a restart, but not on a
 /// repetition of the same setup.
 #[test]
-fn requests_end_with_the_association_that_they_are_about() {
+fn requests_are_withdrawn_with_their_association() {
     let node = NodeName::from(at(2).ip());
-    let release = Elements::new().node(&node);
+    let release = BodyBuilder::new().node(&node);
     let release = request(
         MessageType::ASSOCIATION_RELEASE_REQUEST,
         2,
@@ -412,7 +412,7 @@ fn requests_end_with_the_association_that_they_are_about() {
         let kind = MessageType::SESSION_REPORT_REQUEST;
         let report = upf.request_about(now, id, kind, Seid(7), &[]);
         let report = report.expect("room");
-        upf.ask_release(now, id, None).expect("room");
+        upf.request_release(now, id, None).expect("room");
         let first = sent(&mut upf);
         assert_eq!(first.len(), 2);
         ask(now, &mut upf, 2, &datagram);
@@ -448,7 +448,7 @@ fn requests_end_with_the_association_that_they_are_about() {
 }
 
 #[test]
-fn answer_to_a_withdrawn_request_is_no_offence() {
+fn answer_to_withdrawn_request_is_ignored() {
     let (now, mut upf) = upf_of_7(|_| {});
     let id = upf.associations().iter().next().expect("one").id;
     let kind = MessageType::SESSION_REPORT_REQUEST;
@@ -457,17 +457,21 @@ fn answer_to_a_withdrawn_request_is_no_offence() {
     assert!(upf.withdraw(report).is_some());
     assert!(sent(&mut upf).is_empty(), "it was not sent yet, and is not");
     let header = Header::session(kind.response().expect("one"), Seid(1), report.sequence);
-    let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+    let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
     let answer = message(&header, body.as_slice()).expect("short");
     upf.handle_datagram(now, at(2), &answer);
     assert!(events(&mut upf).is_empty());
-    assert_eq!(upf.discarded(Discard::Unexpected), 0);
+    assert_eq!(upf.discarded(DiscardReason::Unexpected), 0);
     upf.handle_datagram(now, at(3), &answer);
-    assert_eq!(upf.discarded(Discard::Unexpected), 1, "from anybody else");
+    assert_eq!(
+        upf.discarded(DiscardReason::Unexpected),
+        1,
+        "from anybody else"
+    );
 }
 
 #[test]
-fn a_late_setup_of_an_earlier_life_changes_nothing() {
+fn late_setup_of_earlier_incarnation_is_ignored() {
     let (now, mut upf) = (start(), upf());
     let node = NodeName::from(at(2).ip());
     ask(now, &mut upf, 2, &setup(&node, 8, 1));
@@ -478,11 +482,11 @@ fn a_late_setup_of_an_earlier_life_changes_nothing() {
     assert!(matches!(
         events(&mut upf)[..],
         [Event::Discarded {
-            kind: Discard::Late,
+            kind: DiscardReason::Late,
             ..
         }]
     ));
-    let known = upf.associations().with(&node).expect("it is there");
+    let known = upf.associations().get_by_node(&node).expect("it is there");
     assert_eq!(known.recovery, Recovery(8));
 
     // A peer that asks again has had its clock set back.
@@ -495,7 +499,7 @@ fn a_late_setup_of_an_earlier_life_changes_nothing() {
 }
 
 #[test]
-fn a_silent_peer_is_told_once_and_keeps_its_association() {
+fn silent_peer_is_reported_once_and_keeps_association() {
     let (_, mut smf, _) = associated();
     let mut told = Vec::new();
     let mut now = start();
@@ -507,14 +511,14 @@ fn a_silent_peer_is_told_once_and_keeps_its_association() {
     }
     assert!(matches!(told[..], [Event::PeerSilent { .. }]));
     assert!(smf.associations().iter().all(|one| one.silent));
-    let body = Elements::new().recovery(Recovery(100));
+    let body = BodyBuilder::new().recovery(Recovery(100));
     let beat = request(MessageType::HEARTBEAT_REQUEST, 77, body.as_slice());
     smf.handle_datagram(now, at(1), &beat);
     assert!(matches!(events(&mut smf)[..], [Event::PeerHeard { .. }]));
 }
 
 #[test]
-fn a_heartbeat_is_sent_at_once_where_it_is_wanted_and_only_one() {
+fn peer_check_sends_one_heartbeat_at_once() {
     let mut config = config(Role::ControlPlane, 2);
     config.heartbeat = None;
     let (now, mut smf, mut upf) = (start(), Endpoint::new(config), upf());
@@ -525,10 +529,10 @@ fn a_heartbeat_is_sent_at_once_where_it_is_wanted_and_only_one() {
     let is_heartbeat = |octets: &Vec<u8>| octets[1] == MessageType::HEARTBEAT_REQUEST.0;
     for _ in 0..3 {
         assert_eq!(smf.poll_timeout(), None, "none are sent by themselves");
-        smf.enquire(now, id);
+        smf.check_peer(now, id);
         assert_eq!(smf.poll_timeout(), Some(now));
         smf.handle_timeout(now);
-        smf.enquire(now, id);
+        smf.check_peer(now, id);
         smf.handle_timeout(now);
         let octets = sent(&mut smf);
         assert_eq!(octets.iter().filter(|one| is_heartbeat(one)).count(), 1);
@@ -539,7 +543,7 @@ fn a_heartbeat_is_sent_at_once_where_it_is_wanted_and_only_one() {
 }
 
 #[test]
-fn heartbeats_keep_an_association_quiet() {
+fn answered_heartbeats_raise_no_event() {
     let (mut now, mut smf, mut upf) = associated();
     for _ in 0..50 {
         now += Duration::from_secs(1);
@@ -553,13 +557,13 @@ fn heartbeats_keep_an_association_quiet() {
 }
 
 #[test]
-fn a_name_belongs_to_the_first_address_that_claims_it() {
+fn node_name_belongs_to_first_claimant() {
     let (now, mut upf) = (start(), upf());
     let node = NodeName::from_fqdn("smf.example").expect("a name");
     ask(now, &mut upf, 2, &setup(&node, 7, 1));
     let other = ask(now, &mut upf, 3, &setup(&node, 7, 2));
     assert_eq!(cause(other), Cause::REQUEST_REJECTED);
-    let body = Elements::new().node(&node);
+    let body = BodyBuilder::new().node(&node);
     let release = |sequence| {
         let message_type = MessageType::ASSOCIATION_RELEASE_REQUEST;
         request(message_type, sequence, body.as_slice())
@@ -574,7 +578,7 @@ fn a_name_belongs_to_the_first_address_that_claims_it() {
 
 /// Letters of domain names compare without case (RFC 4343).
 #[test]
-fn a_name_in_other_letters_is_the_same_name() {
+fn node_name_is_case_insensitive() {
     let (now, mut upf) = (start(), upf());
     let name = |text| NodeName::from_fqdn(text).expect("a name");
     let value = |text: &[u8]| NodeName::from_value(text).expect("a Node ID");
@@ -637,7 +641,7 @@ fn a_release_ends_the_association_on_both_sides() {
 #[test]
 fn an_update_reaches_the_owner() {
     let (now, _, mut upf) = associated();
-    let body = Elements::new().node(&at(2).ip().into());
+    let body = BodyBuilder::new().node(&at(2).ip().into());
     let update = request(MessageType::ASSOCIATION_UPDATE_REQUEST, 9, body.as_slice());
     let answer = ask(now, &mut upf, 2, &update);
     assert_eq!(cause(answer), Cause::REQUEST_ACCEPTED);
@@ -664,7 +668,7 @@ fn requests_in_the_wrong_direction_are_not_supported() {
 }
 
 #[test]
-fn a_peer_that_is_not_allowed_is_not_answered_and_told_once() {
+fn disallowed_peer_is_not_answered_and_reported_once() {
     let now = start();
     let mut upf = Endpoint::new(EndpointConfig {
         allowed: vec!["127.0.0.2".parse().expect("an address")],
@@ -674,12 +678,12 @@ fn a_peer_that_is_not_allowed_is_not_answered_and_told_once() {
     for sequence in 0..100 {
         assert_eq!(ask(now, &mut upf, 3, &setup(&node, 1, sequence)), None);
     }
-    assert_eq!(upf.discarded(Discard::UnknownPeer), 100);
+    assert_eq!(upf.discarded(DiscardReason::UnknownPeer), 100);
     assert_eq!(events(&mut upf).len(), 1);
 }
 
 #[test]
-fn after_three_panics_the_system_failed() {
+fn third_panic_answers_system_failure() {
     let (now, _, mut upf) = associated();
     let modification = request(MessageType::SESSION_MODIFICATION_REQUEST, 9, &[]);
     for round in 1..=3 {
@@ -733,7 +737,7 @@ fn bad_datagrams_are_discarded() {
 }
 
 #[test]
-fn another_version_is_told_ours() {
+fn unsupported_version_is_answered_with_version_response() {
     let (now, _, mut upf) = associated();
     let octets = [0xe0, 1, 0, 12, 0, 0, 1, 0, 0, 0x60, 0, 4, 1, 2, 3, 4];
     let answer = ask(now, &mut upf, 2, &octets).expect("an answer");
@@ -746,10 +750,10 @@ fn another_version_is_told_ours() {
 }
 
 #[test]
-fn setups_without_what_they_must_have_are_refused() {
+fn setup_without_mandatory_elements_is_refused() {
     let (now, mut upf) = (start(), upf());
     let message_type = MessageType::ASSOCIATION_SETUP_REQUEST;
-    let nameless = Elements::new().recovery(Recovery(1));
+    let nameless = BodyBuilder::new().recovery(Recovery(1));
     let answer = ask(
         now,
         &mut upf,
@@ -757,7 +761,7 @@ fn setups_without_what_they_must_have_are_refused() {
         &request(message_type, 1, nameless.as_slice()),
     );
     assert_eq!(cause(answer), Cause::MANDATORY_IE_MISSING);
-    let timeless = Elements::new().node(&at(2).ip().into());
+    let timeless = BodyBuilder::new().node(&at(2).ip().into());
     let answer = ask(
         now,
         &mut upf,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::Value;
 use strowger_pfcp::association::Recovery;
 use strowger_pfcp::endpoint::{
-    Elements, Endpoint, EndpointConfig, Event, Role, answer_header, message,
+    BodyBuilder, Endpoint, EndpointConfig, Event, Role, answer_header, message,
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{NoAllocator, Refusal, RuleSet};
@@ -47,7 +47,7 @@ impl User {
             sessions: BTreeMap::new(),
             sequence: 0,
         };
-        let body = Elements::new()
+        let body = BodyBuilder::new()
             .node(&PEER.ip().into())
             .recovery(Recovery(1));
         let answers = user.ask(&request(
@@ -91,8 +91,8 @@ impl User {
         let frame = Frame::decode(octets).expect("it was admitted");
         let outcome = self.outcome(&frame);
         let (remote, body) = match outcome {
-            Ok(remote) => (remote, Elements::new().cause(Cause::REQUEST_ACCEPTED)),
-            Err((remote, refusal)) => (remote, Elements::new().refusal(&refusal)),
+            Ok(remote) => (remote, BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED)),
+            Err((remote, refusal)) => (remote, BodyBuilder::new().refusal(&refusal)),
         };
         let header = answer_header(&frame.header, Some(remote));
         let octets = message(&header, body.as_slice()).expect("short");
@@ -177,7 +177,7 @@ fn fits(answers: &[Vec<u8>], expected: &Value) -> bool {
 }
 
 #[test]
-fn bad_inputs_are_answered_as_they_should_be() {
+fn bad_inputs_get_expected_answers() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/bad-inputs.json");
     let Ok(text) = std::fs::read_to_string(&path) else {
         assert!(
@@ -204,7 +204,7 @@ fn bad_inputs_are_answered_as_they_should_be() {
         for (seid, session) in &before {
             assert_eq!(user.sessions.get(seid), Some(session), "{}", case["name"]);
         }
-        let recovery = Elements::new().recovery(Recovery(1));
+        let recovery = BodyBuilder::new().recovery(Recovery(1));
         let beat = request(MessageType::HEARTBEAT_REQUEST, None, recovery.as_slice());
         assert_eq!(user.ask(&beat)[0][1], 2, "after {}", case["name"]);
     }
@@ -213,21 +213,21 @@ fn bad_inputs_are_answered_as_they_should_be() {
 
 /// Sends the bad rules again, as modifications of a live session.
 #[test]
-fn bad_rules_leave_a_live_session_as_it_was() {
+fn bad_rules_leave_session_unchanged() {
     let mut user = User::new();
     let f_seid = [&[2][..], &9u64.to_be_bytes(), &[127, 0, 0, 7]].concat();
     let pdr = |id: u8| {
-        let pdi = Elements::new().with(IeType::SOURCE_INTERFACE, &[0]);
-        Elements::new()
+        let pdi = BodyBuilder::new().with(IeType::SOURCE_INTERFACE, &[0]);
+        BodyBuilder::new()
             .with(IeType::PDR_ID, &[0, id])
             .with(IeType::PRECEDENCE, &[0, 0, 0, 1])
             .with(IeType::PDI, pdi.as_slice())
             .with(IeType::FAR_ID, &[0, 0, 0, 1])
     };
-    let far = Elements::new()
+    let far = BodyBuilder::new()
         .with(IeType::FAR_ID, &[0, 0, 0, 1])
         .with(IeType::APPLY_ACTION, &[1]);
-    let body = Elements::new()
+    let body = BodyBuilder::new()
         .node(&PEER.ip().into())
         .with(IeType::F_SEID, &f_seid)
         .with(IeType::CREATE_PDR, pdr(1).as_slice())
@@ -236,18 +236,20 @@ fn bad_rules_leave_a_live_session_as_it_was() {
     user.ask(&request(establish, Some(Seid(0)), body.as_slice()));
     let live = *user.sessions.keys().next().expect("a session");
     let before = user.sessions.clone();
-    let modify = |user: &mut User, body: &Elements| {
+    let modify = |user: &mut User, body: &BodyBuilder| {
         let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
         user.ask(&request(message_type, Some(live), body.as_slice()))
             .pop()
             .expect("an answer")
     };
     let pair =
-        |ie, count| (0..count).fold(Elements::new(), |all, _| all.with(ie, pdr(1).as_slice()));
-    let empty = (0..5000).fold(Elements::new(), |all, _| all.with(IeType::CREATE_PDR, &[]));
+        |ie, count| (0..count).fold(BodyBuilder::new(), |all, _| all.with(ie, pdr(1).as_slice()));
+    let empty = (0..5000).fold(BodyBuilder::new(), |all, _| {
+        all.with(IeType::CREATE_PDR, &[])
+    });
     let nested = (0..8000).fold(Vec::new(), |inner, _| {
         let keep = inner.len().min(60_000);
-        Elements::new()
+        BodyBuilder::new()
             .with(IeType::PDI, &inner[..keep])
             .as_slice()
             .to_vec()
@@ -256,10 +258,10 @@ fn bad_rules_leave_a_live_session_as_it_was() {
         empty,
         pair(IeType::CREATE_PDR, 1000),
         pair(IeType::REMOVE_PDR, 2),
-        Elements::new().with(IeType::CREATE_PDR, &nested[..nested.len().min(60_000)]),
-        Elements::new().with(IeType::CREATE_FAR, &[]),
-        Elements::new().with(IeType::REMOVE_FAR, &[0, 108, 0, 4, 0, 0, 0, 1]),
-        Elements::new().with(IeType::UPDATE_PDR, &[0, 56, 0, 2, 0xff, 0xff]),
+        BodyBuilder::new().with(IeType::CREATE_PDR, &nested[..nested.len().min(60_000)]),
+        BodyBuilder::new().with(IeType::CREATE_FAR, &[]),
+        BodyBuilder::new().with(IeType::REMOVE_FAR, &[0, 108, 0, 4, 0, 0, 0, 1]),
+        BodyBuilder::new().with(IeType::UPDATE_PDR, &[0, 56, 0, 2, 0xff, 0xff]),
     ] {
         let answer = modify(&mut user, &bad);
         assert!(cause(&answer).is_some_and(|cause| cause >= 64));
@@ -267,6 +269,6 @@ fn bad_rules_leave_a_live_session_as_it_was() {
         assert_eq!(header.seid, Some(Seid(9)));
         assert_eq!(user.sessions, before);
     }
-    let good = Elements::new().with(IeType::CREATE_PDR, pdr(2).as_slice());
+    let good = BodyBuilder::new().with(IeType::CREATE_PDR, pdr(2).as_slice());
     assert_eq!(cause(&modify(&mut user, &good)), Some(1));
 }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::endpoint::{
-    Elements, Endpoint, EndpointConfig, Event, PeerLimits, Role, Transmit, answer_header, message,
+    BodyBuilder, Endpoint, EndpointConfig, Event, PeerLimits, Role, Transmit, answer_header,
+    message,
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::TransactionId;
@@ -41,30 +42,30 @@ fn limited() -> Endpoint {
     })
 }
 
-fn request(message_type: MessageType, sequence: u32, body: &Elements) -> Vec<u8> {
+fn request(message_type: MessageType, sequence: u32, body: &BodyBuilder) -> Vec<u8> {
     let mut header = Header::node(message_type, Sequence::new(sequence));
     header.seid = message_type.is_session().then_some(Seid(1));
     message(&header, body.as_slice()).expect("short")
 }
 
-fn setup(host: u8, recovery: u32, sequence: u32, more: &Elements) -> Vec<u8> {
+fn setup(host: u8, recovery: u32, sequence: u32, more: &BodyBuilder) -> Vec<u8> {
     setup_as(&at(host).ip().into(), recovery, sequence, more)
 }
 
-fn setup_as(node: &NodeName, recovery: u32, sequence: u32, more: &Elements) -> Vec<u8> {
-    let body = Elements::new().node(node);
+fn setup_as(node: &NodeName, recovery: u32, sequence: u32, more: &BodyBuilder) -> Vec<u8> {
+    let body = BodyBuilder::new().node(node);
     let body = body.recovery(Recovery(recovery)).octets(more.as_slice());
     request(MessageType::ASSOCIATION_SETUP_REQUEST, sequence, &body)
 }
 
 fn heartbeat(sequence: u32) -> Vec<u8> {
-    let body = Elements::new().recovery(Recovery(1));
+    let body = BodyBuilder::new().recovery(Recovery(1));
     request(MessageType::HEARTBEAT_REQUEST, sequence, &body)
 }
 
 fn deletion(sequence: u32) -> Vec<u8> {
     let kind = MessageType::SESSION_DELETION_REQUEST;
-    request(kind, sequence, &Elements::new())
+    request(kind, sequence, &BodyBuilder::new())
 }
 
 fn events(endpoint: &mut Endpoint) -> Vec<Event> {
@@ -95,12 +96,12 @@ fn cause(answer: Option<Vec<u8>>) -> Cause {
 
 const OVRL: &[u8] = &[2];
 
-fn features(value: &[u8]) -> Elements {
-    Elements::new().with(IeType::CP_FUNCTION_FEATURES, value)
+fn features(value: &[u8]) -> BodyBuilder {
+    BodyBuilder::new().with(IeType::CP_FUNCTION_FEATURES, value)
 }
 
 /// The transaction of the only event, if it exceeds a limit, and the elements of its answer.
-fn over(endpoint: &mut Endpoint) -> Option<(TransactionId, Elements)> {
+fn over(endpoint: &mut Endpoint) -> Option<(TransactionId, BodyBuilder)> {
     match &events(endpoint)[..] {
         [
             Event::OverLimit {
@@ -126,7 +127,7 @@ fn work(now: Instant, endpoint: &mut Endpoint) -> bool {
         return false;
     };
     let frame = Frame::decode(octets).expect("a message");
-    let body = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+    let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
     let answer = message(&answer_header(&frame.header, None), body.as_slice());
     endpoint.respond(now, *transaction, answer.expect("short").into());
     true
@@ -157,7 +158,7 @@ fn peer_over_its_rate_is_refused_and_still_gets_heartbeats() {
 }
 
 #[test]
-fn other_peers_do_not_pay_for_one_that_floods() {
+fn flooding_peer_does_not_affect_others() {
     let (now, mut upf) = (start(), limited());
     for sequence in 0..100 {
         upf.handle_datagram(now, at(2), &deletion(sequence));
@@ -169,7 +170,7 @@ fn other_peers_do_not_pay_for_one_that_floods() {
 }
 
 #[test]
-fn tokens_come_back_with_time() {
+fn rate_credit_refills_over_time() {
     let (mut now, mut upf) = (start(), limited());
     for sequence in 0..2 {
         upf.handle_datagram(now, at(2), &deletion(sequence));
@@ -190,7 +191,7 @@ fn tokens_come_back_with_time() {
 }
 
 #[test]
-fn repetition_costs_nothing_and_gets_the_same_octets() {
+fn retransmission_is_free_and_gets_same_octets() {
     let (now, mut upf) = (start(), limited());
     upf.handle_datagram(now, at(2), &deletion(1));
     assert!(work(now, &mut upf));
@@ -204,7 +205,7 @@ fn repetition_costs_nothing_and_gets_the_same_octets() {
 }
 
 #[test]
-fn refusal_over_a_rate_is_not_kept() {
+fn rate_limit_refusal_is_not_cached() {
     let (mut now, mut upf) = (start(), limited());
     for sequence in 0..2 {
         upf.handle_datagram(now, at(2), &deletion(sequence));
@@ -219,7 +220,7 @@ fn refusal_over_a_rate_is_not_kept() {
 }
 
 #[test]
-fn requests_that_are_worked_on_are_bounded_for_each_peer() {
+fn pending_requests_are_bounded_per_peer() {
     let (mut now, mut upf) = (start(), limited());
     let mut working = Vec::new();
     for sequence in 0..4 {
@@ -246,12 +247,12 @@ fn associations_of_one_host_are_bounded() {
     let named = |name: u32| NodeName::from_fqdn(&format!("smf-{name}")).expect("a name");
     for name in 10..14 {
         now += Duration::from_secs(1);
-        let octets = setup_as(&named(name), 1, name, &Elements::new());
+        let octets = setup_as(&named(name), 1, name, &BodyBuilder::new());
         causes.push(cause(ask(now, &mut upf, 2, &octets)));
     }
     let (yes, no) = (Cause::REQUEST_ACCEPTED, Cause::NO_RESOURCES_AVAILABLE);
     assert_eq!(causes, [yes, yes, no, no]);
-    let again = setup_as(&named(10), 1, 99, &Elements::new());
+    let again = setup_as(&named(10), 1, 99, &BodyBuilder::new());
     assert_eq!(
         cause(ask(now, &mut upf, 2, &again)),
         yes,
@@ -278,11 +279,11 @@ fn node_request_over_a_rate_is_refused_by_the_endpoint() {
 #[test]
 fn peer_that_restarts_and_retains_keeps_its_sessions() {
     let retains =
-        |value: &[u8]| Elements::new().with(IeType::PFCP_SESSION_RETENTION_INFORMATION, value);
+        |value: &[u8]| BodyBuilder::new().with(IeType::PFCP_SESSION_RETENTION_INFORMATION, value);
     let of_others = [0, 185, 0, 5, 2, 10, 0, 0, 1];
     for (value, kept) in [(&[][..], true), (&of_others, false)] {
         let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
-        ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
         events(&mut upf);
         let answer = ask(now, &mut upf, 2, &setup(2, 9, 2, &retains(value)));
         let flags = element(&answer.expect("an answer"), IeType::PFCPASRSP_FLAGS);
@@ -311,7 +312,7 @@ fn exchange(now: Instant, smf: &mut Endpoint, upf: &mut Endpoint) {
 }
 
 #[test]
-fn user_plane_asks_for_a_release_and_the_control_plane_does_it() {
+fn control_plane_releases_on_user_plane_request() {
     let now = start();
     let mut upf = node(Role::UserPlane, 1, |_| {});
     let mut smf = node(Role::ControlPlane, 2, |_| {});
@@ -321,7 +322,8 @@ fn user_plane_asks_for_a_release_and_the_control_plane_does_it() {
     events(&mut upf);
     let of_upf = upf.associations().iter().next().expect("associated").id;
     let within = Duration::from_secs(300);
-    upf.ask_release(now, of_upf, Some(within)).expect("room");
+    upf.request_release(now, of_upf, Some(within))
+        .expect("room");
     exchange(now, &mut smf, &mut upf);
     assert_eq!(upf.associations().len(), 1, "nothing is released yet");
     let wanted = events(&mut smf).into_iter().find_map(|event| match event {
@@ -339,7 +341,7 @@ fn user_plane_asks_for_a_release_and_the_control_plane_does_it() {
 }
 
 #[test]
-fn spans_of_a_graceful_release_are_never_cut() {
+fn graceful_release_period_is_never_rounded_down() {
     let now = start();
     for (given, told) in [(1, 2), (62, 62), (63, 120), (1860, 1860), (1861, 2400)] {
         let mut upf = node(Role::UserPlane, 1, |_| {});
@@ -349,7 +351,7 @@ fn spans_of_a_graceful_release_are_never_cut() {
         events(&mut smf);
         let association = upf.associations().iter().next().expect("associated").id;
         let within = Duration::from_secs(given);
-        upf.ask_release(now, association, Some(within))
+        upf.request_release(now, association, Some(within))
             .expect("room");
         exchange(now, &mut smf, &mut upf);
         let told = Duration::from_secs(told);
@@ -361,9 +363,9 @@ fn spans_of_a_graceful_release_are_never_cut() {
 }
 
 #[test]
-fn answers_leave_from_the_address_that_was_asked() {
+fn answer_is_sent_from_requested_address() {
     let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
-    let setup = setup(2, 1, 1, &Elements::new());
+    let setup = setup(2, 1, 1, &BodyBuilder::new());
     upf.handle_datagram_at(now, at(2), Some(3), &setup);
     assert_eq!(sent(&mut upf)[0].local, Some(3));
     upf.handle_datagram_at(now, at(2), Some(5), &setup);
@@ -386,7 +388,7 @@ fn answers_leave_from_the_address_that_was_asked() {
 }
 
 #[test]
-fn what_concerns_a_whole_node_goes_to_the_owner_of_the_right_role() {
+fn node_requests_reach_owner_of_matching_role() {
     let now = start();
     let owned = [
         (MessageType::PFD_MANAGEMENT_REQUEST, Role::UserPlane),
@@ -397,7 +399,7 @@ fn what_concerns_a_whole_node_goes_to_the_owner_of_the_right_role() {
         ),
         (MessageType::NODE_REPORT_REQUEST, Role::ControlPlane),
     ];
-    let body = Elements::new().node(&at(2).ip().into());
+    let body = BodyBuilder::new().node(&at(2).ip().into());
     for (message_type, owner) in owned {
         for role in [Role::UserPlane, Role::ControlPlane] {
             let mut node = node(role, 1, |_| {});
@@ -405,7 +407,7 @@ fn what_concerns_a_whole_node_goes_to_the_owner_of_the_right_role() {
             if role == owner {
                 assert_eq!(cause(alone), Cause::NO_ESTABLISHED_ASSOCIATION);
             }
-            ask(now, &mut node, 2, &setup(2, 1, 2, &Elements::new()));
+            ask(now, &mut node, 2, &setup(2, 1, 2, &BodyBuilder::new()));
             events(&mut node);
             let answer = ask(now, &mut node, 2, &request(message_type, 3, &body));
             match role == owner {
@@ -428,14 +430,14 @@ fn speaking(release: Release) -> Endpoint {
 }
 
 #[test]
-fn a_node_says_nothing_that_its_release_does_not_have() {
+fn node_sends_nothing_newer_than_its_release() {
     let now = start();
     for (release, said) in [
         (Release::R17, &[0x10, 0][..]),
         (Release::R19, &OLD_AND_NEW[..]),
     ] {
         let mut upf = speaking(release);
-        let answer = ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        let answer = ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
         let answered = element(&answer.expect("an answer"), IeType::UP_FUNCTION_FEATURES);
         assert_eq!(answered.as_deref(), Some(said), "{release}");
         upf.associate(now, at(3)).expect("room");
@@ -446,10 +448,10 @@ fn a_node_says_nothing_that_its_release_does_not_have() {
 }
 
 #[test]
-fn a_node_hears_nothing_that_its_release_does_not_have() {
+fn node_ignores_content_newer_than_its_release() {
     let now = start();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
-    let old = Elements::new().with(IeType::USER_PLANE_INACTIVITY_TIMER, &[0, 0, 0, 9]);
+    let old = BodyBuilder::new().with(IeType::USER_PLANE_INACTIVITY_TIMER, &[0, 0, 0, 9]);
     let new = old.clone().with(IeType::URI, b"u");
     for (release, sent, heard) in [
         (Release::R17, &new, &old),
@@ -457,7 +459,7 @@ fn a_node_hears_nothing_that_its_release_does_not_have() {
         (Release::R19, &new, &new),
     ] {
         let mut upf = speaking(release);
-        ask(now, &mut upf, 2, &setup(2, 1, 1, &Elements::new()));
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
         events(&mut upf);
         upf.handle_datagram(now, at(2), &request(kind, 2, sent));
         let [Event::SessionRequest { octets, .. }] = &events(&mut upf)[..] else {

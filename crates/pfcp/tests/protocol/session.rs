@@ -1,6 +1,6 @@
 //! Rules of a session: the effects of establishments and modifications.
 
-mod choosing;
+mod choose_flag;
 mod parts;
 mod random;
 
@@ -45,21 +45,21 @@ fn rule_is_found_by_what_it_detects() {
 }
 
 #[test]
-fn two_and_two_rules_take_less_than_a_kibibyte() {
+fn small_session_takes_less_than_a_kibibyte() {
     let rules = two_and_two();
     let taken = size_of::<RuleSet>() + rules.octets().len() + 16 * rules.len();
     assert!(taken < 1024, "{taken} octets");
 }
 
 #[test]
-fn octets_give_the_same_rules_back() {
+fn rule_set_round_trips_through_octets() {
     let rules = two_and_two();
     let again = RuleSet::restore(rules.octets()).expect("our own octets");
     assert_eq!(again, rules);
 }
 
 #[test]
-fn torn_octets_are_no_rules() {
+fn truncated_rule_set_is_refused() {
     let octets = two_and_two().octets().to_vec();
     for end in 0..octets.len() {
         if let Ok(rules) = RuleSet::restore(&octets[..end]) {
@@ -131,7 +131,7 @@ fn an_element_without_a_value_is_removed_by_an_update() {
 }
 
 #[test]
-fn predefined_rules_are_switched_on_and_off_one_by_one() {
+fn predefined_rules_are_activated_individually() {
     let on = |name: &[u8]| tlv(IeType::ACTIVATE_PREDEFINED_RULES, name);
     let off = |name: &[u8]| tlv(IeType::DEACTIVATE_PREDEFINED_RULES, name);
     let update = |members: &[Vec<u8>]| {
@@ -153,7 +153,7 @@ fn predefined_rules_are_switched_on_and_off_one_by_one() {
 }
 
 #[test]
-fn a_number_can_be_used_again_in_the_message_that_frees_it() {
+fn rule_id_can_be_reused_in_same_message() {
     let remove = group(IeType::REMOVE_FAR, &[far_id(1)]);
     let rules = modify(&two_and_two(), &[far(1), remove]).expect("removals come first");
     assert_eq!(rules, two_and_two());
@@ -331,7 +331,7 @@ fn thousands_of_rules_in_one_message_take_linear_time() {
 }
 
 #[test]
-fn usage_is_asked_of_a_rule_that_exists() {
+fn query_urr_requires_existing_urr() {
     let urr_id = || tlv(IeType::URR_ID, &[0, 0, 0, 3]);
     let query = || group(IeType::QUERY_URR, &[urr_id()]);
     let unknown = (
@@ -356,7 +356,7 @@ fn usage_is_asked_of_a_rule_that_exists() {
 }
 
 #[test]
-fn a_urr_may_name_only_a_urr_that_exists() {
+fn linked_urr_must_exist() {
     let urr = |id: u32, linked: u32| {
         group(
             IeType::CREATE_URR,

@@ -4,8 +4,8 @@
 //! answered or fails, none is executed twice, repeated answers are identical, and at the end both
 //! sides agree on the sessions.
 
-mod dice;
 mod hostile;
+mod rng;
 mod world;
 
 use std::time::Duration;

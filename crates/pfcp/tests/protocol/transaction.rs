@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::endpoint::message;
 use strowger_pfcp::transaction::{
-    Admission, AnswerLimits, Answers, Due, Outstanding, Requests, Retransmission,
+    Admission, OutstandingRequest, Requests, ResponseCache, ResponseCacheLimits, Retransmission,
+    TimerAction,
 };
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 
@@ -45,7 +46,7 @@ fn deletion(sequence: u32, seid: u64) -> Vec<u8> {
     message(&header, &[]).expect("short")
 }
 
-fn admit(answers: &mut Answers, now: Instant, octets: &[u8]) -> Admission {
+fn admit(answers: &mut ResponseCache, now: Instant, octets: &[u8]) -> Admission {
     answers.admit(now, peer(1), &Frame::decode(octets).expect("a message"))
 }
 
@@ -64,7 +65,7 @@ fn a_request_is_repeated_n1_times_with_identical_octets_and_then_fails() {
     for round in 1..3 {
         let at = now + T1 * round;
         assert_eq!(requests.poll_timeout(), Some(at));
-        let Some(Due::Again {
+        let Some(TimerAction::Retransmit {
             octets, peer: to, ..
         }) = requests.poll_due(at)
         else {
@@ -75,13 +76,16 @@ fn a_request_is_repeated_n1_times_with_identical_octets_and_then_fails() {
         assert_eq!(requests.poll_due(at), None);
     }
     let end = now + T1 * 3;
-    assert!(matches!(requests.poll_due(end), Some(Due::Failed { .. })));
+    assert!(matches!(
+        requests.poll_due(end),
+        Some(TimerAction::Failed { .. })
+    ));
     assert_eq!(requests.poll_timeout(), None);
     assert!(requests.is_empty());
 }
 
 #[test]
-fn only_the_right_answer_ends_a_request() {
+fn only_matching_answer_completes_request() {
     let (now, mut requests) = (start(), requests(8, 1));
     let sequence = send(&mut requests, now, peer(1));
     let right = MessageType::SESSION_DELETION_RESPONSE;
@@ -114,7 +118,7 @@ fn late_answers_are_dropped() {
 }
 
 #[test]
-fn sequence_numbers_wrap_and_skip_those_in_flight() {
+fn sequence_numbers_wrap_and_skip_pending() {
     let (now, mut requests) = (start(), requests(8, 0x00ff_fffe));
     let waiting = send(&mut requests, now, peer(1));
     assert_eq!(waiting.get(), 0x00ff_fffe);
@@ -137,13 +141,13 @@ fn sequence_numbers_wrap_and_skip_those_in_flight() {
 }
 
 #[test]
-fn withdrawn_request_is_not_sent_again_and_its_answer_is_nobodys() {
+fn withdrawn_request_is_not_retransmitted_and_answer_ignored() {
     let (now, mut requests) = (start(), requests(8, 1));
     let answer = MessageType::SESSION_DELETION_RESPONSE;
     let sequence = requests.sequence(peer(1)).expect("room");
     let octets: Arc<[u8]> = vec![1, 2, 3].into();
     let sent = Arc::clone(&octets);
-    let outstanding = Outstanding {
+    let outstanding = OutstandingRequest {
         request: requests.sent(now, (peer(1), sequence), None, answer, sent),
         peer: peer(1),
         sequence,
@@ -159,7 +163,10 @@ fn withdrawn_request_is_not_sent_again_and_its_answer_is_nobodys() {
     let due = now + Retransmission::default().t1;
     let again = std::iter::from_fn(|| requests.poll_due(due));
     let again: Vec<_> = again.collect();
-    assert!(matches!(again[..], [Due::Again { .. }]), "{again:?}");
+    assert!(
+        matches!(again[..], [TimerAction::Retransmit { .. }]),
+        "{again:?}"
+    );
     assert!(
         !requests.is_withdrawn(peer(1), sequence),
         "its number is free"
@@ -178,7 +185,7 @@ fn requests_in_flight_are_bounded() {
 }
 
 #[test]
-fn answered_requests_leave_nothing_behind() {
+fn answered_requests_free_all_state() {
     let (now, mut requests) = (start(), requests(8, 1));
     let answer = MessageType::SESSION_DELETION_RESPONSE;
     for _ in 0..10_000 {
@@ -193,7 +200,10 @@ fn answered_requests_leave_nothing_behind() {
 
 #[test]
 fn a_repeated_request_gets_identical_octets() {
-    let (now, mut answers) = (start(), Answers::new(AnswerLimits::default(), 1));
+    let (now, mut answers) = (
+        start(),
+        ResponseCache::new(ResponseCacheLimits::default(), 1),
+    );
     let request = deletion(5, 9);
     let id = new(admit(&mut answers, now, &request));
     assert_eq!(admit(&mut answers, now, &request), Admission::Working);
@@ -201,15 +211,18 @@ fn a_repeated_request_gets_identical_octets() {
     assert_eq!(answers.answer(now, id, Arc::clone(&octets)), Some(peer(1)));
     for _ in 0..3 {
         let again = admit(&mut answers, now, &request);
-        assert_eq!(again, Admission::Again(Arc::clone(&octets)));
+        assert_eq!(again, Admission::Retransmitted(Arc::clone(&octets)));
     }
     assert_eq!(answers.repeated(), 4);
     assert_eq!(answers.answer(now, id, octets), None, "answered once");
 }
 
 #[test]
-fn the_same_number_for_something_else_is_a_new_request() {
-    let (now, mut answers) = (start(), Answers::new(AnswerLimits::default(), 1));
+fn reused_sequence_with_other_content_is_new_request() {
+    let (now, mut answers) = (
+        start(),
+        ResponseCache::new(ResponseCacheLimits::default(), 1),
+    );
     let first = new(admit(&mut answers, now, &deletion(5, 9)));
     let second = new(admit(&mut answers, now, &deletion(5, 10)));
     let octets = deletion(5, 9);
@@ -220,14 +233,14 @@ fn the_same_number_for_something_else_is_a_new_request() {
 
 #[test]
 fn answers_are_held_as_long_as_requests_may_be_repeated() {
-    let limits = AnswerLimits::default();
-    let (now, mut answers) = (start(), Answers::new(limits, 1));
+    let limits = ResponseCacheLimits::default();
+    let (now, mut answers) = (start(), ResponseCache::new(limits, 1));
     let id = new(admit(&mut answers, now, &deletion(5, 9)));
     answers.answer(now, id, vec![1].into());
     let last = now + limits.hold - Duration::from_nanos(1);
     assert!(matches!(
         admit(&mut answers, last, &deletion(5, 9)),
-        Admission::Again(_)
+        Admission::Retransmitted(_)
     ));
     let over = now + limits.hold;
     new(admit(&mut answers, over, &deletion(5, 9)));
@@ -235,18 +248,18 @@ fn answers_are_held_as_long_as_requests_may_be_repeated() {
 }
 
 #[test]
-fn kept_answers_are_bounded_by_number_and_octets() {
+fn cached_answers_are_bounded_by_count_and_bytes() {
     for limits in [
-        AnswerLimits {
+        ResponseCacheLimits {
             entries: 4,
-            ..AnswerLimits::default()
+            ..ResponseCacheLimits::default()
         },
-        AnswerLimits {
+        ResponseCacheLimits {
             octets: 400,
-            ..AnswerLimits::default()
+            ..ResponseCacheLimits::default()
         },
     ] {
-        let (now, mut answers) = (start(), Answers::new(limits, 1));
+        let (now, mut answers) = (start(), ResponseCache::new(limits, 1));
         for sequence in 0..10 {
             let id = new(admit(&mut answers, now, &deletion(sequence, 9)));
             answers.answer(now, id, vec![0; 100].into());
@@ -256,17 +269,17 @@ fn kept_answers_are_bounded_by_number_and_octets() {
         // The oldest response was evicted; the newest is present.
         new(admit(&mut answers, now, &deletion(0, 9)));
         let newest = admit(&mut answers, now, &deletion(9, 9));
-        assert!(matches!(newest, Admission::Again(_)));
+        assert!(matches!(newest, Admission::Retransmitted(_)));
     }
 }
 
 #[test]
 fn requests_being_worked_on_are_bounded() {
-    let limits = AnswerLimits {
+    let limits = ResponseCacheLimits {
         entries: 2,
-        ..AnswerLimits::default()
+        ..ResponseCacheLimits::default()
     };
-    let (now, mut answers) = (start(), Answers::new(limits, 1));
+    let (now, mut answers) = (start(), ResponseCache::new(limits, 1));
     new(admit(&mut answers, now, &deletion(1, 9)));
     new(admit(&mut answers, now, &deletion(2, 9)));
     assert_eq!(admit(&mut answers, now, &deletion(3, 9)), Admission::Full);
@@ -277,8 +290,11 @@ fn requests_being_worked_on_are_bounded() {
 }
 
 #[test]
-fn an_abandoned_request_runs_afresh_and_the_third_time_has_failed() {
-    let (now, mut answers) = (start(), Answers::new(AnswerLimits::default(), 1));
+fn abandoned_request_reruns_then_fails_third_time() {
+    let (now, mut answers) = (
+        start(),
+        ResponseCache::new(ResponseCacheLimits::default(), 1),
+    );
     let first = new(admit(&mut answers, now, &deletion(5, 9)));
     assert_eq!(answers.abandon(now, first), None);
     let second = new(admit(&mut answers, now, &deletion(5, 9)));

@@ -12,7 +12,7 @@ use strowger_pfcp::ie::{
     UsageInformation, UsageReportTrigger as Made, VolumeQuota, VolumeThreshold,
 };
 use strowger_pfcp::message::SessionModificationRequest;
-use strowger_pfcp::usage::Verdict::{Dropped, Forwarded};
+use strowger_pfcp::usage::PacketOutcome::{Dropped, Forwarded};
 
 use bench::{Bench, DOWN, START, UP, has, octets_of};
 
@@ -64,7 +64,7 @@ fn a_volume_threshold_reports_and_starts_again() {
 }
 
 #[test]
-fn a_threshold_of_one_way_does_not_count_the_other() {
+fn directional_threshold_ignores_other_direction() {
     let only_down = VolumeThreshold {
         downlink_volume: Some(1000),
         ..VolumeThreshold::default()
@@ -78,7 +78,7 @@ fn a_threshold_of_one_way_does_not_count_the_other() {
 }
 
 #[test]
-fn packets_are_told_where_the_rule_asks_for_them() {
+fn packet_counts_are_reported_when_requested() {
     let mut bench = Bench::new([volume(1000).measurement_information(Information::MNOP)]);
     bench.packets(UP, 3, 900);
     bench.packets(DOWN, 2, 100);
@@ -126,7 +126,7 @@ fn a_quota_lasts_over_reports_that_thresholds_make() {
 }
 
 #[test]
-fn what_no_report_has_told_counts_towards_a_new_quota() {
+fn unreported_usage_counts_towards_new_quota() {
     let mut bench = Bench::new([quota(10_000)]);
     bench.traffic(UP, 600);
     bench.modify(grant(1000));
@@ -137,7 +137,7 @@ fn what_no_report_has_told_counts_towards_a_new_quota() {
 }
 
 #[test]
-fn a_quota_of_nothing_blocks_without_a_report() {
+fn zero_quota_blocks_without_report() {
     let mut bench = Bench::new([quota(0)]);
     assert_eq!(bench.traffic(UP, 1), Dropped);
     assert_eq!(bench.reports(), []);
@@ -162,7 +162,7 @@ fn traffic_over_a_quota_goes_where_the_quota_action_says() {
 }
 
 #[test]
-fn time_is_counted_from_the_first_packet_and_told_in_whole_seconds() {
+fn time_counts_from_first_packet_in_whole_seconds() {
     let urr = CreateUrr::new(1, Method::DURAT, On::TIMTH).time_threshold(10);
     let mut bench = Bench::new([urr]);
     assert_eq!(bench.deadline(), None, "no packet, no time");
@@ -184,7 +184,7 @@ fn time_is_counted_from_the_first_packet_and_told_in_whole_seconds() {
 }
 
 #[test]
-fn time_is_counted_at_once_where_the_rule_says_so() {
+fn immediate_start_counts_time_at_once() {
     let urr = CreateUrr::new(1, Method::DURAT, On::TIMTH)
         .time_threshold(10)
         .measurement_information(Information::ISTM);
@@ -233,7 +233,7 @@ fn a_time_quota_stops_traffic_when_it_is_over() {
 }
 
 #[test]
-fn a_quota_that_is_not_used_is_given_back() {
+fn unused_quota_is_returned_after_holding_time() {
     let urr = CreateUrr::new(1, Method::VOLUM, On::QUHTI)
         .volume_quota(VolumeQuota::total(1000))
         .quota_holding_time(30);
@@ -251,7 +251,7 @@ fn a_quota_that_is_not_used_is_given_back() {
 }
 
 #[test]
-fn a_quota_that_was_valid_for_long_enough_is_reported() {
+fn quota_validity_expiry_is_reported() {
     let urr = CreateUrr::new(1, Method::VOLUM, On::QUVTI)
         .volume_quota(VolumeQuota::total(1000))
         .quota_validity_time(30);
@@ -265,13 +265,13 @@ fn a_quota_that_was_valid_for_long_enough_is_reported() {
 }
 
 #[test]
-fn events_are_counted_and_told_with_their_times() {
+fn events_are_reported_with_timestamps() {
     let urr = CreateUrr::new(1, Method::EVENT, On::EVETH | On::EVEQU)
         .event_threshold(2)
         .event_quota(3);
     let mut bench = Bench::new([urr]);
     let event = |bench: &mut Bench| {
-        let traffic = strowger_pfcp::usage::Traffic {
+        let traffic = strowger_pfcp::usage::PacketBurst {
             pdr: UP.into(),
             packets: 1,
             octets: 1,
@@ -321,7 +321,7 @@ fn periodic_reports_come_with_traffic_and_without() {
 }
 
 #[test]
-fn the_start_and_the_stop_of_traffic_are_told_without_figures() {
+fn start_and_stop_of_traffic_reports_have_no_measurement() {
     let urr = CreateUrr::new(1, Method::VOLUM, On::START | On::STOPT).inactivity_detection_time(5);
     let mut bench = Bench::new([urr]);
     bench.at(1.0);
@@ -361,7 +361,7 @@ fn dropped_packets_to_the_user_are_reported() {
 }
 
 #[test]
-fn a_linked_rule_reports_with_the_other_one() {
+fn linked_urr_reports_together() {
     let linked = CreateUrr::new(2, Method::VOLUM, On::LIUSA).linked_urr_ids([LinkedUrrId(1)]);
     let other = CreateUrr::new(3, Method::VOLUM, On::LIUSA).linked_urr_ids([LinkedUrrId(2)]);
     let mut bench = Bench::new([volume(100), linked, other]);
@@ -376,7 +376,7 @@ fn a_linked_rule_reports_with_the_other_one() {
 }
 
 #[test]
-fn usage_before_and_after_a_monitoring_time_is_told_apart() {
+fn monitoring_time_splits_usage() {
     let urr = volume(1000).monitoring_time(START + 10);
     let mut bench = Bench::new([urr]);
     bench.traffic(UP, 600);
@@ -451,7 +451,7 @@ fn a_query_is_answered_with_what_was_counted_so_far() {
 }
 
 #[test]
-fn a_rule_that_is_removed_or_counts_nothing_more_reports_for_the_last_time() {
+fn removed_or_unlinked_urr_sends_final_report() {
     let mut bench = Bench::new([volume(1000), CreateUrr::new(2, Method::VOLUM, On::NONE)]);
     bench.traffic(UP, 30);
     let pdr = |id: u16| UpdatePdr::new(id).urr_id(2);
@@ -473,7 +473,7 @@ fn a_rule_that_is_removed_or_counts_nothing_more_reports_for_the_last_time() {
 }
 
 #[test]
-fn a_deletion_is_answered_with_a_last_report_of_every_rule() {
+fn deletion_response_has_final_report_per_urr() {
     let mut bench = Bench::new([volume(1000), CreateUrr::new(2, Method::DURAT, On::NONE)]);
     bench.traffic(UP, 30);
     bench.at(12.0);
@@ -495,7 +495,7 @@ fn a_deletion_is_answered_with_a_last_report_of_every_rule() {
 }
 
 #[test]
-fn a_number_of_reports_is_not_passed() {
+fn number_of_reports_is_not_exceeded() {
     let mut bench = Bench::new([volume(10).number_of_reports(2)]);
     for _ in 0..5 {
         assert_eq!(bench.traffic(UP, 10), Forwarded);
@@ -515,7 +515,7 @@ fn an_inactive_rule_counts_nothing() {
 }
 
 #[test]
-fn what_a_gate_stops_counts_only_before_it() {
+fn closed_gate_counts_only_before_qos_enforcement() {
     use strowger_pfcp::ie::{CreateQer, Gate, GateStatus};
     let before = volume(u64::MAX).measurement_information(Information::MBQE);
     let after = CreateUrr::new(2, Method::VOLUM, On::NONE);
@@ -539,7 +539,7 @@ fn what_a_gate_stops_counts_only_before_it() {
 }
 
 #[test]
-fn a_session_without_packets_is_told_of_once() {
+fn inactive_session_is_reported_once() {
     let mut request = bench::establishment(Vec::new());
     request = request.user_plane_inactivity_timer(60);
     let mut bench = Bench::of(request, strowger_pfcp::usage::UsageLimits::default());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_pfcp_node::LoadFigures;
+use strowger_pfcp_node::LoadStats;
 
 use super::policy::NAME;
 use crate::command::latency;
@@ -50,7 +50,7 @@ pub(super) struct DemoStats {
 
 impl DemoStats {
     /// Reads what the load generator measured and what the node counted.
-    pub(super) fn of(load: &LoadFigures, running: &Running) -> Self {
+    pub(super) fn of(load: &LoadStats, running: &Running) -> Self {
         let stats = running.node.stats();
         let policy = &stats.policy;
         let component = running.components.one(NAME).map(|deployed| deployed.info);
@@ -61,7 +61,7 @@ impl DemoStats {
             lost: load.lost,
             restarts: stats.restored,
             panics: load.panics,
-            survived: load.survived,
+            survived: load.probes_accepted,
             peers_lost: load.peers_lost,
             sessions_lost: load.sessions_lost,
             sessions_restored: load.sessions_restored,
@@ -74,7 +74,7 @@ impl DemoStats {
             calls: component.as_ref().map_or(0, |info| info.calls),
             traps: component.as_ref().map_or(0, |info| info.faults),
             lowered: policy.changed,
-            unanswered: policy.late + policy.failed + policy.busy,
+            unanswered: policy.timed_out + policy.failed + policy.busy,
             elapsed: load.elapsed,
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use strowger_pfcp::Seid;
-use strowger_pfcp_node::{Audit, AuditReport, Found, LedgerError};
+use strowger_pfcp_node::{AuditReport, JournalAudit, JournalError, NodeSession};
 
 use super::hex;
 use super::listing::each;
@@ -14,7 +14,7 @@ use crate::output::{Output, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
-  strowger pfcp load --to 127.0.0.1:8805 --for 10s --keep --ledger acknowledged
+  strowger pfcp load --to 127.0.0.1:8805 --for 10s --keep --journal acknowledged
   strowger pfcp audit acknowledged
   strowger pfcp audit acknowledged --json
 
@@ -26,8 +26,8 @@ Exit code 1: a session is lost or wrong.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AuditArgs {
-    /// The journal that `pfcp load --ledger` wrote.
-    ledger: PathBuf,
+    /// The journal that `pfcp load --journal` wrote.
+    journal: PathBuf,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
@@ -36,8 +36,8 @@ pub(crate) struct AuditArgs {
 }
 
 pub(crate) fn run(args: &AuditArgs, output: &mut Output) -> CliResult {
-    let audit = Audit::read(&args.ledger).map_err(|error| match error {
-        LedgerError::Line { .. } => Failure::input(error.to_string()),
+    let audit = JournalAudit::read(&args.journal).map_err(|error| match error {
+        JournalError::Line { .. } => Failure::input(error.to_string()),
         error => Failure::outside(error.to_string()),
     })?;
     let mut found = Vec::new();
@@ -66,8 +66,8 @@ pub(crate) fn run(args: &AuditArgs, output: &mut Output) -> CliResult {
     }
 }
 
-fn session(row: &Value) -> Option<Found> {
-    Some(Found {
+fn session(row: &Value) -> Option<NodeSession> {
+    Some(NodeSession {
         seid: Seid(row["seid"].as_u64()?),
         peer_seid: Seid(row["peer_seid"].as_u64()?),
         rules: hex::parse(row["rules"].as_str()?).ok()?,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use strowger_pfcp::IeType;
-use strowger_pfcp::ie::descriptor::{Kind, Span};
-use strowger_pfcp::vendor::{Dictionary, Field, Row};
+use strowger_pfcp::ie::descriptor::{FieldExtent, FieldKind};
+use strowger_pfcp::vendor::{Dictionary, VendorField, VendorRow};
 use toml::Spanned;
 
 use crate::config::Problem;
@@ -73,7 +73,7 @@ fn wrong(what: &dyn ToString, span: Range<usize>) -> Problem {
     Problem::in_place(what.to_string(), span)
 }
 
-fn row(enterprise: u16, element: Element, span: &Range<usize>) -> Result<Row, Problem> {
+fn row(enterprise: u16, element: Element, span: &Range<usize>) -> Result<VendorRow, Problem> {
     let fields = match (element.group, element.fields) {
         (true, None) => None,
         (false, Some(fields)) => Some(fields.into_iter().map(field).collect::<Result<_, _>>()?),
@@ -83,10 +83,10 @@ fn row(enterprise: u16, element: Element, span: &Range<usize>) -> Result<Row, Pr
         }
     };
     let ie = IeType(element.number);
-    Ok(Row::read(enterprise, ie, element.name, fields))
+    Ok(VendorRow::read(enterprise, ie, element.name, fields))
 }
 
-fn field(described: Spanned<Described>) -> Result<Field, Problem> {
+fn field(described: Spanned<Described>) -> Result<VendorField, Problem> {
     let span = described.span();
     let Described {
         name,
@@ -94,16 +94,16 @@ fn field(described: Spanned<Described>) -> Result<Field, Problem> {
         length,
         values,
     } = described.into_inner();
-    let number = |octets: u8| Kind::Number {
+    let number = |octets: u8| FieldKind::Number {
         octets: octets.into(),
         width: 8 * u32::from(octets),
         names: None,
     };
     let until = match length {
-        None => Span::Rest,
-        Some(Length::Octets(octets)) => Span::Fixed(octets),
-        Some(Length::Prefix(Prefix::U8)) => Span::Length8,
-        Some(Length::Prefix(Prefix::U16)) => Span::Length16,
+        None => FieldExtent::Rest,
+        Some(Length::Octets(octets)) => FieldExtent::Fixed(octets),
+        Some(Length::Prefix(Prefix::U8)) => FieldExtent::Length8,
+        Some(Length::Prefix(Prefix::U16)) => FieldExtent::Length16,
     };
     let kind = match kind {
         Kinds::U8 => number(1),
@@ -114,18 +114,18 @@ fn field(described: Spanned<Described>) -> Result<Field, Problem> {
         Kinds::U48 => number(6),
         Kinds::U56 => number(7),
         Kinds::U64 => number(8),
-        Kinds::Time => Kind::Time,
-        Kinds::Ipv4 => Kind::Ipv4,
-        Kinds::Ipv6 => Kind::Ipv6,
-        Kinds::Mac => Kind::Mac,
-        Kinds::Text => Kind::Text(until),
-        Kinds::Octets => Kind::Octets(until),
-        Kinds::Domain => Kind::Labels(until),
-        Kinds::Digits => Kind::Digits(until),
+        Kinds::Time => FieldKind::Time,
+        Kinds::Ipv4 => FieldKind::Ipv4,
+        Kinds::Ipv6 => FieldKind::Ipv6,
+        Kinds::Mac => FieldKind::Mac,
+        Kinds::Text => FieldKind::Text(until),
+        Kinds::Octets => FieldKind::Octets(until),
+        Kinds::Domain => FieldKind::Labels(until),
+        Kinds::Digits => FieldKind::Digits(until),
     };
     let of_length = matches!(
         kind,
-        Kind::Text(_) | Kind::Octets(_) | Kind::Labels(_) | Kind::Digits(_)
+        FieldKind::Text(_) | FieldKind::Octets(_) | FieldKind::Labels(_) | FieldKind::Digits(_)
     );
     if length.is_some() && !of_length {
         let what = format!("field \"{name}\": its kind says how long it is; remove `length`");
@@ -143,7 +143,7 @@ fn field(described: Spanned<Described>) -> Result<Field, Problem> {
         };
         named.push((value, text));
     }
-    Ok(Field::read(name, kind).with_values(named))
+    Ok(VendorField::read(name, kind).with_values(named))
 }
 
 /// A dictionary file.

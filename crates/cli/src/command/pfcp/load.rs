@@ -11,7 +11,7 @@ use strowger::ActorSystem;
 use strowger_pfcp::Release;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp_node::{
-    ChangeFigures, ClientError, Load, LoadFigures, LoadHandle, LoadMix, LoadPlan, OnLoss, Pace,
+    ChangeStats, ClientError, Load, LoadHandle, LoadMix, LoadPace, LoadPlan, LoadStats, OnLoss,
 };
 
 use super::profile::ProfileArgs;
@@ -29,7 +29,7 @@ Examples:
   strowger pfcp load --to 127.0.0.1:8805 --in-flight 32 --for 10s --json | tail -n 1
   strowger pfcp load --to 127.0.0.1:8805 --sessions 100 --for 1s --keep
   strowger pfcp load --to 127.0.0.1:8805 --for 30s --loss 5% --reorder 5% --plot latency.svg
-  strowger pfcp load --to 127.0.0.1:8805 --for 5s --modify 0.5 --keep --ledger acknowledged
+  strowger pfcp load --to 127.0.0.1:8805 --for 5s --modify 0.5 --keep --journal acknowledged
   strowger pfcp load --to 127.0.0.1:8805 --for 30s --mix mix.toml
   strowger pfcp load --to 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 \\
     --dnn internet --s-nssai 1 --ue-pool 10.45.0.0/16 --for 10s
@@ -110,7 +110,7 @@ pub(crate) struct LoadArgs {
     plot: Option<PathBuf>,
     /// Writes a journal of requests and acknowledgements, for `strowger pfcp audit`.
     #[arg(long, value_name = "FILE")]
-    ledger: Option<PathBuf>,
+    journal: Option<PathBuf>,
     /// Keeps the sessions in the node at the end.
     #[arg(long)]
     keep: bool,
@@ -192,7 +192,7 @@ async fn load_in(
     args: &LoadArgs,
     signals: &mut Signals,
     output: &mut Output,
-) -> CliResult<LoadFigures> {
+) -> CliResult<LoadStats> {
     let started = Load::start(system, args.plan()?).await;
     let handle = started.map_err(|error| failed(&error))?;
     if !args.json {
@@ -208,7 +208,7 @@ async fn watch(
     handle: &LoadHandle,
     signals: &mut Signals,
     output: &mut Output,
-) -> CliResult<LoadFigures> {
+) -> CliResult<LoadStats> {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     let finished = handle.finished();
     tokio::pin!(finished);
@@ -225,7 +225,7 @@ async fn watch(
     }
 }
 
-fn line(stats: &LoadFigures) -> String {
+fn line(stats: &LoadStats) -> String {
     format!(
         "{:.0} s  {} held  {:.0}/s  p50 {}  p99 {}  {} rejected  {} lost  {} restored",
         stats.elapsed.as_secs_f64(),
@@ -240,7 +240,7 @@ fn line(stats: &LoadFigures) -> String {
 }
 
 /// Returns a quantile in whole microseconds.
-pub(crate) fn micros(stats: &LoadFigures, quantile: f64) -> u64 {
+pub(crate) fn micros(stats: &LoadStats, quantile: f64) -> u64 {
     stats.latency.value_at_quantile(quantile).div_ceil(1000)
 }
 
@@ -255,8 +255,8 @@ impl LoadArgs {
         plan.shares = mix.map_or(plan.shares, |mix| mix.shares);
         plan.listen = self.from.unwrap_or(plan.listen);
         plan.pace = match self.in_flight {
-            Some(most) => Pace::InFlight(usize::from(most)),
-            None => Pace::Rate(self.rate),
+            Some(most) => LoadPace::InFlight(usize::from(most)),
+            None => LoadPace::Rate(self.rate),
         };
         plan.release = self.release;
         plan.sessions = self.sessions;
@@ -269,7 +269,7 @@ impl LoadArgs {
         };
         plan.heartbeat = self.heartbeat;
         (plan.loss, plan.reordering) = (self.loss, self.reorder);
-        plan.ledger.clone_from(&self.ledger);
+        plan.journal.clone_from(&self.journal);
         Ok(plan)
     }
 }
@@ -299,7 +299,7 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
                 .hint("--node-id, --dnn, --pdn-type, --ue-pool and --sessions decide about it")
         }
         ClientError::Bind(_) => failure.hint("--from says where to send from"),
-        ClientError::Ledger(_) => failure,
+        ClientError::Journal(_) => failure,
         ClientError::Refused { .. } => failure.hint(
             "a node that resolves Node IDs wants --node-id with the address of --from; its log \
              says more",
@@ -311,7 +311,7 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
     }
 }
 
-fn to_json(stats: &LoadFigures) -> Value {
+fn to_json(stats: &LoadStats) -> Value {
     let causes = stats
         .causes
         .iter()
@@ -336,7 +336,7 @@ fn to_json(stats: &LoadFigures) -> Value {
         "p999_us": micros(stats, 0.999),
         "p9999_us": micros(stats, 0.9999),
         "dropped": stats.dropped,
-        "overtaken": stats.overtaken,
+        "overtaken": stats.datagrams_reordered,
         "rate": (stats.rate() * 10.0).round() / 10.0,
         "seconds": (stats.elapsed.as_secs_f64() * 1e3).round() / 1e3,
         "peers_lost": stats.peers_lost,
@@ -350,7 +350,7 @@ fn to_json(stats: &LoadFigures) -> Value {
     })
 }
 
-fn changes(changes: &ChangeFigures) -> Value {
+fn changes(changes: &ChangeStats) -> Value {
     json!({
         "handover": changes.handover,
         "idle": changes.idle,
@@ -361,7 +361,7 @@ fn changes(changes: &ChangeFigures) -> Value {
     })
 }
 
-fn report(stats: &LoadFigures, output: &mut Output) -> CliResult {
+fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
     output.line("")?;
     let mut table = Table::new(["latency", "from due to answered"]);
     for (name, quantile) in [
@@ -425,7 +425,7 @@ fn report(stats: &LoadFigures, output: &mut Output) -> CliResult {
 }
 
 /// Describes the accepted modifications.
-fn modifications(stats: &LoadFigures) -> String {
+fn modifications(stats: &LoadStats) -> String {
     let changes = &stats.changes;
     format!(
         "modifications: {} handovers, {} idle, {} connected again ({} downlink reports), \
@@ -441,7 +441,7 @@ fn modifications(stats: &LoadFigures) -> String {
     )
 }
 
-fn verdict(stats: &LoadFigures) -> CliResult {
+fn verdict(stats: &LoadStats) -> CliResult {
     match (stats.lost, stats.rejected) {
         (0, 0) => Ok(()),
         (lost, rejected) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))

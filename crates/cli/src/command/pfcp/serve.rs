@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use strowger::ActorSystem;
 use strowger_pfcp::endpoint::Network;
-use strowger_pfcp_node::{Node, NodeConfig, NodeError, NodeHandle, Scenario};
+use strowger_pfcp_node::{FaultScenario, Node, NodeConfig, NodeError, NodeHandle};
 
 use crate::command::signals::Signals;
 use crate::exit::{CliResult, Failure};
@@ -53,7 +53,7 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CliResult {
     let scenario = args.scenario.as_deref().map_or_else(
-        || Ok(Scenario::default()),
+        || Ok(FaultScenario::default()),
         |path| {
             let text =
                 std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
@@ -67,14 +67,14 @@ pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CliResult {
     runtime.block_on(serve(args, &scenario, output))
 }
 
-fn parse(path: &Path, text: &str) -> CliResult<Scenario> {
+fn parse(path: &Path, text: &str) -> CliResult<FaultScenario> {
     toml::from_str(text).map_err(|error| {
         let hint = "`strowger pfcp serve --help` has an example of a rule";
         Failure::input(format!("{}: {error}", path.display())).hint(hint)
     })
 }
 
-async fn serve(args: &ServeArgs, scenario: &Scenario, output: &mut Output) -> CliResult {
+async fn serve(args: &ServeArgs, scenario: &FaultScenario, output: &mut Output) -> CliResult {
     let mut signals = Signals::within(SHUTDOWN_TIMEOUT)?;
     let mut listen = args.listen;
     let mut ended = false;
@@ -105,7 +105,7 @@ async fn serve(args: &ServeArgs, scenario: &Scenario, output: &mut Output) -> Cl
             tokio::time::sleep(Duration::from_millis(1100)).await;
         }
     }
-    let injected = scenario.struck();
+    let injected = scenario.applied_counts();
     if args.json {
         return output.json(&json!({ "struck": injected }));
     }
@@ -119,7 +119,7 @@ async fn start(
     system: &ActorSystem,
     args: &ServeArgs,
     listen: SocketAddr,
-    scenario: &Scenario,
+    scenario: &FaultScenario,
 ) -> CliResult<NodeHandle> {
     let mut config = NodeConfig::default();
     config.listen = vec![listen];

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use strowger_pfcp::vendor::Dictionary;
-use strowger_pfcp_node::{Capture, CaptureError, Datagram};
+use strowger_pfcp_node::{CaptureError, CaptureReader, CapturedDatagram};
 
 use super::{encode, hex, time};
 use crate::exit::{CliResult, Failure};
@@ -108,7 +108,7 @@ fn recognise(
     }
     let reader = io::Cursor::new(first).take(length as u64).chain(reader);
     match SourceFormat::of(&first[..length]) {
-        SourceFormat::Capture => Ok(Box::new(Capture::new(name, reader).map(from_capture))),
+        SourceFormat::Capture => Ok(Box::new(CaptureReader::new(name, reader).map(from_capture))),
         SourceFormat::Text => Ok(Box::new(lines(BufReader::new(reader), name))),
         SourceFormat::Json => {
             let mut text = String::new();
@@ -135,7 +135,7 @@ fn recognise(
 /// Maximum size of a UDP datagram.
 const MOST_OCTETS: u64 = 65_535;
 
-fn from_capture(datagram: Result<Datagram, CaptureError>) -> CliResult<Packet> {
+fn from_capture(datagram: Result<CapturedDatagram, CaptureError>) -> CliResult<Packet> {
     let datagram = datagram.map_err(|error| Failure::input(error.to_string()))?;
     Ok(Packet {
         number: datagram.number,

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use strowger_pfcp_node::{Torture, TortureError, TortureFailure, TorturePlan, TortureReport};
+use strowger_pfcp_node::{
+    RobustnessError, RobustnessFailure, RobustnessPlan, RobustnessReport, RobustnessTest,
+};
 
 use super::profile::ProfileArgs;
 use crate::command::pfcp::hex::Hex;
@@ -70,7 +72,7 @@ pub(crate) struct TortureArgs {
 const MAX_FAILURES: usize = 20;
 
 pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> CliResult {
-    let mut plan = TorturePlan::new(args.to);
+    let mut plan = RobustnessPlan::new(args.to);
     plan.from = args.from;
     plan.node_id.clone_from(&args.node_id);
     plan.second_node_id.clone_from(&args.second_node_id);
@@ -82,7 +84,7 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> CliResult {
     }
     let begun = Instant::now();
     let mut shown = Ok(());
-    let report = Torture::run(&plan, |report| {
+    let report = RobustnessTest::run(&plan, |report| {
         if !args.json && shown.is_ok() && report.sent().is_multiple_of(500) {
             shown = output.live(format!(
                 "{} sent, {} passed",
@@ -101,12 +103,14 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> CliResult {
     verdict(&report)
 }
 
-fn failed(error: &TortureError) -> Failure {
+fn failed(error: &RobustnessError) -> Failure {
     let failure = Failure::outside(error.to_string());
     match error {
-        TortureError::NodeId(_) | TortureError::Profile(_) => Failure::input(error.to_string())
-            .hint("--node-id, --second-node-id, --dnn, --pdn-type and --ue-pool decide about it"),
-        TortureError::Unusable { .. } => failure.hint(
+        RobustnessError::NodeId(_) | RobustnessError::Profile(_) => Failure::input(
+            error.to_string(),
+        )
+        .hint("--node-id, --second-node-id, --dnn, --pdn-type and --ue-pool decide about it"),
+        RobustnessError::Unusable { .. } => failure.hint(
             "is it in the UPF role, does it allow peers from here, and can it resolve --node-id \
              and --second-node-id?",
         ),
@@ -114,7 +118,7 @@ fn failed(error: &TortureError) -> Failure {
     }
 }
 
-fn tell(report: &TortureReport, took: Duration, output: &mut Output) -> CliResult {
+fn tell(report: &RobustnessReport, took: Duration, output: &mut Output) -> CliResult {
     output.line("")?;
     let mut table = Table::new(["cases", "sent", "passed", "failed", "TS 29.244"]);
     for row in &report.rows {
@@ -167,7 +171,7 @@ fn shortened(octets: &[u8]) -> String {
     }
 }
 
-fn summary(report: &TortureReport, took: Duration) -> String {
+fn summary(report: &RobustnessReport, took: Duration) -> String {
     let silent = if report.silent {
         "; the node is silent"
     } else {
@@ -184,7 +188,7 @@ fn summary(report: &TortureReport, took: Duration) -> String {
     )
 }
 
-fn to_json(report: &TortureReport, took: Duration) -> Value {
+fn to_json(report: &RobustnessReport, took: Duration) -> Value {
     let rows: Vec<Value> = report
         .rows
         .iter()
@@ -211,7 +215,7 @@ fn to_json(report: &TortureReport, took: Duration) -> Value {
     })
 }
 
-fn failure(failure: &TortureFailure) -> Value {
+fn failure(failure: &RobustnessFailure) -> Value {
     let answers: Vec<String> = failure
         .answers
         .iter()
@@ -227,7 +231,7 @@ fn failure(failure: &TortureFailure) -> Value {
     })
 }
 
-fn verdict(report: &TortureReport) -> CliResult {
+fn verdict(report: &RobustnessReport) -> CliResult {
     if report.is_clean() {
         return Ok(());
     }

@@ -18,7 +18,7 @@ use strowger_pfcp::ie::{
     UserPlanePathRecoveryReport,
 };
 use strowger_pfcp::message::NodeReportRequest;
-use strowger_pfcp_node::{NodeHandle, OrderError, ReleaseOutcome, ReleaseReport};
+use strowger_pfcp_node::{NodeHandle, NodeRequestError, ReleaseOutcome, ReleaseReport};
 
 use super::{verbs, wrong};
 
@@ -38,7 +38,7 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
             let node = of_release.clone();
             async move {
                 let within = params["within_ms"].as_u64().map(Duration::from_millis);
-                let asked = node.ask_release(name(&params)?, within).await;
+                let asked = node.request_release(name(&params)?, within).await;
                 asked.map(released).map_err(|error| fault(&error))
             }
         })
@@ -95,10 +95,10 @@ fn report(params: &Value) -> Result<NodeReportRequest, Fault> {
     }
 }
 
-fn fault(error: &OrderError) -> Fault {
+fn fault(error: &NodeRequestError) -> Fault {
     let code = match error {
-        OrderError::UnknownPeer { .. } => Code::UnknownTarget,
-        OrderError::Request(_) => Code::BadRequest,
+        NodeRequestError::UnknownPeer { .. } => Code::UnknownTarget,
+        NodeRequestError::Request(_) => Code::BadRequest,
         _ => Code::Failed,
     };
     Fault::new(code, error.to_string())

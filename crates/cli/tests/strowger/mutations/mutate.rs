@@ -10,7 +10,7 @@ use strowger_pfcp::message::{
 };
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{IeType, Message, Seid, Sequence};
-use strowger_pfcp_node::Rules;
+use strowger_pfcp_node::SessionRules;
 
 /// Numbers derived from a seed.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Random {
 pub(super) fn by_hand() -> Vec<Vec<u8>> {
     let address = std::net::IpAddr::from([127, 0, 0, 66]);
     let node = || NodeId::from(address);
-    let rules = Rules::pdu_session([10, 45, 0, 66].into());
+    let rules = SessionRules::pdu_session([10, 45, 0, 66].into());
     let sequence = Sequence::new(1);
     let establishment = SessionEstablishmentRequest::new(node(), FSeid::new(Seid(1), address))
         .create_pdrs(rules.pdrs().to_vec())

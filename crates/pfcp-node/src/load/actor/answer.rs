@@ -28,7 +28,7 @@ impl LoadActor {
             self.count_usage(octets);
         }
         if let Operation::Establish(_) | Operation::Delete | Operation::Modify(..) = request.kind {
-            self.figures.lock().answer(cause, latency);
+            self.stats.lock().answer(cause, latency);
         }
         let unknown = matches!(
             cause,
@@ -38,7 +38,7 @@ impl LoadActor {
             Operation::Establish(seid) => {
                 self.establishing -= 1;
                 if let Some(remote) = remote.filter(|_| accepted) {
-                    self.figures.lock().established += 1;
+                    self.stats.lock().established += 1;
                     match is_current {
                         true => self.hold(seid, remote),
                         false => self.check(now, seid, remote),
@@ -46,17 +46,17 @@ impl LoadActor {
                 }
             }
             Operation::Delete => {
-                let mut figures = self.figures.lock();
-                figures.deleted += u64::from(accepted);
-                figures.lost += u64::from(unknown);
-                figures.sessions_lost += u64::from(unknown);
+                let mut stats = self.stats.lock();
+                stats.deleted += u64::from(accepted);
+                stats.lost += u64::from(unknown);
+                stats.sessions_lost += u64::from(unknown);
             }
             Operation::Modify(seid, change) => {
                 self.modifying.remove(&seid);
                 if accepted {
-                    let mut figures = self.figures.lock();
-                    figures.modified += 1;
-                    figures.changes.count(change);
+                    let mut stats = self.stats.lock();
+                    stats.modified += 1;
+                    stats.changes.count(change);
                     if self.remote.contains_key(&seid) {
                         self.modified.entry(seid).or_default().record(change);
                     }
@@ -66,13 +66,13 @@ impl LoadActor {
             }
             Operation::Probe(seid, reply) => {
                 if accepted {
-                    self.figures.lock().survived += 1;
+                    self.stats.lock().probes_accepted += 1;
                 } else if unknown {
                     self.lose_session(seid);
                 } else if self.remote.remove(&seid).is_some() {
                     // The session counts as lost once: removed from `remote`, it will not be
                     // deleted later.
-                    self.figures.lock().lost += 1;
+                    self.stats.lock().lost += 1;
                 }
                 reply.send(Ok(Some(cause)));
             }
@@ -80,10 +80,10 @@ impl LoadActor {
             Operation::Check(seid, remote) => {
                 self.checked(now, seid, remote, is_current, Some(cause))
             }
-            Operation::Clear => self.figures.lock().lost += u64::from(!accepted),
+            Operation::Clear => self.stats.lock().lost += u64::from(!accepted),
         }
         if is_current && cause == Cause::NO_ESTABLISHED_ASSOCIATION {
-            self.lose(now, PeerLoss::NoAssociation);
+            self.on_node_lost(now, PeerLoss::NoAssociation);
         }
     }
 
@@ -93,9 +93,9 @@ impl LoadActor {
         }
         let is_current = request.epoch == self.epoch;
         if !matches!(request.kind, Operation::Restore(_) | Operation::Check(..)) {
-            let mut figures = self.figures.lock();
-            figures.lost += 1;
-            figures.unanswered += 1;
+            let mut stats = self.stats.lock();
+            stats.lost += 1;
+            stats.unanswered += 1;
         }
         match request.kind {
             Operation::Establish(_) => self.establishing -= 1,
@@ -107,7 +107,7 @@ impl LoadActor {
         }
         // The next heartbeat that would show whether the node is lost may be far away.
         if let Some(association) = self.association {
-            self.protocol.enquire(now, association);
+            self.protocol.check_peer(now, association);
         }
     }
 }

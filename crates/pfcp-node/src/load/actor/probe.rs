@@ -13,18 +13,18 @@ use crate::load::requests::RequestBuilder;
 impl LoadActor {
     /// Makes a session panic, and probes it at once.
     pub(super) fn inject_panic(&mut self, now: Instant) {
-        let Some(chaos) = &self.plan.chaos else {
+        let Some(panic_injection) = &self.plan.panic_injection else {
             return;
         };
-        let node = chaos.node.clone();
-        let Some(seid) = self.pick() else {
+        let node = panic_injection.node.clone();
+        let Some(seid) = self.pick_held_session() else {
             return;
         };
         let Some(&remote) = self.remote.get(&seid) else {
             return;
         };
         if node.panic_session(remote, "chaos") {
-            self.figures.lock().panics += 1;
+            self.stats.lock().panics += 1;
             self.probe(now, seid, Reply::ignored());
         }
     }
@@ -40,7 +40,7 @@ impl LoadActor {
         };
         match RequestBuilder::naming() {
             Ok(body) => {
-                self.figures.lock().probes += 1;
+                self.stats.lock().probes += 1;
                 let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
                 self.send(
                     now,

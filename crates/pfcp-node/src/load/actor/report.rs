@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::{
     Cause, Ie as _, UsageReportDeletionResponse, UsageReportModificationResponse,
     UsageReportRequest,
@@ -25,7 +25,7 @@ impl LoadActor {
             None => Cause::SESSION_CONTEXT_NOT_FOUND,
         };
         let header = answer_header(&frame.header, remote.copied());
-        match message(&header, Elements::new().cause(cause).as_slice()) {
+        match message(&header, BodyBuilder::new().cause(cause).as_slice()) {
             Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
             Err(_) => return self.protocol.abandon(now, transaction),
         }
@@ -34,7 +34,7 @@ impl LoadActor {
         }
         let mut tlvs = frame.tlvs().filter_map(Result::ok);
         if tlvs.any(|tlv| tlv.ie == IeType::DOWNLINK_DATA_REPORT) {
-            self.page(now, seid);
+            self.resume_idle_session(now, seid);
         }
         self.count_usage(octets);
     }
@@ -67,9 +67,9 @@ impl LoadActor {
             Some(volume.map_or(0, |one| of(one.uplink_volume) + of(one.downlink_volume)))
         });
         for octets in volumes {
-            let mut figures = self.figures.lock();
-            figures.usage_reports += 1;
-            figures.usage_octets = figures.usage_octets.saturating_add(octets);
+            let mut stats = self.stats.lock();
+            stats.usage_reports += 1;
+            stats.usage_octets = stats.usage_octets.saturating_add(octets);
         }
     }
 }

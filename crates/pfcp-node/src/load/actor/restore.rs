@@ -6,7 +6,7 @@ use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{MessageType, Seid};
 
-use super::{LoadActor, LoadPhase, Operation, Pace, due};
+use super::{LoadActor, LoadPace, LoadPhase, Operation, due};
 use crate::metric;
 use crate::restoration::{AcknowledgedRules, OnLoss, PeerLoss, SearchAttempt};
 
@@ -15,13 +15,13 @@ use crate::restoration::{AcknowledgedRules, OnLoss, PeerLoss, SearchAttempt};
 const MAX_ATTEMPTS: u8 = 3;
 
 impl LoadActor {
-    pub(super) fn silent(&mut self, now: Instant) {
+    pub(super) fn on_peer_silent(&mut self, now: Instant) {
         if self.phase == LoadPhase::Working && self.search.silent(now) {
             self.count_lost(PeerLoss::Silent);
         }
     }
 
-    pub(super) fn heard(&mut self, now: Instant, association: AssociationId) {
+    pub(super) fn on_peer_heard(&mut self, now: Instant, association: AssociationId) {
         // A node that is heard with a different time stamp has restarted, which the next event
         // reports.
         if self.stamp(association) == self.recovery
@@ -32,7 +32,7 @@ impl LoadActor {
         }
     }
 
-    pub(super) fn found(&mut self, now: Instant, association: AssociationId) {
+    pub(super) fn on_peer_found(&mut self, now: Instant, association: AssociationId) {
         self.association = Some(association);
         self.recovery = self.stamp(association);
         if let Some(after) = self.search.found(now) {
@@ -50,7 +50,7 @@ impl LoadActor {
     }
 
     pub(super) fn restarted(&mut self, now: Instant, association: AssociationId) {
-        self.lose(now, PeerLoss::Restarted(self.stamp(association)));
+        self.on_node_lost(now, PeerLoss::Restarted(self.stamp(association)));
     }
 
     fn stamp(&self, association: AssociationId) -> u32 {
@@ -59,7 +59,7 @@ impl LoadActor {
     }
 
     /// Records that the node has lost all its sessions, and starts the search for it.
-    pub(super) fn lose(&mut self, now: Instant, why: PeerLoss) {
+    pub(super) fn on_node_lost(&mut self, now: Instant, why: PeerLoss) {
         if self.phase != LoadPhase::Working {
             return;
         }
@@ -82,9 +82,9 @@ impl LoadActor {
             return;
         }
         {
-            let mut figures = self.figures.lock();
-            figures.lost += 1;
-            figures.sessions_lost += 1;
+            let mut stats = self.stats.lock();
+            stats.lost += 1;
+            stats.sessions_lost += 1;
         }
         metric::session_lost();
         match self.plan.on_loss {
@@ -101,7 +101,7 @@ impl LoadActor {
         match self.search.poll(now) {
             Some(SearchAttempt::Heartbeat) => {
                 if let Some(association) = self.association {
-                    self.protocol.enquire(now, association);
+                    self.protocol.check_peer(now, association);
                 }
             }
             Some(SearchAttempt::Associate) => {
@@ -114,12 +114,12 @@ impl LoadActor {
 
     /// Omits the requests that are scheduled while the node is lost.
     pub(super) fn skip(&mut self, now: Instant) {
-        if let Pace::Rate(rate) = self.plan.pace
+        if let LoadPace::Rate(rate) = self.plan.pace
             && rate > 0.0
         {
             while due(self.began, self.scheduled, rate, now).is_some() {
                 self.scheduled += 1;
-                self.figures.lock().skipped += 1;
+                self.stats.lock().skipped += 1;
             }
         }
     }
@@ -237,28 +237,28 @@ impl LoadActor {
         }
         self.lost.remove(&seid);
         self.modified.remove(&seid);
-        self.figures.lock().sessions_refused += 1;
+        self.stats.lock().sessions_refused += 1;
         metric::session_refused();
         let (peer, cause) = (self.plan.to, cause.map_or(0, |cause| cause.0));
         tracing::warn!(%peer, session = %seid, cause, "a session is not restored");
     }
 
     fn count_restored(&self) {
-        self.figures.lock().sessions_restored += 1;
+        self.stats.lock().sessions_restored += 1;
         metric::session_restored();
     }
 
     fn count_lost(&self, why: PeerLoss) {
         let peer = self.plan.to;
         tracing::warn!(%peer, %why, "the node is lost");
-        self.figures.lock().peers_lost += 1;
+        self.stats.lock().peers_lost += 1;
         metric::peer_lost(why);
     }
 
     fn count_found(&self, after: Duration) {
         let (peer, sessions) = (self.plan.to, self.backlog.len());
         tracing::info!(%peer, ?after, sessions, "the lost node is found");
-        self.figures.lock().peers_found += 1;
+        self.stats.lock().peers_found += 1;
         metric::peer_found();
     }
 

@@ -111,7 +111,7 @@ impl Folder {
     }
 
     /// Returns the path where a new database is created while the old one exists.
-    pub(super) fn fresh(&self) -> PathBuf {
+    pub(super) fn new_database_path(&self) -> PathBuf {
         self.path.join("db.new")
     }
 
@@ -122,12 +122,12 @@ impl Folder {
     /// Completes a salvage that was interrupted by a kill: the new database is used only if the old
     /// one has already been moved away.
     pub(super) fn finish_salvage(&self) -> io::Result<()> {
-        if !self.fresh().exists() {
+        if !self.new_database_path().exists() {
             return Ok(());
         }
         match self.database().exists() {
-            true => fs::remove_dir_all(self.fresh()),
-            false => fs::rename(self.fresh(), self.database()),
+            true => fs::remove_dir_all(self.new_database_path()),
+            false => fs::rename(self.new_database_path(), self.database()),
         }
     }
 
@@ -137,7 +137,7 @@ impl Folder {
             fs::remove_dir_all(self.damaged())?;
         }
         fs::rename(self.database(), self.damaged())?;
-        fs::rename(self.fresh(), self.database())?;
+        fs::rename(self.new_database_path(), self.database())?;
         File::open(&self.path)?.sync_all()
     }
 

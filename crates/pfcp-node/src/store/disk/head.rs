@@ -88,11 +88,11 @@ impl HeadFile {
     }
 }
 
-trait Newest {
+trait MaxByCommit {
     fn max_by_commit(self, other: Self) -> Self;
 }
 
-impl Newest for Option<HeadMark> {
+impl MaxByCommit for Option<HeadMark> {
     fn max_by_commit(self, other: Self) -> Self {
         [self, other]
             .into_iter()

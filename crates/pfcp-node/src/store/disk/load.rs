@@ -20,22 +20,22 @@ use rustc_hash::FxHashMap;
 use super::database::Database;
 use super::head::HeadMark;
 use crate::store::StoreLoss;
-use crate::store::format::{Head, MAGIC, ReadRecord, Record, RecordKey};
+use crate::store::format::{HeadRecord, MAGIC, ReadRecord, Record, RecordKey};
 
 /// The records of a store, and the known damage.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Contents {
+pub(in crate::store) struct StoreContents {
     /// The newest record of each key, except heads.
     pub(in crate::store) records: BTreeMap<RecordKey, ReadRecord>,
     /// The newest head, and the number of its group.
-    pub(in crate::store) head: Option<(u64, Head)>,
+    pub(in crate::store) head: Option<(u64, HeadRecord)>,
     /// Number of records that differ from what was written, and of failed reads.
     pub(in crate::store) damaged: u64,
     /// Descriptions of the damage.
     pub(super) notes: Vec<String>,
 }
 
-impl Contents {
+impl StoreContents {
     /// Reads all records of an open database.
     pub(super) fn of(database: &Database) -> Self {
         let mut contents = Self::default();
@@ -71,7 +71,7 @@ impl Contents {
     }
 
     fn take(&mut self, read: ReadRecord) {
-        if let Record::Head(head) = read.record {
+        if let Record::HeadRecord(head) = read.record {
             if self
                 .head
                 .as_ref()
@@ -93,7 +93,7 @@ impl Contents {
         let mut removed: FxHashMap<RecordKey, u64> = FxHashMap::default();
         for octets in files {
             for read in records_in(octets) {
-                if let Record::Head(head) = &read.record {
+                if let Record::HeadRecord(head) = &read.record {
                     for key in &head.removed {
                         let commit = removed.entry(key.clone()).or_default();
                         *commit = read.commit.max(*commit);

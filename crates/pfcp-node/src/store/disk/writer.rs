@@ -28,9 +28,9 @@ use tokio::sync::oneshot;
 use super::database::{Database, KeyValue};
 use super::folder::Folder;
 use super::head::{HeadFile, HeadMark};
-use super::load::Contents;
+use super::load::StoreContents;
 use crate::config::{Durability, StoreConfig};
-use crate::store::format::{Head, Record, RecordKey};
+use crate::store::format::{HeadRecord, Record, RecordKey};
 use crate::store::{MemoryStore, StoreChange, StoreError, StoreHealth, StoreLoss, WriteRefused};
 
 /// A write, and the sender for its outcome.
@@ -129,7 +129,7 @@ impl RecordDigests {
             RecordKey::Association(node) => put(&mut self.associations, node, sum),
             RecordKey::Answer(slot) => put(&mut self.answers, slot, sum),
             RecordKey::Application(application) => put(&mut self.applications, application, sum),
-            RecordKey::Head => None,
+            RecordKey::HeadRecord => None,
         }
     }
 
@@ -139,7 +139,7 @@ impl RecordDigests {
             RecordKey::Association(node) => self.associations.get(node).copied(),
             RecordKey::Answer(slot) => self.answers.get(slot).copied(),
             RecordKey::Application(application) => self.applications.get(application).copied(),
-            RecordKey::Head => None,
+            RecordKey::HeadRecord => None,
         }
     }
 }
@@ -150,7 +150,7 @@ enum WriteError {
     #[error(transparent)]
     Database(#[from] fjall::Error),
     #[error(transparent)]
-    Head(#[from] io::Error),
+    HeadRecord(#[from] io::Error),
     #[error("the database is closed")]
     Closed,
 }
@@ -167,12 +167,12 @@ pub(super) struct StoreWriter {
     config: StoreConfig,
     sums: RecordDigests,
     commit: u64,
-    head: Head,
+    head: HeadRecord,
     /// The next slot in the ring of responses, and the number of slots.
     slot: u32,
     slots: u32,
     /// Keys whose records may differ between disk and memory.
-    stale: FxHashSet<RecordKey>,
+    stale_keys: FxHashSet<RecordKey>,
     /// The time of the next attempt to recover from a failure.
     retry: Instant,
     synced: Instant,
@@ -197,17 +197,17 @@ impl StoreWriter {
             config,
             sums: RecordDigests::default(),
             commit: 0,
-            head: Head::default(),
+            head: HeadRecord::default(),
             slot: 0,
             slots: u32::try_from(answers).unwrap_or(u32::MAX).max(1),
-            stale: FxHashSet::default(),
+            stale_keys: FxHashSet::default(),
             retry: Instant::now(),
             synced: Instant::now(),
         }
     }
 
     /// Adopts the contents that were read.
-    pub(super) fn adopt(&mut self, contents: &Contents, commit: u64, head: Head) {
+    pub(super) fn adopt(&mut self, contents: &StoreContents, commit: u64, head: HeadRecord) {
         self.commit = commit;
         self.head = head;
         self.slot = self.head.slot % self.slots;
@@ -232,12 +232,12 @@ impl StoreWriter {
 
     /// Writes groups until the queue is closed.
     pub(super) fn run(mut self, queue: &Receiver<WriteJob>) {
-        self.measure();
+        self.update_size();
         loop {
             let job = match queue.recv_timeout(RETRY_DELAY) {
                 Ok(job) => job,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.idle();
+                    self.run_maintenance();
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -250,26 +250,26 @@ impl StoreWriter {
                 }
             }
             self.commit_group(group);
-            self.idle();
+            self.run_maintenance();
         }
         if let Some(database) = &self.database
             && let Err(error) = database.sync()
         {
-            tracing::error!(%error, "the store was not synced at its end");
+            tracing::error!(%error, "store not synced at shutdown");
         }
         let _ = self.head_file.sync();
     }
 
     /// Work between groups: recovers from failures, and syncs the head file.
-    fn idle(&mut self) {
+    fn run_maintenance(&mut self) {
         let now = Instant::now();
         if self.status.refusing.load(Ordering::Relaxed) && now >= self.retry {
             self.retry = now + RETRY_DELAY;
-            self.heal();
+            self.try_resume();
         }
         if now.saturating_duration_since(self.synced) >= RETRY_DELAY {
             self.synced = now;
-            self.measure();
+            self.update_size();
             if self.config.durability == Durability::Disk {
                 let _ = self.head_file.sync();
             }
@@ -277,7 +277,7 @@ impl StoreWriter {
     }
 
     /// Updates the size of the store on the disk.
-    fn measure(&self) {
+    fn update_size(&self) {
         let octets = size_of(self.folder.path());
         self.status.octets.store(octets, Ordering::Relaxed);
     }
@@ -287,7 +287,7 @@ impl StoreWriter {
         let refusing = self.status.refusing.load(Ordering::Relaxed);
         let (large, small): (Vec<WriteJob>, Vec<WriteJob>) = group
             .into_iter()
-            .partition(|job| refusing && job.changes.iter().any(StoreChange::needs_room));
+            .partition(|job| refusing && job.changes.iter().any(StoreChange::needs_disk_space));
         self.refuse(large);
         if small.is_empty() {
             return;
@@ -303,7 +303,7 @@ impl StoreWriter {
                 }
             }
             Err(error) => {
-                self.enter_short_of_room(&error);
+                self.enter_disk_full(&error);
                 self.commit_without_room(small, began);
             }
         }
@@ -313,7 +313,7 @@ impl StoreWriter {
     fn commit_without_room(&mut self, group: Vec<WriteJob>, began: Instant) {
         let (large, small): (Vec<WriteJob>, Vec<WriteJob>) = group
             .into_iter()
-            .partition(|job| job.changes.iter().any(StoreChange::needs_room));
+            .partition(|job| job.changes.iter().any(StoreChange::needs_disk_space));
         self.refuse(large);
         if small.is_empty() {
             return;
@@ -333,7 +333,7 @@ impl StoreWriter {
     fn refuse(&self, jobs: Vec<WriteJob>) {
         for job in jobs {
             self.status.refused.fetch_add(1, Ordering::Relaxed);
-            let _ = job.done.send(Err(WriteRefused::NoRoom));
+            let _ = job.done.send(Err(WriteRefused::DiskFull));
         }
     }
 
@@ -375,7 +375,7 @@ impl StoreWriter {
         let written = self.write_records(&records);
         match &written {
             Ok(()) => {}
-            Err(_) => self.stale.extend(records.into_keys()),
+            Err(_) => self.stale_keys.extend(records.into_keys()),
         }
         written
     }
@@ -387,7 +387,7 @@ impl StoreWriter {
         let commit = self.commit + 1;
         let mut group: Vec<KeyValue> = Vec::with_capacity(records.len() + 1);
         let mut sums = Vec::with_capacity(records.len());
-        let mut head = Head {
+        let mut head = HeadRecord {
             slot: self.slot,
             removed: Vec::new(),
             ..self.head.clone()
@@ -409,8 +409,8 @@ impl StoreWriter {
             group.push((key.encode(), octets));
             sums.push((key.clone(), sum));
         }
-        let (octets, _) = Record::Head(head.clone()).encode(commit);
-        group.push((RecordKey::Head.encode(), Some(octets)));
+        let (octets, _) = Record::HeadRecord(head.clone()).encode(commit);
+        group.push((RecordKey::HeadRecord.encode(), Some(octets)));
         let database = self.database.as_ref().ok_or(WriteError::Closed)?;
         // The number is used up even if the write fails, because the failed group may still reach
         // the disk.
@@ -430,7 +430,7 @@ impl StoreWriter {
 
     /// Handles the failure of a group: releases the reserve and opens the database again, since it
     /// refuses all writes until then.
-    fn enter_short_of_room(&mut self, error: &WriteError) {
+    fn enter_disk_full(&mut self, error: &WriteError) {
         if !self.status.refusing.swap(true, Ordering::Relaxed) {
             let path = self.folder.path().display();
             tracing::error!(%path, %error, "the store cannot be written: new sessions and \
@@ -453,14 +453,14 @@ impl StoreWriter {
                 }
             }
         }
-        if self.stale.is_empty() {
+        if self.stale_keys.is_empty() {
             return;
         }
-        let stale: Vec<RecordKey> = self.stale.iter().cloned().collect();
+        let stale: Vec<RecordKey> = self.stale_keys.iter().cloned().collect();
         let records = stale.iter().map(|key| (key.clone(), self.in_memory(key)));
         let records = records.collect();
         match self.write_records(&records) {
-            Ok(()) => self.stale.clear(),
+            Ok(()) => self.stale_keys.clear(),
             Err(error) => {
                 tracing::debug!(%error, "the store cannot be written yet");
                 self.database = None;
@@ -478,14 +478,14 @@ impl StoreWriter {
                 one.map(Record::Application)
             }
             // A response that was not written is not kept across a restart.
-            RecordKey::Answer(_) | RecordKey::Head => None,
+            RecordKey::Answer(_) | RecordKey::HeadRecord => None,
         }
     }
 
     /// Tries to return to normal operation: all records are written and the reserve exists.
-    fn heal(&mut self) {
+    fn try_resume(&mut self) {
         self.reopen();
-        if self.database.is_none() || !self.stale.is_empty() {
+        if self.database.is_none() || !self.stale_keys.is_empty() {
             return;
         }
         if self.make_reserve() {

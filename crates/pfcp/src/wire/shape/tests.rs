@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::{MAX_BLOCKS, MAX_LENGTH, MAX_NODES, MAX_SHAPES, Shape};
+use super::{ElementShape, MAX_BLOCKS, MAX_LENGTH, MAX_NODES, MAX_SHAPES};
 use crate::message::{MessageType, table};
-use crate::wire::{Frame, Index, Node};
+use crate::wire::{Frame, Index, IndexNode};
 use crate::{IeType, Interfaces, MessageView};
 
 fn tlv(ie: IeType, value: &[u8]) -> Vec<u8> {
@@ -66,7 +66,7 @@ fn alike_in_pdi(ie: IeType, one: &[u8], other: &[u8]) -> bool {
 }
 
 #[test]
-fn numbers_addresses_and_texts_may_differ() {
+fn shape_ignores_numbers_addresses_and_texts() {
     let rule = |id: u16| message(MODIFICATION, &pdr(id, &[]));
     assert!(alike(&rule(0x82ff), &rule(0xc801)), "a number of any size");
     let name = |text: &[u8]| tlv(IeType::NETWORK_INSTANCE, text);
@@ -84,7 +84,7 @@ fn numbers_addresses_and_texts_may_differ() {
 }
 
 #[test]
-fn flags_lengths_and_what_is_judged_may_not_differ() {
+fn shape_includes_flags_lengths_and_checked_values() {
     let address = Ipv4Addr::LOCALHOST.octets();
     let f_teid = |flags: u8, teid: u8| [&[flags, 0, 0, 0, teid], &address[..]].concat();
     let f_teids = |one: &[u8], other: &[u8]| alike_in_pdi(IeType::F_TEID, one, other);
@@ -111,7 +111,7 @@ fn flags_lengths_and_what_is_judged_may_not_differ() {
 }
 
 #[test]
-fn what_a_condition_looks_at_may_not_differ() {
+fn shape_includes_condition_inputs() {
     let far = |action: u8, id: u8| {
         let id = tlv(IeType::FAR_ID, &[0, 0, 0, id]);
         let members = [id, tlv(IeType::APPLY_ACTION, &[action])].concat();
@@ -124,14 +124,14 @@ fn what_a_condition_looks_at_may_not_differ() {
 /// Returns the index of the first node inside each rule.
 fn insides(octets: &[u8], index: &mut Index) -> Vec<usize> {
     let view = MessageView::decode(octets, index).expect("well-formed");
-    let (tree, root) = view.root().bare();
+    let (tree, root) = view.root().tree_and_node();
     let mut below = tree.below(root);
-    let rules = std::iter::from_fn(|| below.step());
-    rules.map(|node: Node| node.members().0).collect()
+    let rules = std::iter::from_fn(|| below.next_node());
+    rules.map(|node: IndexNode| node.members().0).collect()
 }
 
 #[test]
-fn rules_that_are_alike_share_what_was_found() {
+fn similar_rules_share_one_shape() {
     let members = pdi(&tlv(IeType::SOURCE_INTERFACE, &[0]));
     let other = tlv(IeType::PRECEDENCE, &[0, 0, 0, 9]);
     let rules = [
@@ -155,7 +155,7 @@ fn rules_that_are_alike_share_what_was_found() {
 }
 
 #[test]
-fn rules_of_every_kind_are_known_at_once() {
+fn cache_holds_shapes_of_all_rule_kinds() {
     let long = |ie: IeType| tlv(ie, &[0, 0, 0, 1]);
     let rules = [
         pdr(1, &pdi(&tlv(IeType::SOURCE_INTERFACE, &[0]))),
@@ -195,7 +195,7 @@ fn valid_on(octets: &[u8], index: &mut Index) -> [Interfaces; 3] {
 }
 
 #[test]
-fn the_walk_alone_says_for_which_interfaces_all_is_there() {
+fn walk_determines_valid_interfaces() {
     let precedence = tlv(IeType::PRECEDENCE, &[0, 0, 0, 9]);
     let far_id = tlv(IeType::FAR_ID, &[0, 0, 0, 1]);
     let interface = |value| pdi(&tlv(IeType::SOURCE_INTERFACE, &[value]));
@@ -281,7 +281,7 @@ fn setup(node: &[u8], time: u8) -> Vec<u8> {
 }
 
 #[test]
-fn leaves_that_are_alike_are_kept_by_themselves() {
+fn similar_leaves_are_cached_individually() {
     let setup = |time| setup(&[0, 10, 0, 0, 1], time);
     let mut index = Index::new();
     read(&setup(1), &mut index);
@@ -289,7 +289,7 @@ fn leaves_that_are_alike_are_kept_by_themselves() {
     read(&setup(2), &mut index);
     // The two elements that their rows alone do not decide, and the whole.
     assert_eq!(index.shapes().known.len(), 3);
-    let is_message = |shape: &&Shape| shape.is_message;
+    let is_message = |shape: &&ElementShape| shape.is_message;
     assert_eq!(index.shapes().known.iter().filter(is_message).count(), 1);
     read(&setup(3), &mut index);
     assert_eq!(index.shapes().known.len(), 3, "it is known");
@@ -304,7 +304,7 @@ fn leaves_that_are_alike_are_kept_by_themselves() {
 }
 
 #[test]
-fn an_element_that_is_alone_is_neither_walked_nor_kept() {
+fn regular_single_element_is_not_cached() {
     let heartbeat = |value: &[u8]| {
         let time = tlv(IeType::RECOVERY_TIME_STAMP, value);
         message(MessageType::HEARTBEAT_RESPONSE, &time)
@@ -322,7 +322,7 @@ fn an_element_that_is_alone_is_neither_walked_nor_kept() {
 }
 
 #[test]
-fn what_is_long_is_not_kept() {
+fn long_elements_are_not_cached() {
     let name = |octets: usize| {
         let name = tlv(IeType::NETWORK_INSTANCE, &vec![b'a'; octets]);
         message(MODIFICATION, &pdr(1, &pdi(&name)))
@@ -345,7 +345,7 @@ fn kept(index: &Index) -> (usize, usize) {
 }
 
 #[test]
-fn many_shapes_are_forgotten_together() {
+fn cache_is_cleared_at_max_shapes() {
     let mut index = Index::new();
     let mut most = 0;
     for length in 0..80 {
@@ -372,7 +372,7 @@ fn many_shapes_are_forgotten_together() {
 }
 
 #[test]
-fn long_shapes_are_forgotten_before_they_are_many() {
+fn cache_is_cleared_at_max_blocks() {
     let mut index = Index::new();
     let mut most = 0;
     for length in 3000..3060 {
@@ -388,7 +388,7 @@ fn long_shapes_are_forgotten_before_they_are_many() {
 }
 
 #[test]
-fn shapes_with_many_elements_are_forgotten_before_they_are_many() {
+fn cache_is_cleared_at_max_nodes() {
     let mut index = Index::new();
     let mut most = 0;
     for count in 100..160 {
@@ -396,14 +396,14 @@ fn shapes_with_many_elements_are_forgotten_before_they_are_many() {
         let octets = message(MODIFICATION, &pdr(1, &pdi(&qfis)));
         read(&octets, &mut index);
         read(&octets, &mut index);
-        most = most.max(index.kept_nodes());
+        most = most.max(index.cached_node_count());
     }
     assert!(most >= MAX_NODES, "{most}");
     assert!(most < MAX_NODES + 3 * MAX_LENGTH / 4, "{most}");
 }
 
 #[test]
-fn what_is_odd_beside_an_element_is_not_kept_with_it() {
+fn irregular_siblings_do_not_affect_cached_shape() {
     let stray = tlv(IeType(0x7fff), &[]);
     let own = tlv(IeType::F_SEID, &[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 1]);
     let octets = message(MODIFICATION, &[stray, own].concat());

@@ -231,7 +231,7 @@ fn layouts(old: &Value, new: &Value, lines: &mut BTreeSet<String>) {
 fn named(name: &str, leaf: Option<&Leaf>, field: &str, value: u64) -> String {
     let row = leaf.and_then(|leaf| leaf.fields.iter().find(|one| one.name == field));
     let ours = row.and_then(|row| match row.kind {
-        Kind::Bits { names, .. } | Kind::Number { names, .. } => names?(value),
+        FieldKind::Bits { names, .. } | FieldKind::Number { names, .. } => names?(value),
         _ => None,
     });
     let shorter = [" (", " - see"]

@@ -37,11 +37,11 @@ fn bit(ie: IeType, shift: u8, width: u32, name: &str, since: Release) -> String 
 /// The lines of a field: its bits and the flag that announces it, or its names of values.
 pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
     let mut lines = Vec::new();
-    if let When::Flag { name, shift } = field.when {
+    if let FieldPresence::Flag { name, shift } = field.when {
         lines.push(bit(leaf.ie, shift, 1, name, field.since));
     }
     let names = match field.kind {
-        Kind::Bits {
+        FieldKind::Bits {
             shift,
             width,
             names,
@@ -54,7 +54,7 @@ pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
             }
             names
         }
-        Kind::Number {
+        FieldKind::Number {
             octets: 1,
             width,
             names,
@@ -82,26 +82,29 @@ pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
     let mut line = format!("octets {} {head}:", ie.0);
     for field in fields {
         let size = match field.kind {
-            Kind::Number { octets, width, .. } if octets * 8 == width as usize => {
+            FieldKind::Number { octets, width, .. } if octets * 8 == width as usize => {
                 format!(" {octets}")
             }
-            Kind::Number { octets: 1, .. } => " 1".to_owned(),
-            Kind::Number { octets, width, .. } => format!(" {octets}/{width}"),
-            Kind::Signed { octets } => format!(" {octets}"),
-            Kind::Time | Kind::Ipv4 => " 4".to_owned(),
-            Kind::Ipv6 => " 16".to_owned(),
-            Kind::Mac => " 6".to_owned(),
-            Kind::Text(span)
-            | Kind::Octets(span)
-            | Kind::Labels(span)
-            | Kind::Digits(span)
-            | Kind::List(_, span) => match span {
-                Span::Length8 | Span::Address | Span::MacAddresses | Span::Several => {
-                    " 1 *".to_owned()
+            FieldKind::Number { octets: 1, .. } => " 1".to_owned(),
+            FieldKind::Number { octets, width, .. } => format!(" {octets}/{width}"),
+            FieldKind::Signed { octets } => format!(" {octets}"),
+            FieldKind::Time | FieldKind::Ipv4 => " 4".to_owned(),
+            FieldKind::Ipv6 => " 16".to_owned(),
+            FieldKind::Mac => " 6".to_owned(),
+            FieldKind::Text(span)
+            | FieldKind::Octets(span)
+            | FieldKind::Labels(span)
+            | FieldKind::Digits(span)
+            | FieldKind::List(_, span) => match span {
+                FieldExtent::Length8
+                | FieldExtent::Address
+                | FieldExtent::MacAddresses
+                | FieldExtent::CountedItems => " 1 *".to_owned(),
+                FieldExtent::Length16 => " 2 *".to_owned(),
+                FieldExtent::Fixed(octets) => format!(" {octets}"),
+                FieldExtent::Rest | FieldExtent::RestButLast | FieldExtent::Counted => {
+                    " *".to_owned()
                 }
-                Span::Length16 => " 2 *".to_owned(),
-                Span::Fixed(octets) => format!(" {octets}"),
-                Span::Rest | Span::RestButLast | Span::Counted => " *".to_owned(),
             },
             _ => String::new(),
         };

@@ -1,7 +1,7 @@
 //! Owned values of arbitrary messages: a reused index reads the same as a fresh one, an error has a
 //! position, and a value that is changed and changed back is equal to the original message.
 
-use strowger_pfcp::message::Unsendable;
+use strowger_pfcp::message::EncodeForError;
 use strowger_pfcp::{
     Error, Frame, Index, Interfaces, Message, MessageView, Rejection, Sequence, frames, validate,
 };
@@ -42,7 +42,7 @@ fn accepted_alike(message: &Message, octets: &[u8]) {
         validate(&view, Interfaces::ALL),
     ) {
         (Ok(sent), Ok(taken)) => assert_eq!((sent, &out[1..]), (taken, octets)),
-        (Err(Unsendable::Unacceptable(ours)), Err(theirs)) => {
+        (Err(EncodeForError::Rejected(ours)), Err(theirs)) => {
             assert_eq!(ours, theirs);
             assert_eq!(out, [0xee], "nothing is appended");
         }

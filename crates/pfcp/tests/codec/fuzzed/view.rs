@@ -52,8 +52,8 @@ fn remembers_nothing_wrong(octets: &[u8]) {
         let place = 4 + (sum + step * 7) % (octets.len() - 4);
         changed[place] ^= 1 << ((sum + step) % 8);
         assert_eq!(
-            said(&changed, &mut used),
-            said(&changed, &mut Index::new()),
+            view_contents(&changed, &mut used),
+            view_contents(&changed, &mut Index::new()),
             "{changed:02x?}"
         );
         if step % 2 == 1 {
@@ -62,9 +62,9 @@ fn remembers_nothing_wrong(octets: &[u8]) {
     }
 }
 
-type Said = (Vec<(usize, u16, usize, bool, bool)>, Option<Interfaces>);
+type ViewContents = (Vec<(usize, u16, usize, bool, bool)>, Option<Interfaces>);
 
-fn said(octets: &[u8], index: &mut Index) -> Result<Said, String> {
+fn view_contents(octets: &[u8], index: &mut Index) -> Result<ViewContents, String> {
     let view = MessageView::decode(octets, index).map_err(|error| error.to_string())?;
     let mut parts = Vec::new();
     list(view.root(), &mut parts);

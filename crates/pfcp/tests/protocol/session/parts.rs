@@ -2,7 +2,7 @@
 
 use strowger_pfcp::endpoint::message;
 use strowger_pfcp::ie::{Cause, FailedRuleId};
-use strowger_pfcp::session::{Allocator, Change, NoAllocator, Refusal, RuleSet};
+use strowger_pfcp::session::{Allocator, NoAllocator, Refusal, RuleChange, RuleSet};
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
 
 pub(crate) fn tlv(ie: IeType, value: &[u8]) -> Vec<u8> {
@@ -84,7 +84,10 @@ pub(crate) fn two_and_two() -> RuleSet {
         .rules
 }
 
-pub(crate) fn establish(octets: &[u8], allocator: &mut dyn Allocator) -> Result<Change, Refusal> {
+pub(crate) fn establish(
+    octets: &[u8],
+    allocator: &mut dyn Allocator,
+) -> Result<RuleChange, Refusal> {
     RuleSet::establish(&Frame::decode(octets).expect("a message"), allocator)
 }
 
@@ -96,7 +99,7 @@ pub(crate) fn modify_with(
     rules: &RuleSet,
     elements: &[Vec<u8>],
     allocator: &mut dyn Allocator,
-) -> Result<Change, Refusal> {
+) -> Result<RuleChange, Refusal> {
     let octets = session(
         MessageType::SESSION_MODIFICATION_REQUEST,
         &elements.concat(),

@@ -6,7 +6,7 @@ use strowger_pfcp::IeType;
 use strowger_pfcp::ie::FarId;
 use strowger_pfcp::session::{RuleKind, RuleSet};
 
-use crate::session::choosing::Counter;
+use crate::session::choose_flag::Counter;
 use crate::session::parts::{
     far_id, group, modify, modify_with, pdi, pdr, tlv, tunnel, two_and_two,
 };
@@ -41,7 +41,7 @@ fn any_element() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_refused_modification_leaves_the_rules_as_they_were(
+    fn refused_modification_leaves_rules_unchanged(
         good in prop::collection::vec(any_element(), 0..3),
         elements in prop::collection::vec(any_element(), 0..6),
         wrong in 0usize..4,
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_accepted_can_be_stored_and_names_only_what_exists(
+    fn accepted_rule_set_is_storable_and_consistent(
         elements in prop::collection::vec(prop::collection::vec(any_element(), 0..4), 0..8),
     ) {
         let mut rules = two_and_two();

@@ -3,17 +3,17 @@
 use std::net::SocketAddr;
 
 use strowger_pfcp::association::Recovery;
-use strowger_pfcp::endpoint::{Elements, Event, message};
+use strowger_pfcp::endpoint::{BodyBuilder, Event, message};
 use strowger_pfcp::session::{NoAllocator, RuleSet};
 use strowger_pfcp::{Frame, MessageType, Seid, Sequence};
 
-use crate::simulation::dice::Dice;
+use crate::simulation::rng::SimulationRng;
 use crate::simulation::world::{Side, endpoint, establishment, origin};
 
 #[test]
-fn hostile_octets_do_no_harm() {
+fn hostile_datagrams_do_not_break_endpoint() {
     let now = origin();
-    let mut dice = Dice::new(7);
+    let mut rng = SimulationRng::new(7);
     let mut upf = endpoint(Side::Upf, 0);
     let mut smf = endpoint(Side::Smf, 0);
     smf.associate(now, Side::Upf.address()).expect("room");
@@ -34,20 +34,20 @@ fn hostile_octets_do_no_harm() {
     }
     for round in 0..20_000u64 {
         let mut octets = if round % 4 == 0 {
-            (0..dice.below(64)).map(|_| dice.octet()).collect()
+            (0..rng.below(64)).map(|_| rng.octet()).collect()
         } else {
-            let index = usize::try_from(dice.below(seeds.len() as u64)).expect("small");
+            let index = usize::try_from(rng.below(seeds.len() as u64)).expect("small");
             seeds[index].clone()
         };
-        for _ in 0..dice.below(4) {
-            let at = usize::try_from(dice.below(octets.len().max(1) as u64)).expect("small");
-            match dice.below(3) {
-                0 if !octets.is_empty() => octets[at] = dice.octet(),
+        for _ in 0..rng.below(4) {
+            let at = usize::try_from(rng.below(octets.len().max(1) as u64)).expect("small");
+            match rng.below(3) {
+                0 if !octets.is_empty() => octets[at] = rng.octet(),
                 1 => octets.truncate(at),
-                _ => octets.insert(at, dice.octet()),
+                _ => octets.insert(at, rng.octet()),
             }
         }
-        let from = SocketAddr::from(([127, 0, 0, dice.octet()], 8805));
+        let from = SocketAddr::from(([127, 0, 0, rng.octet()], 8805));
         for endpoint in [&mut upf, &mut smf] {
             endpoint.handle_datagram(now, from, &octets);
             while let Some(event) = endpoint.poll_event() {
@@ -65,7 +65,7 @@ fn hostile_octets_do_no_harm() {
             while endpoint.poll_transmit().is_some() {}
         }
     }
-    let beat = Elements::new().recovery(Recovery(1));
+    let beat = BodyBuilder::new().recovery(Recovery(1));
     let header = strowger_pfcp::Header::node(MessageType::HEARTBEAT_REQUEST, Sequence::new(9));
     let beat = message(&header, beat.as_slice()).expect("short");
     upf.handle_datagram(now, Side::Smf.address(), &beat);

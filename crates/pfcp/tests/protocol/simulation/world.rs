@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use strowger_pfcp::association::{AssociationId, Recovery};
 use strowger_pfcp::endpoint::{
-    Elements, Endpoint, EndpointConfig, Event, Role, answer_header, message,
+    BodyBuilder, Endpoint, EndpointConfig, Event, Role, answer_header, message,
 };
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{NoAllocator, RuleSet};
 use strowger_pfcp::transaction::{RequestId, TransactionId};
 use strowger_pfcp::{Frame, IeType, MessageType, Seid, Sequence};
 
-use crate::simulation::dice::Dice;
+use crate::simulation::rng::SimulationRng;
 use crate::simulation::{END, SESSIONS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Side {
@@ -41,7 +41,7 @@ impl Side {
 
 /// A scheduled event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Coming {
+enum WorldEvent {
     Datagram(Side, Vec<u8>),
     /// The worker of a request is done, in this incarnation of the user plane.
     Worked(u32, TransactionId, Vec<u8>),
@@ -99,10 +99,10 @@ struct User {
 }
 
 pub(crate) struct World {
-    dice: Dice,
+    rng: SimulationRng,
     origin: Instant,
     now: Duration,
-    coming: BinaryHeap<std::cmp::Reverse<(Duration, u64, Coming)>>,
+    pending: BinaryHeap<std::cmp::Reverse<(Duration, u64, WorldEvent)>>,
     count: u64,
     loss: u64,
     doubling: u64,
@@ -143,16 +143,16 @@ pub(crate) fn endpoint(side: Side, life: u32) -> Endpoint {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut dice = Dice::new(seed);
+        let mut rng = SimulationRng::new(seed);
         Self {
-            loss: dice.below(20),
-            doubling: dice.below(20),
-            jitter: 1 + dice.below(2000),
-            panics: dice.below(15),
-            dice,
+            loss: rng.below(20),
+            doubling: rng.below(20),
+            jitter: 1 + rng.below(2000),
+            panics: rng.below(15),
+            rng,
             origin: origin(),
             now: Duration::ZERO,
-            coming: BinaryHeap::new(),
+            pending: BinaryHeap::new(),
             count: 0,
             smf: endpoint(Side::Smf, 0),
             upf: endpoint(Side::Upf, 0),
@@ -168,10 +168,10 @@ impl World {
         self.origin + self.now
     }
 
-    fn later(&mut self, after: Duration, coming: Coming) {
+    fn later(&mut self, after: Duration, event: WorldEvent) {
         self.count += 1;
-        let entry = (self.now + after, self.count, coming);
-        self.coming.push(std::cmp::Reverse(entry));
+        let entry = (self.now + after, self.count, event);
+        self.pending.push(std::cmp::Reverse(entry));
     }
 
     fn endpoint(&mut self, side: Side) -> &mut Endpoint {
@@ -183,9 +183,9 @@ impl World {
 
     /// Runs to the end; returns the faults and a digest of everything that was sent.
     pub(crate) fn run(mut self) -> (Faults, u64) {
-        if self.dice.percent(50) {
-            let after = Duration::from_millis(5000 + self.dice.below(25_000));
-            self.later(after, Coming::Crash);
+        if self.rng.percent(50) {
+            let after = Duration::from_millis(5000 + self.rng.below(25_000));
+            self.later(after, WorldEvent::Crash);
         }
         self.smf
             .associate(self.at(), Side::Upf.address())
@@ -195,13 +195,13 @@ impl World {
             let timer = [self.smf.poll_timeout(), self.upf.poll_timeout()];
             let timer = timer.into_iter().flatten().min();
             let timer = timer.map(|at| at.saturating_duration_since(self.origin));
-            let next = self.coming.peek().map(|entry| entry.0.0);
+            let next = self.pending.peek().map(|entry| entry.0.0);
             let Some(at) = timer.into_iter().chain(next).min() else {
                 break;
             };
             self.now = self.now.max(at);
             if next.is_some_and(|next| next <= self.now) {
-                let entry = self.coming.pop().expect("it was there");
+                let entry = self.pending.pop().expect("it was there");
                 self.happen(entry.0.2);
             } else {
                 let now = self.at();
@@ -220,23 +220,23 @@ impl World {
         (self.faults, self.trace.finish())
     }
 
-    fn happen(&mut self, coming: Coming) {
+    fn happen(&mut self, event: WorldEvent) {
         let now = self.at();
-        match coming {
-            Coming::Datagram(to, octets) => {
+        match event {
+            WorldEvent::Datagram(to, octets) => {
                 let from = to.other().address();
                 self.endpoint(to).handle_datagram(now, from, &octets);
             }
-            Coming::Worked(life, transaction, octets) if life == self.user.life => {
-                if self.dice.percent(self.panics) {
+            WorldEvent::Worked(life, transaction, octets) if life == self.user.life => {
+                if self.rng.percent(self.panics) {
                     self.faults.panics += 1;
                     self.upf.abandon(now, transaction);
                 } else {
                     self.work(transaction, &octets);
                 }
             }
-            Coming::Worked(..) => {}
-            Coming::Crash => {
+            WorldEvent::Worked(..) => {}
+            WorldEvent::Crash => {
                 self.faults.crashes += 1;
                 let life = self.user.life + 1;
                 self.upf = endpoint(Side::Upf, life);
@@ -284,20 +284,20 @@ impl World {
         let key = (from, header.sequence.get(), header.message_type.0, life);
         let first = self.sent.entry(key).or_insert_with(|| octets.to_vec());
         assert_eq!(first, octets, "repetitions are identical");
-        let copies = if self.dice.percent(self.doubling) {
+        let copies = if self.rng.percent(self.doubling) {
             self.faults.doubled += 1;
             2
         } else {
             1
         };
         for _ in 0..copies {
-            if self.dice.percent(self.loss) {
+            if self.rng.percent(self.loss) {
                 self.faults.lost += 1;
                 continue;
             }
-            let delay = self.dice.millis(self.jitter);
+            let delay = self.rng.millis(self.jitter);
             self.faults.delayed += u64::from(delay > Duration::from_secs(1));
-            self.later(delay, Coming::Datagram(from.other(), octets.to_vec()));
+            self.later(delay, WorldEvent::Datagram(from.other(), octets.to_vec()));
         }
     }
 
@@ -314,17 +314,17 @@ impl World {
         if association.is_none() {
             return self.refuse(transaction, &octets, Cause::NO_ESTABLISHED_ASSOCIATION);
         }
-        let after = self.dice.millis(400);
-        let worked = Coming::Worked(self.user.life, transaction, octets.to_vec());
+        let after = self.rng.millis(400);
+        let worked = WorldEvent::Worked(self.user.life, transaction, octets.to_vec());
         self.later(after, worked);
     }
 
     fn refuse(&mut self, transaction: TransactionId, octets: &[u8], cause: Cause) {
-        let body = Elements::new().cause(cause);
+        let body = BodyBuilder::new().cause(cause);
         self.respond(transaction, octets, Seid(0), &body);
     }
 
-    fn respond(&mut self, id: TransactionId, request: &[u8], remote: Seid, body: &Elements) {
+    fn respond(&mut self, id: TransactionId, request: &[u8], remote: Seid, body: &BodyBuilder) {
         let request = Frame::decode(request).expect("it was admitted").header;
         let header = answer_header(&request, Some(remote));
         let octets = message(&header, body.as_slice()).expect("short");
@@ -336,7 +336,7 @@ impl World {
     fn work(&mut self, transaction: TransactionId, octets: &[u8]) {
         let frame = Frame::decode(octets).expect("it was admitted");
         let seid = frame.header.seid.expect("a session's message");
-        let accepted = Elements::new().cause(Cause::REQUEST_ACCEPTED);
+        let accepted = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
         let (remote, body) = match frame.header.message_type {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => {
                 let change = RuleSet::establish(&frame, &mut NoAllocator).expect("sound rules");
@@ -509,18 +509,18 @@ pub(crate) fn establishment(session: u64) -> Vec<u8> {
     let number = u32::try_from(session).expect("a few").to_be_bytes();
     let f_seid = [&[2][..], &session.to_be_bytes(), &[127, 0, 0, 2]].concat();
     let f_teid = [&[1][..], &number, &[127, 0, 0, 1]].concat();
-    let pdi = Elements::new()
+    let pdi = BodyBuilder::new()
         .with(IeType::SOURCE_INTERFACE, &[0])
         .with(IeType::F_TEID, &f_teid);
-    let pdr = Elements::new()
+    let pdr = BodyBuilder::new()
         .with(IeType::PDR_ID, &[0, 1])
         .with(IeType::PRECEDENCE, &[0, 0, 0, 1])
         .with(IeType::PDI, pdi.as_slice())
         .with(IeType::FAR_ID, &[0, 0, 0, 1]);
-    let far = Elements::new()
+    let far = BodyBuilder::new()
         .with(IeType::FAR_ID, &[0, 0, 0, 1])
         .with(IeType::APPLY_ACTION, &[1]);
-    Elements::new()
+    BodyBuilder::new()
         .node(&Side::Smf.address().ip().into())
         .with(IeType::F_SEID, &f_seid)
         .with(IeType::CREATE_PDR, pdr.as_slice())
@@ -532,10 +532,10 @@ pub(crate) fn establishment(session: u64) -> Vec<u8> {
 /// Adds a rule, so that executing it twice would be noticed.
 fn modification(session: u64) -> Vec<u8> {
     let number = u32::try_from(session + 1).expect("a few").to_be_bytes();
-    let far = Elements::new()
+    let far = BodyBuilder::new()
         .with(IeType::FAR_ID, &number)
         .with(IeType::APPLY_ACTION, &[1]);
-    Elements::new()
+    BodyBuilder::new()
         .with(IeType::CREATE_FAR, far.as_slice())
         .as_slice()
         .to_vec()

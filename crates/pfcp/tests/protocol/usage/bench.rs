@@ -14,7 +14,8 @@ use strowger_pfcp::message::{
 };
 use strowger_pfcp::session::{NoAllocator, RuleSet};
 use strowger_pfcp::usage::{
-    Arrival, Epoch, Figures, Finals, Settled, Tally, Traffic, Usage, UsageLimits, Verdict,
+    Epoch, FinalReports, PacketBurst, PacketOutcome, ReportArrival, ReportRequestOutcome,
+    UsageLimits, UsageMeter, UsageReportFields, UsageTotals,
 };
 use strowger_pfcp::{Frame, Header, Message, MessageType, Seid, Sequence};
 
@@ -29,8 +30,8 @@ pub(crate) struct Bench {
     pub(crate) zero: Instant,
     pub(crate) now: Instant,
     pub(crate) rules: RuleSet,
-    pub(crate) usage: Usage,
-    pub(crate) tally: Tally,
+    pub(crate) usage: UsageMeter,
+    pub(crate) tally: UsageTotals,
     /// Set if an answer was lost, so that a report may be sent again.
     pub(crate) lossy: bool,
 }
@@ -94,14 +95,14 @@ impl Bench {
         let rules = RuleSet::establish(&frame, &mut NoAllocator)
             .expect("sound rules")
             .rules;
-        assert!(Usage::concerns(&rules));
+        assert!(UsageMeter::concerns(&rules));
         let epoch = Epoch::new(zero, Duration::from_secs(START.into()));
         Self {
             zero,
             now: zero,
-            usage: Usage::new(zero, epoch, limits, &rules),
+            usage: UsageMeter::new(zero, epoch, limits, &rules),
             rules,
-            tally: Tally::default(),
+            tally: UsageTotals::default(),
             lossy: false,
         }
     }
@@ -114,12 +115,12 @@ impl Bench {
         self.usage.handle_timeout(at);
     }
 
-    pub(crate) fn traffic(&mut self, pdr: u16, octets: u64) -> Verdict {
+    pub(crate) fn traffic(&mut self, pdr: u16, octets: u64) -> PacketOutcome {
         self.packets(pdr, 1, octets)
     }
 
-    pub(crate) fn packets(&mut self, pdr: u16, packets: u64, octets: u64) -> Verdict {
-        let traffic = Traffic {
+    pub(crate) fn packets(&mut self, pdr: u16, packets: u64, octets: u64) -> PacketOutcome {
+        let traffic = PacketBurst {
             pdr: PdrId(pdr),
             packets,
             octets,
@@ -143,16 +144,19 @@ impl Bench {
         }
     }
 
-    pub(crate) fn answer(&mut self, response: SessionReportResponse) -> Settled {
+    pub(crate) fn answer(&mut self, response: SessionReportResponse) -> ReportRequestOutcome {
         let octets = octets(response);
         let frame = Frame::decode(&octets).expect("a message");
         self.usage.handle_answer(self.now, &frame)
     }
 
     /// Counts a report. Reports in an answer overtake waiting ones.
-    pub(crate) fn hear<'a>(&mut self, report: impl Into<Figures<'a>>) {
+    pub(crate) fn hear<'a>(&mut self, report: impl Into<UsageReportFields<'a>>) {
         let arrival = self.tally.add(report);
-        assert!(arrival != Arrival::Repeated || self.lossy, "told twice");
+        assert!(
+            arrival != ReportArrival::Repeated || self.lossy,
+            "told twice"
+        );
     }
 
     /// The usage reports that are sent now; they are answered and counted.
@@ -178,7 +182,7 @@ impl Bench {
     pub(crate) fn modify(
         &mut self,
         request: SessionModificationRequest,
-    ) -> (Finals, SessionModificationResponse) {
+    ) -> (FinalReports, SessionModificationResponse) {
         let octets = octets(request);
         let frame = Frame::decode(&octets).expect("a message");
         let change = self
@@ -198,7 +202,7 @@ impl Bench {
         (finals, *response)
     }
 
-    pub(crate) fn delete(mut self) -> (Finals, SessionDeletionResponse, Tally) {
+    pub(crate) fn delete(mut self) -> (FinalReports, SessionDeletionResponse, UsageTotals) {
         let finals = self.usage.clone().finish(self.now);
         let elements = [&[0, 19, 0, 1, 1][..], &finals.elements].concat();
         let answer = read(MessageType::SESSION_DELETION_RESPONSE, &elements);

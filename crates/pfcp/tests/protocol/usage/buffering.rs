@@ -6,8 +6,8 @@ use strowger_pfcp::ie::{
     UpdateFar, VolumeThreshold,
 };
 use strowger_pfcp::message::{SessionModificationRequest, SessionReportResponse};
+use strowger_pfcp::usage::PacketOutcome::{Buffered, Dropped, Forwarded};
 use strowger_pfcp::usage::UsageLimits;
-use strowger_pfcp::usage::Verdict::{Buffered, Dropped, Forwarded};
 
 use crate::usage::bench::{Bench, DOWN, UP, bar, establishment, forwarding};
 
@@ -39,7 +39,7 @@ fn page(bench: &mut Bench) -> SessionModificationRequest {
 }
 
 #[test]
-fn the_first_packet_that_waits_is_told_once() {
+fn first_buffered_packet_is_reported_once() {
     let mut bench = waiting(None);
     assert_eq!(bench.traffic(UP, 10), Forwarded);
     assert_eq!(bench.traffic(DOWN, 10), Buffered);
@@ -54,7 +54,7 @@ fn the_first_packet_that_waits_is_told_once() {
 }
 
 #[test]
-fn packets_that_waited_are_counted_when_they_go() {
+fn buffered_packets_count_when_forwarded() {
     let mut bench = waiting(None);
     bench.traffic(DOWN, 600);
     bench.traffic(DOWN, 400);
@@ -69,7 +69,7 @@ fn packets_that_waited_are_counted_when_they_go() {
 }
 
 #[test]
-fn a_notification_is_delayed_as_the_buffering_rule_says() {
+fn notification_delay_follows_bar() {
     let mut bench = waiting(Some(4));
     bench.at(1.0);
     bench.traffic(DOWN, 10);
@@ -80,7 +80,7 @@ fn a_notification_is_delayed_as_the_buffering_rule_says() {
 }
 
 #[test]
-fn a_user_that_is_found_in_time_is_not_told_of() {
+fn delayed_notification_is_cancelled_by_forwarding() {
     let mut bench = waiting(Some(255));
     bench.traffic(DOWN, 10);
     let page = page(&mut bench);
@@ -91,7 +91,7 @@ fn a_user_that_is_found_in_time_is_not_told_of() {
 }
 
 #[test]
-fn the_answer_says_how_long_and_how_many_packets_wait() {
+fn report_response_sets_buffering_duration_and_count() {
     let mut bench = waiting(None);
     bench.traffic(DOWN, 10);
     bench.request().expect("a report");
@@ -116,7 +116,7 @@ fn the_answer_says_how_long_and_how_many_packets_wait() {
 }
 
 #[test]
-fn the_answer_can_drop_what_waits() {
+fn report_response_can_drop_buffered_packets() {
     let mut bench = waiting(None);
     bench.traffic(DOWN, 600);
     bench.request().expect("a report");

@@ -11,7 +11,7 @@ use strowger_pfcp::ie::{
     VolumeThreshold,
 };
 use strowger_pfcp::message::SessionModificationRequest;
-use strowger_pfcp::usage::{Tally, UsageLimits, Verdict};
+use strowger_pfcp::usage::{PacketOutcome, UsageLimits, UsageTotals};
 
 use crate::usage::bench::{Bench, START, establishment};
 
@@ -122,8 +122,8 @@ struct Expected {
 }
 
 impl Expected {
-    fn pass(&mut self, pdr: u16, octets: u64, verdict: Verdict) {
-        if verdict != Verdict::Forwarded {
+    fn pass(&mut self, pdr: u16, octets: u64, verdict: PacketOutcome) {
+        if verdict != PacketOutcome::Forwarded {
             return;
         }
         for id in self.counts.get(&pdr).into_iter().flatten() {
@@ -236,7 +236,7 @@ fn unlinked(bench: &Bench, id: u32) -> bool {
 
 proptest! {
     #[test]
-    fn all_that_is_counted_is_told_once_and_without_a_gap(
+    fn counted_usage_is_reported_exactly_once(
         first in wanted(),
         second in wanted(),
         steps in prop::collection::vec(step(), 0..80),
@@ -253,7 +253,7 @@ proptest! {
         for step in steps {
             take(&mut bench, &mut expected, &mut past, step);
         }
-        let (_, _, tally): (_, _, Tally) = bench.delete();
+        let (_, _, tally): (_, _, UsageTotals) = bench.delete();
         for (id, octets) in expected.octets {
             prop_assert_eq!(tally.octets(UrrId(id)), octets, "URR {}", id);
         }

@@ -7,7 +7,7 @@ use strowger_pfcp::ie::{
     ReportingTriggers as On, UsageReportTrigger as Made, VolumeThreshold,
 };
 use strowger_pfcp::message::{SessionModificationRequest, SessionReportResponse};
-use strowger_pfcp::usage::{Arrival, Epoch, Tally, Usage, UsageLimits};
+use strowger_pfcp::usage::{Epoch, ReportArrival, UsageLimits, UsageMeter, UsageTotals};
 
 use crate::usage::bench::{Bench, START, UP, establishment};
 
@@ -20,7 +20,7 @@ fn answer(cause: Cause) -> SessionReportResponse {
 }
 
 #[test]
-fn one_request_at_a_time_is_on_its_way() {
+fn only_one_report_request_is_outstanding() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     let first = bench.request().expect("a report");
@@ -43,7 +43,7 @@ fn one_request_at_a_time_is_on_its_way() {
 }
 
 #[test]
-fn a_report_that_is_not_answered_is_told_again_with_its_number() {
+fn unanswered_report_is_resent_with_same_number() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     let first = bench.request().expect("a report");
@@ -63,7 +63,7 @@ fn a_report_that_is_not_answered_is_told_again_with_its_number() {
 }
 
 #[test]
-fn a_request_whose_outcome_never_comes_is_told_again() {
+fn report_with_unknown_outcome_is_resent() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     bench.request().expect("a report");
@@ -75,7 +75,7 @@ fn a_request_whose_outcome_never_comes_is_told_again() {
 }
 
 #[test]
-fn a_peer_that_is_busy_is_told_again_and_one_that_refuses_is_not() {
+fn busy_peer_is_retried_and_refusal_is_not() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     bench.request().expect("a report");
@@ -88,7 +88,7 @@ fn a_peer_that_is_busy_is_told_again_and_one_that_refuses_is_not() {
 }
 
 #[test]
-fn reports_that_wait_grow_instead_of_becoming_more_than_they_may() {
+fn queued_reports_are_merged_at_limit() {
     let limits = UsageLimits {
         waiting: 4,
         ..UsageLimits::default()
@@ -105,7 +105,7 @@ fn reports_that_wait_grow_instead_of_becoming_more_than_they_may() {
 }
 
 #[test]
-fn a_deletion_tells_what_is_not_acknowledged_under_the_same_numbers() {
+fn deletion_repeats_unacknowledged_reports_with_same_numbers() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     let sent = bench.request().expect("a report");
@@ -121,16 +121,23 @@ fn a_deletion_tells_what_is_not_acknowledged_under_the_same_numbers() {
     assert_eq!(made, all, "a peer that had no request has all of it");
     assert_eq!((tally.octets(1.into()), tally.missing()), ((23, 0), 0));
 
-    let mut tally = Tally::default();
-    assert_eq!(tally.add(&sent.usage_reports[0]), Arrival::New);
+    let mut tally = UsageTotals::default();
+    assert_eq!(tally.add(&sent.usage_reports[0]), ReportArrival::New);
     let arrivals = answer.usage_reports.iter().map(|one| tally.add(one));
     let arrivals: Vec<_> = arrivals.collect();
-    assert_eq!(arrivals, [Arrival::Repeated, Arrival::New, Arrival::New]);
+    assert_eq!(
+        arrivals,
+        [
+            ReportArrival::Repeated,
+            ReportArrival::New,
+            ReportArrival::New
+        ]
+    );
     assert_eq!(tally.octets(1.into()), (23, 0), "nothing counts twice");
 }
 
 #[test]
-fn a_deletion_tells_nothing_that_is_acknowledged() {
+fn deletion_omits_acknowledged_reports() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     bench.request().expect("a report");
@@ -145,7 +152,7 @@ fn a_deletion_tells_nothing_that_is_acknowledged() {
 }
 
 #[test]
-fn reports_that_do_not_fit_an_answer_follow_in_requests() {
+fn overflowing_final_reports_follow_in_requests() {
     let urrs: Vec<CreateUrr> = (1..=300).map(|id| volume(id, 1000)).collect();
     let mut bench = Bench::new(urrs);
     bench.traffic(UP, 7);
@@ -178,14 +185,14 @@ fn reports_that_do_not_fit_an_answer_follow_in_requests() {
 }
 
 #[test]
-fn after_a_restart_no_number_comes_twice_and_the_gap_is_seen() {
+fn restart_never_repeats_report_number_and_leaves_gap() {
     let mut bench = Bench::new([volume(1, 10)]);
     bench.traffic(UP, 10);
     bench.traffic(UP, 10);
     assert_eq!(bench.reports().len(), 2);
     bench.at(3.0);
     let epoch = Epoch::new(bench.zero, Duration::from_secs(START.into()));
-    bench.usage = Usage::resumed(bench.now, epoch, UsageLimits::default(), &bench.rules);
+    bench.usage = UsageMeter::resumed(bench.now, epoch, UsageLimits::default(), &bench.rules);
     bench.traffic(UP, 10);
     bench.reports();
     assert_eq!(bench.tally.octets(1.into()), (30, 0));

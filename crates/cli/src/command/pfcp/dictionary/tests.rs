@@ -100,7 +100,7 @@ fn a_field_that_cannot_be_is_told_with_its_line() {
         ),
         (
             &with_fields("{ name = \"a\", kind = \"u8\" }, { name = \"a\", kind = \"u8\" }"),
-            ":3:1: field \\\"a\\\" is there twice",
+            ":3:1: field \\\"a\\\" is defined twice",
         ),
         (
             &with_fields("{ name = \"a\", kind = \"u8\", values = { 256 = \"x\" } }"),
@@ -140,7 +140,7 @@ fn a_vendor_or_element_that_cannot_be_is_told_with_its_line() {
         ),
         (
             "[[vendor]]\nenterprise = 9\n[[vendor.element]]\ntype = 40\nname = \"A\"\ngroup = true",
-            ":3:1: type 40 is not a vendor's: those are 32768 and more",
+            ":3:1: type 40 is not vendor-specific; vendor types start at 32768",
         ),
         (
             "[[vendor]]\nenterprise = 9\n[[vendor.element]]\ntype = 40000\nname = \"A\"",

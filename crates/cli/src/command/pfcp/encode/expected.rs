@@ -1,7 +1,7 @@
 //! Explanations of errors in JSON messages: what was expected.
 
 use serde_json::Value;
-use strowger_pfcp::ie::descriptor::{Descriptor, Kind, describe};
+use strowger_pfcp::ie::descriptor::{Descriptor, FieldKind, describe};
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{IeType, JsonError};
 
@@ -61,7 +61,7 @@ fn expected(object: &Value, key: &str, top: bool, vendors: &Dictionary) -> Strin
 const HEX: &str = "text of hex digits, two for each octet";
 
 /// Finds the kind of field that a key of an element denotes.
-fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<Kind> {
+fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<FieldKind> {
     let ie = IeType(u16::try_from(object["type"].as_u64()?).ok()?);
     if let Some(enterprise) = object["enterprise"].as_u64() {
         let row = vendors.row(u16::try_from(enterprise).ok()?, ie)?;
@@ -79,24 +79,26 @@ fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<Kind> {
 }
 
 /// Describes the values of a field.
-fn field(kind: Kind) -> Option<String> {
+fn field(kind: FieldKind) -> Option<String> {
     Some(match kind {
-        Kind::Bits { width: 1, .. } => "true or false".to_owned(),
-        Kind::Bits { width, .. } | Kind::Number { width, .. } => {
+        FieldKind::Bits { width: 1, .. } => "true or false".to_owned(),
+        FieldKind::Bits { width, .. } | FieldKind::Number { width, .. } => {
             up_to(u64::MAX >> (64 - width.clamp(1, 64)))
         }
-        Kind::Signed { octets } => {
+        FieldKind::Signed { octets } => {
             let most = i64::MAX >> (64 - 8 * octets.clamp(1, 8));
             format!("a number from {} to {most}", -1 - most)
         }
-        Kind::Time => format!("seconds since 1900, {}", up_to(u64::from(u32::MAX))),
-        Kind::Ipv4 => "text with an IPv4 address".to_owned(),
-        Kind::Ipv6 => "text with an IPv6 address".to_owned(),
-        Kind::Mac => "text with a MAC address such as 00:00:5e:00:53:01".to_owned(),
-        Kind::Octets(_) => HEX.to_owned(),
-        Kind::List(each, _) => format!("an array, each of it {}", field(each.kind())?),
-        Kind::Digits(_) => "text of decimal digits".to_owned(),
-        Kind::Text(_) | Kind::Labels(_) => "text, or an object {\"hex\": \"...\"}".to_owned(),
+        FieldKind::Time => format!("seconds since 1900, {}", up_to(u64::from(u32::MAX))),
+        FieldKind::Ipv4 => "text with an IPv4 address".to_owned(),
+        FieldKind::Ipv6 => "text with an IPv6 address".to_owned(),
+        FieldKind::Mac => "text with a MAC address such as 00:00:5e:00:53:01".to_owned(),
+        FieldKind::Octets(_) => HEX.to_owned(),
+        FieldKind::List(each, _) => format!("an array, each of it {}", field(each.kind())?),
+        FieldKind::Digits(_) => "text of decimal digits".to_owned(),
+        FieldKind::Text(_) | FieldKind::Labels(_) => {
+            "text, or an object {\"hex\": \"...\"}".to_owned()
+        }
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use strowger_pfcp_node::LoadFigures;
+use strowger_pfcp_node::LoadStats;
 
 use crate::command::latency;
 
@@ -15,7 +15,7 @@ const NINES: f64 = 5.0;
 
 /// Draws latency by quantile: quantiles on the x axis, where each further nine has the same width,
 /// and latency on a logarithmic y axis.
-pub(super) fn svg(stats: &LoadFigures, title: &str) -> String {
+pub(super) fn svg(stats: &LoadStats, title: &str) -> String {
     let micros = |nines: f64| {
         let nanoseconds = stats.latency.value_at_quantile(1.0 - 10f64.powf(-nines));
         (f64::from(u32::try_from(nanoseconds / 10).unwrap_or(u32::MAX)) / 100.0).max(1.0)

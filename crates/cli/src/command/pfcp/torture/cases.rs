@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
-use strowger_pfcp_node::{TortureAnswer, TortureCase, TortureSender};
+use strowger_pfcp_node::{CaseSender, ExpectedAnswer, RobustnessCase};
 
 use crate::command::pfcp::hex;
 use crate::exit::{CliResult, Failure};
@@ -29,7 +29,7 @@ struct Case {
 struct ExpectedReaction {
     any: Option<Vec<Self>>,
     answers: Option<Vec<u8>>,
-    answer: Option<ExpectedAnswer>,
+    answer: Option<AnswerEntry>,
     cause: Option<Vec<u8>>,
     offending_ie: Option<Vec<u16>>,
     seid: Option<u64>,
@@ -37,7 +37,7 @@ struct ExpectedReaction {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum ExpectedAnswer {
+enum AnswerEntry {
     Type(u8),
     Word(NoAnswer),
 }
@@ -49,7 +49,7 @@ enum NoAnswer {
 }
 
 /// Reads the cases from a file.
-pub(super) fn read(path: &Path) -> CliResult<Vec<TortureCase>> {
+pub(super) fn read(path: &Path) -> CliResult<Vec<RobustnessCase>> {
     let text = fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
     let file: CaseFile = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
@@ -59,7 +59,7 @@ pub(super) fn read(path: &Path) -> CliResult<Vec<TortureCase>> {
         let octets = octets.map_err(|error| wrong(format!("`{}`: {error}", row.name)))?;
         let mut expect = Vec::new();
         row.expect.answers(&mut expect);
-        let case = TortureCase {
+        let case = RobustnessCase {
             family: "cases of the file".to_owned(),
             name: row.name,
             clause: row.clause.unwrap_or_else(|| "7.6".to_owned()),
@@ -74,14 +74,14 @@ pub(super) fn read(path: &Path) -> CliResult<Vec<TortureCase>> {
 }
 
 impl ExpectedReaction {
-    fn answers(self, into: &mut Vec<TortureAnswer>) {
+    fn answers(self, into: &mut Vec<ExpectedAnswer>) {
         if let Some(any) = self.any {
             any.into_iter().for_each(|one| one.answers(into));
             return;
         }
         let mut answer = match self.answer {
-            Some(ExpectedAnswer::Type(one)) => TortureAnswer::one(one),
-            Some(ExpectedAnswer::Word(NoAnswer::None)) | None => TortureAnswer::none(),
+            Some(AnswerEntry::Type(one)) => ExpectedAnswer::one(one),
+            Some(AnswerEntry::Word(NoAnswer::None)) | None => ExpectedAnswer::none(),
         };
         if let Some(types) = self.answers {
             answer.types = types;
@@ -95,21 +95,21 @@ impl ExpectedReaction {
 
 /// Chooses the sender of a case. Messages that concern no session are sent by the peer without
 /// sessions, because they may announce that their sender has restarted.
-fn sender(octets: &[u8]) -> TortureSender {
+fn sender(octets: &[u8]) -> CaseSender {
     match octets.get(1) {
-        Some(50..100) => TortureSender::Owner,
-        _ => TortureSender::Apart,
+        Some(50..100) => CaseSender::Owner,
+        _ => CaseSender::Disposable,
     }
 }
 
 /// Returns a variant of a modification that names no session, for a live session. The node must
 /// refuse it for its error, or accept it if the error is insignificant.
-fn about_a_session(case: &TortureCase) -> Option<TortureCase> {
+fn about_a_session(case: &RobustnessCase) -> Option<RobustnessCase> {
     let of_session = case.octets.get(1) == Some(&52) && case.octets.len() >= 16;
-    of_session.then(|| TortureCase {
+    of_session.then(|| RobustnessCase {
         name: format!("{}, of a live session", case.name),
-        sender: TortureSender::OfSession,
-        expect: vec![TortureAnswer::one(53).causes(&[1, 66, 67, 68, 69, 73, 75])],
+        sender: CaseSender::OfSession,
+        expect: vec![ExpectedAnswer::one(53).causes(&[1, 66, 67, 68, 69, 73, 75])],
         ..case.clone()
     })
 }

@@ -13,7 +13,7 @@ use crate::values::{framed, tables, zeros};
 
 /// The shortest value of a member.
 fn least(member: &Member) -> Vec<u8> {
-    let value = match member.what {
+    let value = match member.descriptor {
         Descriptor::Leaf(_) => zeros(member.ie.0),
         Descriptor::Group(inner) => body(inner, &[], None),
     };
@@ -24,7 +24,7 @@ fn least(member: &Member) -> Vec<u8> {
 /// `without`.
 fn body(table: &Group, way: &[IeType], without: Option<IeType>) -> Vec<u8> {
     let members = table.members.iter();
-    let members = members.filter_map(|member| match (way.split_first(), member.what) {
+    let members = members.filter_map(|member| match (way.split_first(), member.descriptor) {
         (Some((next, way)), Descriptor::Group(inner)) if *next == member.ie => {
             Some(tlv(member.ie.0, &body(inner, way, without)))
         }
@@ -56,7 +56,7 @@ fn is_always(table: &Group, member: &Member) -> bool {
 }
 
 #[test]
-fn owned_values_lack_nothing_that_every_interface_asks_for() {
+fn owned_values_have_all_universally_mandatory_members() {
     let (mut wrong, mut always) = (Vec::new(), 0);
     for (message, way, table) in tables() {
         let top = message.table().expect("a table");
@@ -78,7 +78,7 @@ fn owned_values_lack_nothing_that_every_interface_asks_for() {
 }
 
 #[test]
-fn what_is_accepted_on_any_interface_is_a_value() {
+fn message_valid_on_any_interface_decodes_to_owned_value() {
     let (mut wrong, mut refused) = (Vec::new(), 0);
     for (message, way, table) in tables() {
         let top = message.table().expect("a table");
@@ -106,7 +106,7 @@ fn what_is_accepted_on_any_interface_is_a_value() {
 }
 
 #[test]
-fn an_interface_without_the_message_does_not_accept_it() {
+fn message_is_invalid_on_interface_that_lacks_it() {
     let foreign = [
         // PFD Management Response without Cause.
         ("2004000400000400", Interfaces::SXA.with(Interfaces::N4MB)),
@@ -125,7 +125,7 @@ fn an_interface_without_the_message_does_not_accept_it() {
             let text = format!("{}: no message of {on}", view.message_type());
             assert_eq!(rejection.to_string(), text);
             let found = findings(&view, on);
-            assert_eq!(found[0].kind, FindingKind::Foreign);
+            assert_eq!(found[0].kind, FindingKind::WrongInterface);
         }
     }
     // The same message with its required elements, on an interface that has it.
@@ -137,7 +137,7 @@ fn an_interface_without_the_message_does_not_accept_it() {
 }
 
 #[test]
-fn messages_are_of_the_interfaces_of_their_tables() {
+fn message_interfaces_match_their_tables() {
     let of = |message: MessageType| message.interfaces().to_string();
     let mut fewer = Vec::new();
     for message in MessageType::ALL {

@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
-use strowger_pfcp::endpoint::Elements;
+use strowger_pfcp::endpoint::BodyBuilder;
 use strowger_pfcp::ie::{
     Cause, FSeid, FqCsid, Ie, NodeId, NodeReportType, PdrId, Precedence, RemoteGtpuPeer, UpdatePdr,
     UrrId, UserPlanePathFailureReport,
 };
 use strowger_pfcp::message::{NodeReportRequest, SessionModificationRequest};
-use strowger_pfcp::usage::{Arrival, Detector, Tally, Traffic};
+use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{DataPath, Durability, OrderError, SessionFilter, Span};
+use strowger_pfcp_node::{DataPath, Durability, NodeRequestError, SessionFilter, TimeSpan};
 
 use crate::peer::{Bench, N1, Peer, cause, packet_of};
 
 /// A node, and a peer that received a report of 1000 bytes of its session 7 and has not answered.
-async fn unanswered() -> (Bench, Peer, Seid, Tally) {
+async fn unanswered() -> (Bench, Peer, Seid, UsageTotals) {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -33,18 +33,18 @@ async fn unanswered() -> (Bench, Peer, Seid, Tally) {
 }
 
 #[tokio::test]
-async fn report_of_a_deleted_session_is_not_repeated_and_its_usage_is_told_once() {
+async fn deleted_session_report_is_not_resent_and_usage_counts_once() {
     let (bench, mut peer, session, mut heard) = unanswered().await;
     let answer = peer.delete(session).await;
     assert_eq!(answer.cause, Cause::REQUEST_ACCEPTED);
     // A receiver of the first report recognizes the same one by its number; otherwise it has it
     // now.
-    let (mut unheard, mut arrivals) = (Tally::default(), Vec::new());
+    let (mut unheard, mut arrivals) = (UsageTotals::default(), Vec::new());
     for usage in &answer.usage_reports {
         unheard.add(usage);
         arrivals.push(heard.add(usage));
     }
-    assert_eq!(arrivals, [Arrival::Repeated, Arrival::New]);
+    assert_eq!(arrivals, [ReportArrival::Repeated, ReportArrival::New]);
     for tally in [heard, unheard] {
         assert_eq!((tally.octets(UrrId(1)), tally.missing()), ((1000, 0), 0));
     }
@@ -56,7 +56,7 @@ async fn report_of_a_deleted_session_is_not_repeated_and_its_usage_is_told_once(
 }
 
 #[tokio::test]
-async fn report_that_was_answered_is_not_told_again_by_the_deletion() {
+async fn deletion_omits_acknowledged_report() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -72,13 +72,13 @@ async fn report_that_was_answered_is_not_told_again_by_the_deletion() {
         .iter()
         .map(|usage| tally.add(usage))
         .collect();
-    assert_eq!(arrivals, [Arrival::New]);
+    assert_eq!(arrivals, [ReportArrival::New]);
     assert_eq!(tally.octets(UrrId(1)), (1000, 0));
     bench.end().await;
 }
 
 #[tokio::test]
-async fn reports_of_a_released_association_are_not_repeated() {
+async fn released_association_stops_report_retransmission() {
     let (bench, mut peer, _, _) = unanswered().await;
     peer.release().await;
     peer.hears_nothing().await;
@@ -89,7 +89,7 @@ async fn reports_of_a_released_association_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn reports_of_an_association_that_is_replaced_are_not_repeated() {
+async fn replaced_association_stops_report_retransmission() {
     let (bench, mut peer, _, _) = unanswered().await;
     peer.set_up(2).await;
     peer.asked.clear();
@@ -100,9 +100,12 @@ async fn reports_of_an_association_that_is_replaced_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn reports_of_a_deleted_set_of_sessions_are_not_repeated() {
+async fn deleted_session_set_stops_report_retransmission() {
     let (bench, mut peer, _, _) = unanswered().await;
-    let mut body = Elements::new().node(&peer.name.into()).as_slice().to_vec();
+    let mut body = BodyBuilder::new()
+        .node(&peer.name.into())
+        .as_slice()
+        .to_vec();
     let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
     set.encode_into(&mut body).unwrap();
     let kind = MessageType::SESSION_SET_DELETION_REQUEST;
@@ -116,7 +119,7 @@ async fn reports_of_a_deleted_set_of_sessions_are_not_repeated() {
 
 /// The peer gives its session another identifier, and the first one to another session.
 #[tokio::test]
-async fn report_follows_its_session_to_another_identifier() {
+async fn pending_report_follows_changed_peer_seid() {
     let (bench, mut peer, session, first) = unanswered().await;
     let update = UpdatePdr::new(PdrId(1)).precedence(Precedence(9));
     let body = SessionModificationRequest::new()
@@ -141,18 +144,18 @@ async fn report_follows_its_session_to_another_identifier() {
 
 /// Session 7 moves to another CP function, and the first one uses its identifier for a new session.
 #[tokio::test]
-async fn report_follows_its_session_to_another_peer() {
+async fn pending_report_follows_session_to_new_peer() {
     let (bench, mut peer, _, first) = unanswered().await;
     let mut heir = bench.peer(3).await;
     heir.set_up(1).await;
     let mut change = Vec::new();
     let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
     set.encode_into(&mut change).unwrap();
-    let change = Elements::new()
+    let change = BodyBuilder::new()
         .octets(&change)
         .with(IeType::ALTERNATIVE_SMF_IP_ADDRESS, &[2, 127, 0, 0, 3]);
     let info = IeType::PFCP_SESSION_CHANGE_INFO;
-    let body = Elements::new()
+    let body = BodyBuilder::new()
         .node(&peer.name.into())
         .with(info, change.as_slice());
     let kind = MessageType::SESSION_SET_MODIFICATION_REQUEST;
@@ -167,7 +170,7 @@ async fn report_follows_its_session_to_another_peer() {
 }
 
 #[tokio::test]
-async fn report_about_the_node_ends_with_its_association() {
+async fn node_report_ends_with_its_association() {
     for restarts in [false, true] {
         let bench = Bench::new().await;
         let mut peer = bench.peer(2).await;
@@ -188,7 +191,7 @@ async fn report_about_the_node_ends_with_its_association() {
         peer.asked.clear();
         let told = told.await.unwrap();
         assert!(
-            matches!(told, Err(OrderError::AssociationEnded)),
+            matches!(told, Err(NodeRequestError::AssociationEnded)),
             "{told:?}"
         );
         peer.hears_nothing().await;
@@ -199,7 +202,7 @@ async fn report_about_the_node_ends_with_its_association() {
 /// The twin of the tests above: nothing ends, so the report is retransmitted as often as it may be,
 /// and later sent again with the same number.
 #[tokio::test]
-async fn report_of_a_live_session_is_repeated() {
+async fn live_session_report_is_retransmitted() {
     let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
@@ -246,7 +249,7 @@ async fn announced() -> (Bench, Peer, Vec<Vec<u8>>) {
 /// The peer was told that reports follow, so it keeps the session until it has them (TS 29.244
 /// §5.2.2.3.1), and they are retransmitted like any request.
 #[tokio::test]
-async fn reports_that_a_deletion_announced_are_repeated() {
+async fn announced_final_reports_are_retransmitted() {
     let (bench, peer, reports) = announced().await;
     let heard = peer.hears().await;
     let last = reports.last().unwrap();
@@ -257,7 +260,7 @@ async fn reports_that_a_deletion_announced_are_repeated() {
 }
 
 #[tokio::test]
-async fn reports_that_a_deletion_announced_end_when_their_seid_names_another_session() {
+async fn announced_final_reports_end_when_seid_is_reused() {
     let (bench, mut peer, reports) = announced().await;
     peer.establish(7, 1_000_000).await;
     peer.asked.clear();
@@ -268,7 +271,7 @@ async fn reports_that_a_deletion_announced_end_when_their_seid_names_another_ses
 }
 
 #[tokio::test]
-async fn reports_that_a_deletion_announced_end_with_the_association() {
+async fn announced_final_reports_end_with_association() {
     for restarts in [false, true] {
         let (bench, mut peer, _) = announced().await;
         match restarts {
@@ -298,7 +301,12 @@ impl Cut {
 }
 
 impl DataPath for Cut {
-    fn traffic(&self, seid: Seid, detectors: &[Detector], span: Span) -> Vec<(Instant, Traffic)> {
+    fn traffic(
+        &self,
+        seid: Seid,
+        detectors: &[DetectionRule],
+        span: TimeSpan,
+    ) -> Vec<(Instant, PacketBurst)> {
         let armed = self.armed.lock().unwrap().take_if(|(one, _)| *one == seid);
         if let Some((_, path)) = armed {
             self.system.find(path.as_str()).unwrap().kill();
@@ -310,7 +318,7 @@ impl DataPath for Cut {
         }
     }
 
-    fn next(&self, seid: Seid, _: &[Detector], after: Instant) -> Option<Instant> {
+    fn next(&self, seid: Seid, _: &[DetectionRule], after: Instant) -> Option<Instant> {
         let at = self.packet(seid, after);
         (at > after).then_some(at)
     }
@@ -320,7 +328,7 @@ impl DataPath for Cut {
 /// writing another association meanwhile, it learns of the supervisor's exit before it receives the
 /// request. Not every round happens in this order, but most do.
 #[tokio::test]
-async fn report_of_a_session_that_is_deleted_when_its_supervisor_ends_is_not_repeated() {
+async fn supervisor_exit_during_deletion_stops_report_retransmission() {
     let system = ActorSystem::new("test").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let cut = Arc::new(Cut {

@@ -71,7 +71,7 @@ fn rules() -> Vec<(IeType, IeType, Vec<u8>, FailedRuleId)> {
 }
 
 #[test]
-fn every_rule_is_named_where_something_in_it_is_wrong() {
+fn rejection_names_failed_rule_of_every_kind() {
     for (group, name, id, rule) in rules() {
         let id = tlv(name.0, &id);
         // An element that no table has, in a group that identifies its rule.
@@ -98,7 +98,7 @@ fn every_rule_is_named_where_something_in_it_is_wrong() {
 }
 
 #[test]
-fn what_cannot_be_told_apart_is_answered_only_inside_of_an_element() {
+fn broken_framing_is_answered_only_inside_an_element() {
     let header = vec![0, 20, 0];
     let overrun = vec![0, 20, 0, 9, 0];
     let vendors = [tlv(0x8001, &[1]), tlv(0x8001, &[])];
@@ -119,7 +119,7 @@ fn what_cannot_be_told_apart_is_answered_only_inside_of_an_element() {
 }
 
 #[test]
-fn what_has_no_sense_is_answered_as_incorrect() {
+fn truncated_stored_rule_is_answered_as_incorrect() {
     // A rule that is restored from a store, and that ends in the middle of a header.
     let octets = tlv(1, &[0]);
     let error = RuleSet::restore(&octets).expect_err("no rule");
@@ -128,7 +128,7 @@ fn what_has_no_sense_is_answered_as_incorrect() {
 }
 
 #[test]
-fn values_on_the_edge_of_their_clause() {
+fn boundary_values_follow_their_clause() {
     let of = |ie: u16, value: &[u8]| {
         let interface = if ie == 20 { value } else { &[0] };
         let mut pdi = tlv(20, interface);
@@ -178,7 +178,7 @@ fn values_on_the_edge_of_their_clause() {
 }
 
 #[test]
-fn an_accepting_answer_names_the_session() {
+fn accepting_response_requires_f_seid() {
     let node = tlv(60, &[0, 127, 0, 0, 7]);
     let f_seid = tlv(57, &[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 7]);
     let answer = |cause: u8, more: &[u8]| {
@@ -191,7 +191,7 @@ fn an_accepting_answer_names_the_session() {
 }
 
 #[test]
-fn a_report_holds_what_it_is_about() {
+fn report_requires_content_of_its_type() {
     let parts = [
         (1, IeType::DOWNLINK_DATA_REPORT),
         (2, IeType::USAGE_REPORT_REQUEST),
@@ -218,7 +218,7 @@ fn a_report_holds_what_it_is_about() {
 }
 
 #[test]
-fn each_flag_asks_for_its_members() {
+fn flag_requires_its_members() {
     let far = |action: &[u8], more: &[u16]| {
         let more = more.iter().flat_map(|ie| tlv(*ie, &tlv(42, &[1])));
         let group = [tlv(108, &[0; 4]), tlv(44, action), more.collect()].concat();
@@ -271,7 +271,7 @@ fn each_flag_asks_for_its_members() {
 }
 
 #[test]
-fn an_empty_message_lacks_all_that_is_mandatory() {
+fn empty_message_lacks_every_mandatory_member() {
     for message in MessageType::ALL {
         let octets = framed(*message, &[]);
         let mut index = Index::new();
@@ -300,7 +300,7 @@ fn an_empty_message_lacks_all_that_is_mandatory() {
 }
 
 #[test]
-fn a_vendors_element_is_no_finding() {
+fn vendor_element_yields_no_finding() {
     // The second has nothing after the enterprise number.
     for vendor in [tlv(0x8001, &[0, 9, 1]), tlv(0x8001, &[0, 9])] {
         assert_eq!(found(MODIFICATION, &vendor), []);
@@ -311,7 +311,7 @@ fn a_vendors_element_is_no_finding() {
 }
 
 #[test]
-fn places_count_the_elements_of_their_type() {
+fn path_index_counts_elements_of_same_type() {
     let good = tlv(17, &tlv(81, &[0; 4]));
     let lacking = tlv(17, &[]);
     let body = [good.clone(), tlv(16, &tlv(108, &[0; 4])), good, lacking].concat();

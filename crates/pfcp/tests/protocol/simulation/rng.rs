@@ -6,9 +6,9 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 /// A generator and its draws.
-pub(crate) struct Dice(SplitMix64);
+pub(crate) struct SimulationRng(SplitMix64);
 
-impl Dice {
+impl SimulationRng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(SplitMix64::seed_from_u64(seed))
     }

@@ -16,9 +16,9 @@ use std::vec;
 /// ```
 #[derive(Clone)]
 #[expect(clippy::box_collection, reason = "a pointer takes a third of the room")]
-pub struct Few<T>(Option<Box<Vec<T>>>);
+pub struct ThinList<T>(Option<Box<Vec<T>>>);
 
-impl<T> Few<T> {
+impl<T> ThinList<T> {
     /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
@@ -41,13 +41,13 @@ impl<T> Few<T> {
     }
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for ThinList<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Deref for Few<T> {
+impl<T> Deref for ThinList<T> {
     type Target = [T];
 
     #[inline]
@@ -56,14 +56,14 @@ impl<T> Deref for Few<T> {
     }
 }
 
-impl<T> DerefMut for Few<T> {
+impl<T> DerefMut for ThinList<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         self.0.as_deref_mut().map_or(&mut [], Vec::as_mut_slice)
     }
 }
 
-impl<T> Extend<T> for Few<T> {
+impl<T> Extend<T> for ThinList<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
         for value in values {
             self.push(value);
@@ -71,7 +71,7 @@ impl<T> Extend<T> for Few<T> {
     }
 }
 
-impl<T> FromIterator<T> for Few<T> {
+impl<T> FromIterator<T> for ThinList<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut few = Self::new();
         few.extend(values);
@@ -79,19 +79,19 @@ impl<T> FromIterator<T> for Few<T> {
     }
 }
 
-impl<T> From<Vec<T>> for Few<T> {
+impl<T> From<Vec<T>> for ThinList<T> {
     fn from(values: Vec<T>) -> Self {
         Self((!values.is_empty()).then(|| Box::new(values)))
     }
 }
 
-impl<T> From<Few<T>> for Vec<T> {
-    fn from(few: Few<T>) -> Self {
+impl<T> From<ThinList<T>> for Vec<T> {
+    fn from(few: ThinList<T>) -> Self {
         few.0.map_or_else(Self::new, |values| *values)
     }
 }
 
-impl<T> IntoIterator for Few<T> {
+impl<T> IntoIterator for ThinList<T> {
     type Item = T;
     type IntoIter = vec::IntoIter<T>;
 
@@ -100,7 +100,7 @@ impl<T> IntoIterator for Few<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Few<T> {
+impl<'a, T> IntoIterator for &'a ThinList<T> {
     type Item = &'a T;
     type IntoIter = slice::Iter<'a, T>;
 
@@ -109,7 +109,7 @@ impl<'a, T> IntoIterator for &'a Few<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a mut Few<T> {
+impl<'a, T> IntoIterator for &'a mut ThinList<T> {
     type Item = &'a mut T;
     type IntoIter = slice::IterMut<'a, T>;
 
@@ -118,15 +118,15 @@ impl<'a, T> IntoIterator for &'a mut Few<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Few<T> {
+impl<T: PartialEq> PartialEq for ThinList<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: Eq> Eq for Few<T> {}
+impl<T: Eq> Eq for ThinList<T> {}
 
-impl<T: fmt::Debug> fmt::Debug for Few<T> {
+impl<T: fmt::Debug> fmt::Debug for ThinList<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&**self).finish()
     }

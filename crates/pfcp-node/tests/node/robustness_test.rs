@@ -4,29 +4,29 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 use strowger_pfcp_node::{
-    Node, NodeConfig, Torture, TortureAnswer, TortureCase, TortureError, TorturePlan,
-    TortureReport, TortureSender,
+    CaseSender, ExpectedAnswer, Node, NodeConfig, RobustnessCase, RobustnessError, RobustnessPlan,
+    RobustnessReport, RobustnessTest,
 };
 
 /// Runs a robustness test on a thread that may block.
-async fn tortured(plan: TorturePlan) -> Result<TortureReport, TortureError> {
-    let run = move || Torture::run(&plan, |_| {});
+async fn tortured(plan: RobustnessPlan) -> Result<RobustnessReport, RobustnessError> {
+    let run = move || RobustnessTest::run(&plan, |_| {});
     tokio::task::spawn_blocking(run).await.expect("no panic")
 }
 
-fn plan(to: SocketAddr) -> TorturePlan {
-    let mut plan = TorturePlan::new(to);
+fn plan(to: SocketAddr) -> RobustnessPlan {
+    let mut plan = RobustnessPlan::new(to);
     // Nothing is lost on the loopback; a slow machine gets enough time.
     plan.wait = Duration::from_secs(10);
     plan
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_is_answered_as_it_has_to_be_and_harms_nobody() {
+async fn every_robustness_case_passes_and_is_harmless() {
     let system = ActorSystem::new("tortured").expect("a name");
     let mut config = NodeConfig::default();
     config.listen = vec!["127.0.0.1:0".parse().expect("an address")];
@@ -54,7 +54,7 @@ const END: &[u8] = b"enough";
 /// Returns the acceptance of a request; a session gets the next SEID.
 fn acceptance(frame: &Frame<'_>, seid: &mut u64) -> Vec<u8> {
     let time = [0xf0, 0, 0, 1];
-    let mut body = Elements::new();
+    let mut body = BodyBuilder::new();
     if frame.header.message_type != MessageType::HEARTBEAT_REQUEST {
         body = body
             .cause(Cause::REQUEST_ACCEPTED)
@@ -115,7 +115,7 @@ fn late_once(socket: &UdpSocket) -> u32 {
                 if header.sequence == sequence {
                     return Vec::new();
                 }
-                let refusal = Elements::new().cause(Cause::RULE_FAILURE);
+                let refusal = BodyBuilder::new().cause(Cause::RULE_FAILURE);
                 let refusal = message(&answer_header(header, None), refusal.as_slice());
                 let answer = refusal.expect("it is short");
                 refusals += 1;
@@ -135,7 +135,7 @@ fn late_once(socket: &UdpSocket) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn session_that_is_answered_late_does_not_fail_the_cases_after_it() {
+async fn late_answer_does_not_fail_later_cases() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let to = socket.local_addr().expect("it is bound");
     let node = std::thread::spawn(move || late_once(&socket));
@@ -152,19 +152,19 @@ async fn session_that_is_answered_late_does_not_fail_the_cases_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn node_that_accepts_everything_is_found_out() {
+async fn node_accepting_everything_fails_robustness_test() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let to = socket.local_addr().expect("it is bound");
     let node = std::thread::spawn(move || credulous(&socket));
     let mut plan = plan(to);
     plan.wait = Duration::from_millis(100);
-    let wanted = TortureAnswer::one(6).causes(&[66]);
-    plan.cases = vec![TortureCase {
+    let wanted = ExpectedAnswer::one(6).causes(&[66]);
+    plan.cases = vec![RobustnessCase {
         family: "ours".to_owned(),
         name: "association setup without anything".to_owned(),
         clause: "7.6.6".to_owned(),
         octets: vec![0x20, 5, 0, 4, 0, 0, 0, 0],
-        sender: TortureSender::Apart,
+        sender: CaseSender::Disposable,
         expect: vec![wanted],
     }];
     let report = tortured(plan).await.expect("it is usable");
@@ -191,5 +191,5 @@ async fn silent_node_is_an_error() {
     let mut plan = plan(socket.local_addr().expect("it is bound"));
     plan.wait = Duration::from_millis(10);
     let error = tortured(plan).await.expect_err("nobody answers");
-    assert!(matches!(error, TortureError::Unusable { .. }), "{error}");
+    assert!(matches!(error, RobustnessError::Unusable { .. }), "{error}");
 }

@@ -12,7 +12,7 @@ use crate::values::{Choices, message};
 
 /// All results of a view: its parts at every depth, its missing elements, and its values.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct IndexContents {
     parts: Vec<(usize, String)>,
     text: String,
     findings: Vec<String>,
@@ -20,13 +20,13 @@ struct Said {
     message: Result<Message, String>,
 }
 
-fn said(octets: &[u8], index: &mut Index) -> Result<Said, String> {
+fn index_contents(octets: &[u8], index: &mut Index) -> Result<IndexContents, String> {
     let view = MessageView::decode(octets, index).map_err(|error| error.to_string())?;
     let mut parts = Vec::new();
     visit(view.root(), 0, &mut parts);
     let found = findings(&view, Interfaces::ALL);
     let accepted = Interfaces::ALL.iter().chain([Interfaces::ALL]);
-    Ok(Said {
+    Ok(IndexContents {
         parts,
         text: view.to_string(),
         findings: found.iter().map(ToString::to_string).collect(),
@@ -46,8 +46,8 @@ fn visit(part: Part<'_>, depth: usize, parts: &mut Vec<(usize, String)>) {
 }
 
 fn is_the_same(octets: &[u8], used: &mut Index) -> Result<(), TestCaseError> {
-    let fresh = said(octets, &mut Index::new());
-    prop_assert_eq!(said(octets, used), fresh, "{:02x?}", octets);
+    let fresh = index_contents(octets, &mut Index::new());
+    prop_assert_eq!(index_contents(octets, used), fresh, "{:02x?}", octets);
     Ok(())
 }
 
@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_used_index_says_what_a_fresh_one_says(
+    fn reused_index_matches_fresh_index(
         octets in vec(any::<u8>(), 0..1024),
         changes in vec((any::<u16>(), any::<u8>()), 1..12),
     ) {
@@ -109,7 +109,7 @@ fn request(last: &[u8]) -> Vec<u8> {
 const V4: [u8; 9] = [1, 0, 0, 0, 7, 127, 0, 0, 1];
 
 #[test]
-fn what_differs_from_its_likes_is_judged_by_itself() -> Result<(), TestCaseError> {
+fn dissimilar_rule_is_checked_on_its_own() -> Result<(), TestCaseError> {
     let mut used = Index::new();
     let refused = |last: &[u8]| {
         let octets = request(last);
@@ -134,7 +134,7 @@ fn what_differs_from_its_likes_is_judged_by_itself() -> Result<(), TestCaseError
 }
 
 #[test]
-fn what_is_kept_has_a_bound() -> Result<(), TestCaseError> {
+fn index_stays_correct_when_shape_cache_overflows() -> Result<(), TestCaseError> {
     let mut used = Index::new();
     for length in 0..700usize {
         let name = vec![b'a'; length % 300];
@@ -149,7 +149,7 @@ fn what_is_kept_has_a_bound() -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn what_ends_like_a_rule_is_no_rule() -> Result<(), TestCaseError> {
+fn element_ending_like_a_rule_is_not_matched_as_rule() -> Result<(), TestCaseError> {
     let rule = pdr(1, 0, &V4);
     // A vendor's element and a text that end with the bytes of the rules before them.
     let vendor = tlv(0x8001, &[&[0, 9], &rule[..]].concat());
@@ -165,7 +165,7 @@ fn what_ends_like_a_rule_is_no_rule() -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn a_rule_that_comes_late_is_found_to_be_late() -> Result<(), TestCaseError> {
+fn out_of_order_rule_is_detected() -> Result<(), TestCaseError> {
     let rule = pdr(1, 0, &V4);
     // An element that the table lists after the rules.
     let timer = tlv(117, &[0, 0, 0, 9]);

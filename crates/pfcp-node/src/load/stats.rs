@@ -11,7 +11,7 @@ use super::change::SessionChange;
 /// The counters and latencies of a load.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct LoadFigures {
+pub struct LoadStats {
     /// Number of establishments, modifications and deletions sent, without retransmissions.
     pub sent: u64,
     /// Number of responses to these requests.
@@ -30,7 +30,7 @@ pub struct LoadFigures {
     /// Number of accepted modifications.
     pub modified: u64,
     /// Accepted modifications of the configured mix, by kind.
-    pub changes: ChangeFigures,
+    pub changes: ChangeStats,
     /// Number of reports of downlink data for idle sessions.
     pub downlink_reports: u64,
     /// Number of accepted deletions.
@@ -43,13 +43,13 @@ pub struct LoadFigures {
     /// Number of datagrams that the load dropped on purpose.
     pub dropped: u64,
     /// Number of datagrams that the load let another one overtake.
-    pub overtaken: u64,
+    pub datagrams_reordered: u64,
     /// Number of panics injected into sessions.
     pub panics: u64,
     /// Number of modifications sent that name a PDR of their session.
     pub probes: u64,
     /// Number of those modifications that were accepted.
-    pub survived: u64,
+    pub probes_accepted: u64,
     /// Number of usage reports of the node: in accepted session reports, and in its responses.
     pub usage_reports: u64,
     /// The reported volume in both directions, in bytes.
@@ -78,7 +78,7 @@ pub struct LoadFigures {
 /// Numbers of accepted modifications, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ChangeFigures {
+pub struct ChangeStats {
     /// Number of handovers.
     pub handover: u64,
     /// Number of sessions that became idle.
@@ -93,7 +93,7 @@ pub struct ChangeFigures {
     pub precedence: u64,
 }
 
-impl ChangeFigures {
+impl ChangeStats {
     pub(super) fn count(&mut self, change: SessionChange) {
         *match change {
             SessionChange::Handover(_) => &mut self.handover,
@@ -106,7 +106,7 @@ impl ChangeFigures {
     }
 }
 
-impl LoadFigures {
+impl LoadStats {
     pub(super) fn new() -> Self {
         let latency = Histogram::new_with_bounds(1, MAX_LATENCY, 3);
         Self {
@@ -118,7 +118,7 @@ impl LoadFigures {
             unanswered: 0,
             established: 0,
             modified: 0,
-            changes: ChangeFigures::default(),
+            changes: ChangeStats::default(),
             downlink_reports: 0,
             deleted: 0,
             usage_reports: 0,
@@ -126,10 +126,10 @@ impl LoadFigures {
             held: 0,
             retransmitted: 0,
             dropped: 0,
-            overtaken: 0,
+            datagrams_reordered: 0,
             panics: 0,
             probes: 0,
-            survived: 0,
+            probes_accepted: 0,
             peers_lost: 0,
             peers_found: 0,
             sessions_lost: 0,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use strowger_pfcp::IeType;
 use strowger_pfcp::ie::{Cause, FTeid, PdrId};
-use strowger_pfcp::session::{Allocator, RuleId, UeWish};
+use strowger_pfcp::session::{Allocator, RuleId, UeAddressRequest};
 
 use crate::session::parts::{
     establish, establishment, far, far_id, group, modify, modify_with, pdi, pdr, refused, tlv,
@@ -16,8 +16,8 @@ use crate::session::parts::{
 pub(crate) struct Counter(u8);
 
 impl Allocator for Counter {
-    fn f_teid(&mut self, wish: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
-        assert!(wish.choose, "only what is to be chosen is asked for");
+    fn f_teid(&mut self, request: &FTeid, _: Option<&[u8]>) -> Result<FTeid, Cause> {
+        assert!(request.choose, "only what is to be chosen is asked for");
         self.0 += 1;
         Ok(FTeid::new(
             u32::from(self.0) << 8,
@@ -27,17 +27,17 @@ impl Allocator for Counter {
 
     fn ue_address(
         &mut self,
-        wish: UeWish,
+        request: UeAddressRequest,
         _: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         self.0 += 1;
         let ipv4 = Ipv4Addr::new(172, 16, 0, self.0);
-        Ok((wish.ipv4.then_some(ipv4), None))
+        Ok((request.ipv4.then_some(ipv4), None))
     }
 }
 
 #[test]
-fn what_is_left_to_choose_is_chosen_and_told() {
+fn choose_requests_are_allocated_and_reported() {
     let choose = tlv(IeType::F_TEID, &[0x05]);
     let address = tlv(IeType::UE_IP_ADDRESS, &[0x10]);
     let octets = establishment(&[
@@ -89,7 +89,7 @@ fn the_same_choose_id_gives_the_same_tunnel() {
 }
 
 #[test]
-fn nothing_is_chosen_for_rules_that_are_refused() {
+fn refused_rules_allocate_nothing() {
     let mut counter = Counter::default();
     let choose = pdi(&[tlv(IeType::F_TEID, &[0x05])]);
     let create = pdr(3, &[choose, far_id(9)]);
@@ -98,7 +98,7 @@ fn nothing_is_chosen_for_rules_that_are_refused() {
 }
 
 #[test]
-fn an_allocator_that_has_nothing_is_the_cause() {
+fn exhausted_allocator_determines_cause() {
     let create = pdr(3, &[pdi(&[tlv(IeType::F_TEID, &[0x05])]), far_id(1)]);
     let (cause, ie, rule) = refused(modify(&two_and_two(), &[create]));
     assert_eq!(cause, Cause::INVALID_F_TEID_ALLOCATION);

@@ -7,9 +7,9 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 /// A generator and its draws.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(SplitMix64);
+pub(super) struct SimulationRng(SplitMix64);
 
-impl Dice {
+impl SimulationRng {
     pub(super) fn new(seed: u64) -> Self {
         Self(SplitMix64::seed_from_u64(seed))
     }

@@ -9,13 +9,13 @@ use strowger_pfcp::message::NodeReportRequest;
 
 use super::{ENDPOINT, NodeHandle, SUPERVISOR};
 use crate::client::body_of;
-use crate::endpoint::{AskRelease, EndpointMsg, SendNodeReport};
+use crate::endpoint::{EndpointMsg, RequestRelease, SendNodeReport};
 use crate::pfd::ApplicationPfds;
 
 /// The error returned when a request of the node's owner to a peer fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OrderError {
+pub enum NodeRequestError {
     /// No association exists with the node.
     #[error("there is no association with {node}")]
     UnknownPeer {
@@ -109,17 +109,18 @@ impl NodeHandle {
     /// # Errors
     /// Returns an error if there is no such peer, if it cannot be asked now, or if it restarts in
     /// the meantime.
-    pub async fn ask_release(
+    pub async fn request_release(
         &self,
         node: &str,
         within: Option<Duration>,
-    ) -> Result<ReleaseReport, OrderError> {
+    ) -> Result<ReleaseReport, NodeRequestError> {
         let within = within.map(|within| within.min(MAX_RELEASE_PERIOD));
-        let patience = self.patience().max(within.unwrap_or_default()) + Duration::from_secs(1);
+        let patience =
+            self.response_timeout().max(within.unwrap_or_default()) + Duration::from_secs(1);
         let node = node.to_owned();
-        let order = AskRelease { node, within };
+        let order = RequestRelease { node, within };
         let asked = self.endpoint()?.ask_within(order, patience).await;
-        asked.unwrap_or(Err(OrderError::Ended))
+        asked.unwrap_or(Err(NodeRequestError::Ended))
     }
 
     /// Sends a node report to the peer with the given Node ID, TS 29.244 §6.2.9, and waits for the
@@ -127,36 +128,40 @@ impl NodeHandle {
     ///
     /// # Errors
     /// Returns an error if there is no such peer, or if it refuses or does not answer.
-    pub async fn report(&self, node: &str, report: NodeReportRequest) -> Result<(), OrderError> {
-        let own = NodeId::decode(self.shared.name.value()).map_err(OrderError::Request)?;
+    pub async fn report(
+        &self,
+        node: &str,
+        report: NodeReportRequest,
+    ) -> Result<(), NodeRequestError> {
+        let own = NodeId::decode(self.shared.name.value()).map_err(NodeRequestError::Request)?;
         let report = NodeReportRequest {
             node_id: own,
             ..report
         };
-        let body = body_of(report).map_err(OrderError::Request)?;
+        let body = body_of(report).map_err(NodeRequestError::Request)?;
         let order = SendNodeReport {
             node: node.to_owned(),
             report: body,
         };
-        let patience = self.patience() + Duration::from_secs(1);
+        let patience = self.response_timeout() + Duration::from_secs(1);
         let asked = self.endpoint()?.ask_within(order, patience).await;
         asked.unwrap_or_else(|error| {
             Err(match error {
-                AskError::TimedOut => OrderError::NoAnswer,
-                _ => OrderError::Ended,
+                AskError::TimedOut => NodeRequestError::NoAnswer,
+                _ => NodeRequestError::Ended,
             })
         })
     }
 
-    fn endpoint(&self) -> Result<ActorRef<EndpointMsg>, OrderError> {
+    fn endpoint(&self) -> Result<ActorRef<EndpointMsg>, NodeRequestError> {
         let path = format!("/{SUPERVISOR}/{ENDPOINT}");
         let endpoint = self.system.find(Path::from(path.as_str()));
         let endpoint = endpoint.and_then(|actor| actor.downcast::<EndpointMsg>());
-        endpoint.ok_or(OrderError::Ended)
+        endpoint.ok_or(NodeRequestError::Ended)
     }
 
     /// Returns the time after which a request counts as unanswered: all retransmissions.
-    fn patience(&self) -> Duration {
+    fn response_timeout(&self) -> Duration {
         let timers = &self.shared.config.timers;
         timers.t1.saturating_mul(timers.n1)
     }

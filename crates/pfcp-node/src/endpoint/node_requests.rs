@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use strowger_pfcp::association::{Association, AssociationId};
-use strowger_pfcp::endpoint::{Elements, answer_header, message};
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::{Cause, FSeid, FqCsid, GroupId, Ie, PfcpSessionChangeInfo};
 use strowger_pfcp::message::{Body, SessionSetDeletionRequest, SessionSetModificationRequest};
 use strowger_pfcp::session::Refusal;
@@ -26,7 +26,7 @@ impl Endpoint {
         &mut self,
         transaction: TransactionId,
         octets: &Arc<[u8]>,
-        overload: &Elements,
+        overload: &BodyBuilder,
     ) {
         let frame = Frame::decode(octets).ok();
         let answer = frame.map(|frame| {
@@ -34,7 +34,7 @@ impl Endpoint {
                 MessageType::SESSION_ESTABLISHMENT_REQUEST => peer_seid(&frame),
                 _ => self.peer_seid_of(transaction, frame.header.seid.unwrap_or_default()),
             };
-            let mut body = Elements::new();
+            let mut body = BodyBuilder::new();
             if frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
                 body = body.node(&self.shared.name);
             }
@@ -68,10 +68,10 @@ impl Endpoint {
         let Ok(frame) = Frame::decode(octets) else {
             return self.protocol.abandon(now, transaction);
         };
-        let done = self.nodewide(now, association, &frame);
+        let done = self.handle_node_request(now, association, &frame);
         let body = match frame.header.message_type {
-            MessageType::PFD_MANAGEMENT_REQUEST => Elements::new(),
-            _ => Elements::new().node(&self.shared.name),
+            MessageType::PFD_MANAGEMENT_REQUEST => BodyBuilder::new(),
+            _ => BodyBuilder::new().node(&self.shared.name),
         };
         let body = match &done {
             Ok(()) => body.cause(Cause::REQUEST_ACCEPTED),
@@ -86,7 +86,7 @@ impl Endpoint {
         }
     }
 
-    fn nodewide(
+    fn handle_node_request(
         &mut self,
         now: Instant,
         association: AssociationId,
@@ -147,7 +147,7 @@ impl Endpoint {
             let target = self.protocol.associations().iter().find(is_there);
             let target = target.map(|one| one.id);
             let target = target.ok_or_else(|| Refusal::new(Cause::NO_ESTABLISHED_ASSOCIATION))?;
-            let wanted = |record: &SessionRecord| is_meant(record, change);
+            let wanted = |record: &SessionRecord| matches_change(record, change);
             let records = self.of_association(association, &wanted);
             moves.extend(records.into_iter().map(|record| (record, target)));
         }
@@ -171,11 +171,11 @@ impl Endpoint {
     /// Moves a session to another association, where its actor starts from the stored state.
     /// Reports that the previous owner has not acknowledged are sent to the new one.
     fn move_session(&mut self, now: Instant, record: &SessionRecord, association: AssociationId) {
-        let Some(members) = self.members.get_mut(&association) else {
+        let Some(members) = self.association_sessions.get_mut(&association) else {
             return;
         };
         let owner: Arc<StoredPeer> = Arc::clone(members.owner());
-        members.joined();
+        members.count_session();
         let seid = record.seid;
         if let Some(actor) = self.forget(seid).and_then(|entry| entry.actor) {
             actor.stop();
@@ -184,7 +184,7 @@ impl Endpoint {
             owner,
             ..record.clone()
         };
-        let kind = SessionEventKind::Moved;
+        let kind = SessionEventKind::OwnerChanged;
         self.shared.topics.session(kind, &moved);
         self.changes.push(StoreChange::Put(Arc::new(moved)));
         let meter = self.shared.meters.lock().get(&seid).cloned();
@@ -243,7 +243,7 @@ fn is_same_set(one: &FqCsid, other: &FqCsid) -> bool {
 
 /// Returns `true` if a change of session sets applies to a session: by its FQ-CSIDs, its Group IDs,
 /// or the address of its CP function.
-fn is_meant(record: &SessionRecord, change: &PfcpSessionChangeInfo) -> bool {
+fn matches_change(record: &SessionRecord, change: &PfcpSessionChangeInfo) -> bool {
     if is_in_sets(record, &change.pgw_c_smf_fq_csids) {
         return true;
     }

@@ -77,7 +77,7 @@ fn optional(ie: IeType, choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
     let rows = table.members.iter();
     rows.filter(|row| row.presence != Presence::Mandatory && row.on.contains(Interfaces::N4))
         .filter_map(|row| {
-            let value = match row.what {
+            let value = match row.descriptor {
                 Descriptor::Leaf(what) => leaf(what, choices),
                 Descriptor::Group(what) => group(what, choices),
             };
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn rules_of_every_kind_are_kept_whole(octets in vec(any::<u8>(), 0..2048)) {
+    fn stored_rules_of_every_kind_are_complete(octets in vec(any::<u8>(), 0..2048)) {
         let mut choices = Choices::new(&octets);
         for kind in RuleKind::ALL {
             let name = RuleId { kind, id: 200 };
