@@ -149,7 +149,7 @@ fn named_peers_are_checked_with_their_place() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let ran = check("10.0.0.4");
     assert_eq!(ran.code, 2, "{}", ran.err);
-    let said = "`n4.peer.named` gives smf.lab the addresses 10.0.0.4/32, from which `peers`";
+    let said = "`n4.peer.named` gives smf.lab the addresses 10.0.0.4/32, which `peers` does";
     assert!(ran.err.contains(said), "{}", ran.err);
     assert!(ran.err.contains("1 | [n4.peer.named]"), "{}", ran.err);
 }
