@@ -81,7 +81,7 @@ pub struct SkippedPackets {
 /// broken one.
 ///
 /// ```
-/// use strowger_pfcp_node::{Capture, CaptureWriter};
+/// use strowger_pfcp_node::{CaptureReader, CaptureWriter};
 ///
 /// let mut octets = Vec::new();
 /// let mut writer = CaptureWriter::new(&mut octets)?;
@@ -89,7 +89,7 @@ pub struct SkippedPackets {
 /// writer.write(std::time::Duration::from_secs(1), from, to, b"hello")?;
 /// drop(writer);
 ///
-/// let datagrams: Vec<_> = Capture::new("memory", &octets[..]).collect::<Result<_, _>>()?;
+/// let datagrams: Vec<_> = CaptureReader::new("memory", &octets[..]).collect::<Result<_, _>>()?;
 /// assert_eq!((datagrams[0].src, &datagrams[0].payload[..]), (from, &b"hello"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -141,7 +141,7 @@ pub struct NodeReport {
 ///
 /// ```
 /// use strowger::ActorSystem;
-/// use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, Rules};
+/// use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, SessionRules};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -152,7 +152,7 @@ pub struct NodeReport {
 ///
 /// let client = Client::bind(&system, ClientConfig::default()).await?;
 /// let association = client.associate(upf).await?;
-/// let session = association.establish(Rules::pdu_session("10.45.0.9".parse()?)).await?;
+/// let session = association.establish(SessionRules::pdu_session("10.45.0.9".parse()?)).await?;
 /// session.delete().await?;
 /// # system.shutdown(std::time::Duration::from_secs(1)).await;
 /// # Ok(())

@@ -27,9 +27,9 @@ use crate::session::peer_seid;
 /// restarts.
 ///
 /// ```
-/// use strowger_pfcp_node::Scenario;
+/// use strowger_pfcp_node::FaultScenario;
 ///
-/// let scenario: Scenario = toml::from_str(
+/// let scenario: FaultScenario = toml::from_str(
 ///     "[[rule]]\non = \"session establishment\"\nafter = 10\ncount = 5\nrefuse = 75\n\
 ///      [[rule]]\non = \"heartbeat\"\nprobability = 0.5\ndrop = true\n",
 /// )?;

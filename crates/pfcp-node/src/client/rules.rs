@@ -16,9 +16,9 @@ use super::{body_of, empty_establishment};
 /// The rules of a session to establish.
 ///
 /// ```
-/// use strowger_pfcp_node::Rules;
+/// use strowger_pfcp_node::SessionRules;
 ///
-/// let rules = Rules::pdu_session("10.45.0.9".parse()?);
+/// let rules = SessionRules::pdu_session("10.45.0.9".parse()?);
 /// assert_eq!((rules.pdrs().len(), rules.fars().len()), (2, 2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

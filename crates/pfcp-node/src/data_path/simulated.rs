@@ -33,7 +33,7 @@ pub struct TrafficModel {
 ///
 /// use strowger_pfcp::Seid;
 /// use strowger_pfcp::usage::DetectionRule;
-/// use strowger_pfcp_node::{DataPath, SimulatedTraffic, Span, TrafficModel};
+/// use strowger_pfcp_node::{DataPath, SimulatedTraffic, TimeSpan, TrafficModel};
 ///
 /// let start = Instant::now();
 /// let model = TrafficModel {
@@ -45,7 +45,7 @@ pub struct TrafficModel {
 /// };
 /// let path = SimulatedTraffic::new(start, model);
 /// let detectors = [DetectionRule { pdr: 1.into(), uplink: true }];
-/// let span = Span { after: start, until: start + Duration::from_secs(10) };
+/// let span = TimeSpan { after: start, until: start + Duration::from_secs(10) };
 /// let traffic = path.traffic(Seid(7), &detectors, span);
 /// let octets: u64 = traffic.iter().map(|(_, traffic)| traffic.octets).sum();
 /// assert!((90_000..110_000).contains(&octets));
