@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_takes_only_its_own_keys_along() {
+    fn leaving_candidate_moves_only_its_keys() {
         let all: Vec<u64> = (0..10).collect();
         let fewer: Vec<u64> = all.iter().copied().filter(|one| *one != 3).collect();
         for key in (0..1000).map(digest) {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_spread_evenly() {
+    fn keys_are_distributed_evenly() {
         let all: Vec<u64> = (0..10).collect();
         let mut counts = [0_u32; 10];
         for key in 0..10_000_u64 {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_begins_after_the_last() {
+    fn round_robin_starts_after_the_last() {
         let seen = |last| {
             round_robin(&[1_u64, 4, 9], last, |one| *one)
                 .copied()

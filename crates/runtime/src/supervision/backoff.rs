@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn first_restart_is_not_delayed_and_the_pause_doubles_up_to_its_maximum() {
+    fn first_restart_is_immediate_then_delay_doubles_to_max() {
         let backoff = Backoff::new(ms(50), ms(300));
         let pauses: Vec<_> = (0..6).map(|earlier| backoff.pause(earlier, 1)).collect();
         assert_eq!(pauses, [ms(0), ms(50), ms(100), ms(200), ms(300), ms(300)]);
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn each_pause_is_by_the_factor_longer() {
+    fn delay_grows_by_the_factor() {
         let backoff = Backoff::new(ms(10), ms(1000)).factor(3.0);
         let pauses: Vec<_> = (0..5).map(|earlier| backoff.pause(earlier, 1)).collect();
         assert_eq!(pauses, [ms(0), ms(10), ms(30), ms(90), ms(270)]);
     }
 
     #[test]
-    fn a_child_has_not_recovered_before_it_ran_for_a_second() {
+    fn recovery_takes_at_least_a_second() {
         let backoff = Backoff::new(ms(10), ms(20));
         let mut restart_run = RestartRun::default();
         let start = Instant::now();
@@ -176,12 +176,12 @@ mod tests {
     }
 
     #[test]
-    fn without_backoff_no_restart_waits() {
+    fn no_backoff_means_no_delay() {
         assert!((0..100).all(|earlier| Backoff::NONE.pause(earlier, 7).is_zero()));
     }
 
     #[test]
-    fn a_backoff_that_begins_with_no_pause_never_pauses() {
+    fn zero_initial_delay_never_delays() {
         let backoff = Backoff::new(ms(0), ms(300));
         assert!(!backoff.pauses() && Backoff::new(ms(1), ms(300)).pauses());
         let counts = [0, 1, 2, 2000, u32::MAX];
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn each_restart_of_each_child_is_shaken_by_itself() {
+    fn jitter_is_independent_per_restart() {
         let second = Duration::from_secs(1);
         let backoff = Backoff::new(second, second).jitter(1.0);
         let seeds = [0, 1, 2, u64::MAX];
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_and_jitters_out_of_range_are_brought_into_it() {
+    fn factor_and_jitter_are_clamped() {
         let odd = [f64::NAN, -1.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 1e300];
         for factor in odd {
             for jitter in odd {
@@ -217,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pauses_stay_between_what_jitter_leaves_and_the_maximum(
+        fn delays_stay_within_jitter_and_max(
             initial in 0u64..10_000, max in 0u64..100_000, factor in 1.0f64..5.0,
             jitter in 0.0f64..=1.0, earlier in any::<u32>(), seed in any::<u64>(),
         ) {
@@ -231,7 +231,7 @@ mod tests {
         }
 
         #[test]
-        fn pauses_never_shrink_without_jitter(
+        fn delays_never_shrink_without_jitter(
             initial in 0u64..1000, max in 0u64..10_000, factor in 1.0f64..4.0, earlier in 0u32..99,
         ) {
             let backoff = Backoff::new(ms(initial), ms(max)).factor(factor);

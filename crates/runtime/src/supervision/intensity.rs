@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_max_restarts_within_the_period_is_one_too_many() {
+    fn restart_beyond_max_within_period_is_refused() {
         let start = Instant::now();
         let mut intensity = Intensity::new((3, ms(5000)));
         assert!(intensity.allows(start));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_as_old_as_the_period_counts_and_an_older_one_does_not() {
+    fn restart_exactly_one_period_old_still_counts() {
         let start = Instant::now();
         let mut intensity = Intensity::new((1, ms(5000)));
         assert!(intensity.allows(start));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_nothing_is_kept() {
+    fn unlimited_intensity_stores_nothing() {
         let start = Instant::now();
         let mut intensity = Intensity::new((u32::MAX, ms(5000)));
         assert!(!intensity.counts() && Intensity::new((u32::MAX - 1, ms(5000))).counts());
@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_count_over_the_whole_history(
+        fn agrees_with_naive_history_count(
             max_restarts in 0u32..6, period in 0u64..50,
             gaps in prop::collection::vec(0u64..30, 0..60),
         ) {

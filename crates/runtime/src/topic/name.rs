@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_say_where() {
+    fn errors_name_the_position() {
         let limits = TopicLimits::DEFAULT.length(12).depth(3);
         let said = |name: &str| {
             let name = check_name(name, &limits);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_have_wildcards_that_stand_alone() {
+    fn wildcards_must_be_whole_segments() {
         let limits = TopicLimits::DEFAULT;
         assert_eq!(check_pattern("a/b", &limits), Ok(false));
         for good in ["*", "**", "a/*/b", "a/**", "**/b", "a/**/b/*"] {

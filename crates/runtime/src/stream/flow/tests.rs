@@ -83,7 +83,7 @@ impl Line {
 
 proptest! {
     #[test]
-    fn both_halves_agree_over_a_line_of_any_delay(
+    fn both_halves_agree_under_any_delay(
         lag in select(vec![Lag::Wait, Lag::Miss]),
         window in 1_u32..20,
         steps in vec(any::<u8>(), 1..400),
@@ -140,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn credit_comes_back_at_half_of_the_window() {
+fn credit_is_refilled_at_half_window() {
     let mut inlet = Inlet::new(8);
     assert_eq!(inlet.refill(), 8);
     for _ in 0..8 {
@@ -155,7 +155,7 @@ fn credit_comes_back_at_half_of_the_window() {
 }
 
 #[test]
-fn a_reader_that_grants_without_end_is_found() {
+fn excess_credit_is_rejected() {
     let mut outlet = Outlet::new(Lag::Wait, 10);
     assert_eq!(outlet.grant(10), Ok(()));
     let error = FlowError::TooMuchCredit {
@@ -171,7 +171,7 @@ fn a_reader_that_grants_without_end_is_found() {
 }
 
 #[test]
-fn a_source_that_sends_without_credit_is_found() {
+fn item_without_credit_is_rejected() {
     let mut inlet = Inlet::new(0);
     assert_eq!((inlet.refill(), inlet.window()), (1, 1));
     assert_eq!(inlet.arrived(), Ok(()));
@@ -179,7 +179,7 @@ fn a_source_that_sends_without_credit_is_found() {
 }
 
 #[test]
-fn a_laggard_waits_misses_or_goes_as_the_rule_says() {
+fn slow_reader_rule_is_applied() {
     let offer = |lag| Outlet::new(lag, 1).offer();
     assert_eq!(offer(Lag::Wait), Offer::Wait);
     assert_eq!(offer(Lag::Miss), Offer::Miss);

@@ -45,7 +45,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn wheel_is_a_sorted_list(steps in prop::collection::vec(step(), 0..200)) {
+    fn wheel_behaves_like_a_sorted_list(steps in prop::collection::vec(step(), 0..200)) {
         let mut wheel = Wheel::new();
         let mut model = Model::default();
         let mut keys = Vec::new();
@@ -87,7 +87,7 @@ proptest! {
 
     /// A caller that looks only when the wheel says so misses no timer, and rarely looks in vain.
     #[test]
-    fn looking_when_told_to_finds_each_timer_at_its_time(
+    fn polling_at_next_finds_each_timer_on_time(
         spans in prop::collection::vec(span(), 1..50),
     ) {
         let mut wheel = Wheel::new();
@@ -110,7 +110,7 @@ proptest! {
 }
 
 #[test]
-fn key_of_a_timer_that_went_off_names_no_other() {
+fn key_of_a_fired_timer_is_never_reused() {
     let mut wheel = Wheel::new();
     let first = wheel.insert(TICK, 1);
     assert_eq!(wheel.pop(TICK), Some(1));
@@ -121,7 +121,7 @@ fn key_of_a_timer_that_went_off_names_no_other() {
 }
 
 #[test]
-fn million_timers_go_off_in_order() {
+fn million_timers_fire_in_order() {
     const MILLION: usize = 1_000_000;
     let mut numbers = SplitMix64::seed_from_u64(7);
     let mut wheel = Wheel::new();
