@@ -91,7 +91,8 @@ pub struct LoadPlan {
     /// to decide about. The sessions belong to the network "internet" unless the profile names
     /// another one.
     pub rates: bool,
-    /// The file for the journal of requests and responses, for [`JournalAudit`](crate::Audit).
+    /// The file for the journal of requests and responses, which
+    /// [`JournalAudit`](crate::JournalAudit) reads.
     pub journal: Option<PathBuf>,
     /// Panics in the sessions of a node in this process.
     pub panic_injection: Option<PanicInjection>,

@@ -34,7 +34,7 @@ pub trait ListItem {
     fn first(octets: &[u8]) -> Result<(Self::Value<'_>, &[u8]), usize>;
 }
 
-/// The item type of a [list](crate::ie::descriptor::Kind::List), as data.
+/// The item type of a [list](crate::ie::descriptor::FieldKind::List), as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListItemKind {

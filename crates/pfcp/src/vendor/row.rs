@@ -181,7 +181,7 @@ impl VendorRow {
 
     /// Encodes the value of the element: the enterprise number and the fields.
     ///
-    /// [`Rest::push`](crate::ie::Rest::push) adds it to a message or a group.
+    /// [`Rest::push`](crate::ie::GroupRemainder::push) adds it to a message or a group.
     ///
     /// # Errors
     /// Returns an error if a field is missing or unknown, or a value is not valid for its field.
