@@ -32,7 +32,9 @@ const FILTER: &str = "supervisor_tree_small_as_documented";
 
 /// Lists all benchmarks, then runs one.
 pub(crate) fn check(project: &Project) -> Result<Option<String>, String> {
-    let listed = step::output(&mut bench(project, &["--list"]))?;
+    // This checks that benchmarks list and run, not their speed.
+    let unoptimized = &["--profile", "dev"];
+    let listed = step::output(&mut bench(project, unoptimized, &["--list"]))?;
     let ids = ids(&listed);
     let missing: Vec<&str> = LISTED
         .iter()
@@ -54,7 +56,7 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>, String> {
             unknown.join(", ")
         ));
     }
-    let said = step::output(&mut bench(project, &[FILTER, "--quick"]))?;
+    let said = step::output(&mut bench(project, unoptimized, &[FILTER, "--quick"]))?;
     let figures = said.lines().filter(|line| line.contains("time:")).count();
     if figures != 1 {
         return Err(format!(
@@ -70,15 +72,7 @@ pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String>
     let folder = project.folder("bench")?.join("criterion");
     // Results of earlier runs may be of benchmarks that are gone.
     let _ = std::fs::remove_dir_all(&folder);
-    let mut cargo = project.cargo();
-    cargo.args([
-        "bench",
-        "--quiet",
-        "--locked",
-        "--package",
-        "strowger-benches",
-    ]);
-    cargo.args(["--bench", "benchmarks", "--", "--noplot"]);
+    let mut cargo = bench(project, &["--bench", "benchmarks"], &["--noplot"]);
     cargo.args(quick.then_some("--quick"));
     step::run(cargo.env("CRITERION_HOME", &folder))?;
     let mut results = Vec::new();
@@ -139,7 +133,8 @@ fn collect(folder: &Path, results: &mut Vec<(String, f64)>) -> Outcome {
     Ok(())
 }
 
-fn bench(project: &Project, args: &[&str]) -> Command {
+/// Returns the command that runs benchmarks, with options of cargo and of criterion.
+fn bench(project: &Project, options: &[&str], args: &[&str]) -> Command {
     let mut cargo = project.cargo();
     // Without the binary, which has no benchmarks and takes minutes to build.
     cargo.args([
@@ -149,8 +144,7 @@ fn bench(project: &Project, args: &[&str]) -> Command {
         "--package",
         "strowger-benches",
     ]);
-    // This checks that benchmarks list and run, not their speed.
-    cargo.args(["--profile", "dev", "--"]).args(args);
+    cargo.args(options).arg("--").args(args);
     cargo
 }
 

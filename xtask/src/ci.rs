@@ -133,7 +133,7 @@ fn proofs(project: &Project) -> Vec<Step<'_>> {
         Step::new("conformance", "cargo xtask conformance --check", || {
             conformance::run(project, true).map(|()| None)
         }),
-        Step::new("figures", "cargo xtask plots", || {
+        Step::new("figures", "cargo xtask ci figures", || {
             bench::check_age(project).map(|()| None)
         }),
         Step::command("bench-clippy", || cargo(project, &[BENCH, &LINTS].concat())),

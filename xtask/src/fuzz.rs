@@ -8,7 +8,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::duration::parse_duration;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{Outcome, process, term, tools};
@@ -231,15 +230,7 @@ fn targets(project: &Project) -> Result<Vec<String>, String> {
 
 /// libFuzzer counts in seconds, and takes 0 for no limit.
 fn parse_time(text: &str) -> Result<Duration, String> {
-    time_from(Duration::from_secs(1), text)
-}
-
-/// Parses a time that is at least `least`.
-pub(crate) fn time_from(least: Duration, text: &str) -> Result<Duration, String> {
-    match parse_duration(text) {
-        Ok(time) if time < least => Err(format!("{text} is too short: at least {least:?}")),
-        parsed => parsed.map_err(|error| error.to_string()),
-    }
+    step::time_from(Duration::from_secs(1), text)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::node::NodeProcess;
 use crate::project::{self, Project};
 use crate::step::{self, LongRunArgs};
-use crate::{Outcome, chaos, fuzz, process, term};
+use crate::{Outcome, chaos, process, term};
 
 /// Options of `cargo xtask soak`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub(crate) struct SoakArgs {
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {
-    fuzz::time_from(SHORTEST, text)
+    step::time_from(SHORTEST, text)
 }
 
 /// Runs a soak and reports the result.

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
+use crate::duration::parse_duration;
 use crate::process;
 use crate::project::Project;
 use crate::term::{self, TextStyle};
@@ -65,6 +66,14 @@ impl<'a> Step<'a> {
     pub(crate) fn command(name: &'static str, make: impl Fn() -> Command + 'a) -> Self {
         let rerun = shown(&make());
         Self::new(name, rerun, move || run(&mut make()).map(|()| None))
+    }
+}
+
+/// Parses a time that is at least `least`.
+pub(crate) fn time_from(least: Duration, text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(time) if time < least => Err(format!("{text} is too short: at least {least:?}")),
+        parsed => parsed.map_err(|error| error.to_string()),
     }
 }
 
