@@ -5,7 +5,7 @@ use std::future::Future;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use strowger_gateway::{Client, ClientError, Code};
+use strowger_gateway::{Client, ClientError, FaultCode};
 
 use crate::exit::{CliResult, Failure};
 
@@ -47,8 +47,8 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
              --control SOCKET",
         ),
         ClientError::Fault(fault) => match fault.code {
-            Code::UnknownTarget | Code::Forbidden => Failure::check(&fault.message),
-            Code::BadRequest => Failure::input(&fault.message),
+            FaultCode::UnknownTarget | FaultCode::Forbidden => Failure::check(&fault.message),
+            FaultCode::BadRequest => Failure::input(&fault.message),
             _ => Failure::outside(&fault.message),
         },
         ClientError::Deadline(_) => Failure::input(error.to_string()),

@@ -33,7 +33,8 @@ use hyper::StatusCode;
 use metrics::{counter, describe_counter};
 use parking_lot::Mutex;
 use strowger::{
-    ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
+    ActorSystem, ChildSpec, DynamicSupervisor, Restart, Shutdown, Strategy, Supervisor,
+    SupervisorRef,
 };
 
 pub(crate) use self::answer::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
@@ -178,7 +179,7 @@ impl HttpDoor {
             connections_key: "connections",
             counter: ConnectionCounter::default(),
         };
-        let connections = Dynamic::<HttpConnection>::new()
+        let connections = DynamicSupervisor::<HttpConnection>::new()
             // Connections that were told to close end a moment later.
             .max_children(
                 limits
@@ -189,7 +190,7 @@ impl HttpDoor {
             )
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
-            .child(ChildSpec::dynamic("connections", connections))
+            .child(ChildSpec::dynamic_supervisor("connections", connections))
             .child(ChildSpec::new::<Listener<_>>("http", args).restart(Restart::Permanent))
             .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("watch", supervisor).await?;

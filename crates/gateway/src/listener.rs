@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
-use strowger::{Actor, ActorSystem, Context, DynamicRef, Exit, MailboxSpec, Signal, StartError};
+use strowger::{
+    Actor, ActorSystem, Context, DynamicSupervisorRef, Exit, MailboxSpec, Signal, StartError,
+};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 use crate::connection::ByteStream;
@@ -247,8 +249,8 @@ async fn accept<E: Endpoint>(
             }
         };
         let connections = system.find(connections_path.as_str());
-        let Some(connections): Option<DynamicRef<E::Connection>> =
-            connections.and_then(|actor| actor.dynamic())
+        let Some(connections): Option<DynamicSupervisorRef<E::Connection>> =
+            connections.and_then(|actor| actor.as_dynamic_supervisor())
         else {
             return;
         };
@@ -258,7 +260,7 @@ async fn accept<E: Endpoint>(
         };
         match connections.start_child(format!("c{number}"), made) {
             Ok(_) => {}
-            Err(StartError::Closed { .. }) => return,
+            Err(StartError::ParentEnding { .. }) => return,
             Err(error) => tracing::warn!(%error, "a client is not served"),
         }
     }

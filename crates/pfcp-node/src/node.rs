@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use strowger::{
-    ActorSystem, Backoff, ChildSpec, Exit, Path, StartError, Strategy, Supervisor, SupervisorRef,
-    TopicError,
+    ActorPath, ActorSystem, Backoff, ChildSpec, Exit, StartError, Strategy, Supervisor,
+    SupervisorRef, TopicError,
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
@@ -531,12 +531,12 @@ impl NodeHandle {
         self.supervisor.stopped().await
     }
 
-    fn path(&self, node: &NodeName, seid: Option<Seid>) -> Path {
+    fn path(&self, node: &NodeName, seid: Option<Seid>) -> ActorPath {
         let mut path = format!("/{SUPERVISOR}/{ENDPOINT}/{}", key_of(node));
         if let Some(seid) = seid {
             path = format!("{path}/{}", session_key(seid));
         }
-        Path::from(path.as_str())
+        ActorPath::from(path.as_str())
     }
 
     fn info(&self, record: &SessionRecord) -> SessionInfo {

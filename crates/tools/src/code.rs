@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strowger::{Ask, BoxError, Context, Lag, Signal, SourceSpec, handlers};
+use strowger::{Ask, BoxError, Context, Signal, SlowReader, SourceSpec, handlers};
 use tokio::time::Instant;
 
 pub use door::code_door;
@@ -149,7 +149,7 @@ impl strowger::Actor for Code {
 
     async fn follow(&mut self, ask: Ask<FollowRun>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
-        let mut source = cx.source(SourceSpec::DEFAULT.lag(Lag::Wait).readers(1));
+        let mut source = cx.source(SourceSpec::DEFAULT.slow_reader(SlowReader::Wait).readers(1));
         match source.reader() {
             Ok(reader) => {
                 reply.send(Ok(reader));

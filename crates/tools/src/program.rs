@@ -112,7 +112,7 @@ impl strowger::Actor for Program {
             *record.state.lock() = None;
         }
         Ok(Self {
-            me: cx.me(),
+            me: cx.actor_ref(),
             path: cx.path().to_string(),
             record,
             loaded: None,
@@ -278,7 +278,7 @@ struct ProgramCaller {
 impl ProgramCaller {
     fn new(reply: Reply<Result<Value, ProgramError>>, program: String) -> Self {
         Self {
-            told: !reply.is_wanted(),
+            told: !reply.is_waiting(),
             reply: Mutex::new(Some(reply)),
             program,
         }
@@ -293,7 +293,7 @@ impl ProgramCaller {
 
 impl RunOwner for ProgramCaller {
     fn is_wanted(&self) -> bool {
-        self.told || self.reply.lock().as_ref().is_some_and(Reply::is_wanted)
+        self.told || self.reply.lock().as_ref().is_some_and(Reply::is_waiting)
     }
 
     fn print(&self, line: Line) {

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use strowger::{
-    Ask, BoxError, Completion, Context, Lag, MonitorId, Reader, SendError, Signal, Source,
+    Ask, BoxError, Completion, Context, MonitorId, Reader, SendError, Signal, SlowReader, Source,
     SourceSpec, handlers,
 };
 use tokio::time::Instant;
@@ -166,7 +166,7 @@ impl strowger::Actor for Streams {
             .blocked
             .is_some_and(|since| now - since >= limits.stall)
         {
-            let gone = live.source.disconnect_laggards();
+            let gone = live.source.disconnect_slow_readers();
             tracing::info!(
                 target: "strowger::audit",
                 actor = %self.actor,
@@ -221,7 +221,7 @@ impl Streams {
         }
         let replay = replay.unwrap_or(limits.replay).min(limits.replay);
         let spec = SourceSpec::DEFAULT
-            .lag(Lag::Wait)
+            .slow_reader(SlowReader::Wait)
             .max_window(limits.window)
             .window(limits.window.min(DEFAULT_WINDOW))
             .readers(limits.readers)
@@ -274,7 +274,7 @@ impl Streams {
             return;
         };
         while let Some(ask) = live.waiting.pop_front() {
-            if !ask.reply.is_wanted() {
+            if !ask.reply.is_waiting() {
                 // The producer stopped waiting, and was told that the piece is not sent.
                 continue;
             }
@@ -296,7 +296,7 @@ impl Streams {
                     live.blocked = live.blocked.or(Some(now));
                     if !live.is_asked {
                         live.is_asked = true;
-                        live.source.when_ready(cx.lane().reply(stream));
+                        live.source.notify_when_ready(cx.lane().reply(stream));
                     }
                     return;
                 }

@@ -62,7 +62,7 @@ impl Actor for ComponentActor {
         let env = ActorEnv {
             path: cx.path(),
             system: cx.system(),
-            me: cx.me(),
+            me: cx.actor_ref(),
             lane: cx.lane(),
             directory: cell.directory().clone(),
         };
@@ -135,7 +135,7 @@ impl Actor for ComponentActor {
                     _ => None,
                 });
                 let unbegun = unbegun.chain(waiting).collect();
-                cx.set_at_stake(self.cell.record_end(fault, cx.now(), affected, unbegun));
+                cx.set_messages_at_risk(self.cell.record_end(fault, cx.now(), affected, unbegun));
             }
         }
         outcome
@@ -342,7 +342,7 @@ impl ComponentActor {
             token,
             payload,
         });
-        self.batch.len() >= most || !cx.has_more()
+        self.batch.len() >= most || !cx.has_messages()
     }
 
     /// Delivers the batch.

@@ -391,7 +391,7 @@ impl Deployment {
         Deployed {
             info: self.args.info(),
             alive: self.actor.is_alive(),
-            mailbox_size: self.actor.erase().info().depth,
+            mailbox_size: self.actor.erase().info().mailbox_len,
             previous: self.previous.as_ref().map(|image| image.digest()),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{ActorRef, Code as FaultCode, Fault};
+use strowger::{ActorRef, Fault, FaultCode};
 use strowger_gateway::{Caller, McpAnswer, McpCall, McpContent, McpTool, McpTools, Verb};
 use strowger_tools::{
     CodeBudget, CodeError, CodeMessage, Execute, Executed, FollowRun, Functions, Language, Level,

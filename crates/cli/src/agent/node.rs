@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use strowger_gateway::{Client, ClientError, McpAnswer, McpEffect, McpTool, McpTools, Verb};
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Index, MessageView, frames};
@@ -65,7 +65,7 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
 
 fn there(control: &OnceLock<PathBuf>) -> Result<&Path, Fault> {
     let path = control.get().map(PathBuf::as_path);
-    path.ok_or_else(|| Fault::new(Code::Failed, "the node has not started"))
+    path.ok_or_else(|| Fault::new(FaultCode::Failed, "the node has not started"))
 }
 
 /// Default number of children shown for each actor.
@@ -110,7 +110,7 @@ pub(crate) fn decode(tools: McpTools) -> McpTools {
     .with_effect(McpEffect::Reads);
     tools.register(decode, |call| async move {
         let PfcpDecodeParams { hex } = call.read()?;
-        let wrong = |text: String| Fault::new(Code::BadRequest, text);
+        let wrong = |text: String| Fault::new(FaultCode::BadRequest, text);
         if hex.len() > MAX_HEX {
             return Err(wrong(format!(
                 "hex: a datagram has at most {} octets",

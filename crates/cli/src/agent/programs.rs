@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Accepts, ActorRef, ActorSystem, Ask, Code as FaultCode, Fault, Request};
+use strowger::{Accepts, ActorRef, ActorSystem, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools, Verb};
 use strowger_tools::{
     Language, ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,

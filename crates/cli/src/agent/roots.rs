@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use strowger::{Accepts, ActorRef, Ask, Code, Fault, Request};
+use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{Caller, Verb};
 use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri, shown_path};
 
@@ -139,7 +139,7 @@ impl Roots {
             &said[..cut],
             known.join(", ")
         );
-        Fault::new(Code::Refused, text)
+        Fault::new(FaultCode::Refused, text)
     }
 
     /// Formats a path below a root as agents write it.
@@ -175,6 +175,6 @@ where
     FilesMessage: Accepts<Ask<R>>,
 {
     let answer = actor.ask_within(request, ASK_TIMEOUT).await;
-    let answer = answer.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
+    let answer = answer.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
     answer.map_err(|error| error.to_fault())
 }

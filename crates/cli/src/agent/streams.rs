@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Accepts, ActorRef, Ask, Code, Fault, Request};
+use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Verb};
 use strowger_tools::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamsMessage,
@@ -220,7 +220,7 @@ fn shown(piece: Piece, stream: &str) -> (McpContent, Value) {
             (McpContent::Text { text }, value)
         }
         piece => {
-            let data = STANDARD.encode(piece.into_payload().octets);
+            let data = STANDARD.encode(piece.into_payload().bytes);
             let value = json!({ "base64": data });
             let mime = "application/octet-stream".to_owned();
             let uri = format!("strowger:/tools/streams/{stream}");
@@ -235,7 +235,7 @@ async fn all(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     struct StreamListParams {}
     let StreamListParams {} = call.read()?;
     let list = streams.ask_within(ListStreams, ASK_TIMEOUT).await;
-    let list = list.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
+    let list = list.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
     Ok(McpAnswer::json(json!({ "streams": list })))
 }
 
@@ -245,6 +245,6 @@ where
     StreamsMessage: Accepts<Ask<R>>,
 {
     let answer = streams.ask_within(request, ASK_TIMEOUT).await;
-    let answer = answer.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
+    let answer = answer.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
     answer.map_err(|error| error.to_fault())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{Address, Payload};
-use strowger_gateway::{Client, ClientError, Code, Content};
+use strowger_gateway::{Client, ClientError, ContentType, FaultCode};
 
 use crate::command::observe::readable;
 use crate::command::signals::Signals;
@@ -190,7 +190,7 @@ fn split(text: &str) -> CliResult<(Address, Option<&str>)> {
             None => (text, None),
         },
     };
-    let address = Address::of(path.trim_start_matches('/'));
+    let address = Address::from_path(path.trim_start_matches('/'));
     let address = address.map_err(|fault| Failure::input(fault.message))?;
     Ok((address, name))
 }
@@ -245,7 +245,7 @@ async fn only(
 fn refused(error: &ClientError) -> Failure {
     let failure = failed(error);
     match error {
-        ClientError::Fault(fault) if fault.code == Code::UnknownTarget => {
+        ClientError::Fault(fault) if fault.code == FaultCode::UnknownTarget => {
             failure.hint("only what a node exposes can be reached: `docs/messages.md`")
         }
         _ => failure,
@@ -254,16 +254,16 @@ fn refused(error: &ClientError) -> Failure {
 
 /// Prints an answer: bytes as they are, unless JSON is requested.
 fn print(answer: &Payload, as_json: bool, output: &mut Output) -> CliResult {
-    if answer.content != Content::Octets {
+    if answer.content != ContentType::Bytes {
         let value = answer
-            .read()
+            .decode()
             .map_err(|fault| Failure::outside(fault.message))?;
         return show(&value, as_json, output);
     }
     if !as_json {
-        return output.bytes(&answer.octets);
+        return output.bytes(&answer.bytes);
     }
-    let text = std::str::from_utf8(&answer.octets);
+    let text = std::str::from_utf8(&answer.bytes);
     let text = text.map_err(|_| {
         let failure = Failure::input("the answer is octets, which are no JSON");
         failure.hint("without --json they are written as they are")

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strowger::{ActorSystem, Path};
+use strowger::{ActorPath, ActorSystem};
 use strowger_gateway::RelaySpec;
 use strowger_wasm::{
     Change, ComponentRegistry, Deployed, Event, Host, Image, LoadError, LoadStage, Manifest,
@@ -153,7 +153,7 @@ impl Components {
         let actor = deployed.map_err(|error| refused(&error))?;
         if section.expose {
             let address = format!("{KEY}/{name}");
-            let exposed = inner.system.expose_as(&address, &actor, export::messages());
+            let exposed = inner.system.export_as(&address, &actor, export::messages());
             if let Err(error) = exposed {
                 // Leave nothing behind, as after every other failure. The component has just been
                 // deployed, so the result does not matter.
@@ -232,7 +232,7 @@ impl Components {
     }
 
     /// Returns the component whose actor has this path.
-    fn at(&self, path: &Path) -> Option<Deployed> {
+    fn at(&self, path: &ActorPath) -> Option<Deployed> {
         let name = path.as_str().strip_prefix("/components/")?;
         self.one(name.strip_suffix("/guest")?)
     }

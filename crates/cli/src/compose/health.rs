@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use strowger::State;
+use strowger::ActorLifecycle;
 use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
 use strowger_pfcp_node::{NodeHandle, NodeStats, StoreHealth, StoreLoss};
 
@@ -52,7 +52,7 @@ fn n4(node: &LateNode) -> Result<(), String> {
     match node.system().find(ENDPOINT) {
         None => Err(format!("{ENDPOINT} has ended")),
         Some(endpoint) => match endpoint.info().state {
-            State::Running => Ok(()),
+            ActorLifecycle::Running => Ok(()),
             state => Err(format!("{ENDPOINT} is {state}")),
         },
     }

@@ -17,8 +17,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use strowger::Path;
-use strowger_gateway::{Answer, Code, Fault, Methods};
+use strowger::ActorPath;
+use strowger_gateway::{Answer, Fault, FaultCode, Methods};
 use strowger_pfcp::{Frame, Header, Index, MessageType, MessageView, Seid, Sequence, to_json};
 use strowger_pfcp_node::{
     AssociationInfo, NodeHandle, PolicyStats, SessionFilter, SessionInfo, StoreHealth, UsageStats,
@@ -201,7 +201,7 @@ fn association(info: &AssociationInfo) -> Value {
 }
 
 /// Returns the session whose actor is at `path`, with its rules as elements.
-fn details(node: &NodeHandle, path: &Path) -> Option<Value> {
+fn details(node: &NodeHandle, path: &ActorPath) -> Option<Value> {
     let seid = path.key().strip_prefix("0x")?;
     let seid = Seid(u64::from_str_radix(seid, 16).ok()?);
     let info = node
@@ -279,5 +279,5 @@ fn filter(params: &Value) -> Result<SessionFilter, Fault> {
 }
 
 fn wrong(text: &str) -> Fault {
-    Fault::new(Code::BadRequest, text)
+    Fault::new(FaultCode::BadRequest, text)
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use strowger::{Size, SizeError, parse_duration};
+use strowger::{ByteSize, ByteSizeError, parse_duration};
 
 /// The result of setting a limit: `None` for an unknown key, else success or the reason of a
 /// failure.
@@ -20,9 +20,9 @@ pub(super) fn number<N: FromStr>(to: &mut N, value: &str) -> LimitSet {
 
 /// Parses a size in bytes.
 pub(crate) fn size<N: TryFrom<u64>>(to: &mut N, value: &str) -> LimitSet {
-    let size: Size = match value.parse() {
+    let size: ByteSize = match value.parse() {
         Ok(size) => size,
-        Err(error) => return Some(Err(SizeError::to_string(&error))),
+        Err(error) => return Some(Err(ByteSizeError::to_string(&error))),
     };
     let Ok(read) = size.bytes().try_into() else {
         return Some(Err(format!("{size} is more than this limit holds")));

@@ -145,7 +145,7 @@ fn an_unknown_key_is_shown_with_its_place_and_the_likely_one() {
 fn a_wrong_type_is_shown_with_its_place() {
     let told = error("[control]\nframe = \"big\"\n");
     assert!(
-        told.contains("node.toml:2:9: \"big\" is not a size: write a whole number of bytes"),
+        told.contains("node.toml:2:9: invalid size \"big\": expected a whole number of bytes"),
         "{told}"
     );
     assert!(told.contains("\n  |         ^^^^^"), "{told}");

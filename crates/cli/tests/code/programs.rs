@@ -114,7 +114,7 @@ async fn a_program_has_an_address() {
     desk.publish(Publish::new("counter", COUNTER))
         .await
         .expect("it is well");
-    let exposed = desk.system.exposed();
+    let exposed = desk.system.exports();
     let addresses: Vec<_> = exposed.iter().map(|one| one.address.to_string()).collect();
     assert_eq!(addresses, ["@(programs/counter)"]);
     desk.desk
@@ -123,7 +123,7 @@ async fn a_program_has_an_address() {
         })
         .await
         .expect("it answers");
-    assert!(desk.system.exposed().is_empty());
+    assert!(desk.system.exports().is_empty());
 }
 
 #[tokio::test]

@@ -59,10 +59,10 @@ fn an_agent_writes_where_much_is_already() {
 fn a_limit_that_is_none_is_named() {
     for (limit, why) in [
         ("bytes=1", "there is no limit \"bytes\""),
-        ("octets", "\"\" is not a size: write"),
+        ("octets", "invalid size \"\": expected"),
         (
             "octets=1GB",
-            "\"1GB\" is not a size: write a whole number of bytes",
+            "invalid size \"1GB\": expected a whole number of bytes",
         ),
         ("page=0", "`page` of 0"),
     ] {

@@ -99,7 +99,11 @@ fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
     let live = Running::start(CONFORMANCE);
     // As the help of the commands says.
     let cases: [(&[&str], i32, &str); 11] = [
-        (&["ask", "nobody#sum"], 1, "nobody is exposed at @(nobody)"),
+        (
+            &["ask", "nobody#sum"],
+            1,
+            "no actor is exported at @(nobody)",
+        ),
         (
             &["ask", "conformance/echo#burn"],
             2,

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client, ClientError, Code, Fault};
+use strowger_gateway::{Client, ClientError, Fault, FaultCode};
 
 use crate::binary::strowger;
 use crate::running::Running;
@@ -35,7 +35,7 @@ fn fault(result: Result<Value, ClientError>) -> Option<Fault> {
     }
 }
 
-fn code(result: Result<Value, ClientError>) -> Option<Code> {
+fn code(result: Result<Value, ClientError>) -> Option<FaultCode> {
     fault(result).map(|fault| fault.code)
 }
 
@@ -67,7 +67,7 @@ async fn every_method_of_a_node_is_for_the_roles_that_it_names() {
             let refused = fault(client.call(name, json!({})).await);
             let is_forbidden = refused
                 .as_ref()
-                .is_some_and(|one| one.code == Code::Forbidden);
+                .is_some_and(|one| one.code == FaultCode::Forbidden);
             let roles = row["roles"].as_array().expect("roles");
             assert_eq!(
                 is_forbidden,
@@ -158,19 +158,19 @@ async fn what_passes_on_for_an_agent_reaches_what_the_agent_does() {
         "@(tools/far) list",
     ] {
         let refused = code(limited.call(name, json!({})).await);
-        assert_eq!(refused, Some(Code::Forbidden), "{name}");
+        assert_eq!(refused, Some(FaultCode::Forbidden), "{name}");
     }
     // Even with all addresses, nobody has access to an exit, and an agent has none to a topic.
     let exit = whole.call("@(exits/components) call", json!({})).await;
-    assert_eq!(code(exit), Some(Code::UnknownTarget));
+    assert_eq!(code(exit), Some(FaultCode::UnknownTarget));
     let topic = whole
         .call("@(topic/n4/sessions) subscribe", json!({}))
         .await;
-    assert_eq!(code(topic), Some(Code::Forbidden));
+    assert_eq!(code(topic), Some(FaultCode::Forbidden));
 
     let mut viewer = client(&node, "viewer").await;
     let refused = fault(viewer.call("mcp.call", read(&near)).await).expect("it only reads");
-    assert_eq!(refused.code, Code::Forbidden);
+    assert_eq!(refused.code, FaultCode::Forbidden);
     assert!(
         refused
             .message

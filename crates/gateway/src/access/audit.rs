@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use metrics::{counter, describe_counter};
 use serde_json::{Value, json};
-use strowger::{ActorSystem, Code, Topic};
+use strowger::{ActorSystem, FaultCode, Topic};
 use tokio::time::Instant;
 
 use super::caller::Caller;
@@ -222,13 +222,13 @@ impl Record {
                 caller: caller.clone(),
                 verb: verb.name(),
                 address: shown(address),
-                outcome: Code::Lost.as_str(),
+                outcome: FaultCode::Lost.as_str(),
             }))
         })
     }
 
     /// Sets the outcome.
-    pub(crate) const fn close(&mut self, result: Result<(), Code>) {
+    pub(crate) const fn close(&mut self, result: Result<(), FaultCode>) {
         self.0.outcome = match result {
             Ok(()) => "done",
             Err(code) => code.as_str(),

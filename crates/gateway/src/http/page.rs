@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::header;
 use hyper::{Method, Request, StatusCode};
 use serde_json::json;
-use strowger::{ActorSystem, Rank, Top, TopQuery};
+use strowger::{ActorSystem, TopQuery, TopRank, TopReport};
 use tokio::time::Instant;
 
 use super::answer::{HttpAnswer, answer_of_kind, text_answer, unauthorized, with_header};
@@ -92,15 +92,15 @@ impl HttpState {
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Takes a snapshot of all mailboxes, if it is ready in time.
-async fn read(system: &ActorSystem, left: Duration) -> Option<Top> {
+async fn read(system: &ActorSystem, left: Duration) -> Option<TopReport> {
     let taker = snapshot::find(system, SNAPSHOT_TAKER)?;
-    let query = TopQuery::new(Rank::Depth).rows(1);
+    let query = TopQuery::new(TopRank::Depth).rows(1);
     taker.ask_within(TakeSnapshot(query), left).await.ok()
 }
 
-fn mailboxes(top: &Top, page: &mut Exposition) {
+fn mailboxes(top: &TopReport, page: &mut Exposition) {
     let totals = &top.totals;
-    let deepest = top.rows.first().map_or(0, |row| row.info.depth);
+    let deepest = top.rows.first().map_or(0, |row| row.info.mailbox_len);
     for (name, help, value) in [
         (
             "strowger_mailbox_messages",

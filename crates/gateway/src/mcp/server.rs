@@ -13,7 +13,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 
 use super::Mcp;
 use super::overlong::{self, TOO_LONG};
@@ -89,7 +89,7 @@ impl ServerHandler for McpHandler {
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
         let waiting = match self.mcp.run(&caller, &request.name, arguments, progress) {
             Ok(waiting) => waiting,
-            Err(fault) if fault.code == Code::UnknownTarget => {
+            Err(fault) if fault.code == FaultCode::UnknownTarget => {
                 return Err(ErrorData::invalid_params(fault.message, None));
             }
             Err(fault) => return Ok(refused(&fault).into()),
@@ -101,7 +101,7 @@ impl ServerHandler for McpHandler {
             }.into()),
             // Dropping `waiting` ends the call.
             () = context.ct.cancelled() => {
-                let fault = Fault::new(Code::Cancelled, "cancelled before it was done");
+                let fault = Fault::new(FaultCode::Cancelled, "cancelled before it was done");
                 Ok(refused(&fault).into())
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::json;
-use strowger::{Actor, ActorRef, Code, Context, Fault, MailboxSpec};
+use strowger::{Actor, ActorRef, Context, Fault, FaultCode, MailboxSpec};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -93,7 +93,8 @@ fn late(name: &str, deadline: Duration) -> Fault {
         raise("deadline", "TIME")
     );
     let most = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-    Fault::new(Code::Deadline, text).with_details(json!({ "reason": "deadline", "most": most }))
+    Fault::new(FaultCode::Deadline, text)
+        .with_details(json!({ "reason": "deadline", "most": most }))
 }
 
 /// The answer to a call as a future. Dropping it ends the call.
@@ -131,7 +132,7 @@ impl Future for PendingAnswer {
         self.answered = true;
         let answer = answer.unwrap_or_else(|_| {
             let text = format!("{} ended before it was done", self.actor.path());
-            Err(Fault::new(Code::Failed, text))
+            Err(Fault::new(FaultCode::Failed, text))
         });
         if let Some(mut record) = self.record.take() {
             close(&mut record, &answer);

@@ -7,8 +7,8 @@ use bytes::BytesMut;
 use serde_json::{Value, json};
 use strowger::ActorSystem;
 use strowger_gateway::{
-    Answer, Client, ClientError, Code, Content, Decoder, Frame, Gateway, Kind, Limits, Methods,
-    Verb,
+    Answer, Client, ClientError, ContentType, Decoder, FaultCode, Frame, Gateway, Kind, Limits,
+    Methods, Verb,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -100,7 +100,7 @@ impl Raw {
     }
 
     async fn name(&mut self, target: u32, name: &str) {
-        let mut frame = Frame::new(Kind::Name, 0).with_payload(Content::Text, name.to_owned());
+        let mut frame = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         frame.target = target;
         self.send(frame).await;
     }
@@ -227,7 +227,7 @@ async fn wrong_calls_are_answered_and_the_connection_goes_on() {
     raw.call(1, 1).await;
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "bad-request"), "{message}");
-    let mut call = Frame::new(Kind::Call, 2).with_payload(Content::Json, "{\"pa");
+    let mut call = Frame::new(Kind::Call, 2).with_payload(ContentType::Json, "{\"pa");
     call.target = 1;
     raw.send(call).await;
     let (id, code, message) = raw.error().await;
@@ -241,7 +241,7 @@ async fn deep_json_is_refused() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "ping").await;
-    let mut call = Frame::new(Kind::Call, 1).with_payload(Content::Json, "[".repeat(60_000));
+    let mut call = Frame::new(Kind::Call, 1).with_payload(ContentType::Json, "[".repeat(60_000));
     call.target = 1;
     raw.send(call).await;
     let (_, code, message) = raw.error().await;
@@ -335,7 +335,7 @@ async fn one_connection_too_many_is_told_why() {
     let node = node(|limits| limits.connections = 2).await;
     let (first, _second) = (node.raw().await, node.raw().await);
     match Client::connect(node.gateway.path()).await {
-        Err(ClientError::Fault(fault)) => assert_eq!(fault.code, Code::Full),
+        Err(ClientError::Fault(fault)) => assert_eq!(fault.code, FaultCode::Full),
         other => panic!("{other:?}"),
     }
     drop(first);
@@ -353,7 +353,7 @@ async fn an_answer_over_the_frame_limit_is_a_fault() {
     let mut client = Client::connect(node.gateway.path()).await.unwrap();
     match client.call("huge", Value::Null).await {
         Err(ClientError::Fault(fault)) => {
-            assert_eq!(fault.code, Code::Failed);
+            assert_eq!(fault.code, FaultCode::Failed);
             assert!(fault.message.contains("the limit is 65536"), "{fault}");
         }
         other => panic!("{other:?}"),

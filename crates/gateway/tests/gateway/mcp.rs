@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::{ActorSystem, Code, Fault};
+use strowger::{ActorSystem, Fault, FaultCode};
 use strowger_gateway::{Caller, Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
@@ -40,7 +40,7 @@ fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
         .with_advice("Use double.")
         .register(double, |call| async move {
             let Some(number) = call.arguments["number"].as_i64() else {
-                return Err(Fault::new(Code::BadRequest, "number is none"));
+                return Err(Fault::new(FaultCode::BadRequest, "number is none"));
             };
             Ok(McpAnswer::of(json!({ "number": number * 2 })))
         })
@@ -308,7 +308,7 @@ async fn a_call_has_a_deadline() {
     let office = Office::open(|limits| limits.deadline = Duration::from_secs(5)).await;
     let late = office.mcp.call("wait", Value::Null).await;
     let fault = late.expect_err("it waits for ever");
-    assert_eq!(fault.code, Code::Deadline);
+    assert_eq!(fault.code, FaultCode::Deadline);
     assert!(
         fault
             .message

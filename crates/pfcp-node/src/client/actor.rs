@@ -117,7 +117,7 @@ impl Actor for ClientActor {
         };
         protocol.release = config.release;
         protocol.heartbeat = Some(config.heartbeat).filter(|interval| !interval.is_zero());
-        cx.task("reader", sockets.read(0, cx.me()));
+        cx.task("reader", sockets.read(0, cx.actor_ref()));
         Ok(Self {
             sockets,
             config,

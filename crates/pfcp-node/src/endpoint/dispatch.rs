@@ -41,9 +41,9 @@ impl From<StartError> for DispatchError {
         match error {
             // The supervisor or the previous actor of this name has stopped, and the endpoint has
             // not been notified yet; or actors of deleted sessions are still stopping.
-            StartError::Closed { .. } | StartError::Taken { .. } | StartError::TooMany { .. } => {
-                Self::Restarting
-            }
+            StartError::ParentEnding { .. }
+            | StartError::KeyTaken { .. }
+            | StartError::TooManyChildren { .. } => Self::Restarting,
             error => {
                 tracing::error!(%error, "a session cannot be started");
                 Cause::SYSTEM_FAILURE.into()

@@ -158,7 +158,7 @@ impl Actor for LoadActor {
         };
         protocol.release = plan.release;
         protocol.heartbeat = Some(plan.heartbeat).filter(|interval| !interval.is_zero());
-        cx.task("reader", sockets.read(0, cx.me()));
+        cx.task("reader", sockets.read(0, cx.actor_ref()));
         let step = pacer::step(plan.pace);
         let towards = local_address_for(local.ip(), plan.to.ip());
         let towards = SocketAddr::new(towards, local.port());
@@ -230,7 +230,7 @@ impl Actor for LoadActor {
         }
         self.process_events(now, cx);
         if self.phase == LoadPhase::Working && self.pacer.is_none() {
-            self.pacer = Some(Pacer::start(self.step, cx.me())?);
+            self.pacer = Some(Pacer::start(self.step, cx.actor_ref())?);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde_json::json;
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use thiserror::Error;
 
 use super::json::read_json;
@@ -322,11 +322,11 @@ impl CodeError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Limit(_) => Code::Refused,
-            Self::Cancelled => Code::Cancelled,
-            Self::Language(_) | Self::Function(_) => Code::BadRequest,
-            Self::Full(_) => Code::Full,
-            _ => Code::Failed,
+            Self::Limit(_) => FaultCode::Refused,
+            Self::Cancelled => FaultCode::Cancelled,
+            Self::Language(_) | Self::Function(_) => FaultCode::BadRequest,
+            Self::Full(_) => FaultCode::Full,
+            _ => FaultCode::Failed,
         };
         let details = match self {
             Self::Thrown(thrown) => {

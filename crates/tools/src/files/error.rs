@@ -3,7 +3,7 @@
 use std::io;
 
 use serde_json::json;
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use thiserror::Error;
 
 /// The error returned when a call fails. Paths are as the caller gave them.
@@ -314,10 +314,10 @@ impl FileError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Refused { .. } | Self::Limit { .. } => Code::Refused,
-            Self::Pattern { .. } | Self::Arguments { .. } => Code::BadRequest,
-            Self::Cancelled { .. } => Code::Cancelled,
-            _ => Code::Failed,
+            Self::Refused { .. } | Self::Limit { .. } => FaultCode::Refused,
+            Self::Pattern { .. } | Self::Arguments { .. } => FaultCode::BadRequest,
+            Self::Cancelled { .. } => FaultCode::Cancelled,
+            _ => FaultCode::Failed,
         };
         let details = match self {
             Self::Limit {

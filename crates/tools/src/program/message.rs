@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use strowger::{Code as FaultCode, Fault, Request};
+use strowger::{Fault, FaultCode, Request};
 use thiserror::Error;
 
 use crate::code::{CodeBudget, CodeError, CodeLimits, Functions, Language, LimitSetter};

@@ -210,7 +210,7 @@ impl Programs {
     fn keep(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
         let address = format!("programs/{name}");
         // The address is free: the actor that had it is terminated before another one starts.
-        drop(self.system.expose_as(&address, &actor, program_door()));
+        drop(self.system.export_as(&address, &actor, program_door()));
         self.published
             .insert(name, PublishedProgram { args, actor });
     }

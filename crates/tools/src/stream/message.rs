@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use strowger::{AnyRef, Code, Content, Fault, Payload, Reader, Request};
+use strowger::{AnyRef, ContentType, Fault, FaultCode, Payload, Reader, Request};
 use thiserror::Error;
 
 /// A piece of a stream: text or bytes.
@@ -35,8 +35,8 @@ impl Piece {
     #[must_use]
     pub fn into_payload(self) -> Payload {
         match self {
-            Self::Text(text) => Payload::new(Content::Text, text),
-            Self::Octets(octets) => Payload::new(Content::Octets, octets),
+            Self::Text(text) => Payload::new(ContentType::Text, text),
+            Self::Octets(octets) => Payload::new(ContentType::Bytes, octets),
         }
     }
 }
@@ -244,9 +244,11 @@ impl StreamError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Name | Self::TooLong { .. } => Code::Refused,
-            Self::TooMany { .. } | Self::TooManyReaders { .. } | Self::Full { .. } => Code::Full,
-            Self::NotFound { .. } | Self::Exists { .. } | Self::Lost => Code::Failed,
+            Self::Name | Self::TooLong { .. } => FaultCode::Refused,
+            Self::TooMany { .. } | Self::TooManyReaders { .. } | Self::Full { .. } => {
+                FaultCode::Full
+            }
+            Self::NotFound { .. } | Self::Exists { .. } | Self::Lost => FaultCode::Failed,
         };
         let details = serde_json::json!({ "reason": self.name() });
         Fault::new(code, self.to_string()).with_details(details)

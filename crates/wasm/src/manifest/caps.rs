@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger::Size;
+use strowger::ByteSize;
 
 use super::{FilesGrant, Grant, KvGrant, Limits, Manifest, RestartRule, RunRule, Share, StateRule};
 use crate::seeded_bug::{Bug, seeded};
@@ -243,7 +243,7 @@ fn time(value: &Duration) -> String {
 }
 
 pub(super) fn size(value: &usize) -> String {
-    Size::new(*value as u64).to_string()
+    ByteSize::new(*value as u64).to_string()
 }
 
 impl Caps {

@@ -270,7 +270,7 @@ impl Actor for Feeder {
             }
             let item = self.sent.to_le_bytes().as_slice().into();
             if source.try_send(item).is_err() {
-                source.when_ready(cx.lane().reply(0));
+                source.notify_when_ready(cx.lane().reply(0));
                 break;
             }
             self.sent += 1;

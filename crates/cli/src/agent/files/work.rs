@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use strowger_gateway::{McpAnswer, McpContent, Progress};
 use strowger_tools::{
     Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
@@ -51,7 +51,7 @@ async fn text_of(below: &RootPath<'_>, said: &str, lines: ReadLines) -> Result<S
     String::from_utf8(octets.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let text = format!("`{said}` is not UTF-8 (at byte {at}): read_media_file reads it");
-        Fault::new(Code::Failed, text)
+        Fault::new(FaultCode::Failed, text)
     })
 }
 
@@ -121,7 +121,7 @@ pub(super) async fn read_several(
                         text.len(),
                         most - left
                     );
-                    Err(Fault::new(Code::Refused, text))
+                    Err(Fault::new(FaultCode::Refused, text))
                 }
             });
         match text {
@@ -372,7 +372,7 @@ pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<M
             "`{}` and `{}` are below different directories: copy it, then delete it",
             args.source, args.destination
         );
-        return Err(Fault::new(Code::Refused, text));
+        return Err(Fault::new(FaultCode::Refused, text));
     }
     let rename = Rename {
         from: from.path.clone(),

@@ -62,7 +62,7 @@ async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAn
     let (mut pieces, mut octets, mut error) = (0_u64, 0, None);
     while let Some(piece) = reader.recv().await {
         let piece = match piece {
-            Ok(piece) => piece.into_payload().octets,
+            Ok(piece) => piece.into_payload().bytes,
             Err(why) => {
                 error = Some(why.to_string());
                 break;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use strowger_gateway::{ClientError, Code};
+use strowger_gateway::{ClientError, FaultCode};
 
 use super::follow::DeadlineArgs;
 use crate::command::observe::printable;
@@ -302,7 +302,7 @@ fn refused(error: &ClientError) -> Failure {
         return failed(error);
     };
     let failure = match fault.code {
-        Code::Refused => Failure::check(&fault.message),
+        FaultCode::Refused => Failure::check(&fault.message),
         _ => failed(error),
     };
     let hint = fault

@@ -200,7 +200,7 @@ mod tests {
             ("deadline=soon", "--limit deadline=soon: ", "deadline=1.5s"),
             (
                 "line=1MB",
-                "--limit line=1MB: \"1MB\" is not a size",
+                "--limit line=1MB: invalid size \"1MB\"",
                 "line=64MiB",
             ),
             ("line=10", "it must be at least 4096", "line=64MiB"),

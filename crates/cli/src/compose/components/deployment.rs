@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use strowger_wasm::LoadStage;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -234,7 +234,7 @@ fn failure(reason: CancelReason, stage: Stage) -> Failure {
 }
 
 fn lost() -> Fault {
-    Fault::new(Code::Failed, "the deployment ended before its time")
+    Fault::new(FaultCode::Failed, "the deployment ended before its time")
 }
 
 /// All deployments in progress, and recent outcomes.
@@ -263,7 +263,7 @@ impl Deployments {
             let running = by_id.values().filter(|one| !one.is_over()).count();
             if running >= MAX_RUNNING {
                 let text = format!("{MAX_RUNNING} deployments are under way, and no more may be");
-                return Err(Fault::new(Code::Refused, text));
+                return Err(Fault::new(FaultCode::Refused, text));
             }
             by_id.insert(id, Arc::clone(&deployment));
         }
@@ -279,7 +279,7 @@ impl Deployments {
         let found = self.by_id.lock().get(&id).cloned();
         found.ok_or_else(|| {
             let text = format!("no deployment {id} is under way, nor was a moment ago");
-            Fault::new(Code::UnknownTarget, text)
+            Fault::new(FaultCode::UnknownTarget, text)
         })
     }
 
