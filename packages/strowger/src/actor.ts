@@ -28,6 +28,7 @@ import type { Runnable } from "./scheduler.js";
 import type { Shared } from "./shared.js";
 import { notDeadline } from "./span.js";
 import { ActorStream, isIterable, isStream } from "./stream.js";
+import { adopted, isThenable } from "./thenable.js";
 
 type AnyActor = {
   readonly handle: Readonly<Record<string, (payload: unknown, call: Call) => unknown>>;
@@ -502,7 +503,7 @@ export class Cell extends Mailbox implements Runnable, Server {
     try {
       await this.#shared.within(this.#shutdownMs(), actor.postStop?.(exit));
     } catch (thrown) {
-      this.#shared.troubles.publish({ address: this.address, error: thrown });
+      this.#shared.failed(this, "postStop", (this.#life?.restarts ?? 0) + 1, thrown);
     }
   }
 
@@ -589,20 +590,6 @@ class Context implements ActorContext<never> {
 
 function isTell(delivery: Delivery): boolean {
   return !(delivery instanceof Question) && !(delivery instanceof Subscription);
-}
-
-function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === "object" && value !== null && "then" in value
-    && typeof value.then === "function";
-}
-
-/**
- * Returns a promise of a thenable's result. Only a promise settles once and never calls back before
- * `then` has returned, so any other thenable is wrapped in one.
- */
-function adopted<T>(value: PromiseLike<T>): Promise<T> {
-  if (value instanceof Promise && value.then === Promise.prototype.then) return value;
-  return new Promise((resolve) => resolve(value));
 }
 
 function noStream(type: string, result: unknown): string {

@@ -7,6 +7,7 @@ import {
   type Exit,
   type LocalRef,
   type SpawnOptions,
+  type Trouble,
 } from "../src/index.js";
 import { VirtualClock } from "../src/testing.js";
 
@@ -164,16 +165,18 @@ test("messages wait until an actor that starts slowly has started", async () => 
 
 test("what a postStop throws is told, and ends nothing else", async () => {
   const { system } = setup();
-  const troubles: string[] = [];
-  system.troubles.listen(({ address, error }) => troubles.push(`${address} ${String(error)}`));
+  const troubles: Trouble[] = [];
+  system.troubles.listen((trouble) => troubles.push(trouble));
+  const error = new Error("ouch");
   const ref = system.spawn("sore", () => ({
     handle: {},
     postStop: () => {
-      throw new Error("ouch");
+      throw error;
     },
   }));
   await ref.stop();
-  assert.deepEqual(troubles, ["@(sore) Error: ouch"]);
+  const trouble = { source: "actor", address: "@(sore)", incarnation: 1 } as const;
+  assert.deepEqual(troubles, [{ ...trouble, during: "postStop", error }]);
 });
 
 type Parent = { start: { payload: string } };
