@@ -227,7 +227,10 @@ export interface SpawnOptions {
    * `initialMs` up to `maxMs`. Default: from 50 to 10 000.
    */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
-  /** Time limit in milliseconds for a shutdown, before the actor is killed. Default: 5000. */
+  /**
+   * Time limit in milliseconds for a shutdown, before the actor is killed: for its current message,
+   * its children, each of which has its own limit as well, and its `postStop`. Default: 5000.
+   */
   readonly shutdownMs?: number;
   /** Maximum number of open streams. Default: 1024. */
   readonly streams?: number;

@@ -97,8 +97,8 @@ export class Shared {
 
   /** Publishes a failure of an actor. */
   failed(cell: Cell, during: ActorTrouble["during"], incarnation: number, error: unknown): void {
-    if (this.troubles.subscribers === 0) return;
-    this.troubles.publish({ source: "actor", address: cell.address, incarnation, during, error });
+    const { address } = cell;
+    this.#reports.publish({ source: "actor", address, incarnation, during, error });
   }
 
   /**
@@ -112,20 +112,6 @@ export class Shared {
     const alarm = new Alarm(callback);
     this.wheel.add(alarm, ms);
     return () => this.wheel.remove(alarm);
-  }
-
-  /** Waits for a promise, but for at most `ms` milliseconds. */
-  async within(ms: number, promise: void | Promise<void>): Promise<void> {
-    if (promise === undefined) return;
-    let undo = (): void => {};
-    const late = new Promise<void>((resolve) => {
-      undo = this.wheelAfter(ms, resolve);
-    });
-    try {
-      await Promise.race([promise, late]);
-    } finally {
-      undo();
-    }
   }
 }
 

@@ -120,10 +120,11 @@ export class ActorSystem {
     };
   }
 
-  /** Stops all actors, children before parents, and closes all topics. */
+  /** Stops all actors, each with its children within its limit, and closes all topics. */
   async shutdown(): Promise<void> {
     this.#shared.isClosed = true;
-    await Promise.all(Array.from(this.#shared.cells.values(), (cell) => cell.stop()));
+    const roots = [...this.#shared.cells.values()].filter((cell) => cell.isRoot);
+    await Promise.all(roots.map((cell) => cell.stop()));
     for (const topic of this.#topics.values()) topic.close();
     this.deadLetters.close();
     this.troubles.close();

@@ -25,27 +25,31 @@ export interface ListenerTrouble {
   readonly error: unknown;
 }
 
-/** Maximum number of troubles of listeners that are published in one turn of the event loop. */
-const PER_TURN = 1024;
+/** Maximum number of troubles that are published in one turn of the event loop. */
+const PER_TURN = 4096;
 
-/** Publishes the errors of actors and listeners; an error without a listener goes to stderr. */
+/** Publishes the errors of actors and listeners; that of a listener may go to stderr instead. */
 export class Troubles {
   readonly topic = new Topic<Trouble>((error, isFirst) => {
     if (isFirst) complain("troubles", error);
   });
+  /** For a listener whose reaction to a trouble causes another one. */
   readonly #budget = new TurnBudget(PER_TURN);
+
+  /** Publishes a trouble. Returns `false` if it did not reach any subscriber. */
+  publish(trouble: Trouble): boolean {
+    if (this.topic.subscribers === 0 || !this.#budget.take()) return false;
+    this.topic.publish(trouble);
+    return true;
+  }
 
   /** Returns a function that reports the errors of a topic's listeners. */
   reporter(topic: string): ListenerFailed {
     return (error, isFirst) => {
-      // A listener of troubles may be the one that called the listener that failed: what it causes
-      // is not published to it, and what it causes later is limited.
-      const isHeard = this.topic.subscribers > 0 && !this.topic.isPublishing;
-      if (isHeard && this.#budget.take()) {
-        this.topic.publish({ source: "listener", topic, error });
-      } else if (isFirst) {
-        complain(topic, error);
-      }
+      // While troubles are published, a listener of theirs has caused this error.
+      const isHeard = !this.topic.isPublishing
+        && this.publish({ source: "listener", topic, error });
+      if (!isHeard && isFirst) complain(topic, error);
     };
   }
 }

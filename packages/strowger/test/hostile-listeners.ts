@@ -123,6 +123,11 @@ const cases: Readonly<Record<string, () => void | Promise<void>>> = {
       n += 1;
       system.spawn(`bad-${n}`, thrower, { restart: "temporary" });
     });
+    system.troubles.listen(async () => {
+      await Promise.resolve();
+      n += 1;
+      system.spawn(`bad-${n}`, thrower, { restart: "temporary" });
+    });
     system.deadLetters.listen(thrower);
     system.deadLetters.listen(rejecter);
     void ended.tell("go", 1);

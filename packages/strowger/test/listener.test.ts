@@ -9,6 +9,7 @@ import { code, type CodeProtocol } from "../src/code/index.js";
 import { ActorSystem, type Trouble } from "../src/index.js";
 import { VirtualClock } from "../src/testing.js";
 import { Peer, silent } from "./peer.js";
+import { written } from "./written.js";
 
 const bug = new Error("a bug of the listener");
 
@@ -26,19 +27,6 @@ function setup() {
   const troubles: Trouble[] = [];
   system.troubles.listen((trouble) => void troubles.push(trouble));
   return { clock, system, troubles, topic: system.topic<number>("numbers") };
-}
-
-/** Returns what is written to standard error while `work` runs. */
-async function written(work: () => Promise<void>): Promise<readonly string[]> {
-  const { error } = console;
-  const lines: string[] = [];
-  console.error = (...values: unknown[]) => void lines.push(values.join(" "));
-  try {
-    await work();
-  } finally {
-    console.error = error;
-  }
-  return lines;
 }
 
 test("nothing a listener does ends the process", { timeout: 100_000 }, async () => {
