@@ -143,7 +143,7 @@ export class Cell extends Mailbox implements Runnable, Server {
     if (question.isOver) return question.promise();
     if (this.#answersLater || !this.#isReady() || !this.hasRoom || !shared.scheduler.isNear
       || typeof type !== "string") {
-      void this.#send(question, options?.signal);
+      void this.#send(question, undefined);
       return question.promise();
     }
     void this.offer(question, undefined);
@@ -167,7 +167,7 @@ export class Cell extends Mailbox implements Runnable, Server {
     if (options?.signal !== undefined && !stream.isEnded) {
       stream.forget = onAbort(options.signal, () => stream.end(cancelled(type)));
     }
-    if (!subscription.isOver) void this.#send(subscription, options?.signal);
+    if (!subscription.isOver) void this.#send(subscription, undefined);
     return stream;
   }
 

@@ -42,6 +42,9 @@ export class Delivery implements Call {
     this.#abort?.abort(error);
   }
 
+  /** Calls back when the sender has given up, if it can: a tell is given up by its signal alone. */
+  whenOver(_callback: () => void): void {}
+
   /** Fails the message and aborts its signal, unless it is already over. */
   abort(error: MessageError): void {
     if (!this.isOver) this.refuse(error);
@@ -136,9 +139,17 @@ export class Question extends Delivery {
 
   override refuse(error: MessageError): void {
     if (this.isOver) return;
-    this.#close();
     super.refuse(error);
+    this.#close();
     this.#waiting?.reject(error);
+  }
+
+  override whenOver(callback: () => void): void {
+    const forget = this.#forget;
+    this.#forget = () => {
+      forget?.();
+      callback();
+    };
   }
 
   expire(): void {
@@ -169,6 +180,14 @@ export class Subscription extends Delivery {
     stream.onEnd = (error) => {
       if (error !== undefined) super.refuse(error);
       this.isOver = true;
+    };
+  }
+
+  override whenOver(callback: () => void): void {
+    const { onEnd } = this.stream;
+    this.stream.onEnd = (error) => {
+      onEnd(error);
+      callback();
     };
   }
 
