@@ -165,7 +165,7 @@ export class Cell extends Mailbox implements Runnable, Server {
     if (wrong !== undefined) stream.end(wrong);
     else if (options?.deadlineMs !== undefined) wheel.add(stream, options.deadlineMs);
     if (options?.signal !== undefined && !stream.isEnded) {
-      stream.forget = onAbort(options.signal, () => stream.end(cancelled(type)));
+      stream.forget = onAbort(options.signal, (reason) => stream.end(cancelled(type, reason)));
     }
     if (!subscription.isOver) void this.#send(subscription, undefined);
     return stream;
@@ -224,6 +224,9 @@ export class Cell extends Mailbox implements Runnable, Server {
     // when it is made a text.
     if (typeof delivery.type !== "string") {
       return this.#refuse(delivery, badRequest("the type of a message is a text"));
+    }
+    if (signal !== undefined && signal.aborted) {
+      return this.#refuse(delivery, cancelled(delivery.type, signal.reason));
     }
     const queued = this.offer(delivery, signal);
     if (!this.#isScheduled) this.#wake();

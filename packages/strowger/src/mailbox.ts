@@ -147,7 +147,7 @@ export abstract class Mailbox {
       };
       delivery.whenOver(() => leave(delivery.why ?? cancelled(delivery.type)));
       if (signal !== undefined) {
-        sender.forget = onAbort(signal, () => leave(cancelled(delivery.type)));
+        sender.forget = onAbort(signal, (reason) => leave(cancelled(delivery.type, reason)));
       }
     });
     queued.catch(() => {});

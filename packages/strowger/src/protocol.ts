@@ -48,7 +48,9 @@ type Rest<E, Options> = E extends { readonly payload: infer T }
 
 /** Options of a tell. */
 export interface TellOptions {
-  /** Withdraws the message while it waits for room. */
+  /**
+   * Withdraws the message while it waits for room; it is not sent if the signal is aborted already.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -59,7 +61,10 @@ export interface AskOptions {
    * `deadlineMs` of the system or connection.
    */
   readonly deadlineMs?: number;
-  /** Cancels the ask: the answer is discarded, and the handler's signal is aborted. */
+  /**
+   * Cancels the ask: the answer is discarded, and the handler's signal is aborted. The reason of the
+   * signal is the `cause` of the error.
+   */
   readonly signal?: AbortSignal;
 }
 

@@ -69,7 +69,7 @@ export class Call extends Timer implements Outgoing {
 
   /** Cancels the call when the signal is aborted. */
   listen(signal: Required<AskOptions>["signal"]): void {
-    this.#forget = onAbort(signal, () => this.#giveUp(cancelled(this.name.type)));
+    this.#forget = onAbort(signal, (reason) => this.#giveUp(cancelled(this.name.type, reason)));
   }
 
   item(): boolean {
@@ -132,7 +132,7 @@ export class RemoteStream extends ItemReader implements Outgoing {
     this.#expected = this.window;
     if (this.deadlineMs > 0) wheel.add(this, this.deadlineMs);
     if (options?.signal !== undefined) {
-      this.forget = onAbort(options.signal, () => this.end(cancelled(name.type)));
+      this.forget = onAbort(options.signal, (reason) => this.end(cancelled(name.type, reason)));
     }
   }
 

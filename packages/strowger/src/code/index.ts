@@ -164,7 +164,7 @@ async function execute(
   };
   const output: Line[] = [];
   const abort = new AbortController();
-  const forget = signal === undefined ? undefined : onAbort(signal, () => abort.abort());
+  const forget = signal && onAbort(signal, (reason) => abort.abort(reason));
   let broken: { readonly error: unknown } | undefined;
   let isOver = false;
   const caught = (error: unknown): void => {
