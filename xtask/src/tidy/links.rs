@@ -46,8 +46,10 @@ pub(super) fn check(files: &[String], pages: &BTreeMap<&str, String>) -> Vec<Fin
                 found(format!("`{link}` leads nowhere"));
                 continue;
             };
-            if path.starts_with("docs/") && on_web.is_none() {
-                let is_page = target.starts_with("docs/") && files.contains(&target);
+            if path.starts_with("docs/") && path != CONTENTS && on_web.is_none() {
+                // mdBook calls a README.md index.html, but not in links.
+                let is_there = files.contains(&target) && !target.ends_with("/README.md");
+                let is_page = target.starts_with("docs/") && is_there;
                 if !is_page {
                     found(format!(
                         "the book has no `{link}`: link to {}{target}",
@@ -144,6 +146,7 @@ mod tests {
         let files = [
             "docs/a.md",
             "docs/b/c.md",
+            "docs/b/README.md",
             "docs/SUMMARY.md",
             "docs/d.svg",
             "src/lib.rs",
@@ -190,6 +193,11 @@ mod tests {
                 "[lib](../src/lib.rs)",
                 "the book has no `../src/lib.rs`: link to \
                  https://github.com/strowger/strowger/blob/main/src/lib.rs",
+            ),
+            (
+                "[b](b/README.md)",
+                "the book has no `b/README.md`: link to \
+                 https://github.com/strowger/strowger/blob/main/docs/b/README.md",
             ),
             (
                 "[b](b)",
