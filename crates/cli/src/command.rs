@@ -225,6 +225,8 @@ mod tests {
             "",
             "docs",
             "docs/guides",
+            "docs/internals",
+            "docs/start",
             "docs/decisions",
             "packages/strowger",
         ];
