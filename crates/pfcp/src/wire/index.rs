@@ -261,7 +261,7 @@ impl Index {
         }
         // Each element takes at least four bytes for its header.
         let most = self.free + (octets.len() - start) / 4;
-        // The walk is then free of checks for space. The vector never shrinks.
+        // The walk then always has a node to write. The vector never shrinks.
         if self.nodes.len() < most {
             self.nodes.resize(most, IndexNode::default());
         }

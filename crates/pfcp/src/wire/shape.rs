@@ -172,7 +172,7 @@ impl ShapeCache {
             self.known.len() >= MAX_SHAPES || self.blocks.len() >= MAX_BLOCKS || nodes >= MAX_NODES;
         if full {
             // All at once: shapes refer to blocks and nodes by index, so a single one cannot be
-            // removed. What a peer still sends is stored again within two messages.
+            // removed. Elements that a peer goes on sending are stored again within two messages.
             *self = Self::new();
         }
         full
