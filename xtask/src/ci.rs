@@ -10,7 +10,7 @@ use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
     Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, simulate,
-    term, test, tidy, torture,
+    term, test, tidy, tools, torture,
 };
 use times::RunRecord;
 
@@ -28,7 +28,7 @@ pub(crate) struct CiArgs {
     /// Continue after a failure
     #[arg(long)]
     keep_going: bool,
-    /// Leave out the steps that have passed on this commit
+    /// Skip the steps that have passed on this commit
     #[arg(long)]
     resume: bool,
 }
@@ -142,6 +142,7 @@ fn proofs(project: &Project) -> Vec<Step<'_>> {
             "cargo bench -p strowger-benches -- --list",
             || benches::check(project),
         ),
+        Step::new("book", "mdbook build docs", || book(project)),
         Step::command("package", move || {
             cargo(project, &[&["package", "--quiet"][..], &package].concat())
         }),
@@ -219,6 +220,15 @@ fn format(project: &Project) -> Result<Option<String>, String> {
         step::run(&mut cargo(project, &check))?;
     }
     Ok(None)
+}
+
+/// Builds the book; `tidy` has checked its links.
+fn book(project: &Project) -> Result<Option<String>, String> {
+    tools::need(&tools::MDBOOK)?;
+    let mut build = Command::new("mdbook");
+    build.arg("build").arg(project.root().join("docs"));
+    build.arg("--dest-dir").arg(project.folder("book")?);
+    step::run(&mut build).map(|()| None)
 }
 
 fn cargo(project: &Project, args: &[&str]) -> Command {

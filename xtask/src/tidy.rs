@@ -1,14 +1,16 @@
 //! `cargo xtask tidy`: the rules of the style guide that neither rustc nor clippy checks.
 //!
-//! [`layout`] checks the places of files, [`lines`] their lines, [`pages`] compares documents with
-//! the code and the verbs that they show, [`packages`] reads `cargo metadata`. A rule is a function
-//! from text to findings, so each is tested on a bad sample.
+//! [`layout`] checks the places of files, [`lines`] their lines, [`links`] the links of documents,
+//! [`pages`] compares documents with the code and the verbs that they show, [`packages`] reads
+//! `cargo metadata`. A rule is a function from text to findings, so each is tested on a bad sample.
 
 mod layout;
 mod lines;
+mod links;
 mod packages;
 mod pages;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Outcome;
@@ -67,6 +69,7 @@ pub(crate) fn run(project: &Project) -> Outcome {
     let read = |path: &String| std::fs::read_to_string(project.root().join(path)).ok();
     let sources = files.iter().filter(|path| pages::may_be_quoted(path));
     let sources: Vec<String> = sources.filter_map(read).collect();
+    let mut documents = BTreeMap::new();
     for path in &files {
         let Some(text) = read(path) else {
             continue;
@@ -76,7 +79,11 @@ pub(crate) fn run(project: &Project) -> Outcome {
         if path.ends_with("Cargo.lock") {
             findings.extend(packages::check_lock(path, &text));
         }
+        if path.ends_with(".md") {
+            documents.insert(path.as_str(), text);
+        }
     }
+    findings.extend(links::check(&files, &documents));
     let (ours, theirs) = project.packages()?;
     findings.extend(packages::check_ours(&ours));
     let policy = project::read(&project.root().join("deny.toml"))?;

@@ -19,8 +19,8 @@ pub(crate) struct ExternalTool {
 enum Source {
     /// A Debian package.
     Debian(&'static str),
-    /// A package of the registry, named as the tool.
-    Cargo,
+    /// A package of the registry, named as the tool, and further arguments of `cargo install`.
+    Cargo(&'static [&'static str]),
     /// A component of the nightly toolchain, or the toolchain itself.
     Rustup,
 }
@@ -49,15 +49,27 @@ pub(crate) const MIRI: ExternalTool = ExternalTool {
 pub(crate) const MUTANTS: ExternalTool = ExternalTool {
     name: "cargo-mutants",
     version: &["cargo", "mutants", "--version"],
-    source: Source::Cargo,
+    source: Source::Cargo(&[]),
     proves: "a test notices each mutation",
 };
 
 pub(crate) const FUZZ: ExternalTool = ExternalTool {
     name: "cargo-fuzz",
     version: &["cargo", "fuzz", "--version"],
-    source: Source::Cargo,
+    source: Source::Cargo(&[]),
     proves: "no input of others makes a decoder panic",
+};
+
+pub(crate) const MDBOOK: ExternalTool = ExternalTool {
+    name: "mdbook",
+    version: &["mdbook", "--version"],
+    // Without its server, which is half of it.
+    source: Source::Cargo(&[
+        "--version=~0.5",
+        "--no-default-features",
+        "--features=search",
+    ]),
+    proves: "the book in docs/ builds",
 };
 
 /// The tools that tests look for.
@@ -78,7 +90,7 @@ const TESTED: [ExternalTool; 2] = [
 
 /// The other tools that `cargo xtask setup` installs, and those that take minutes to build.
 const PROOFS: [ExternalTool; 2] = [VALGRIND, MIRI];
-const BUILT: [ExternalTool; 2] = [MUTANTS, FUZZ];
+const BUILT: [ExternalTool; 3] = [MUTANTS, FUZZ, MDBOOK];
 
 impl ExternalTool {
     /// Returns the version that the tool prints, if it is present.
@@ -99,7 +111,10 @@ impl ExternalTool {
             Source::Debian(package) => {
                 format!("cargo xtask setup as root on Debian, or the package {package}")
             }
-            Source::Cargo => format!("cargo xtask setup, or cargo install {}", self.name),
+            Source::Cargo(args) => {
+                let args = [&[self.name], args].concat().join(" ");
+                format!("cargo xtask setup, or cargo install {args}")
+            }
             Source::Rustup => {
                 "rustup toolchain install nightly --component miri,rust-src".to_owned()
             }
@@ -122,10 +137,12 @@ impl ExternalTool {
     fn install(&self) {
         match self.source {
             Source::Debian(package) => install(package),
-            Source::Cargo => {
+            Source::Cargo(args) => {
                 // Without optimisation: it waits for cargo most of the time.
                 let mut cargo = Command::new("cargo");
-                cargo.args(["install", "--locked", "--debug", self.name]);
+                cargo
+                    .args(["install", "--locked", "--debug", self.name])
+                    .args(args);
                 if let Err(error) = step::run(&mut cargo) {
                     term::note(&error);
                 }

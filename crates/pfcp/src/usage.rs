@@ -158,6 +158,7 @@ impl UsageMeter {
             let action = ApplyAction::decode(tlv.value).unwrap_or_default();
             tlv.ie == IeType::APPLY_ACTION && action.contains(ApplyAction::BUFF)
         };
+        // A session without any of these needs no meter, which saves its memory and its timers.
         rules.rules(RuleKind::Urr).next().is_some()
             || inactivity_after(rules).is_some()
             || rules
@@ -192,6 +193,8 @@ impl UsageMeter {
     #[must_use]
     pub fn resumed(now: Instant, epoch: Epoch, limits: UsageLimits, rules: &RuleSet) -> Self {
         let mut usage = Self::new(now, epoch, limits, rules);
+        // Counted from 2020, because the seconds since 1900 wrap in 2036 and would then be lower
+        // than the numbers in use.
         let number = epoch.seconds(now).wrapping_sub(YEAR_2020);
         for (_, rule) in &mut usage.rules {
             rule.resume(number);
@@ -204,11 +207,16 @@ impl UsageMeter {
     /// The packets are treated as a unit: those that exhaust a quota still pass, the next ones do
     /// not.
     pub fn handle_traffic(&mut self, at: Instant, traffic: PacketBurst) -> PacketOutcome {
+        // The packets come after everything that was due before them: a monitoring time divides the
+        // usage there, and a report covers the usage up to its time.
         self.handle_timeout(at);
         if let Some(timer) = &mut self.inactivity {
+            // Any packet of the session is activity (§5.11.3), also one that a rule drops.
             timer.since = at;
             timer.reported = false;
         }
+        // The rule may have been removed while the packets were on their way. The copy is a counted
+        // reference; it ends the borrow of `self.paths`.
         let Some(path) = self.paths.pdrs.get(&traffic.pdr.0).cloned() else {
             return PacketOutcome::Dropped;
         };
@@ -221,11 +229,15 @@ impl UsageMeter {
     /// Returns the action for packets of which a quota is exhausted, or `None` if none is.
     fn quota_action(&self, path: &PdrPath) -> Option<FarAction> {
         let named = path.urrs.iter().filter_map(|urr| self.rules.get(urr));
+        // One exhausted quota is enough, whatever the other rules of the path still have
+        // (§5.2.2.2).
         let blocked = named.into_iter().find(|rule| rule.blocked)?;
         let far = blocked
             .parameters
             .quota_far
             .and_then(|far| self.paths.fars.get(&far));
+        // FAR ID for Quota Action (Table 7.5.2.4-1). Without one, or without that FAR, packets are
+        // dropped.
         Some(far.copied().unwrap_or(DROP))
     }
 
@@ -237,8 +249,12 @@ impl UsageMeter {
         traffic: PacketBurst,
     ) -> PacketOutcome {
         let action = instead.unwrap_or_else(|| self.paths.action(path));
+        // Gates act before the FAR (§5.4, §8.2.7): packets behind a closed one are neither
+        // forwarded nor buffered.
         let gate_closed = self.paths.is_gate_closed(path);
         let forwards = action.has_action(ApplyAction::FORW) && !gate_closed;
+        // Buffering is for a UE that is idle, so for downlink packets alone (§5.2.4). A quota
+        // action does not buffer, because nothing would measure the packets later.
         let buffers = action.has_action(ApplyAction::BUFF)
             && !gate_closed
             && !path.uplink
@@ -247,6 +263,9 @@ impl UsageMeter {
         if instead.is_none() {
             for urr in &path.urrs {
                 if let Some(rule) = self.rules.get_mut(urr)
+                    // MBQE measures before QoS enforcement (§8.2.68), so also packets that are
+                    // dropped. Buffered ones come through here again when they are released, and
+                    // count only then.
                     && (forwards || rule.parameters.has(MeasurementInformation::MBQE) && !buffers)
                 {
                     rule.count(at, self.epoch, volume(path, traffic), traffic.events);
@@ -266,6 +285,7 @@ impl UsageMeter {
             self.queue_downlink_reports(at);
             return PacketOutcome::Buffered;
         }
+        // A full buffer may be reported as well (DDPN, §8.2.26).
         self.queue_downlink_reports(at);
         self.drop(path, traffic);
         PacketOutcome::Dropped
@@ -273,6 +293,7 @@ impl UsageMeter {
 
     /// Measures dropped packets. Only downlink packets count.
     fn drop(&mut self, path: &PdrPath, traffic: PacketBurst) {
+        // Only downlink packets count towards the Dropped DL Traffic Threshold (§8.2.49).
         if path.uplink {
             return;
         }
@@ -304,6 +325,9 @@ impl UsageMeter {
 
     /// Advances time: handles everything that is due until `now`, in order.
     pub fn handle_timeout(&mut self, now: Instant) {
+        // One deadline after the other, each at its own time: a late call gives the same reports as
+        // calls in time would. It ends because each rule moves the deadlines that it handles; a
+        // period lasts a second at least.
         while let Some(at) = self.due_at().filter(|at| *at <= now) {
             let at = at.min(now);
             for (_, rule) in &mut self.rules {
@@ -314,6 +338,7 @@ impl UsageMeter {
                 && !timer.reported
                 && timer.since + timer.after <= at
             {
+                // Once for each silence; the next packet clears it (§5.11.3).
                 timer.reported = true;
                 self.queue.push_inactive();
             }
@@ -328,6 +353,7 @@ impl UsageMeter {
             .rules
             .values()
             .filter_map(|rule| rule.deadline(idle_timeout));
+        // A timer that has been reported waits for traffic, and not for time.
         let timer = self.inactivity.filter(|timer| !timer.reported);
         rules
             .chain(self.buffers.deadline())
@@ -347,10 +373,14 @@ impl UsageMeter {
     fn flush(&mut self, now: Instant) {
         let mut made = BTreeSet::new();
         for (&id, rule) in &mut self.rules {
+            // The triggers stay in the rules, which go on counting. Only the separation of the
+            // usage into reports is lost.
             if self.queue.len() >= self.limits.waiting {
                 break;
             }
             for mut note in rule.take_unmeasured_reports(UrrId(id)) {
+                // Start and stop of traffic are reported with the address of the UE (Table
+                // 7.5.8.3-1).
                 note.ue_ip_address.clone_from(&self.paths.user);
                 self.queue.push(&note);
             }
@@ -372,6 +402,8 @@ impl UsageMeter {
                 && rule.parameters.wants(ReportingTriggers::LIUSA)
                 && linked(rule)
             {
+                // Beyond the limit, if need be: a linked report belongs to one that is queued
+                // already (§8.2.55).
                 let trigger = rule.pending_triggers | UsageReportTrigger::LIUSA;
                 for report in rule.report(UrrId(id), now, self.epoch, trigger) {
                     self.queue.push(&report);
@@ -430,18 +462,24 @@ impl UsageMeter {
         let mut reports = Vec::new();
         for (&id, rule) in &mut self.rules {
             let stays = urrs.contains_key(&id) && !modification.removed.contains(&id);
+            // A rule that is removed and created again under the same ID is another rule, so the
+            // old one ends. One without a PDR measures nothing, so the loss of its last PDR is
+            // reported too (§5.2.2.3).
             let ends = !stays || self.paths.counts(id) && !paths.counts(id);
             let queried = modification.all || modification.queried.contains(&id);
             let trigger = match (ends, queried) {
+                // A final report answers a query as well.
                 (true, _) => UsageReportTrigger::TERMR,
                 (false, true) => UsageReportTrigger::IMMER,
                 (false, false) => continue,
             };
             reports.extend(rule.take_unmeasured_reports(UrrId(id)));
+            // Reports that are pending would cover the same usage, so they become part of this one.
             let trigger = trigger | rule.pending_triggers;
             reports.extend(rule.report(UrrId(id), now, self.epoch, trigger));
         }
         self.rules
+            // After the reports, and before new rules of the same IDs are added.
             .retain(|id, _| urrs.contains_key(id) && !modification.removed.contains(id));
         for (id, parameters) in urrs {
             match self.rules.get_mut(&id) {
@@ -451,6 +489,7 @@ impl UsageMeter {
                         .insert(id, UrrState::new(now, self.epoch, parameters).into())
                 }
                 Some(rule) => {
+                    // A rule that the request does not name keeps its counters and deadlines.
                     if let Some(given) = modification.updated.get(&id) {
                         rule.update(now, self.epoch, parameters, given);
                     }
@@ -458,6 +497,7 @@ impl UsageMeter {
             }
         }
         self.inactivity = InactivityTimer::of(now, rules, self.inactivity);
+        // Last, because released packets are measured: by the new rules, on the new paths.
         self.change_paths(now, paths, modification.flags);
         self.flush(now);
         let (count, mut finals) = (reports.len(), FinalReports::default());
@@ -465,6 +505,8 @@ impl UsageMeter {
         let rest =
             report_queue::modified(reports, modification.reference, room, &mut finals.elements);
         finals.reports = count - rest.len();
+        // The reference (§8.2.90) lets the control plane match them with its query. They may exceed
+        // the limit of the queue, because the answer has announced them.
         for mut report in rest {
             report.query_urr_reference = modification.reference;
             self.queue.push(&report);
@@ -474,11 +516,14 @@ impl UsageMeter {
 
     /// Replaces the paths, and handles the packets that the old ones buffered.
     fn change_paths(&mut self, now: Instant, paths: SessionForwarding, flags: PfcpsmreqFlags) {
+        // Before the paths change, or a FAR that now forwards would release the packets (§8.2.31).
         if flags.contains(PfcpsmreqFlags::DROBU) {
             let dropped = self.buffers.empty();
             self.drop_all(dropped);
         }
         for (_, rule) in &mut self.rules {
+            // Only rules with ASPOC take part in a pause of charging (§8.2.68). RUMUC resumes all
+            // of them.
             let pausable = rule.parameters.has(MeasurementInformation::ASPOC);
             if pausable && flags.contains(PfcpsmreqFlags::SUMPC) {
                 rule.pause(now, true);
@@ -490,6 +535,7 @@ impl UsageMeter {
         self.paths = paths;
         for traffic in released {
             if let Some(path) = self.paths.pdrs.get(&traffic.pdr.0).cloned() {
+                // For each burst anew: the one before may have exhausted a quota.
                 let action = self.quota_action(&path);
                 self.pass(now, &path, action, traffic);
             }
@@ -510,6 +556,7 @@ impl UsageMeter {
     #[must_use]
     pub fn finish(mut self, now: Instant) -> FinalReports {
         self.handle_timeout(now);
+        // Older reports first, so that the numbers of each rule ascend.
         let mut reports = self.queue.take_all();
         for (&id, rule) in &mut self.rules {
             reports.extend(rule.take_unmeasured_reports(UrrId(id)));
@@ -539,6 +586,7 @@ impl UsageMeter {
     /// value can be dropped.
     #[must_use]
     pub fn is_over(&self) -> bool {
+        // A FAR that buffers may receive a packet at any time, even if nothing is buffered now.
         let buffers = |action: &FarAction| action.has_action(ApplyAction::BUFF);
         self.rules.is_empty()
             && self.queue.is_empty()

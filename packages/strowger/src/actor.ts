@@ -26,8 +26,11 @@ import type {
 } from "./protocol.js";
 import type { Runnable } from "./scheduler.js";
 import type { Shared } from "./shared.js";
+import { ShutdownLimit } from "./shutdown.js";
 import { notDeadline } from "./span.js";
 import { ActorStream, isIterable, isStream } from "./stream.js";
+import { adopted, isThenable } from "./thenable.js";
+import { type ActorTrouble, writeError } from "./trouble.js";
 
 type AnyActor = {
   readonly handle: Readonly<Record<string, (payload: unknown, call: Call) => unknown>>;
@@ -97,6 +100,11 @@ export class Cell extends Mailbox implements Runnable, Server {
     return life.ended;
   }
 
+  /** `true` if it is no child of another actor. */
+  get isRoot(): boolean {
+    return this.#parent === undefined;
+  }
+
   get isAlive(): boolean {
     return this.#state !== "ended" && this.#state !== "stopping";
   }
@@ -135,7 +143,7 @@ export class Cell extends Mailbox implements Runnable, Server {
     if (question.isOver) return question.promise();
     if (this.#answersLater || !this.#isReady() || !this.hasRoom || !shared.scheduler.isNear
       || typeof type !== "string") {
-      void this.#send(question, options?.signal);
+      void this.#send(question, undefined);
       return question.promise();
     }
     void this.offer(question, undefined);
@@ -157,9 +165,9 @@ export class Cell extends Mailbox implements Runnable, Server {
     if (wrong !== undefined) stream.end(wrong);
     else if (options?.deadlineMs !== undefined) wheel.add(stream, options.deadlineMs);
     if (options?.signal !== undefined && !stream.isEnded) {
-      stream.forget = onAbort(options.signal, () => stream.end(cancelled(type)));
+      stream.forget = onAbort(options.signal, (reason) => stream.end(cancelled(type, reason)));
     }
-    if (!subscription.isOver) void this.#send(subscription, options?.signal);
+    if (!subscription.isOver) void this.#send(subscription, undefined);
     return stream;
   }
 
@@ -216,6 +224,9 @@ export class Cell extends Mailbox implements Runnable, Server {
     // when it is made a text.
     if (typeof delivery.type !== "string") {
       return this.#refuse(delivery, badRequest("the type of a message is a text"));
+    }
+    if (signal !== undefined && signal.aborted) {
+      return this.#refuse(delivery, cancelled(delivery.type, signal.reason));
     }
     const queued = this.offer(delivery, signal);
     if (!this.#isScheduled) this.#wake();
@@ -299,7 +310,7 @@ export class Cell extends Mailbox implements Runnable, Server {
     this.#shared.dead(this, delivery, "failed");
     delivery.refuse(failed(`${this.path} failed at ${delivery.type}`, thrown));
     this.#current = undefined;
-    this.#fail(thrown);
+    this.#fail("handler", thrown);
     this.#life?.onIdle?.();
   }
 
@@ -348,7 +359,7 @@ export class Cell extends Mailbox implements Runnable, Server {
         return;
       }
     } catch (thrown) {
-      this.#fail(thrown);
+      this.#fail("make", thrown);
       return;
     }
     this.#run(actor);
@@ -356,18 +367,35 @@ export class Cell extends Mailbox implements Runnable, Server {
 
   #awaitMake(actor: Promise<AnyActor>): void {
     const incarnation = this.#incarnation;
+    const number = this.#number;
     actor.then(
       (made) => {
         if (incarnation === this.#incarnation && this.#state === "starting") this.#run(made);
-        else void this.#after(made, { reason: "stopped" });
+        else void this.#discard(made, number);
       },
       (thrown: unknown) => {
-        if (incarnation === this.#incarnation && this.#state === "starting") this.#fail(thrown);
+        if (incarnation === this.#incarnation && this.#state === "starting") {
+          this.#fail("make", thrown);
+        } else {
+          this.#shared.failed(this, "make", number, thrown);
+        }
       },
     );
   }
 
+  /** Ends an actor object that was made after its incarnation had ended. */
+  async #discard(made: AnyActor, number: number): Promise<void> {
+    const limit = this.#limit();
+    await this.#after(made, { reason: "stopped" }, limit, number);
+    limit.close();
+  }
+
   #run(actor: AnyActor): void {
+    // Only untyped programs get here with something else, which would take messages for ever.
+    if (typeof actor !== "object" || actor === null) {
+      this.#fail("make", new TypeError(`${this.path}: make returned no actor`));
+      return;
+    }
     this.#actor = actor;
     this.#state = "running";
     this.#wake();
@@ -388,7 +416,13 @@ export class Cell extends Mailbox implements Runnable, Server {
     else this.#lived().stopSelf = true;
   }
 
-  #fail(error: unknown): void {
+  /** Number of the current incarnation, counted from 1. */
+  get #number(): number {
+    return (this.#life?.restarts ?? 0) + 1;
+  }
+
+  #fail(during: ActorTrouble["during"], error: unknown): void {
+    this.#shared.failed(this, during, this.#number, error);
     if (this.isAlive) this.#over({ reason: "failed", error });
   }
 
@@ -407,13 +441,15 @@ export class Cell extends Mailbox implements Runnable, Server {
     const life = this.#lived();
     life.failures = life.failures.filter((at) => now - at < withinMs);
     if (life.failures.length >= restarts) {
+      const limit = `${restarts} restarts within ${withinMs} ms`;
+      writeError(`${this.address} gave up after ${limit}`, exit.error);
       void this.#end({ reason: "intensity", error: exit.error });
       return;
     }
     life.failures = [...life.failures, now];
     this.#state = "restarting";
     const group = (this.#parent?.group(this) ?? ALONE).filter((cell) => cell.#yield(this));
-    life.retired = this.#retire(exit);
+    life.retired = this.#retire(exit, this.#newLimit());
     void life.retired.then(() => this.#anew(group, this.#pause()));
   }
 
@@ -426,7 +462,7 @@ export class Cell extends Mailbox implements Runnable, Server {
         await other.#end(exit);
         continue;
       }
-      const retired = other.#retire(exit);
+      const retired = other.#retire(exit, other.#newLimit());
       other.#lived().retired = retired;
       await retired;
     }
@@ -485,40 +521,69 @@ export class Cell extends Mailbox implements Runnable, Server {
     return before === 0 ? 0 : Math.min(maxMs, initialMs * 2 ** (before - 1));
   }
 
+  #limit(): ShutdownLimit {
+    return new ShutdownLimit(this.#shared, this.#options.shutdownMs ?? 5000);
+  }
+
+  /** Returns a limit that the parent can end as well. */
+  #newLimit(): ShutdownLimit {
+    const limit = this.#limit();
+    this.#lived().limit = limit;
+    return limit;
+  }
+
   /** Ends what belongs to the incarnation: its children, its streams and the actor object. */
-  async #retire(exit: Exit): Promise<void> {
+  async #retire(exit: Exit, limit: ShutdownLimit): Promise<void> {
+    const number = this.#number;
     this.#incarnation += 1;
     this.#lived().lastExit = exit;
     const actor = this.#actor;
     this.#actor = undefined;
     const children = [...(this.#life?.children.values() ?? [])].reverse();
-    for (const child of children) await child.stop();
+    for (const child of children) {
+      const stopped = child.stop();
+      if (!(await limit.wait(stopped))) child.#life?.limit?.expire();
+      await stopped;
+    }
     const why = failed(`${this.path} has ended`, exit.error ?? exit.reason);
     for (const stream of [...(this.#life?.streams ?? [])]) stream.end(why);
-    if (actor !== undefined) await this.#after(actor, exit);
+    if (actor !== undefined) await this.#after(actor, exit, limit, number);
+    limit.close();
   }
 
-  async #after(actor: AnyActor, exit: Exit): Promise<void> {
+  /** Calls `postStop`, and waits for it. */
+  async #after(actor: AnyActor, exit: Exit, limit: ShutdownLimit, number: number): Promise<void> {
+    const caught = (thrown: unknown): void => {
+      this.#shared.failed(this, "postStop", number, thrown);
+    };
     try {
-      await this.#shared.within(this.#shutdownMs(), actor.postStop?.(exit));
+      const stopped = actor.postStop?.(exit);
+      // It may be rejected after the limit.
+      if (isThenable(stopped)) await limit.wait(adopted(stopped).then(undefined, caught));
     } catch (thrown) {
-      this.#shared.troubles.publish({ address: this.address, error: thrown });
+      caught(thrown);
     }
   }
 
   /** Ends the actor for good. */
   async #end(exit: Exit): Promise<void> {
     this.#state = "stopping";
+    const before = this.#life?.limit;
+    const limit = this.#newLimit();
     let last = exit;
-    if (this.#current !== undefined && !(await this.#finished())) {
+    if (this.#current !== undefined && !(await limit.wait(this.#finished()))) {
       last = { reason: "killed" };
       const message = `${this.path} was killed: it did not end in time`;
       this.#current?.abort(new MessageError("failed", message));
       this.#current = undefined;
     }
     this.clear(this.#shared.nobody(this.path));
-    await this.#life?.retired;
-    await this.#retire(last);
+    const retired = this.#life?.retired;
+    if (retired !== undefined) {
+      if (!(await limit.wait(retired))) before?.expire();
+      await retired;
+    }
+    await this.#retire(last, limit);
     this.#state = "ended";
     this.#shared.cells.delete(this.path);
     this.#parent?.childEnded(this, last);
@@ -529,23 +594,17 @@ export class Cell extends Mailbox implements Runnable, Server {
     const key = child.path.slice(this.path.length + 1);
     const children = this.#life?.children;
     if (children?.get(key) === child) children.delete(key);
-    if (exit.reason === "intensity") this.#fail(exit.error);
+    if (exit.reason === "intensity" && this.isAlive) this.#fail("child", exit.error);
   }
 
-  #finished(): Promise<boolean> {
+  #finished(): Promise<void> {
     return new Promise((resolve) => {
-      const undo = this.#shared.wheelAfter(this.#shutdownMs(), () => resolve(false));
       const life = this.#lived();
       life.onIdle = () => {
         life.onIdle = undefined;
-        undo();
-        resolve(true);
+        resolve();
       };
     });
-  }
-
-  #shutdownMs(): number {
-    return this.#options.shutdownMs ?? 5000;
   }
 
   /** Reports a message that the mailbox dropped or that has no actor to handle it. */
@@ -589,20 +648,6 @@ class Context implements ActorContext<never> {
 
 function isTell(delivery: Delivery): boolean {
   return !(delivery instanceof Question) && !(delivery instanceof Subscription);
-}
-
-function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === "object" && value !== null && "then" in value
-    && typeof value.then === "function";
-}
-
-/**
- * Returns a promise of a thenable's result. Only a promise settles once and never calls back before
- * `then` has returned, so any other thenable is wrapped in one.
- */
-function adopted<T>(value: PromiseLike<T>): Promise<T> {
-  if (value instanceof Promise && value.then === Promise.prototype.then) return value;
-  return new Promise((resolve) => resolve(value));
 }
 
 function noStream(type: string, result: unknown): string {

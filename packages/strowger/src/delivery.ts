@@ -1,4 +1,4 @@
-import { badRequest, MessageError } from "./error.js";
+import { badRequest, MessageError, throwLater } from "./error.js";
 import type { Message } from "./message.js";
 import type { Call, Items } from "./protocol.js";
 import { type ActorStream, isStream, leaveItems } from "./stream.js";
@@ -25,7 +25,7 @@ export class Delivery implements Call {
     // Created on first use: an AbortController costs more than a message.
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
-      if (this.isOver) this.#abort.abort();
+      if (this.isOver) this.#abort.abort(this.why);
     }
     return this.#abort.signal;
   }
@@ -41,6 +41,9 @@ export class Delivery implements Call {
     this.why = error;
     this.#abort?.abort(error);
   }
+
+  /** Calls back when the sender has given up, if it can: a tell is given up by its signal alone. */
+  whenOver(_callback: () => void): void {}
 
   /** Fails the message and aborts its signal, unless it is already over. */
   abort(error: MessageError): void {
@@ -119,7 +122,7 @@ export class Question extends Delivery {
 
   /** Cancels the ask when the signal is aborted. */
   listen(signal: AbortSignal): void {
-    this.#forget = onAbort(signal, () => this.abort(cancelled(this.type)));
+    this.#forget = onAbort(signal, (reason) => this.abort(cancelled(this.type, reason)));
   }
 
   override complete(result: unknown): void {
@@ -136,9 +139,17 @@ export class Question extends Delivery {
 
   override refuse(error: MessageError): void {
     if (this.isOver) return;
-    this.#close();
     super.refuse(error);
+    this.#close();
     this.#waiting?.reject(error);
+  }
+
+  override whenOver(callback: () => void): void {
+    const forget = this.#forget;
+    this.#forget = () => {
+      forget?.();
+      callback();
+    };
   }
 
   expire(): void {
@@ -172,6 +183,14 @@ export class Subscription extends Delivery {
     };
   }
 
+  override whenOver(callback: () => void): void {
+    const { onEnd } = this.stream;
+    this.stream.onEnd = (error) => {
+      onEnd(error);
+      callback();
+    };
+  }
+
   override complete(items: unknown, server: Server): void {
     server.serve(this, items);
   }
@@ -181,19 +200,65 @@ export class Subscription extends Delivery {
   }
 }
 
-export function cancelled(type: string): MessageError {
-  return new MessageError("cancelled", `${type} was cancelled`);
+/** Returns the error of a message whose signal was aborted, with the reason of the signal. */
+export function cancelled(type: string, reason?: unknown): MessageError {
+  return new MessageError("cancelled", `${type} was cancelled`, { cause: reason });
 }
 
+type AbortCallback = (reason: unknown) => void;
+
+/** The only listener of this package on one signal, and the callbacks that share it. */
+class AbortListener {
+  readonly #signal: AbortSignal;
+  readonly #callbacks = new Set<AbortCallback>();
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener("abort", this.#run, { once: true });
+  }
+
+  add(callback: AbortCallback): void {
+    this.#callbacks.add(callback);
+  }
+
+  remove(callback: AbortCallback): void {
+    if (!this.#callbacks.delete(callback) || this.#callbacks.size > 0) return;
+    // A runtime may keep a signal in memory for as long as it has a listener.
+    this.#signal.removeEventListener("abort", this.#run);
+    abortListeners.delete(this.#signal);
+  }
+
+  readonly #run = (): void => {
+    for (const callback of this.#callbacks) {
+      try {
+        callback(this.#signal.reason);
+      } catch (thrown) {
+        throwLater(thrown);
+      }
+    }
+  };
+}
+
+const abortListeners = new WeakMap<AbortSignal, AbortListener>();
+
 /**
- * Calls back on abort, at once if the signal is already aborted. Returns a function that removes
- * the listener.
+ * Calls back with the reason on abort, at once if the signal is already aborted. Returns a function
+ * that takes the callback back. A callback is passed once.
+ *
+ * Many messages may share a signal. A listener for each would be reported as a leak, and removing
+ * one would search all of them.
  */
-export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+export function onAbort(signal: AbortSignal, callback: AbortCallback): () => void {
   if (signal.aborted) {
-    callback();
+    callback(signal.reason);
     return () => {};
   }
-  signal.addEventListener("abort", callback, { once: true });
-  return () => signal.removeEventListener("abort", callback);
+  let listener = abortListeners.get(signal);
+  if (listener === undefined) {
+    listener = new AbortListener(signal);
+    abortListeners.set(signal, listener);
+  }
+  const added = listener;
+  added.add(callback);
+  return () => added.remove(callback);
 }

@@ -114,7 +114,15 @@ export function reasonOf(thrown: unknown): string {
   }
 }
 
-/** Reports an error that no caller can handle, as an uncaught one. */
+/** Returns the text of a thrown value in a single line. */
+export function oneLine(thrown: unknown): string {
+  return reasonOf(thrown).replace(/\s+/g, " ").slice(0, 500);
+}
+
+/**
+ * Reports a bug of this package, as an uncaught error. What functions of the user throw does not
+ * come here: it must not end the process.
+ */
 export function throwLater(thrown: unknown): void {
   queueMicrotask(() => {
     throw thrown;

@@ -38,6 +38,6 @@ export type {
   TellOptions,
 } from "./protocol.js";
 export type { MessageHandler, Router } from "./router.js";
-export type { Trouble } from "./shared.js";
 export { ActorSystem, type SystemOptions, type SystemStats } from "./system.js";
 export type { SubscribeOptions, Topic, TopicReader } from "./topic.js";
+export type { ActorTrouble, ListenerTrouble, Trouble } from "./trouble.js";

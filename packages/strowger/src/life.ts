@@ -1,4 +1,5 @@
 import type { Exit } from "./protocol.js";
+import type { ShutdownLimit } from "./shutdown.js";
 import type { ActorStream } from "./stream.js";
 
 /**
@@ -17,6 +18,8 @@ export class Life<Child> {
   stopSelf = false;
   /** Resolves when everything that belonged to the previous incarnation has ended. */
   retired: Promise<void> | undefined;
+  /** The limit of the incarnation that is ending, or of the actor. */
+  limit: ShutdownLimit | undefined;
   ended: Promise<Exit> | undefined;
   finish: ((exit: Exit) => void) | undefined;
   onIdle: (() => void) | undefined;

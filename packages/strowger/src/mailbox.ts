@@ -1,6 +1,7 @@
 import { cancelled, type Delivery, onAbort } from "./delivery.js";
 import { MessageError, stackless } from "./error.js";
 import type { Overflow } from "./protocol.js";
+import { LeavableQueue } from "./queue.js";
 import { Ring } from "./ring.js";
 
 interface Sender {
@@ -8,7 +9,6 @@ interface Sender {
   readonly resolve: () => void;
   readonly reject: (error: MessageError) => void;
   forget: () => void;
-  isGone: boolean;
 }
 
 const QUEUED = Promise.resolve();
@@ -23,7 +23,7 @@ export abstract class Mailbox {
   /** The oldest message. Most mailboxes never hold two at a time, and so never need the ring. */
   #first: Delivery | undefined;
   #rest: Ring<Delivery> | undefined;
-  #senders: Ring<Sender> | undefined;
+  #senders: LeavableQueue<Sender> | undefined;
   protected highWater = 0;
   protected dropped = 0;
   protected readonly capacity: number;
@@ -54,7 +54,8 @@ export abstract class Mailbox {
    * Queues a message, or applies the overflow rule. Resolves once the message is queued or dropped.
    */
   protected offer(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
-    const { depth } = this;
+    let { depth } = this;
+    if (depth >= this.capacity && this.#trim()) depth = this.depth;
     // A later message must not overtake a sender that waits.
     if (depth < this.capacity && (this.#senders === undefined || this.#senders.length === 0)) {
       if (depth === 0) this.#first = delivery;
@@ -97,7 +98,6 @@ export abstract class Mailbox {
     const senders = this.#senders;
     this.#senders = undefined;
     for (let each = senders?.shift(); each !== undefined; each = senders?.shift()) {
-      if (each.isGone) continue;
       each.forget();
       this.dead(each.delivery, error);
       each.reject(error);
@@ -116,30 +116,48 @@ export abstract class Mailbox {
     return first;
   }
 
+  /**
+   * Makes room in a full mailbox by dropping messages at its front whose senders have given up.
+   * Returns `true` if there were any.
+   */
+  #trim(): boolean {
+    const { depth } = this;
+    for (;;) {
+      const oldest = this.#first ?? this.#rest?.first;
+      if (oldest === undefined || !oldest.isOver) break;
+      this.#shift();
+      this.dead(oldest, oldest.why ?? cancelled(oldest.type));
+    }
+    if (this.#senders !== undefined) this.#admit(this.#senders);
+    return this.depth < depth;
+  }
+
   #wait(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
-    this.#senders ??= new Ring();
+    this.#senders ??= new LeavableQueue();
     const senders = this.#senders;
     if (senders.length >= this.capacity) return this.#reject(delivery, this.#full());
     const queued = new Promise<void>((resolve, reject) => {
-      const sender: Sender = { delivery, resolve, reject, forget: () => {}, isGone: false };
-      senders.push(sender);
-      if (signal === undefined) return;
-      sender.forget = onAbort(signal, () => {
-        sender.isGone = true;
-        const error = cancelled(delivery.type);
+      const sender: Sender = { delivery, resolve, reject, forget: () => {} };
+      const place = senders.push(sender);
+      const leave = (error: MessageError): void => {
+        if (!senders.leave(place)) return;
+        sender.forget();
         this.dead(delivery, error);
         reject(error);
-      });
+      };
+      delivery.whenOver(() => leave(delivery.why ?? cancelled(delivery.type)));
+      if (signal !== undefined) {
+        sender.forget = onAbort(signal, (reason) => leave(cancelled(delivery.type, reason)));
+      }
     });
     queued.catch(() => {});
     return queued;
   }
 
-  #admit(senders: Ring<Sender>): void {
+  #admit(senders: LeavableQueue<Sender>): void {
     while (this.depth < this.capacity) {
       const sender = senders.shift();
       if (sender === undefined) return;
-      if (sender.isGone) continue;
       sender.forget();
       this.#push(sender.delivery);
       sender.resolve();

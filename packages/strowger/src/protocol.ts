@@ -48,7 +48,9 @@ type Rest<E, Options> = E extends { readonly payload: infer T }
 
 /** Options of a tell. */
 export interface TellOptions {
-  /** Withdraws the message while it waits for room. */
+  /**
+   * Withdraws the message while it waits for room; it is not sent if the signal is aborted already.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -59,7 +61,10 @@ export interface AskOptions {
    * `deadlineMs` of the system or connection.
    */
   readonly deadlineMs?: number;
-  /** Cancels the ask: the answer is discarded, and the handler's signal is aborted. */
+  /**
+   * Cancels the ask: the answer is discarded, and the handler's signal is aborted. The reason of the
+   * signal is the `cause` of the error.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -227,7 +232,10 @@ export interface SpawnOptions {
    * `initialMs` up to `maxMs`. Default: from 50 to 10 000.
    */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
-  /** Time limit in milliseconds for a shutdown, before the actor is killed. Default: 5000. */
+  /**
+   * Time limit in milliseconds for a shutdown, before the actor is killed: for its current message,
+   * its children, each of which has its own limit as well, and its `postStop`. Default: 5000.
+   */
   readonly shutdownMs?: number;
   /** Maximum number of open streams. Default: 1024. */
   readonly streams?: number;

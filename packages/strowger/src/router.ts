@@ -2,6 +2,7 @@ import type { Cell } from "./actor.js";
 import { forgetful } from "./actor.js";
 import { type Address, parseAddress, pathOf } from "./address.js";
 import { asMessageError, badRequest, type MessageError } from "./error.js";
+import { refused } from "./mailbox.js";
 import { createErrorResponse, createResponse, type Message } from "./message.js";
 import type { AnyProtocol, Call, Exit, SpawnOptions } from "./protocol.js";
 import type { Shared } from "./shared.js";
@@ -35,14 +36,19 @@ export class Router {
     return () => cell.stop();
   }
 
-  /** Queues a message; resolves once it is queued. */
-  async tell(message: Message): Promise<void> {
-    const cell = this.#find(message);
-    if (cell instanceof Error) {
+  /**
+   * Queues a message; resolves once it is queued. As with a reference, a rejection does not have to
+   * be handled.
+   */
+  tell(message: Message): Promise<void> {
+    try {
+      const cell = this.#find(message);
+      if (!(cell instanceof Error)) return cell.tellWith(message);
       this.#shared.deadAt(message.to, message.type, message.payload, cell.code);
-      throw cell;
+      return refused(cell);
+    } catch (thrown) {
+      return refused(asMessageError(thrown));
     }
-    await cell.tellWith(message);
   }
 
   /**

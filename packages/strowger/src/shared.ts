@@ -8,13 +8,11 @@ import type { DeadLetter, SpawnOptions } from "./protocol.js";
 import { Scheduler } from "./scheduler.js";
 import { checkPause } from "./span.js";
 import { Topic } from "./topic.js";
+import { type ActorTrouble, type Trouble, Troubles, TurnBudget } from "./trouble.js";
 import { Alarm, TimerWheel } from "./wheel.js";
 
-/** An error that an actor threw when no caller could be told. */
-export interface Trouble {
-  readonly address: Address;
-  readonly error: unknown;
-}
+/** Maximum number of dead letters that are published in one turn of the event loop. */
+const LETTERS = 16_384;
 
 /** One in `SAMPLE` asks is timed, because reading the clock twice costs as much as a message. */
 const SAMPLE = 16;
@@ -24,14 +22,18 @@ export class Shared {
   readonly cells = new Map<string, Cell>();
   readonly scheduler = new Scheduler();
   readonly wheel: TimerWheel;
-  readonly deadLetters = new Topic<DeadLetter>();
-  readonly troubles = new Topic<Trouble>();
+  readonly #reports = new Troubles();
+  readonly troubles: Topic<Trouble> = this.#reports.topic;
+  readonly deadLetters = this.topic<DeadLetter>("dead letters");
   readonly latency = new Histogram();
   readonly clock: Clock;
   readonly deadlineMs: number;
   deadCount = 0;
   isClosed = false;
   #asks = 0;
+  /** The published letters that are still in memory. */
+  readonly #letters = new WeakSet<object>();
+  readonly #budget = new TurnBudget(LETTERS);
 
   constructor(clock: Clock, deadlineMs: number) {
     this.clock = clock;
@@ -74,7 +76,29 @@ export class Shared {
 
   deadAt(to: Address, type: string, payload: unknown, code: ErrorCode): void {
     this.deadCount += 1;
-    if (this.deadLetters.subscribers > 0) this.deadLetters.publish({ to, type, payload, code });
+    const { deadLetters } = this;
+    if (deadLetters.subscribers === 0) return;
+    // A subscriber that sends on what it hears, to an actor that has ended, would hear of that as
+    // well, without end. The budget is for a subscriber that sends something else, later.
+    if (deadLetters.isPublishing || this.#isLetter(payload) || !this.#budget.take()) return;
+    const letter: DeadLetter = { to, type, payload, code };
+    this.#letters.add(letter);
+    deadLetters.publish(letter);
+  }
+
+  #isLetter(payload: unknown): boolean {
+    return typeof payload === "object" && payload !== null && this.#letters.has(payload);
+  }
+
+  /** Creates a topic. */
+  topic<T>(name: string): Topic<T> {
+    return new Topic<T>(this.#reports.reporter(name));
+  }
+
+  /** Publishes a failure of an actor. */
+  failed(cell: Cell, during: ActorTrouble["during"], incarnation: number, error: unknown): void {
+    const { address } = cell;
+    this.#reports.publish({ source: "actor", address, incarnation, during, error });
   }
 
   /**
@@ -88,20 +112,6 @@ export class Shared {
     const alarm = new Alarm(callback);
     this.wheel.add(alarm, ms);
     return () => this.wheel.remove(alarm);
-  }
-
-  /** Waits for a promise, but for at most `ms` milliseconds. */
-  async within(ms: number, promise: void | Promise<void>): Promise<void> {
-    if (promise === undefined) return;
-    let undo = (): void => {};
-    const late = new Promise<void>((resolve) => {
-      undo = this.wheelAfter(ms, resolve);
-    });
-    try {
-      await Promise.race([promise, late]);
-    } finally {
-      undo();
-    }
   }
 }
 

@@ -11,9 +11,10 @@ import type {
   SpawnOptions,
 } from "./protocol.js";
 import { Router } from "./router.js";
-import { Shared, type Trouble } from "./shared.js";
+import { Shared } from "./shared.js";
 import { checkDeadline } from "./span.js";
-import { Topic } from "./topic.js";
+import type { Topic } from "./topic.js";
+import type { Trouble } from "./trouble.js";
 
 /** Options of a system. */
 export interface SystemOptions {
@@ -49,9 +50,15 @@ export class ActorSystem {
   readonly #topics = new Map<string, Topic<unknown>>();
   /** Routes messages in envelopes to actors. */
   readonly router: Router;
-  /** Publishes messages that no actor handled. */
+  /**
+   * Publishes messages that no actor handled. What a subscriber causes by sending on what it hears
+   * is counted in `stats`, and not published.
+   */
   readonly deadLetters: Topic<DeadLetter>;
-  /** Publishes errors thrown while actors ended. */
+  /**
+   * Publishes failures of actors and of listeners. An error of a listener of `troubles` itself is
+   * written to standard error, as is that of any listener while `troubles` has none.
+   */
   readonly troubles: Topic<Trouble>;
 
   /** @throws MessageError `bad-request` if `deadlineMs` is not a valid deadline. */
@@ -90,7 +97,7 @@ export class ActorSystem {
   topic<T>(name: string): Topic<T> {
     let topic = this.#topics.get(name);
     if (topic === undefined) {
-      topic = new Topic();
+      topic = this.#shared.topic<unknown>(name);
       this.#topics.set(name, topic);
     }
     return agreed<T>(topic);
@@ -113,10 +120,11 @@ export class ActorSystem {
     };
   }
 
-  /** Stops all actors, children before parents, and closes all topics. */
+  /** Stops all actors, each with its children within its limit, and closes all topics. */
   async shutdown(): Promise<void> {
     this.#shared.isClosed = true;
-    await Promise.all(Array.from(this.#shared.cells.values(), (cell) => cell.stop()));
+    const roots = [...this.#shared.cells.values()].filter((cell) => cell.isRoot);
+    await Promise.all(roots.map((cell) => cell.stop()));
     for (const topic of this.#topics.values()) topic.close();
     this.deadLetters.close();
     this.troubles.close();

@@ -1,6 +1,7 @@
 import { onAbort } from "./delivery.js";
-import { throwLater } from "./error.js";
+import { MessageError } from "./error.js";
 import { Ring } from "./ring.js";
+import { callSafely } from "./thenable.js";
 
 /** Options of a subscription. */
 export interface SubscribeOptions {
@@ -20,6 +21,35 @@ export interface TopicReader<T> extends AsyncIterableIterator<T, undefined> {
 }
 
 /**
+ * Receives the error of a listener, and whether it is the first of that listener. Must not throw.
+ */
+export type ListenerFailed = (error: unknown, isFirst: boolean) => void;
+
+/** Returns a function that receives the errors of one listener. */
+export function errorsTo(failed: ListenerFailed): (error: unknown) => void {
+  let isFirst = true;
+  return (error) => {
+    failed(error, isFirst);
+    isFirst = false;
+  };
+}
+
+/** One registration of a callback. */
+interface Listener<T> {
+  readonly callback: (value: T) => unknown;
+  readonly caught: (error: unknown) => void;
+  isListening: boolean;
+}
+
+interface Nested<T> {
+  readonly listeners: readonly Listener<T>[];
+  readonly value: T;
+}
+
+/** Maximum number of values that listeners may publish to their own topic because of one value. */
+const MOST_NESTED = 65_536;
+
+/**
  * Publishes values to any number of readers. Publishing never waits: a slow reader misses values,
  * and knows how many.
  *
@@ -27,26 +57,41 @@ export interface TopicReader<T> extends AsyncIterableIterator<T, undefined> {
  * for await (const alarm of system.topic<Alarm>("alarms").subscribe()) show(alarm);
  */
 export class Topic<T> {
+  readonly #failed: ListenerFailed;
   readonly #readers = new Set<Reader<T>>();
-  readonly #listeners = new Set<(value: T) => void>();
+  /** Replaced, never modified: a running `publish` goes on with those that it began with. */
+  #listeners: readonly Listener<T>[] = [];
+  #nested: Ring<Nested<T>> | undefined;
+  #nestedCount = 0;
+  #isPublishing = false;
+
+  /** @internal */
+  constructor(failed: ListenerFailed) {
+    this.#failed = failed;
+  }
 
   /** Number of readers and listeners. */
   get subscribers(): number {
-    return this.#readers.size + this.#listeners.size;
+    return this.#readers.size + this.#listeners.length;
   }
 
-  /** Publishes a value to all readers and listeners, and returns their number. */
+  /** `true` while listeners are called. @internal */
+  get isPublishing(): boolean {
+    return this.#isPublishing;
+  }
+
+  /**
+   * Publishes a value to all readers and listeners, and returns their number.
+   *
+   * All of them get values in the same order: a value that a listener publishes to this topic
+   * reaches the listeners after the value that it was called with. An error of a listener is
+   * published to `troubles`, and the others are called nevertheless.
+   */
   publish(value: T): number {
+    const count = this.subscribers;
     for (const reader of this.#readers) reader.offer(value);
-    for (const listener of this.#listeners) {
-      try {
-        listener(value);
-      } catch (thrown) {
-        // The error is the listener's, and the publisher cannot handle it.
-        throwLater(thrown);
-      }
-    }
-    return this.subscribers;
+    if (this.#listeners.length > 0) this.#callListeners(value);
+    return count;
   }
 
   /** Reads values published from now on. */
@@ -61,20 +106,59 @@ export class Topic<T> {
    * Calls back with each value, for example to tell it to an actor. Returns a function that stops
    * listening.
    *
+   * What the callback throws is published to `troubles`, and so is the rejection of its promise,
+   * which is not waited for. Listening continues.
+   *
    * @example
    * topic.listen((alarm) => void operator.tell("alarm", alarm));
    */
-  listen(callback: (value: T) => void): () => void {
-    // A new function, so that the same callback can listen twice.
-    const listener = (value: T): void => callback(value);
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+  listen(callback: (value: T) => unknown): () => void {
+    const listener = { callback, caught: errorsTo(this.#failed), isListening: true };
+    this.#listeners = [...this.#listeners, listener];
+    return () => {
+      listener.isListening = false;
+      this.#listeners = this.#listeners.filter((each) => each !== listener);
+    };
   }
 
   /** Ends all subscriptions. */
   close(): void {
     for (const reader of this.#readers) reader.close();
-    this.#listeners.clear();
+    for (const listener of this.#listeners) listener.isListening = false;
+    this.#listeners = [];
+  }
+
+  #callListeners(value: T): void {
+    if (this.#isPublishing) {
+      this.#postpone(value);
+      return;
+    }
+    this.#isPublishing = true;
+    this.#call(this.#listeners, value);
+    const nested = this.#nested;
+    for (let each = nested?.shift(); each !== undefined; each = nested?.shift()) {
+      this.#call(each.listeners, each.value);
+    }
+    this.#isPublishing = false;
+    this.#nestedCount = 0;
+  }
+
+  /** Keeps a value that a listener publishes until all have been called with the one before. */
+  #postpone(value: T): void {
+    this.#nestedCount += 1;
+    if (this.#nestedCount <= MOST_NESTED) {
+      (this.#nested ??= new Ring()).push({ listeners: this.#listeners, value });
+    } else if (this.#nestedCount === MOST_NESTED + 1) {
+      const text = `listeners published ${MOST_NESTED} values to their own topic because of one,`
+        + " which is the limit: they do not hear of further ones";
+      this.#failed(new MessageError("full", text), true);
+    }
+  }
+
+  #call(listeners: readonly Listener<T>[], value: T): void {
+    for (const listener of listeners) {
+      if (listener.isListening) callSafely(listener.caught, listener.callback, value);
+    }
   }
 }
 

@@ -77,6 +77,27 @@ test("more calls than may wait are refused as full", async () => {
   assert.equal(peer.line.all("call").length, 8);
 });
 
+test("calls that are given up leave their places among those that wait", async () => {
+  const { peer, actor } = await setup(silent, { waiting: 2 });
+  const abort = new AbortController();
+  const { signal } = abort;
+  for (let n = 0; n < 8; n += 1) void actor.ask("echo", n).catch(() => {});
+  const given = [
+    assert.rejects(actor.ask("echo", 8, { signal }), { code: "cancelled" }),
+    assert.rejects(actor.ask("echo", 9, { deadlineMs: 10 }), { code: "deadline" }),
+  ];
+  await assert.rejects(actor.ask("echo", 10), { code: "full" });
+  abort.abort();
+  await peer.clock.advance(100);
+  await Promise.all(given);
+  const kept = actor.ask("echo", 11);
+  peer.line.say({ kind: "done", id: 1 });
+  await peer.clock.settle();
+  peer.line.say({ kind: "done", id: 9, json: 12 });
+  assert.equal(await kept, 12);
+  assert.equal(peer.line.all("call").at(-1)?.text, "11");
+});
+
 test("a node that is asked to hold back gets nothing until it has drained", async () => {
   const { peer, actor } = await setup();
   peer.line.isFull = true;

@@ -1,11 +1,20 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import { files, type FilesProtocol } from "../src/files/index.js";
-import { ActorSystem, type RemoteNode, startNode } from "../src/index.js";
+import { ActorSystem, MessageError, type RemoteNode, startNode } from "../src/index.js";
 import { nodeOrSkip, patient } from "./binary.js";
 
 const { program: binary, skip } = nodeOrSkip();
@@ -138,6 +147,79 @@ test("pieces that come in their own time become a file, whole or not at all", ho
       { code: "bad-request" },
     );
   }));
+
+test("pieces that become a file keep its permissions, and follow a link", how, () =>
+  granted(async (node, data) => {
+    const tools = files(node);
+    async function* pieces(): AsyncGenerator<string | Uint8Array> {
+      yield "\ud83d\ude00 ";
+      yield new Uint8Array([0xff]);
+    }
+    const file = join(data, "private");
+    writeFileSync(file, "old", { mode: 0o600 });
+    symlinkSync("private", join(data, "link"));
+    await tools.write("link", pieces());
+    assert.equal(lstatSync(join(data, "link")).isSymbolicLink(), true);
+    assert.deepEqual([...readFileSync(file)], [0xf0, 0x9f, 0x98, 0x80, 0x20, 0xff]);
+    assert.equal(lstatSync(file).mode & 0o777, 0o600);
+    await tools.write("n".repeat(255), pieces());
+    assert.equal((await tools.stat("n".repeat(255))).size, 6);
+  }));
+
+test("many pieces become a file with a name of any length", how, () =>
+  granted(async (node, data) => {
+    const tools = files(node);
+    const piece = new Uint8Array(100_000).fill(7);
+    const name = "n".repeat(255);
+    async function* pieces(): AsyncGenerator<string | Uint8Array> {
+      for (let n = 0; n < 5; n += 1) yield piece;
+      const names = readdirSync(data).filter((each) => each !== "note.txt");
+      // A name of the node's own temporary files, which it removes if they are left.
+      assert.equal(names.length, 1);
+      assert.match(names[0] ?? "", /^\.strowger-\d+-\d+$/);
+      yield "end";
+    }
+    await tools.write(name, pieces());
+    assert.equal(readFileSync(join(data, name)).length, 500_003);
+    assert.equal(readdirSync(data).length, 2);
+  }));
+
+test("pieces that are too long for one message are written one by one", async () => {
+  const system = new ActorSystem();
+  const seen: string[] = [];
+  type Writes = Pick<FilesProtocol, "write" | "append" | "rename" | "delete">;
+  system.spawn<Writes>("tools/files", () => ({
+    handle: {
+      write: ({ path, mode = "inplace" }) => {
+        seen.push(`write ${mode} ${path.replace(/\d+/g, "N")}`);
+        if (mode === "atomic") throw new MessageError("bad-request", "longer than the node takes");
+      },
+      append: ({ path }) => void seen.push(`append ${path.replace(/\d+/g, "N")}`),
+      rename: ({ from, to }) => void seen.push(`rename ${from.replace(/\d+/g, "N")} ${to}`),
+      delete: () => {},
+    },
+  }));
+  async function* pieces(): AsyncGenerator<string> {
+    yield "1";
+    yield "2";
+  }
+  await files(system).write("a/b", pieces());
+  const part = "a/.strowger-N-N";
+  const appended = [`append ${part}`, `append ${part}`];
+  assert.deepEqual(seen, [
+    "write atomic a/b", `write inplace ${part}`, ...appended, `rename ${part} a/b`,
+  ]);
+  await system.shutdown();
+});
+
+test("a list that does not go on is an error, not a loop", async () => {
+  const system = new ActorSystem();
+  system.spawn<Pick<FilesProtocol, "list">>("tools/files", () => ({
+    handle: { list: () => ({ entries: [{ name: "\ufffd", kind: "file" }], more: true }) },
+  }));
+  await assert.rejects(all(files(system).list()), { code: "protocol" });
+  await system.shutdown();
+});
 
 test("a signal cancels, and nothing is left half done", how, () =>
   granted(async (node, data) => {

@@ -88,3 +88,66 @@ test("senders that wait hear of the end", async () => {
   await told;
   await asked;
 });
+
+for (const [how, options] of [
+  ["cancelled", () => {
+    const abort = new AbortController();
+    setTimeout(() => abort.abort(), 1);
+    return { signal: abort.signal };
+  }],
+  ["deadline", () => ({ deadlineMs: 10 })],
+] as const) {
+  test(`senders that give up with ${how} leave their places to others`, async () => {
+    const { clock, system, ref, seen, open } = setup("wait");
+    for (let n = 0; n < 3; n += 1) await ref.tell("note", n);
+    const given = Array.from({ length: 3 }, () => {
+      const asked = ref.ask("seen", undefined, options());
+      return assert.rejects(asked, { code: how });
+    });
+    await assert.rejects(ref.ask("seen"), { code: "full" });
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    await clock.advance(100);
+    await Promise.all(given);
+    const before = system.stats().deadLetters;
+    assert.equal(before, 4);
+    const told = [3, 4, 5].map((n) => ref.tell("note", n));
+    open();
+    await Promise.all(told);
+    await clock.settle();
+    assert.deepEqual(seen, [0, 1, 2, 3, 4, 5]);
+    assert.equal(system.stats().deadLetters, before);
+  });
+}
+
+test("tells and streams that are withdrawn leave their places to others", async () => {
+  const { clock, system, ref, seen, open } = setup("wait");
+  for (let n = 0; n < 3; n += 1) await ref.tell("note", n);
+  const abort = new AbortController();
+  const { signal } = abort;
+  const told = [1, 2].map((n) => assert.rejects(ref.tell("note", -n, { signal }), {
+    code: "cancelled",
+  }));
+  const stream = system.find("notes")?.stream("items", undefined, { signal });
+  await assert.rejects(ref.tell("note", -3), { code: "full" });
+  abort.abort();
+  await Promise.all(told);
+  await assert.rejects(stream?.next() ?? Promise.resolve(), { code: "cancelled" });
+  const kept = [3, 4, 5].map((n) => ref.tell("note", n));
+  open();
+  await Promise.all(kept);
+  await clock.settle();
+  assert.deepEqual(seen, [0, 1, 2, 3, 4, 5]);
+});
+
+test("what was given up at the front of a full mailbox makes room", async () => {
+  const { clock, ref, seen, open } = setup("fail");
+  const late = Array.from({ length: 3 }, () =>
+    assert.rejects(ref.ask("seen", undefined, { deadlineMs: 10 }), { code: "deadline" }));
+  await assert.rejects(ref.tell("note", 0), { code: "full" });
+  await clock.advance(100);
+  await Promise.all(late);
+  for (let n = 1; n <= 3; n += 1) await ref.tell("note", n);
+  open();
+  await clock.settle();
+  assert.deepEqual(seen, [1, 2, 3]);
+});

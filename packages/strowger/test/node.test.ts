@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { connect, startNode } from "../src/index.js";
+import { connect, startNode, type Trouble } from "../src/index.js";
 import { nodeOrSkip, patient } from "./binary.js";
 import type { Program } from "./program.js";
 
@@ -46,6 +46,20 @@ test("a process whose node was killed can end", how, async () => {
   const limit = { timeout: 50_000, killSignal: "SIGKILL" } as const;
   const { stdout } = await run(process.execPath, [file, binary], limit);
   assert.equal(stdout.trim(), "SIGKILL");
+});
+
+test("a log callback that throws is a trouble, and the node goes on", how, async () => {
+  const bug = new Error("a bug of the callback");
+  const troubles: Trouble[] = [];
+  const log = (): never => {
+    throw bug;
+  };
+  // The node writes to its log as it starts, before there is anything to listen to.
+  await using node = await startNode({ ...options, log });
+  node.troubles.listen((trouble) => troubles.push(trouble));
+  assert.equal(await node.actor<Program>("conformance/echo").ask("echo", 1), 1);
+  await node.stop();
+  assert.ok(troubles.every(({ source, error }) => source === "listener" && error === bug));
 });
 
 test("a client comes back when its node does", how, async () => {

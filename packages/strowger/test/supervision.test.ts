@@ -7,8 +7,10 @@ import {
   type Exit,
   type LocalRef,
   type SpawnOptions,
+  type Trouble,
 } from "../src/index.js";
 import { VirtualClock } from "../src/testing.js";
+import { written } from "./written.js";
 
 type Fragile = { add: { payload: number; reply: number }; fail: {} };
 
@@ -164,16 +166,197 @@ test("messages wait until an actor that starts slowly has started", async () => 
 
 test("what a postStop throws is told, and ends nothing else", async () => {
   const { system } = setup();
-  const troubles: string[] = [];
-  system.troubles.listen(({ address, error }) => troubles.push(`${address} ${String(error)}`));
+  const troubles: Trouble[] = [];
+  system.troubles.listen((trouble) => troubles.push(trouble));
+  const error = new Error("ouch");
   const ref = system.spawn("sore", () => ({
     handle: {},
     postStop: () => {
-      throw new Error("ouch");
+      throw error;
     },
   }));
   await ref.stop();
-  assert.deepEqual(troubles, ["@(sore) Error: ouch"]);
+  const trouble = { source: "actor", address: "@(sore)", incarnation: 1 } as const;
+  assert.deepEqual(troubles, [{ ...trouble, during: "postStop", error }]);
+});
+
+/** Runs a program that fails, and returns its troubles in short, and what it wrote. */
+async function told(
+  program: (system: ActorSystem, clock: VirtualClock) => void,
+): Promise<{ readonly troubles: readonly string[]; readonly lines: readonly string[] }> {
+  const { clock, system } = setup();
+  const troubles: string[] = [];
+  system.troubles.listen((trouble) => {
+    assert.equal(trouble.source, "actor");
+    const { address, incarnation, during, error } = trouble;
+    troubles.push(`${address} ${incarnation} ${during}: ${Error.prototype.toString.call(error)}`);
+  });
+  const lines = await written(async () => {
+    program(system, clock);
+    await clock.advance(60_000);
+  });
+  return { troubles, lines };
+}
+
+const often = {
+  intensity: { restarts: 2, withinMs: 1000 },
+  backoff: { initialMs: 0, maxMs: 0 },
+};
+
+test("each failure of a crash loop is a trouble, and giving up is a line", async () => {
+  const { troubles, lines } = await told((system) => {
+    const ref = system.spawn<Fragile>("fragile", fragile(), often);
+    for (let times = 0; times < 3; times += 1) void ref.tell("fail");
+  });
+  const trouble = (n: number): string => `@(fragile) ${n} handler: Error: on purpose`;
+  assert.deepEqual(troubles, [1, 2, 3].map(trouble));
+  const line = "strowger: @(fragile) gave up after 2 restarts within 1000 ms: on purpose";
+  assert.deepEqual(lines, [line]);
+});
+
+for (const [how, make] of [
+  ["throws", () => {
+    throw new Error("on purpose");
+  }],
+  ["rejects", () => Promise.reject(new Error("on purpose"))],
+] as const) {
+  test(`a make that ${how} is a trouble each time, and giving up is a line`, async () => {
+    const { troubles, lines } = await told((system) => void system.spawn<{}>("bad", make, often));
+    const trouble = (n: number): string => `@(bad) ${n} make: Error: on purpose`;
+    assert.deepEqual(troubles, [1, 2, 3].map(trouble));
+    assert.equal(lines.length, 1);
+  });
+}
+
+test("a make that returns no actor fails", async () => {
+  const { troubles } = await told((system) => {
+    const make: unknown = () => undefined;
+    Reflect.apply(system.spawn, system, ["bad", make, { restart: "temporary" }]);
+  });
+  assert.deepEqual(troubles, ["@(bad) 1 make: TypeError: bad: make returned no actor"]);
+});
+
+test("a child that gives up is a trouble of its parent too", async () => {
+  const { troubles, lines } = await told((system) => {
+    system.spawn<{}>("parent", (context) => {
+      const child = context.spawn<Fragile>("child", fragile(), {
+        intensity: { restarts: 0, withinMs: 1000 },
+      });
+      void child.tell("fail");
+      return { handle: {} };
+    }, { intensity: { restarts: 1, withinMs: 1000 }, backoff: often.backoff });
+  });
+  const both = (n: number): string[] => [
+    "@(parent/child) 1 handler: Error: on purpose",
+    `@(parent) ${n} child: Error: on purpose`,
+  ];
+  assert.deepEqual(troubles, [...both(1), ...both(2)]);
+  assert.deepEqual(lines.map((line) => line.split(" ")[1]), [
+    "@(parent/child)", "@(parent/child)", "@(parent)",
+  ]);
+});
+
+test("failures of what has ended already are troubles", async () => {
+  const { troubles } = await told((system, clock) => {
+    const reject = (ms: number) => () =>
+      new Promise<never>((_, no) => clock.after(ms, () => no(new Error("late"))));
+    void system.spawn<{}>("make", reject(10)).stop();
+    const postStop = reject(100);
+    void system.spawn<{}>("stop", () => ({ handle: {}, postStop }), { shutdownMs: 10 }).stop();
+  });
+  assert.deepEqual(troubles, ["@(make) 1 make: Error: late", "@(stop) 1 postStop: Error: late"]);
+});
+
+type Stuck = { hold: {} };
+const stuck = (ended: Exit[] = []) => () => ({
+  handle: { hold: () => new Promise<void>(() => {}) },
+  postStop: (exit: Exit) => {
+    ended.push(exit);
+    return new Promise<void>(() => {});
+  },
+});
+
+/** Starts a parent with children and grandchildren that do not end by themselves. */
+async function stuckFamily(shutdownMs: number) {
+  const { clock, system } = setup();
+  const ended: Exit[] = [];
+  const parent = system.spawn<Stuck>("parent", (context) => {
+    for (const key of ["a", "b", "c", "d"]) {
+      const child = context.spawn<Stuck>(key, ({ spawn }) => {
+        void spawn<Stuck>("below", stuck(ended)).tell("hold");
+        return stuck(ended)();
+      });
+      void child.tell("hold");
+    }
+    return stuck(ended)();
+  }, { shutdownMs });
+  await clock.settle();
+  return { clock, system, parent, ended };
+}
+
+/** Returns the time in virtual milliseconds until a promise is settled. */
+async function took(clock: VirtualClock, promise: Promise<unknown>): Promise<number> {
+  const begun = clock.now();
+  let isOver = false;
+  void promise.then(() => (isOver = true));
+  await clock.settle();
+  while (!isOver) await clock.advance(10);
+  return clock.now() - begun;
+}
+
+test("a parent ends within its limit, with children that do not end", async () => {
+  const { clock, system, parent, ended } = await stuckFamily(1000);
+  const ms = await took(clock, parent.stop());
+  assert.ok(ms >= 1000 && ms < 1100, `${ms} ms`);
+  assert.equal(system.stats().actors, 0);
+  // All of them were stopped, each with its children before it.
+  assert.equal(ended.length, 9);
+  assert.deepEqual([...new Set(ended.map(({ reason }) => reason))], ["killed", "stopped"]);
+});
+
+test("a child that is stopping already ends within the limit of its parent", async () => {
+  const { clock, system, parent } = await stuckFamily(1000);
+  void system.find("parent/a")?.stop();
+  await clock.advance(100);
+  const ms = await took(clock, parent.stop());
+  assert.ok(ms < 1100, `${ms} ms`);
+  assert.equal(system.stats().actors, 0);
+});
+
+test("a child with a limit of its own ends within that", async () => {
+  const { clock, system } = setup();
+  const parent = system.spawn<{}>("parent", (context) => {
+    void context.spawn<Stuck>("child", stuck(), { shutdownMs: 100 }).tell("hold");
+    return { handle: {} };
+  });
+  await clock.settle();
+  const ms = await took(clock, parent.stop());
+  assert.ok(ms >= 100 && ms < 200, `${ms} ms`);
+});
+
+test("a restart of an actor whose children do not end is within its limit", async () => {
+  const { clock, system } = setup();
+  const parent = system.spawn<Fragile>("parent", (context) => {
+    for (const key of ["a", "b", "c"]) void context.spawn<Stuck>(key, stuck()).tell("hold");
+    return fragile()();
+  }, { shutdownMs: 1000 });
+  void parent.tell("fail");
+  const ms = await took(clock, parent.ask("add", 1, { deadlineMs: 60_000 }));
+  assert.ok(ms < 1100, `${ms} ms`);
+});
+
+test("a shutdown is within the limits of those without a parent, children in order", async () => {
+  const { clock, system, ended } = await stuckFamily(1000);
+  const order: string[] = [];
+  system.spawn<{}>("other", (context) => {
+    for (const key of ["a", "b"]) {
+      context.spawn<{}>(key, () => ({ handle: {}, postStop: () => void order.push(key) }));
+    }
+    return { handle: {}, postStop: () => void order.push("other") };
+  });
+  const ms = await took(clock, system.shutdown());
+  assert.ok(ms < 1100, `${ms} ms`);
+  assert.deepEqual([order, ended.length], [["b", "a", "other"], 9]);
 });
 
 type Parent = { start: { payload: string } };

@@ -1,4 +1,18 @@
-//! Packets buffered for a UE that cannot be reached, and the notifications about them.
+//! Packets buffered for a UE that cannot be reached, and the notifications about them, TS 29.244
+//! §5.2.4.
+//!
+//! Data: packets by PDR, as sums; notifications by FAR, because its action asks for them (§8.2.26);
+//! pending reports by PDR; instructions by BAR.
+//!
+//! States of a FAR: nothing buffered; buffered, with a notification that is made or that the delay
+//! of its BAR puts off. Taking the packets of a FAR ends all of them, so that the next packet
+//! notifies again.
+//!
+//! Invariants: the packets of a FAR do not exceed its limit at the time when they are buffered,
+//! which is the smaller one of the peer's and `UsageLimits::buffer`; and each of the three
+//! notifications is made once until the packets are taken.
+//!
+//! Cost: linear in the PDRs of the session for each burst that is buffered.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -75,10 +89,13 @@ impl Buffers {
         let suggested = action
             .bar
             .and_then(|bar| paths.bars.get(&bar)?.suggested_buffering_packets_count);
+        // The newest limit counts: the answer to a report (§7.5.9.2), then the BAR (§7.5.2.6).
+        // Neither raises the limit of this node.
         let room = instructions
             .and_then(|instructions| instructions.packets)
             .or_else(|| suggested.map(|count| count.0.into()))
             .map_or(room, |limit| limit.min(room));
+        // Several PDRs may share a FAR, and the limit is that of the FAR.
         let here: u64 = self
             .buffered
             .iter()
@@ -91,6 +108,7 @@ impl Buffers {
             qfi: path.qfi,
         };
         if here.saturating_add(traffic.packets) > room {
+            // DDPN asks for a report about discarded packets (§8.2.26).
             if action.has_action(ApplyAction::DDPN)
                 && !std::mem::replace(&mut notification.drop_reported, true)
             {
@@ -100,6 +118,8 @@ impl Buffers {
             }
             return Some(BufferOutcome::Full);
         }
+        // NOCP asks for a report when the first packet arrives (§8.2.26), after the delay of the
+        // BAR (§8.2.28).
         if action.has_action(ApplyAction::NOCP)
             && !std::mem::replace(&mut notification.arrival_reported, true)
         {
@@ -109,6 +129,7 @@ impl Buffers {
                 .map_or(Duration::ZERO, |delay| DELAY * delay.0.into());
             notification.at = Some(at + delay);
         }
+        // BDPN asks for a report about buffered packets (§8.2.26), which no delay puts off.
         if action.has_action(ApplyAction::BDPN)
             && !std::mem::replace(&mut notification.buffering_reported, true)
         {
@@ -140,6 +161,7 @@ impl Buffers {
                 let qfi = path.qfi;
                 self.pending
                     .entry(pdr)
+                    // A report with a status says more, and is not replaced.
                     .or_insert(PendingReport { status: None, qfi });
             }
         }
@@ -151,11 +173,13 @@ impl Buffers {
             .iter_mut()
             .filter(over)
             .map(|(bar, instructions)| {
+                // Only the duration is over (§8.2.29); the number of packets stays in force.
                 instructions.until = None;
                 *bar
             })
             .collect();
         let mut dropped = Vec::new();
+        // Several FARs may name one BAR.
         for (far, action) in &paths.fars {
             if action.bar.is_some_and(|bar| ended.contains(&bar)) {
                 dropped.extend(self.take(paths, *far));
@@ -187,7 +211,9 @@ impl Buffers {
             taken.extend(goes.then_some(*traffic));
             !goes
         });
+        // A report about packets that are gone would page the UE for nothing.
         if !taken.is_empty() {
+            // `taken` has the order of the map, which is sorted by PDR.
             let of_taken = |pdr: &u16| taken.binary_search_by_key(pdr, |one| one.pdr.0).is_ok();
             self.pending.retain(|pdr, _| !of_taken(pdr));
         }
@@ -204,11 +230,14 @@ impl Buffers {
         for (far, action) in &before.fars {
             let waits = |action: &FarAction| action.has_action(ApplyAction::BUFF);
             let now = after.fars.get(far);
+            // Any change of the action is a new instruction, so the notifications start again even
+            // if the FAR still buffers.
             if waits(action) && now != Some(action) {
                 let stays = now.is_some_and(waits);
                 let taken = self.take(before, *far);
                 if stays {
                     for traffic in taken {
+                        // `take` has reset the notifications; the packets stay.
                         self.buffered.insert(traffic.pdr.0, traffic);
                     }
                 } else {
@@ -217,6 +246,7 @@ impl Buffers {
             }
         }
         self.instructions
+            // A BAR that is created later under the same ID must not inherit instructions.
             .retain(|bar, _| after.bars.contains_key(bar));
         released
     }
@@ -244,6 +274,7 @@ impl Buffers {
         let packets = count.map(|count| number(&count.0));
         instructions.packets = packets
             .or_else(|| suggested.map(|count| count.0.into()))
+            // An answer without a count leaves the earlier one in force.
             .or(instructions.packets);
     }
 
@@ -254,6 +285,7 @@ impl Buffers {
 
     /// Takes the next report. A report covers one status and QFI, so another one may follow.
     pub(super) fn report(&mut self) -> Option<DownlinkDataReport> {
+        // A Downlink Data Report has one status and one QFI for all its PDRs (Table 7.5.8.2-1).
         let PendingReport { status, qfi } = *self.pending.values().next()?;
         let fits = |pending: &PendingReport| pending.status == status && pending.qfi == qfi;
         let pdrs: Vec<u16> = self

@@ -31,8 +31,10 @@ impl Epoch {
     pub fn seconds(&self, at: Instant) -> u32 {
         let since = match at.checked_duration_since(self.at) {
             Some(later) => self.since_1900 + later,
+            // A rule may have started before the time of day was read.
             None => self.since_1900.saturating_sub(self.at - at),
         };
+        // Elements have 32 bits (TS 29.244 §8.2.52), so the number wraps like an NTP time stamp.
         u32::try_from(since.as_secs() & u64::from(u32::MAX)).unwrap_or(u32::MAX)
     }
 
@@ -40,11 +42,15 @@ impl Epoch {
     /// `now`.
     #[must_use]
     pub fn instant(&self, now: Instant, seconds: u32) -> Option<Instant> {
+        // Modulo 2^32, so that times across the wrap in 2036 keep their order.
         let ahead = seconds.wrapping_sub(self.seconds(now));
         let passed = now.saturating_duration_since(self.at) + self.since_1900;
+        // `seconds(now)` is rounded down. Without its fraction the instant would be late by as
+        // much.
         let fraction = Duration::from_nanos(passed.subsec_nanos().into());
-        // A time more than half of the number range ahead is in the past.
+        // `None` for the current second, unless it begins just now: its start is over.
         let after = Duration::from_secs(ahead.into()).checked_sub(fraction)?;
+        // A time more than half of the number range ahead is in the past.
         (ahead < 1 << 31).then(|| now + after)
     }
 }
@@ -82,6 +88,8 @@ impl Counts {
             (&mut sum.downlink_packets, volume.downlink_packets),
             (&mut self.events, events),
         ] {
+            // The numbers come from a data path that is not under control here, and must not wrap a
+            // counter.
             *count = count.saturating_add(more);
         }
     }
@@ -97,6 +105,8 @@ pub(super) struct VolumeLimit {
 
 impl VolumeLimit {
     fn reached(self, volume: Volume) -> bool {
+        // Each volume that is given is a limit of its own (§8.2.13, §8.2.50). A quota is exhausted
+        // when it is reached, and not only when it is exceeded, hence `>=`.
         let over = |limit: Option<u64>, count| limit.is_some_and(|limit| count >= limit);
         over(self.total, volume.total())
             || over(self.uplink, volume.uplink)
@@ -130,6 +140,7 @@ pub(super) struct UrrLimits {
 
 impl UrrLimits {
     pub(super) fn thresholds(urr: &CreateUrr) -> Self {
+        // Volume, Time and Event Threshold: §8.2.13, §8.2.14, §8.2.113.
         Self {
             volume: urr.volume_threshold.as_ref().map(VolumeLimit::from),
             time: urr.time_threshold.map(|time| seconds(time.0)),
@@ -138,6 +149,7 @@ impl UrrLimits {
     }
 
     pub(super) fn quotas(urr: &CreateUrr) -> Self {
+        // Volume, Time and Event Quota: §8.2.50, §8.2.51, §8.2.112.
         Self {
             volume: urr.volume_quota.as_ref().map(VolumeLimit::from),
             time: urr.time_quota.map(|time| seconds(time.0)),

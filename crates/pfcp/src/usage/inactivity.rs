@@ -23,6 +23,8 @@ impl InactivityTimer {
         };
         Some(
             before
+                // A modification that does not change the timer does not restart it: it is no
+                // activity.
                 .filter(|before| before.after == after)
                 .unwrap_or(fresh),
         )
@@ -35,5 +37,6 @@ pub(super) fn inactivity_after(rules: &RuleSet) -> Option<Duration> {
         .session_elements()
         .find(|tlv| tlv.ie == IeType::USER_PLANE_INACTIVITY_TIMER)?;
     let seconds = u32::from_be_bytes(*timer.value.first_chunk()?);
+    // Zero would report at once; it counts as no timer.
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }

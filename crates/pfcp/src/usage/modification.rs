@@ -1,4 +1,8 @@
 //! The usage-related parts of a modification.
+//!
+//! The rule set has only the outcome of a modification. A meter also needs the way there: which
+//! rules were queried, which were removed and created again, and which members an update gave,
+//! because a quota that is given again is a new one.
 
 use std::collections::BTreeSet;
 
@@ -22,6 +26,7 @@ pub(super) struct UsageModification {
 impl UsageModification {
     pub(super) fn of(requests: &[&Frame<'_>]) -> Self {
         let mut modification = Self::default();
+        // Several, because a policy may add a request of its own to that of the peer.
         for frame in requests {
             for tlv in Tlvs::new(frame.body).map_while(Result::ok) {
                 modification.element(&tlv);
@@ -41,6 +46,7 @@ impl UsageModification {
             IeType::QUERY_URR => self.queried.extend(id()),
             IeType::REMOVE_URR => self.removed.extend(id()),
             UpdateUrr::TYPE => {
+                // The values are in the rule set, merged; only the types are needed here.
                 let types = Tlvs::new(tlv.value)
                     .map_while(Result::ok)
                     .map(|member| member.ie);
@@ -53,7 +59,9 @@ impl UsageModification {
             }
             IeType::PFCPSMREQ_FLAGS => {
                 let flags = PfcpsmreqFlags::decode(tlv.value).unwrap_or_default();
+                // Flags of all requests: each orders something once (TS 29.244 §8.2.31).
                 self.flags = self.flags | flags;
+                // QAURR queries all URRs (§8.2.31).
                 self.all |= flags.contains(PfcpsmreqFlags::QAURR);
             }
             _ => {}

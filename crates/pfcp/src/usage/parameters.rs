@@ -54,15 +54,20 @@ impl UrrParameters {
             thresholds: UrrLimits::thresholds(urr),
             quotas: UrrLimits::quotas(urr),
             period,
+            // TS 29.244 §8.2.48, §8.2.132 and §8.2.18.
             holding: urr.quota_holding_time.map(|time| seconds(time.0)),
             validity: urr.quota_validity_time.map(|time| seconds(time.0)),
             inactivity: urr.inactivity_detection_time.map(|time| seconds(time.0)),
+            // The traffic of this rule (UPINT, §8.2.83), and not that of the session.
             idle: urr.user_plane_inactivity_timer.map(|time| seconds(time.0)),
             dropped: (
+                // Either number triggers, if both are given (§8.2.49).
                 dropped.and_then(|threshold| threshold.downlink_packets),
                 dropped.and_then(|threshold| threshold.downlink_octets),
             ),
             monitoring_points: monitoring_points(urr),
+            // A report of a linked rule triggers one of this rule, and not the other way round
+            // (§8.2.55).
             links: urr.linked_urr_ids.iter().map(|link| link.0).collect(),
             quota_far: urr.far_id_for_quota_action.map(|far| far.0),
             reports: urr.number_of_reports.map(|number| number.0),
@@ -84,6 +89,8 @@ impl UrrParameters {
 
 /// Returns the monitoring times of a rule, earliest first.
 fn monitoring_points(urr: &CreateUrr) -> VecDeque<MonitoringPoint> {
+    // The first monitoring time and its subsequent limits are members of the rule; each further one
+    // is a group (Tables 7.5.2.4-1 and 7.5.2.4-3).
     let own = urr.monitoring_time.map(|at| MonitoringPoint {
         at: at.0,
         thresholds: UrrLimits {
@@ -108,6 +115,7 @@ fn monitoring_points(urr: &CreateUrr) -> VecDeque<MonitoringPoint> {
         .iter()
         .map(MonitoringPoint::of);
     let mut monitoring_points: Vec<MonitoringPoint> = own.into_iter().chain(further).collect();
+    // The peer may list them in any order. `UrrState` passes them from the front.
     monitoring_points.sort_by_key(|moment| moment.at);
     monitoring_points.into()
 }

@@ -1,4 +1,8 @@
 //! The path of a packet: from the rule that detects it to the rules that act on it.
+//!
+//! Derived from the rule set after each modification and never changed in between, so that a burst
+//! of packets costs a few lookups and no decoding. A [`PdrPath`] is shared, so that a burst can
+//! hold it while the rules, which are next to it, count.
 
 use std::sync::Arc;
 
@@ -65,6 +69,8 @@ impl SessionForwarding {
             paths.fars.insert(far_id.0, action);
         }
         for qer in rules.qers().filter_map(Result::ok) {
+            // A value that is not defined counts as closed: no traffic passes that the peer did not
+            // allow.
             let shut = |gate: Gate| gate != Gate::OPEN;
             let gates = (shut(qer.gate_status.ul_gate), shut(qer.gate_status.dl_gate));
             paths.gates.insert(qer.qer_id.0, gates);
@@ -76,6 +82,8 @@ impl SessionForwarding {
         }
         let mut users = rules.ue_addresses().into_iter();
         paths.user = users.next().filter(|first| {
+            // The other fields, such as source or destination (S/D, TS 29.244 §8.2.62), differ
+            // between the PDRs of the two directions.
             users.all(|other| (other.ipv4, other.ipv6) == (first.ipv4, first.ipv6))
         });
         paths
@@ -83,6 +91,8 @@ impl SessionForwarding {
 
     /// Returns `true` if a closed gate stops the packets of a path.
     pub(super) fn is_gate_closed(&self, path: &PdrPath) -> bool {
+        // A PDR may have several QERs, such as one for the session and one for the flow; all must
+        // be open.
         path.qers.iter().any(|qer| {
             self.gates
                 .get(qer)
@@ -98,6 +108,7 @@ impl SessionForwarding {
     /// Returns the action of the FAR of a path. Without a FAR, packets are forwarded.
     pub(super) fn action(&self, path: &PdrPath) -> FarAction {
         let named = path.far.and_then(|far| self.fars.get(&far).copied());
+        // A PDR with predefined rules or a MAR has no FAR (§7.5.2.2).
         named.unwrap_or(FarAction {
             apply: ApplyAction::FORW,
             bar: None,
@@ -107,11 +118,14 @@ impl SessionForwarding {
 
 impl PdrPath {
     fn of(pdr: &CreatePdr) -> Self {
+        // A Downlink Data Report names one QoS flow (§8.2.27). Which of several it was is unknown
+        // here.
         let qfi = match &pdr.pdi.qfis[..] {
             [one] => Some(one.0),
             _ => None,
         };
         Self {
+            // Packets from all other interfaces (§8.2.2) go towards the UE.
             uplink: pdr.pdi.source_interface == SourceInterface::ACCESS,
             far: pdr.far_id.map(|far| far.0),
             urrs: pdr.urr_ids.iter().map(|urr| urr.0).collect(),

@@ -2,6 +2,31 @@
 //!
 //! At most one request is outstanding. Its reports are kept until it is answered. If the peer does
 //! not answer, the same reports are sent again later with the same sequence numbers.
+//!
+//! Data: usage reports as encoded elements, oldest first, downlink data reports, and a flag for
+//! user plane inactivity.
+//!
+//! States:
+//!
+//! ```text
+//!           poll                accepted or refused
+//! Idle ───────────▶ Waiting ────────────────────────▶ Idle
+//!                   │     ▲
+//!   no answer, busy │     │ poll, once the pause is over
+//!                   ▼     │
+//!                   Backoff
+//! ```
+//!
+//! Invariants:
+//!
+//! - While a request is outstanding, its reports are the first ones of each queue: others are added
+//!   behind them, and only an answer removes them. So the state needs only their numbers.
+//! - A report leaves the queue once: acknowledged, refused, or moved into the answer to a deletion.
+//! - `deadline` is set in each state that time alone can end.
+//!
+//! Cost: an allocation for each report, and a copy of the bytes for each request. The number of
+//! usage reports is bounded by the caller (`UsageLimits::waiting`), that of downlink data reports
+//! here.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -65,6 +90,8 @@ pub struct ReportRequestOutcome {
 
 impl ReportQueue {
     pub(super) fn push(&mut self, report: &UsageReportRequest) {
+        // Encoded at once: the bytes are sent unchanged, perhaps several times, and take less
+        // memory than the fields. 96 bytes hold a report of volume and time.
         let mut octets = Vec::with_capacity(96);
         // A report is far below 65535 bytes, because the number of event times is limited.
         if report.encode_into(&mut octets).is_ok() {
@@ -98,7 +125,8 @@ impl ReportQueue {
             SendState::Idle => {}
             SendState::Backoff(at) if at <= now => {}
             SendState::Waiting { until, .. } if until <= now => {
-                // The outcome of the request is unknown.
+                // The outcome of the request is unknown. If the peer has the reports already, it
+                // recognizes them by their UR-SEQN (§8.2.71).
                 self.failed(now, limits);
                 return None;
             }
@@ -110,6 +138,8 @@ impl ReportQueue {
         }
         let mut kind = ReportType::NONE;
         let mut body = Vec::new();
+        // One at a time: the request has a single Downlink Data Report (Table 7.5.8.1-1). The next
+        // one follows with the next request.
         let downlink = self.downlink.front();
         if let Some(report) = downlink {
             kind = kind | ReportType::DLDR;
@@ -121,11 +151,14 @@ impl ReportQueue {
             kind = kind | ReportType::USAR;
         }
         if self.inactive {
+            // The flag is the entire report; there is no element for it (§8.2.21).
             kind = kind | ReportType::UPIR;
         }
         for report in self.reports.iter().take(reports) {
             body.extend_from_slice(report);
         }
+        // Report Type comes first in the table, but is known only after the others have been
+        // chosen.
         let mut head = Vec::with_capacity(body.len() + 8);
         let _ = kind.encode_into(&mut head);
         head.extend_from_slice(&body);
@@ -149,6 +182,7 @@ impl ReportQueue {
                 taken <= room
             })
             .count();
+        // A report longer than the limit would otherwise block those behind it for ever.
         fitting.max(self.reports.len().min(1))
     }
 
@@ -159,6 +193,8 @@ impl ReportQueue {
         limits: &UsageLimits,
         answer: &Frame<'_>,
     ) -> (ReportRequestOutcome, ReportInstructions) {
+        // An answer that comes after the pause began is to a request that counts as failed. Its
+        // reports will be sent again, which the peer notices by their numbers.
         let SendState::Waiting {
             reports,
             downlink,
@@ -173,6 +209,7 @@ impl ReportQueue {
         };
         let mut cause = Cause::REQUEST_ACCEPTED;
         let mut instructions = ReportInstructions::default();
+        // An element that cannot be read carries no instruction; the answer counts all the same.
         for tlv in Tlvs::new(answer.body).map_while(Result::ok) {
             match tlv.ie {
                 IeType::CAUSE => cause = Cause(tlv.value.first().copied().unwrap_or_default()),
@@ -186,11 +223,13 @@ impl ReportQueue {
                 _ => {}
             }
         }
+        // Temporary causes (§8.2.1). Any other rejection would meet the same reports again.
         if matches!(cause, Cause::CONGESTION | Cause::SYSTEM_FAILURE) {
             return (self.failed(now, limits), ReportInstructions::default());
         }
         self.reports.drain(..reports.min(self.reports.len()));
         self.downlink.drain(..downlink.min(self.downlink.len()));
+        // Inactivity that was noticed after the request stays, if the request did not report any.
         self.inactive &= !inactive;
         self.state = SendState::Idle;
         self.failures = 0;
@@ -199,6 +238,7 @@ impl ReportQueue {
             settled.delivered = reports;
         } else {
             settled.refused = reports;
+            // Instructions belong to a report that was accepted.
             instructions = ReportInstructions::default();
         }
         (settled, instructions)
@@ -206,9 +246,14 @@ impl ReportQueue {
 
     /// Records that the outstanding request was not answered.
     pub(super) fn failed(&mut self, now: Instant, limits: &UsageLimits) -> ReportRequestOutcome {
+        // Both the timer here and the transaction of the request may find that it failed; only the
+        // first one counts.
         if matches!(self.state, SendState::Waiting { .. }) {
+            // Keeps the product finite: 64 times the default pause is more than `MAX_BACKOFF`
+            // already.
             let factor = 1 << self.failures.min(6);
             self.failures = self.failures.saturating_add(1);
+            // A configured pause above `MAX_BACKOFF` is meant, and not cut.
             let backoff = (limits.retry * factor).min(MAX_BACKOFF.max(limits.retry));
             self.state = SendState::Backoff(now + backoff);
         }
@@ -222,6 +267,7 @@ impl ReportQueue {
     /// added.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.state {
+            // A new report is sent by the next `poll`, without waiting.
             SendState::Idle => None,
             SendState::Waiting { until, .. } => Some(until),
             SendState::Backoff(at) => Some(at),
@@ -230,6 +276,8 @@ impl ReportQueue {
 
     /// Takes the usage reports that the peer has not acknowledged.
     pub(super) fn take_all(&mut self) -> Vec<UsageReportRequest> {
+        // Reports of the outstanding request are taken too: the answer that ends the session
+        // replaces it.
         let kept = match self.state {
             SendState::Waiting { reports, .. } if seeded(Bug::ReportDroppedAtTheEnd) => reports,
             SendState::Waiting { .. } | SendState::Idle | SendState::Backoff(_) => 0,
@@ -252,6 +300,8 @@ macro_rules! usage_report {
             $report.ur_seqn,
             $report.usage_report_trigger,
         );
+        // The tables of the responses have neither Event Time Stamp nor UE IP address (Tables
+        // 7.5.5.2-1 and 7.5.7.2-1), so these are left behind.
         element.start_time = $report.start_time;
         element.end_time = $report.end_time;
         element.volume_measurement = $report.volume_measurement;
@@ -272,6 +322,7 @@ pub(super) fn modified(
 ) -> Vec<UsageReportRequest> {
     fill(reports, room, out, |report, out| {
         let mut element = usage_report!(UsageReportModificationResponse, report);
+        // The control plane matches the reports with its query (§8.2.90).
         element.query_urr_reference = query;
         element.encode_into(out).is_ok()
     })
@@ -308,6 +359,8 @@ fn fill(
         }
     }
     if !rest.is_empty() {
+        // The control plane waits for as many reports before it takes the usage for complete
+        // (§5.2.2.3.1).
         additional(rest.len(), out);
     }
     rest
@@ -316,6 +369,7 @@ fn fill(
 /// Appends the number of reports that follow, TS 29.244 §8.2.91, or the flag AURI if the number
 /// does not fit its field.
 fn additional(count: usize, out: &mut Vec<u8>) {
+    // Fifteen bits, beside the flag AURI.
     let number = u16::try_from(count).ok().filter(|number| *number < 1 << 15);
     let element = AdditionalUsageReportsInformation {
         number: number.unwrap_or(0),
@@ -334,6 +388,7 @@ pub(super) fn requests(reports: &[UsageReportRequest], room: usize) -> Vec<Vec<u
         if report.encode_into(&mut octets).is_err() {
             continue;
         }
+        // A body takes at least one report, for the same reason as in `fitting`.
         if !body.is_empty() && body.len() + octets.len() > room {
             bodies.push(std::mem::take(&mut body));
         }
@@ -349,6 +404,7 @@ pub(super) fn requests(reports: &[UsageReportRequest], room: usize) -> Vec<Vec<u
 /// The value of Report Type for usage reports.
 const USAR: u8 = 0x02;
 /// Maximum number of waiting downlink data reports.
+// Bounds what accumulates for a peer that does not answer.
 const MAX_DOWNLINK: usize = 16;
 /// The longest pause before a report is sent again to a peer that does not answer.
 const MAX_BACKOFF: Duration = Duration::from_secs(300);

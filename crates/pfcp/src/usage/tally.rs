@@ -1,4 +1,8 @@
 //! Evaluation of usage reports by the control plane.
+//!
+//! A report that is sent again has the same UR-SEQN (TS 29.244 §8.2.71), so each number is counted
+//! once and a gap means that reports are missing. Reports may overtake each other, because some
+//! come in answers and others in requests.
 
 use std::collections::BTreeMap;
 
@@ -117,6 +121,7 @@ impl UsageTotals {
     #[must_use]
     pub fn missing(&self) -> u64 {
         let missing = |sum: &UrrSums| {
+            // Missing are the numbers from `next` up to the highest early one that did not come.
             let last = sum.early.iter().max().copied().unwrap_or(sum.next);
             let after = u64::from(last - sum.next);
             sum.lost + after.saturating_sub(sum.early.len().saturating_sub(1) as u64)
@@ -132,10 +137,13 @@ impl UsageTotals {
 
 impl UrrSums {
     fn number(&mut self, number: u32) -> ReportArrival {
+        // No comparison across the wrap: a rule would have to make 2^32 reports.
         if number < self.next || self.early.contains(&number) {
             return ReportArrival::Repeated;
         }
         if number > self.next {
+            // Bounded, because a gap that never closes would otherwise keep every later number. A
+            // restart of the user plane leaves such a gap (see `UsageMeter::resumed`).
             if self.early.len() >= MAX_EARLY {
                 // A report that has been missing for so long is not expected any more.
                 let first = self.early.iter().min().map_or(number, |first| *first);

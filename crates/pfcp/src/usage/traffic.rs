@@ -1,4 +1,4 @@
-//! Traffic as the user plane reports it, and what is decided about it.
+//! Traffic as the user plane reports it, and the decisions about it.
 
 use crate::ie::PdrId;
 
@@ -17,6 +17,7 @@ pub struct PacketBurst {
 
 impl PacketBurst {
     pub(super) fn join(&mut self, other: Self) {
+        // As in `Counts::add`: the numbers come from the data path, and must not wrap.
         self.packets = self.packets.saturating_add(other.packets);
         self.octets = self.octets.saturating_add(other.octets);
         self.events = self.events.saturating_add(other.events);

@@ -1,4 +1,36 @@
 //! The measurements of a usage reporting rule, and the times at which it reports.
+//!
+//! Data: three counters. `counts` is the usage since the last report or monitoring time and is what
+//! a report says; `threshold_usage` is compared with the thresholds, `quota_usage` with the quotas.
+//! They differ because they restart at different times: a report restarts the first two, a
+//! monitoring time the first, and a subsequent threshold or quota the one that it applies to.
+//!
+//! States:
+//!
+//! ```text
+//!             first packet, ISTM               silence, blocked, paused
+//! not timed ───────────────────────▶ timed ─────────────────────────────▶ not timed
+//!
+//!          quota reached, holding time over              quota granted
+//! open ──────────────────────────────────────▶ blocked ───────────────────▶ open
+//! ```
+//!
+//! A report is made in two steps: a trigger is added to `pending_triggers`, and `report` takes all
+//! of them at once when there is space in the queue. Usage that is counted in between is in the
+//! same report.
+//!
+//! Invariants:
+//!
+//! - Each byte, event and whole second is in exactly one report (TS 29.244 §5.2.2.2). Fractions of
+//!   a second stay for the next one.
+//! - Each report has the next UR-SEQN of the rule (§8.2.71), also one without measurements.
+//! - Methods are called in the order of time, and at each `deadline`, so that usage belongs to the
+//!   right side of each limit.
+//! - Time is added before anything that its amount depends on changes: the last activity, the
+//!   clock, the parameters.
+//!
+//! Cost: constant for each burst of packets; a few comparisons for each deadline. `spans`, `events`
+//! and `monitoring_points` are the only allocations.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -71,6 +103,7 @@ struct MeasuredSpan {
 }
 
 /// Maximum number of event times in a report.
+// Bounds the memory of a rule, and keeps a report within the 16-bit length of its element.
 const EVENTS: usize = 256;
 
 impl UrrState {
@@ -127,8 +160,12 @@ impl UrrState {
         parameters: UrrParameters,
         given: &[IeType],
     ) {
+        // An update has only the elements that change (TS 29.244 §7.5.4.4). `parameters` is the
+        // whole rule after it, but the limits in force may be subsequent ones, so only those that
+        // are given are taken.
         let has = |ie| given.contains(&ie);
         self.accrue_time(now);
+        // The time until now was measured under the old parameters, hence the line before.
         self.parameters = parameters;
         if has(IeType::MONITORING_TIME) || has(IeType::ADDITIONAL_MONITORING_TIME) {
             self.schedule_monitoring_times(now, epoch);
@@ -145,6 +182,8 @@ impl UrrState {
         if has(IeType::MEASUREMENT_PERIOD)
             || self.period.is_some() != self.parameters.period.is_some()
         {
+            // A period that is given starts anew. One that stays keeps its phase, whatever else is
+            // updated.
             self.period = self.parameters.period.map(|period| now + period);
         }
         if has(IeType::NUMBER_OF_REPORTS) {
@@ -182,11 +221,14 @@ impl UrrState {
             granted = true;
         }
         if granted {
+            // The holding time (§8.2.48) and the validity time (§8.2.132) belong to the quota, so
+            // they start again with it.
             self.active = now;
             self.validity = self.parameters.validity.map(|validity| now + validity);
             // A quota that is exhausted at once and without usage is zero: it blocks without a
             // report.
             let unused = unreported.volume.total() == 0 && unreported.events == 0;
+            // With usage that already exceeds the quota, `check` blocks and triggers the report.
             self.blocked = unused && self.quotas.reached(&self.quota_usage);
         }
     }
@@ -205,12 +247,15 @@ impl UrrState {
     fn schedule_monitoring_times(&mut self, now: Instant, epoch: Epoch) {
         let monitoring_points = self.parameters.monitoring_points.iter();
         self.monitoring_points = monitoring_points
+            // A time that is over has nothing left to divide.
             .filter_map(|moment| Some((epoch.instant(now, moment.at)?, moment.clone())))
             .collect();
     }
 
     /// Starts to count time without waiting for a packet, if the rule says so.
     fn meter_at_once(&mut self, now: Instant) {
+        // ISTM starts the time measurement with the rule instead of with the first packet
+        // (§8.2.68).
         if self.parameters.has(MeasurementInformation::ISTM) && self.counts_now() && !self.blocked {
             self.active = now;
             self.run_clock(now);
@@ -219,12 +264,15 @@ impl UrrState {
 
     fn run_clock(&mut self, now: Instant) {
         if self.parameters.measures(MeasurementMethod::DURAT) {
+            // A clock that runs keeps the time up to which it has counted.
             self.clock.get_or_insert(now);
         }
     }
 
     /// Returns `true` if usage is being measured.
     pub(super) fn counts_now(&self) -> bool {
+        // Paused by SUMPC (§8.2.31), at the end of the Number of Reports (§8.2.133), or inactive by
+        // INAM (§8.2.68). Traffic passes nevertheless.
         !self.paused
             && self.reports_left != Some(0)
             && !self.parameters.has(MeasurementInformation::INAM)
@@ -233,6 +281,7 @@ impl UrrState {
     /// Pauses or resumes the measurement.
     pub(super) fn pause(&mut self, now: Instant, pause: bool) {
         self.accrue_time(now);
+        // After the pause the next packet starts the clock again.
         self.clock = None;
         self.paused = pause;
     }
@@ -247,6 +296,8 @@ impl UrrState {
             Some(silence) => now.min(self.active + silence),
             None => now,
         };
+        // `end` is before `since` after an update to a shorter detection time; nothing is counted
+        // then.
         let passed = end.saturating_duration_since(since);
         self.counts.time += passed;
         self.threshold_usage.time += passed;
@@ -255,6 +306,7 @@ impl UrrState {
             .parameters
             .inactivity
             .is_some_and(|silence| now >= self.active + silence);
+        // `max`, because a clock that went back would count the same time twice.
         self.clock = (!silent && self.counts_now()).then_some(now.max(since));
     }
 
@@ -263,17 +315,22 @@ impl UrrState {
         if !self.counts_now() {
             return;
         }
+        // The order matters: the silence before this packet is measured from the packet before it,
+        // and only then does this packet become the last one and restart a clock that silence
+        // stopped.
         self.accrue_time(at);
         self.run_clock(at);
         self.active = at;
         self.inactivity_reported = false;
         self.first.get_or_insert(at);
         self.last = Some(at);
+        // START is due for the first packet, and for the first one after a stop (§8.2.41).
         if !std::mem::replace(&mut self.flowing, true)
             && self.parameters.wants(ReportingTriggers::START)
         {
             self.pending_notes = self.pending_notes | UsageReportTrigger::START;
         }
+        // Only what the Measurement Method names is measured (§8.2.40), even if a limit names more.
         let volume = match self.parameters.measures(MeasurementMethod::VOLUM) {
             true => volume,
             false => Volume::default(),
@@ -282,6 +339,7 @@ impl UrrState {
             true => events,
             false => 0,
         };
+        // The number of events is exact; only their times are limited.
         let stamps = usize::try_from(events).unwrap_or(EVENTS);
         let stamps = stamps.min(EVENTS.saturating_sub(self.events.len()));
         let stamp = TimeStamp(epoch.seconds(at));
@@ -298,6 +356,8 @@ impl UrrState {
 
     /// Counts dropped downlink traffic.
     pub(super) fn count_dropped(&mut self, packets: u64, octets: u64) {
+        // Dropped traffic is not usage. It is counted for the Dropped DL Traffic Threshold alone
+        // (§8.2.49).
         if !self.parameters.wants(ReportingTriggers::DROTH) || !self.counts_now() {
             return;
         }
@@ -306,6 +366,8 @@ impl UrrState {
         let over = |limit: Option<u64>, count| limit.is_some_and(|limit| count >= limit);
         let (packets, octets) = self.parameters.dropped;
         if over(packets, self.dropped.0) || over(octets, self.dropped.1) {
+            // Triggered again with each further packet until the report is made, which changes
+            // nothing.
             self.trigger(UsageReportTrigger::DROTH);
         }
     }
@@ -323,14 +385,17 @@ impl UrrState {
             (limits.time_reached(&counts), On::TIMTH, Now::TIMTH),
             (limits.events_reached(&counts), On::EVETH, Now::EVETH),
         ] {
+            // A threshold without its trigger has no effect (§8.2.19).
             if reached && self.parameters.wants(on) {
                 self.trigger(now);
             }
         }
         let (limits, counts) = (self.quotas, self.quota_usage);
+        // A quota is reported once. Traffic is diverted until the next grant, and not counted.
         if self.blocked || !limits.reached(&counts) {
             return;
         }
+        // A quota stops the traffic whether or not a report about it is wanted (§5.2.2.2).
         self.blocked = true;
         self.clock = None;
         for (reached, on, now) in [
@@ -349,6 +414,8 @@ impl UrrState {
         use {ReportingTriggers as On, UsageReportTrigger as Now};
         self.accrue_time(now);
         self.check();
+        // Each branch moves or removes its own deadline; the loop in `UsageMeter::handle_timeout`
+        // would not end otherwise.
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let trigger_if = |rule: &mut Self, on, trigger| {
             if rule.parameters.wants(on) {
@@ -356,28 +423,36 @@ impl UrrState {
             }
         };
         if is_due(self.period) {
+            // From the deadline and not from the call, since the caller steps through deadlines; no
+            // drift.
             self.period = self.parameters.period.map(|period| now + period);
             trigger_if(self, On::PERIO, Now::PERIO);
         }
         if is_due(self.validity) {
+            // Reported once (QUVTI, §8.2.41). A new quota starts a new validity time.
             self.validity = None;
             trigger_if(self, On::QUVTI, Now::QUVTI);
         }
         if is_due(self.quota_holding_ends()) {
+            // The rest of the quota is returned with this report, so no traffic may use it
+            // (§8.2.48).
             self.blocked = true;
             self.clock = None;
             trigger_if(self, On::QUHTI, Now::QUHTI);
         }
         if is_due(self.inactive_at()) {
+            // Once for each silence (UPINT, §8.2.41); the next packet clears it.
             self.inactivity_reported = true;
             trigger_if(self, On::UPINT, Now::UPINT);
         }
         if is_due(self.stops_at(idle_timeout)) {
+            // Even if STOPT is not requested: the next packet is a start (§8.2.41).
             self.flowing = false;
             if self.parameters.wants(On::STOPT) {
                 self.pending_notes = self.pending_notes | Now::STOPT;
             }
         }
+        // Several may have the same time.
         while is_due(self.next_monitoring_time()) {
             self.pass_monitoring_time(now);
         }
@@ -388,6 +463,8 @@ impl UrrState {
         let Some((_, moment)) = self.monitoring_points.pop_front() else {
             return;
         };
+        // The usage before a monitoring time is reported apart, but not until something triggers a
+        // report (§8.2.15).
         self.spans.push(MeasuredSpan {
             counts: self.counts,
             started: self.started,
@@ -395,6 +472,7 @@ impl UrrState {
             first: self.first.take(),
             last: self.last.take(),
         });
+        // The span will be written in whole seconds; the fraction goes on counting.
         self.counts = Counts {
             time: subsecond_part(self.counts.time),
             ..Counts::default()
@@ -426,6 +504,7 @@ impl UrrState {
             self.quotas.events = moment.quotas.events;
             self.quota_usage.events = 0;
         }
+        // A subsequent quota is a grant: traffic passes again, unless the quota is zero.
         if !moment.quotas.is_empty() {
             self.active = now;
             self.blocked = self.quotas.reached(&self.quota_usage);
@@ -450,6 +529,7 @@ impl UrrState {
 
     fn quota_holding_ends(&self) -> Option<Instant> {
         let holding = self.parameters.holding?;
+        // Without a quota there is nothing to return, and a blocked rule has returned it.
         (!self.blocked && !self.quotas.is_empty()).then(|| self.active + holding)
     }
 
@@ -461,7 +541,11 @@ impl UrrState {
     fn stops_at(&self, idle_timeout: Duration) -> Option<Instant> {
         let wanted = self.parameters.wants(ReportingTriggers::START)
             || self.parameters.wants(ReportingTriggers::STOPT);
+        // The Inactivity Detection Time (§8.2.18), if given, is the control plane's own measure of
+        // silence.
         let after = self.parameters.inactivity.unwrap_or(idle_timeout);
+        // No deadline for rules without these triggers, which are most: a timer for nothing costs a
+        // wake-up.
         (self.flowing && wanted).then(|| self.active + after)
     }
 
@@ -478,6 +562,7 @@ impl UrrState {
                 .and_then(|limit| limit.checked_sub(count))
                 .filter(|left| !left.is_zero())
         };
+        // A quota counts without its trigger, a threshold does not.
         let threshold = left(self.thresholds.time, self.threshold_usage.time)
             .filter(|_| self.parameters.wants(ReportingTriggers::TIMTH));
         let quota = left(self.quotas.time, self.quota_usage.time);
@@ -500,13 +585,18 @@ impl UrrState {
         trigger: UsageReportTrigger,
     ) -> Vec<UsageReportRequest> {
         self.accrue_time(now);
+        // The caller has put the pending triggers into `trigger`.
         self.pending_triggers = UsageReportTrigger::NONE;
+        // UBE says that the usage was measured before QoS enforcement, BEF and AFT on which side of
+        // a monitoring time it was (§8.2.59).
         let mut information = match self.parameters.has(MeasurementInformation::MBQE) {
             true => UsageInformation::UBE,
             false => UsageInformation::NONE,
         };
         let mut reports = Vec::with_capacity(1 + self.spans.len());
         for span in std::mem::take(&mut self.spans) {
+            // One report for each span, with MONIT (§8.2.41), and numbers before that of the last
+            // one.
             let before = information | UsageInformation::BEF;
             let monitored = UsageReportTrigger::MONIT;
             reports.push(self.written(id, epoch, monitored, &span, before));
@@ -522,15 +612,18 @@ impl UrrState {
             last: self.last.take(),
         };
         let mut report = self.written(id, epoch, trigger, &rest, information);
+        // The events of all spans: their times tell them apart.
         report.event_time_stamps = std::mem::take(&mut self.events).into();
         reports.push(report);
         self.counts = Counts {
             time: subsecond_part(self.counts.time),
             ..Counts::default()
         };
+        // Thresholds start again with each report, whatever triggered it (§5.2.2.2). Quotas do not.
         self.threshold_usage = Counts::default();
         self.dropped = (0, 0);
         self.started = now;
+        // A queried report answers the control plane, and is not one that the rule made by itself.
         if let Some(left) = &mut self.reports_left
             && trigger != UsageReportTrigger::IMMER
         {
@@ -543,6 +636,8 @@ impl UrrState {
     pub(super) fn take_unmeasured_reports(&mut self, id: UrrId) -> Vec<UsageReportRequest> {
         let pending_notes = std::mem::take(&mut self.pending_notes);
         let mut notes = Vec::new();
+        // In this order, although a stop may have come first: both became due since the last flush.
+        // Each is a report of its own and has its own number.
         for trigger in [UsageReportTrigger::START, UsageReportTrigger::STOPT] {
             if pending_notes.contains(trigger) {
                 notes.push(UsageReportRequest::new(id, self.next_number(), trigger));
@@ -553,6 +648,7 @@ impl UrrState {
 
     fn next_number(&mut self) -> UrSeqn {
         let number = UrSeqn(self.number);
+        // UR-SEQN counts the reports of one rule from zero (§8.2.71).
         self.number = self.number.wrapping_add(1);
         number
     }
@@ -568,8 +664,10 @@ impl UrrState {
         let mut report = UsageReportRequest::new(id, self.next_number(), trigger)
             .start_time(StartTime(epoch.seconds(span.started)))
             .end_time(EndTime(epoch.seconds(span.ended)));
+        // Zero is reported as well: no usage is a measurement, no element is none.
         if self.parameters.measures(MeasurementMethod::VOLUM) {
             let volume = span.counts.volume;
+            // Numbers of packets only on request (MNOP, §8.2.68).
             let packets = self.parameters.has(MeasurementInformation::MNOP);
             let packets = |count: u64| packets.then_some(count);
             report.volume_measurement = Some(VolumeMeasurement {
@@ -582,6 +680,7 @@ impl UrrState {
             });
         }
         if self.parameters.measures(MeasurementMethod::DURAT) {
+            // Rounded down; see `subsecond_part` for the rest.
             let seconds = u32::try_from(span.counts.time.as_secs()).unwrap_or(u32::MAX);
             report = report.duration_measurement(seconds);
         }

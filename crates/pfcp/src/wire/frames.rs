@@ -1,3 +1,9 @@
+//! The messages of a datagram. A peer may bundle several: all but the last have the follow-on flag,
+//! TS 29.244 §7.2.2.1.
+//!
+//! States of the iterator: another message must follow (at the start, and after a follow-on flag),
+//! or none may. Both mistakes are errors, because bytes that no header announces have no meaning.
+
 use std::iter::FusedIterator;
 
 use super::{Header, Tlvs};
@@ -63,6 +69,7 @@ pub fn frames(datagram: &[u8]) -> Frames<'_> {
     Frames {
         rest: datagram,
         offset: 0,
+        // An empty datagram is an error as well, and not an iterator without messages.
         expected: true,
     }
 }
@@ -80,6 +87,7 @@ impl<'a> Frames<'a> {
     #[inline]
     fn frame(&mut self) -> Result<Frame<'a>, Error> {
         let (header, length) = Header::decode(self.rest)?;
+        // A message that is longer than its datagram is discarded (§7.6.3).
         let Some((octets, rest)) = self.rest.split_at_checked(length) else {
             let kind = ErrorKind::MessageLength {
                 have: self.rest.len(),
@@ -87,6 +95,7 @@ impl<'a> Frames<'a> {
             };
             return Err(Error::new(2, kind).in_message(header.message_type));
         };
+        // Either the flag or the length is wrong, so the message itself cannot be trusted.
         if !header.follow_on && !rest.is_empty() {
             let kind = ErrorKind::Trailing { octets: rest.len() };
             return Err(Error::new(length, kind).in_message(header.message_type));
@@ -99,6 +108,7 @@ impl<'a> Frames<'a> {
         };
         self.rest = rest;
         self.offset += length;
+        // A flag on the last message shows at the next call, which finds no header.
         self.expected = header.follow_on;
         Ok(frame)
     }
@@ -113,6 +123,7 @@ impl<'a> Iterator for Frames<'a> {
         }
         let offset = self.offset;
         Some(self.frame().map_err(|error| {
+            // Where the next message starts is unknown.
             self.expected = false;
             error.shifted(offset)
         }))

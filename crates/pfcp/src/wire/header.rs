@@ -1,3 +1,16 @@
+//! The header of a message, TS 29.244 §7.2.2.
+//!
+//! ```text
+//! octet 1     version: 3 | spare: 2 | FO: 1 | MP: 1 | S: 1
+//! octet 2     message type
+//! octet 3-4   length of everything after this field
+//! octet 5-12  SEID, if S is set
+//! then        sequence number: 3 bytes | priority: 4, if MP is set | spare
+//! ```
+//!
+//! Decoding and encoding keep the spare bits, so that a message can be relayed or compared bit by
+//! bit.
+
 use std::fmt;
 
 use crate::error::{Error, ErrorKind};
@@ -42,6 +55,7 @@ impl Sequence {
     /// Returns the next number, which is 0 after the highest one.
     #[must_use]
     pub const fn next(self) -> Self {
+        // The number has 24 bits, so the sum does not overflow.
         Self::new(self.0 + 1)
     }
 }
@@ -122,10 +136,15 @@ impl Header {
         };
         let (first, rest) = octets.split_first_chunk::<8>().ok_or_else(|| short(8))?;
         let flags = first[0];
+        // Before anything else: another version may lay out the rest differently, and its sender
+        // gets a Version Not Supported Response (§7.6.2).
         if flags >> 5 != 1 {
             return Err(Error::new(0, ErrorKind::Version(flags >> 5)));
         }
+        // The length does not count the first four bytes (§7.2.2).
         let length = 4 + usize::from(u16::from_be_bytes([first[2], first[3]]));
+        // S decides the layout, not the message type: the type may be unknown. `MessageView`
+        // compares both.
         let (seid, tail) = if flags & 1 == 0 {
             (None, [first[4], first[5], first[6], first[7]])
         } else {
@@ -138,6 +157,7 @@ impl Header {
             )
         };
         let priority = (flags & 2 != 0).then_some(tail[3] >> 4);
+        // Without MP the four bits of the priority are spare as well.
         let mask = if priority.is_some() { 0x0f } else { 0xff };
         let header = Self {
             message_type: MessageType(first[1]),
@@ -147,6 +167,7 @@ impl Header {
             follow_on: flags & 4 != 0,
             spare: u16::from(flags & 0x18) << 8 | u16::from(tail[3] & mask),
         };
+        // A declared length shorter than the header would put the body before its start (§7.6.3).
         if length < header.octets() {
             let need = header.octets();
             return Err(Error::new(2, ErrorKind::Header { have: length, need }));
@@ -162,6 +183,7 @@ impl Header {
     /// case.
     #[inline]
     pub fn encode(&self, body: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        // Both checks come before the first write, so that an error leaves `out` as it was.
         let length = u16::try_from(body + self.octets() - 4)
             .map_err(|_| Error::new(0, ErrorKind::TooLong { have: body }))?;
         if self.priority.is_some_and(|priority| priority > 15) {
@@ -197,6 +219,8 @@ impl Header {
     /// of `out`.
     #[inline]
     pub(crate) fn patch(&self, start: usize, out: &mut [u8]) -> Result<(), Error> {
+        // The length of a body is known only when it is written, so the header is written first
+        // with a body of zero bytes.
         let have = out.len() - start;
         let length =
             u16::try_from(have - 4).map_err(|_| Error::new(0, ErrorKind::TooLong { have }))?;

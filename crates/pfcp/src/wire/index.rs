@@ -1,3 +1,26 @@
+//! The index of a message: a node for each element, and the fast paths in front of the walk.
+//!
+//! Data: `nodes` holds the root, then the nodes of known shapes, then, from `free` on, those of the
+//! message that was checked last. Nodes and shapes belong together: dropping the shapes resets
+//! `free`, and a walk overwrites nothing before it.
+//!
+//! A message takes the first of three paths that fits:
+//!
+//! - one element that its row alone accepts, as in a heartbeat: two nodes are written;
+//! - the shape of an earlier message: its root is copied, and all nodes below it are reused;
+//! - a walk (`IndexWalk`).
+//!
+//! Invariants:
+//!
+//! - Each element that has a node has a readable header before its value and a value inside the
+//!   input, so readers of a node check no lengths.
+//! - The nodes of a group's members are adjacent and in wire order.
+//! - The index says nothing about which bytes it was built from: the caller hands in the same bytes
+//!   to read as to check.
+//!
+//! Cost: eight bytes for each element, and nothing is allocated once the buffers have the size of
+//! the longest message.
+
 use super::Part;
 use super::shape::ShapeCache;
 use super::walk::{IndexWalk, PendingGroup};
@@ -46,11 +69,13 @@ pub(super) const REPEATED: u32 = 1 << 18;
 pub(super) const ROOT: u32 = 1 << 19;
 
 /// Maximum nesting depth of groups. The tables of the specification need five levels.
+// Readers recurse into groups, so a bound is needed even for tables that would contain themselves.
 pub(crate) const DEPTH: usize = 8;
 
 impl IndexNode {
     #[inline]
     pub(super) fn new(start: usize, slot: u8, flags: u32) -> Self {
+        // Little-endian on every machine, so that the slot is the byte that `slot` loads.
         Self((start as u64 | flags as u64 | (slot as u64) << 24).to_le_bytes())
     }
 
@@ -73,6 +98,8 @@ impl IndexNode {
     /// Adds `start` to the position.
     #[inline]
     pub(super) fn at(self, start: usize) -> Self {
+        // Cannot carry into the flags: an input is at most 16 + 65535 bytes long, which 17 bits
+        // hold.
         Self((u64::from_le_bytes(self.0) + start as u64).to_le_bytes())
     }
 
@@ -84,6 +111,7 @@ impl IndexNode {
     /// Returns the nodes of the elements of a group.
     #[inline]
     pub(super) fn below(self, nodes: &[Self]) -> &[Self] {
+        // A leaf has no members: 0..0 is the empty slice.
         let (first, count) = self.members();
         nodes.get(first..first + count).unwrap_or_default()
     }
@@ -99,6 +127,8 @@ impl IndexNode {
     /// Sets the nodes of the group's elements, and flags.
     #[inline]
     pub(super) fn with_members(self, first: usize, count: usize, flags: u32) -> Self {
+        // Sixteen bits suffice: there are fewer than `MAX_NODES` nodes of shapes, and at most 65535
+        // / 4 of a message. The caller has a node without members, so that OR sets them.
         let below = (first as u64) << 32 | (count as u64) << 48;
         Self((u64::from_le_bytes(self.0) | below | flags as u64).to_le_bytes())
     }
@@ -130,6 +160,7 @@ impl Index {
             nodes: Vec::new(),
             queue: Vec::new(),
             shapes: ShapeCache::new(),
+            // The root is node 0.
             free: 1,
         }
     }
@@ -159,6 +190,8 @@ impl Index {
     /// Returns the root of the input that was checked last.
     #[inline]
     pub(crate) fn root<'a>(&'a self, octets: &'a [u8], group: &'static Group) -> Part<'a> {
+        // The vector is empty only if the last check failed before the first walk; there is no part
+        // then.
         let node = self.nodes.first().copied().unwrap_or_default();
         Part::from_node(octets, &self.nodes, node, Some(Descriptor::Group(group)))
     }
@@ -173,6 +206,8 @@ impl Index {
         group: &'static Group,
     ) -> Result<Interfaces, Error> {
         let have = octets.len() - start;
+        // The length field of a header cannot say more (TS 29.244 §7.2.2), but the input of
+        // `Index::walk` need not have a header.
         if have > usize::from(u16::MAX) {
             return Err(Error::new(0, ErrorKind::TooLong { have }));
         }
@@ -205,8 +240,10 @@ impl Index {
         if !is_only || entry.slot() != 0 || entry.is_group() || !entry.accepts(head, value) {
             return None;
         }
+        // A new index has no nodes yet. The walk makes space, so the first message takes that path.
         *self.nodes.get_mut(self.free)? = IndexNode::new(4, 0, 0);
         self.nodes[0] = IndexNode::new(start, NO_SLOT, ROOT).with_members(self.free, 1, PLAIN);
+        // Only groups inside messages have conditions on their members, so none is evaluated here.
         Some(Interfaces::ALL.without(group.interfaces_lacking(1)))
     }
 
@@ -218,11 +255,13 @@ impl Index {
         start: usize,
         group: &'static Group,
     ) -> Result<Interfaces, Error> {
+        // Only between messages: the nodes of the message at hand may refer to those of shapes.
         if self.shapes.trim(self.free) {
             self.free = 1;
         }
         // Each element takes at least four bytes for its header.
         let most = self.free + (octets.len() - start) / 4;
+        // The walk then always has a node to write. The vector never shrinks.
         if self.nodes.len() < most {
             self.nodes.resize(most, IndexNode::default());
         }

@@ -1,3 +1,10 @@
+//! Elements of a checked message as a caller sees them: a node together with its rows in the
+//! tables.
+//!
+//! A [`Part`] is a copy of a node with an absolute position, and borrows the bytes and the nodes.
+//! Nothing is decoded before a caller asks, and nothing can fail on the way there: the walk has
+//! checked each length. A search in a group is linear in its members, which are adjacent.
+
 use std::slice;
 
 use super::Tree;
@@ -39,6 +46,8 @@ impl<'a> Part<'a> {
     #[inline]
     pub(crate) fn array<const N: usize>(&self) -> Result<[u8; N], ErrorKind> {
         let at = self.node.start();
+        // Reads from the start of the value without its length, because the check has made sure of
+        // `N` bytes. One comparison with the end of the input remains.
         let octets = self.octets.get(at..at + N).and_then(<[u8]>::first_chunk);
         octets.copied().ok_or_else(|| ErrorKind::Length {
             have: self.raw().len(),
@@ -50,6 +59,7 @@ impl<'a> Part<'a> {
     #[must_use]
     #[inline]
     pub fn ie(&self) -> IeType {
+        // The bytes before the root are those of the message header, or there are none.
         if self.node.is(ROOT) {
             return match self.descriptor {
                 Some(Descriptor::Group(group)) => group.ie.unwrap_or(IeType::RESERVED),
@@ -66,6 +76,7 @@ impl<'a> Part<'a> {
     pub fn value(&self) -> &'a [u8] {
         let value = self.raw();
         if self.ie().is_vendor() {
+            // The Enterprise ID is the start of the value (TS 29.244 §8.1.1).
             value.get(2..).unwrap_or_default()
         } else {
             value
@@ -177,7 +188,10 @@ impl<'a> Part<'a> {
         let below = self.node.below(self.nodes);
         let (before, after) = below.split_at(below.len().min(usize::from(slot) + 1));
         let is_it = |node: &&IndexNode| node.slot() == slot;
+        // Backwards: if no member before it is missing, the element is the last one of `before`.
         let node = before.iter().rev().find(is_it);
+        // It is here only if a member before it occurs several times, an element is unknown, or the
+        // order is another.
         let node = node.or_else(|| after.iter().find(is_it))?;
         Some(Self {
             octets: self.octets,
@@ -212,6 +226,7 @@ impl<'a> Iterator for Parts<'a> {
     #[inline]
     fn next(&mut self) -> Option<Part<'a>> {
         let node = self.below.next()?.at(self.start);
+        // NO_SLOT is beyond the longest table, so an unknown or repeated element has no row.
         let member = self.members.get(usize::from(node.slot()));
         Some(Part {
             octets: self.octets,

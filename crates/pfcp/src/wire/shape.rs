@@ -1,11 +1,28 @@
 //! Shapes of known elements, so that similar elements need no walk.
 //!
 //! Peers send the same elements again and again: the fifty rules of a message, and those of the
-//! next message, differ only in numbers and addresses. A [`ElementShape`] is an element of a walked
-//! message, or all elements of a message. It consists of the bytes and a mask of those that decided
-//! the result of the walk: all headers at every depth, flags, spare bits, and values that a
+//! next message, differ only in numbers and addresses. An [`ElementShape`] is an element of a
+//! walked message, or all elements of a message. It consists of the bytes and a mask of those that
+//! decided the result of the walk: all headers at every depth, flags, spare bits, and values that a
 //! condition depends on. An element with the same bytes under the mask has the same nodes, and is
 //! complete and valid to the same extent.
+//!
+//! Data: `known` and `blocks` only grow, until [`ShapeCache::trim`] drops both. `buckets` is a hash
+//! table by type and length with two shapes each. A shape that is displaced from its bucket stays
+//! in `known`, unreachable, because the nodes of the message at hand may belong to it.
+//!
+//! States of a header: unseen, seen (in `heads`), stored. An element is stored when its header
+//! comes the second time, so that a message of unique elements costs no copies.
+//!
+//! Invariants:
+//!
+//! - The mask covers each byte that the walk looked at. A byte too many only lowers the hit rate; a
+//!   byte too few would accept a wrong element.
+//! - A shape describes the element in table order, apart from its container and from its position.
+//! - A shape is stored only after all nodes below it are written.
+//!
+//! Cost: at most two candidates for each header, compared sixteen bytes at a time. Memory is
+//! bounded by the four limits below, plus the amount that one message adds.
 
 use std::ops::{Range, RangeInclusive};
 use std::ptr;
@@ -60,6 +77,8 @@ struct ShapeBucket {
     heads: [u32; 2],
 }
 
+// Thirty-two buckets of two hold rules of all kinds at once, which a test checks. The table is part
+// of each index, so it should stay small.
 const BUCKET_BITS: u32 = 5;
 
 /// Maximum amounts that are kept from message to message.
@@ -68,8 +87,10 @@ const MAX_BLOCKS: usize = 2048;
 const MAX_NODES: usize = 2048;
 
 /// Longer elements are not kept.
+// This length alone takes an eighth of the blocks.
 const MAX_LENGTH: usize = 4096;
 
+// The size of the widest integer.
 const BLOCK: usize = 16;
 
 /// The bytes of an element that must be equal in similar ones.
@@ -90,6 +111,7 @@ impl ByteMask {
 
     /// Clears the bytes of a leaf that do not decide whether it is valid.
     pub(super) fn leaf(&mut self, leaf: &Leaf, value: usize, end: usize) {
+        // Saturating, because the length is `usize::MAX` if the whole value decides.
         let decided = value.saturating_add(significant_prefix_len(leaf)).min(end);
         for octet in &mut self.octets[decided - self.start..end - self.start] {
             *octet = 0;
@@ -105,13 +127,16 @@ impl ByteMask {
         end: usize,
     ) {
         let octets = &mut self.octets[value - self.start..end - self.start];
+        // A value without bytes is decided by its length, which is in the header.
         let Some((head, rest)) = octets.split_first_mut() else {
             return;
         };
         // The low bits of the first byte are free if all their combinations are in the range, which
         // must start at zero.
+        // In 16 bits, because the end may be 255.
         let free = (u16::from(*right.end()) + 1).ilog2();
         let free = u8::try_from((1u16 << free) - 1).unwrap_or(u8::MAX);
+        // Otherwise the free bits could lead out of the range, so the byte must be equal.
         *head = if *right.start() == 0 && first <= free {
             !free
         } else {
@@ -146,12 +171,16 @@ impl ShapeCache {
         let full =
             self.known.len() >= MAX_SHAPES || self.blocks.len() >= MAX_BLOCKS || nodes >= MAX_NODES;
         if full {
+            // All at once: shapes refer to blocks and nodes by index, so a single one cannot be
+            // removed. Elements that a peer goes on sending are stored again within two messages.
             *self = Self::new();
         }
         full
     }
 
     fn bucket(head: u32) -> usize {
+        // Fibonacci hashing (2^32 / golden ratio): the high bits of the product depend on all of
+        // the type and the length.
         (head.wrapping_mul(0x9e37_79b1) >> (32 - BUCKET_BITS)) as usize
     }
 
@@ -192,7 +221,10 @@ impl ShapeCache {
     ) -> Option<&ElementShape> {
         let bucket = &self.buckets[Self::bucket(head)];
         bucket.shapes.iter().find_map(|shape| {
+            // Number zero wraps to an index that does not exist.
             let shape = self.known.get(usize::from(*shape).wrapping_sub(1))?;
+            // The hash mixes tables, so all three are compared: the same type has other members in
+            // another table, and the length of a message may look like a header.
             let same =
                 shape.head == head && shape.is_message == is_message && ptr::eq(shape.group, group);
             (same && self.matches(shape, octets)).then_some(shape)
@@ -206,12 +238,16 @@ impl ShapeCache {
         let Some(blocks) = self.blocks.get(shape.from as usize..shape.to as usize) else {
             return false;
         };
+        // Before an element there are bytes to spare, at least those of the message header; after
+        // it there may be none. Whole blocks from the end therefore cover it without a remainder.
         // The blocks are aligned to the end of the element.
         let (_, octets) = octets.as_rchunks::<BLOCK>();
+        // Too close to the start of the datagram to fill the first block; the element is walked.
         let Some(first) = octets.len().checked_sub(blocks.len()) else {
             return false;
         };
         let same = |(block, octets): (&MaskedBlock, &[u8; BLOCK])| {
+            // Equal bytes are equal in either byte order, so the native one needs no swap.
             (u128::from_ne_bytes(*octets) ^ block.octets) & block.mask == 0
         };
         blocks.iter().zip(&octets[first..]).all(same)
@@ -222,9 +258,12 @@ impl ShapeCache {
     pub(super) fn is_worth_storing(&mut self, head: u32) -> bool {
         let ShapeBucket { heads, .. } = &mut self.buckets[Self::bucket(head)];
         let again = heads.contains(&head);
+        // A header that repeats, as the rules of a message do, must not displace the other one.
         if heads[0] != head {
             *heads = [head, heads[0]];
         }
+        // The low half is the length of an element, and also that of a message in its pseudo
+        // header.
         again && (head & 0xffff) as usize <= MAX_LENGTH && self.known.len() < MAX_SHAPES
     }
 
@@ -236,10 +275,12 @@ impl ShapeCache {
     pub(super) fn store(&mut self, mut shape: ElementShape, octets: &[u8], mask: &ByteMask) {
         let count = mask.octets.len().div_ceil(BLOCK);
         let (_, octets) = octets.as_rchunks::<BLOCK>();
+        // The same limit as in `matches`: such a shape could not be compared.
         let Some(first) = octets.len().checked_sub(count) else {
             return;
         };
         let before = count * BLOCK - mask.octets.len();
+        // Bytes before the element get a mask of zero, so they match anything.
         let mut padded = vec![0; before];
         padded.extend_from_slice(&mask.octets);
         let (masks, _) = padded.as_chunks::<BLOCK>();
@@ -255,6 +296,7 @@ impl ShapeCache {
         shape.to = self.blocks.len() as u32;
         self.known.push(shape);
         let bucket = &mut self.buckets[Self::bucket(shape.head)];
+        // The number is the index plus one. The older of the two shapes is displaced.
         bucket.shapes = [self.known.len() as u16, bucket.shapes[0]];
     }
 }
@@ -285,6 +327,8 @@ impl ElementShape {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "at most 65535 octets")]
     pub(super) fn message_pseudo_header(have: usize) -> u32 {
+        // As a header it would be type 0, which is reserved (TS 29.244 §8.1.2); `is_message` tells
+        // them apart even so.
         have as u32
     }
 
@@ -312,6 +356,7 @@ fn significant_prefix_len(leaf: &Leaf) -> usize {
         | FieldKind::Ipv4
         | FieldKind::Ipv6
         | FieldKind::Mac => true,
+        // Spare bits above the number make a value irregular, so those bytes decide too.
         FieldKind::Number { octets, width, .. } => octets * 8 == width as usize,
         // Texts in a list have lengths of their own.
         FieldKind::List(..) => false,
@@ -325,6 +370,7 @@ fn significant_prefix_len(leaf: &Leaf) -> usize {
             )
         }
     };
+    // Some values are checked beyond their head, such as the flow description of an SDF Filter.
     let judged = validate::is_value_checked(leaf.ie) && !validate::is_checked_by_head_only(leaf.ie);
     if !judged && leaf.fields.iter().all(by_head) {
         leaf.head

@@ -1,3 +1,9 @@
+//! Elements one after another, without tables: for callers that look at few types and need no
+//! index.
+//!
+//! An iterator borrows the bytes and counts offsets. Each length is checked against the rest of the
+//! enclosing value, so an element never reaches out of its group.
+
 use std::iter::FusedIterator;
 
 use crate::error::{Error, ErrorKind};
@@ -56,12 +62,14 @@ impl<'a> Tlvs<'a> {
 
     #[cold]
     fn broken(&mut self, kind: ErrorKind) -> Error {
+        // The start of the next element is unknown, so the iterator ends here.
         self.rest = &[];
         Error::new(self.offset, kind)
     }
 
     #[inline]
     fn element(&mut self) -> Result<Tlv<'a>, Error> {
+        // Type and length are two bytes each, and the length excludes both (TS 29.244 §8.1.1).
         let Some((head, rest)) = self.rest.split_first_chunk::<4>() else {
             let have = self.rest.len();
             return Err(self.broken(ErrorKind::ElementHeader { have }));
@@ -76,6 +84,8 @@ impl<'a> Tlvs<'a> {
             };
             return Err(self.broken(kind).within(ie, None));
         };
+        // Types from 32768 on belong to vendors, and the length includes their Enterprise ID
+        // (§8.1.1).
         let (enterprise, value) = if ie.is_vendor() {
             let Some((number, value)) = value.split_first_chunk::<2>() else {
                 return Err(self

@@ -1,3 +1,9 @@
+//! The fast way to read a checked message: nodes alone, for decoders that know the tables.
+//!
+//! Decoding a whole group compares slots in wire order and needs no row of a table for it, so the
+//! references of a [`Part`] would be carried around for nothing. Rows are needed only for errors
+//! and irregular groups, which are rare.
+
 use std::slice;
 
 use super::Part;
@@ -38,6 +44,7 @@ impl<'a> Tree<'a> {
     /// Returns the first `N` bytes of a checked value.
     #[inline]
     pub(crate) fn array<const N: usize>(&self, node: IndexNode) -> Result<[u8; N], ErrorKind> {
+        // As in `Part::array`: the check has made sure of the length.
         let at = node.start();
         let octets = self.octets.get(at..at + N).and_then(<[u8]>::first_chunk);
         octets.copied().ok_or_else(|| ErrorKind::Length {
@@ -63,6 +70,8 @@ impl<'a> Tree<'a> {
         group: &'static Group,
     ) -> Option<Part<'a>> {
         let what = Some(Descriptor::Group(group));
+        // A plain group has nothing that typed fields would lose, so only the others need the slow
+        // path.
         (!node.is(PLAIN)).then(|| Part::from_node(self.octets, self.nodes, node, what))
     }
 
@@ -76,6 +85,8 @@ impl<'a> Tree<'a> {
         left: usize,
     ) -> Error {
         let below = container.below(self.nodes);
+        // The decoder keeps no count. The number of unread elements, which its iterator has, leads
+        // to the element at fault.
         let (read, _) = below.split_at(below.len().saturating_sub(left));
         let Some((last, before)) = read.split_last() else {
             return error;
@@ -85,6 +96,7 @@ impl<'a> Tree<'a> {
                 head(self.octets, node.at(container.start()).start()).to_be_bytes();
             IeType(u16::from_be_bytes([high, low]))
         };
+        // An index is part of the path only where the table allows several elements of the type.
         let member = group.members.get(usize::from(last.slot()));
         let many = member.is_some_and(|member| member.many);
         let same = before.iter().filter(|node| ie(node) == ie(last));

@@ -1,3 +1,32 @@
+//! The walk over the elements of a message, which fills an [`Index`](super::Index).
+//!
+//! Data: `nodes` is one array for everything. Node 0 is the root. The nodes before `free` belong to
+//! shapes of earlier messages and are only read; those after it belong to this message. The
+//! elements of a group are adjacent in the array, so groups wait in `queue` and are walked
+//! breadth-first, one top-level group at a time: a depth-first walk would put the members of one
+//! group between the elements of another.
+//!
+//! States of a top-level element: like the one before (nothing to record), accepted by its row
+//! alone, like a known shape (it takes over the nodes of the shape), or examined. Only a group that
+//! is not like a known one is walked. Below the top level no shapes are looked up, because a shape
+//! always covers a whole top-level element.
+//!
+//! Invariants:
+//!
+//! - A node holds its position relative to the value of its group, so the nodes below a shape are
+//!   right for each element of that shape, wherever it is.
+//! - `SeenElements::floor` never falls within a group: an element with a lower key is out of order
+//!   or a repetition.
+//! - `valid_on` only shrinks. Where the result of one element is to be stored, it starts again from
+//!   all interfaces, and the former value is intersected afterwards.
+//! - A missing or unknown element and a forbidden value do not end the walk: they are recorded, and
+//!   [`validate`](crate::validate()) finds them again, with their paths. Only bytes whose
+//!   boundaries or fields cannot be read end it, and nesting deeper than the tables have.
+//!
+//! Cost: linear in the number of elements, with one table access for each, and no allocation once
+//! the buffers have grown. An element of a known shape costs a comparison of its bytes, sixteen at
+//! a time. The path of an error is found by a second walk, so that the first one need not track it.
+
 use std::mem;
 use std::ops::Range;
 
@@ -59,10 +88,14 @@ impl IndexWalk<'_> {
         let seen = self.walk_top_level(group, start, &mut next)?;
         self.close(group, seen, 0, start, first..next);
         for outer in 0..self.queue.len() {
+            // `walk_below` removes what it adds to the queue, so the top-level groups keep their
+            // indices.
             if let Some(outer) = self.queue.get(outer).copied() {
                 self.walk_below(group, outer, start, &mut next)?;
             }
         }
+        // Peers repeat whole messages with other numbers. One comparison then replaces the entire
+        // walk.
         let have = self.octets.len() - start;
         if self
             .shapes
@@ -90,6 +123,7 @@ impl IndexWalk<'_> {
         next: &mut usize,
     ) -> Result<SeenElements, WalkError> {
         let mut seen = SeenElements::default();
+        // Local copies stay in registers; `next` is written once, at the end.
         let (mut free, end) = (*next, self.octets.len());
         let mut rest = &self.octets[start..];
         let mut run: Option<ElementShape> = None;
@@ -98,6 +132,8 @@ impl IndexWalk<'_> {
             let Some((value, after)) = tail.split_at_checked((head & 0xffff) as usize) else {
                 break;
             };
+            // A shape is compared backwards from the end of an element, so the bytes up to that end
+            // are needed.
             let (at, ended) = (end - tail.len(), &self.octets[..end - after.len()]);
             let entry = group.member_index.entry(head);
             let node = if let Some(shape) = &run
@@ -109,16 +145,22 @@ impl IndexWalk<'_> {
                 // result as the one before, so there is nothing to record.
                 shape.node
             } else if !entry.is_group() && entry.accepts(head, value) && entry.key >= seen.floor {
+                // A leaf that its length and first byte decide. Looking for a shape would cost
+                // more. Groups are accepted by their type alone, so they are left to the next
+                // branch.
                 seen.fill(entry.key)
             } else if let Some(shape) = self.shapes.find(group, head, ended)
                 && shape.key >= seen.floor
             {
+                // The key was compared first: a shape is stored in table order, and does not
+                // describe an element that is out of order.
                 seen.fill(shape.key);
                 seen.irregular |= shape.irregular;
                 self.valid_on = self.valid_on.and(shape.valid_on);
                 run = Some(*shape);
                 shape.node
             } else {
+                // Its members are walked later, when all elements of this level have their nodes.
                 let found = self.examine_top_level(group, head, value, at, seen)?;
                 if let Some(inner) = found.inner {
                     self.queue.push(PendingGroup::new(inner, at, free, 1));
@@ -126,12 +168,16 @@ impl IndexWalk<'_> {
                 seen = found.seen;
                 found.node
             };
+            // There is a node for every four bytes, so this one exists; `get_mut` only avoids a
+            // panic branch.
             if let Some(place) = self.nodes.get_mut(free) {
                 *place = node.at(at - start);
             }
             free += 1;
             rest = after;
         }
+        // Either the header is incomplete or the value is. The difference matters only for the
+        // error.
         if !rest.is_empty() {
             return Err(truncation_error(start, end, rest));
         }
@@ -149,6 +195,7 @@ impl IndexWalk<'_> {
         at: usize,
         seen: SeenElements,
     ) -> Result<ExaminedElement, WalkError> {
+        // A shape holds the result of this element alone, whatever came before it in this message.
         let before = mem::replace(&mut self.valid_on, Interfaces::ALL);
         let mut found = self.examine(
             group,
@@ -160,6 +207,9 @@ impl IndexWalk<'_> {
                 ..seen
             },
         )?;
+        // Out of order, the result depends on the elements before and not only on these bytes. A
+        // further occurrence does not raise the floor either; the first one of a later message is
+        // stored instead.
         let (slot, in_order) = (found.node.slot(), found.seen.floor > seen.floor);
         if let Some(member) = group.members.get(usize::from(slot))
             && let Descriptor::Leaf(leaf) = member.descriptor
@@ -167,6 +217,7 @@ impl IndexWalk<'_> {
             && self.shapes.is_worth_storing(head)
         {
             let end = at + value.len();
+            // A group is stored by `walk_below`, once its members are known.
             let mut mask = ByteMask::of(at - 4..end);
             mask.leaf(leaf, at, end);
             let (row, irregular) = ((group, key(slot, member)), found.seen.irregular);
@@ -189,6 +240,8 @@ impl IndexWalk<'_> {
     ) -> Result<(), WalkError> {
         let at = outer.start as usize;
         let (head, ended) = (head(self.octets, at), at + length(self.octets, at));
+        // The shape may have been stored a moment ago, for an earlier rule of this message. The
+        // slot and the order were settled on the top level, so the key is not compared again.
         if let Some(shape) = self.shapes.find(within, head, &self.octets[..ended]) {
             self.valid_on = self.valid_on.and(shape.valid_on);
             if let Some(node) = self.nodes.get_mut(usize::from(outer.node)) {
@@ -196,6 +249,7 @@ impl IndexWalk<'_> {
             }
             return Ok(());
         }
+        // As for a leaf: the shape must not inherit faults of other elements.
         let before = mem::replace(&mut self.valid_on, Interfaces::ALL);
         let bottom = self.queue.len();
         let mut walked = bottom;
@@ -203,6 +257,7 @@ impl IndexWalk<'_> {
         while let Some(pending) = self.queue.get(walked).copied() {
             walked += 1;
             let start = pending.start as usize;
+            // The walk does not recurse, but its readers do; this bounds their stack.
             if usize::from(pending.depth) > DEPTH {
                 let kind = ErrorKind::Depth { limit: DEPTH };
                 return Err(WalkError::of(start, start, kind));
@@ -220,8 +275,12 @@ impl IndexWalk<'_> {
             self.queue.push(outer);
             let mask = self.mask(bottom, at - 4..ended);
             let row = (within, key(node.slot(), member));
+            // A group is never irregular for its container: its node says itself whether it is
+            // plain.
             let shape = ElementShape::member(row, head, node, false, self.valid_on);
             self.shapes.store(shape, &self.octets[..ended], &mask);
+            // Keeps the nodes below the shape. Nodes of this message before them that no shape
+            // refers to are kept as well, until `ShapeCache::trim` drops everything.
             *self.free = *next;
         }
         self.valid_on = self.valid_on.and(before);
@@ -233,6 +292,8 @@ impl IndexWalk<'_> {
     #[cold]
     fn mask(&mut self, bottom: usize, octets: Range<usize>) -> ByteMask {
         let mut mask = ByteMask::of(octets);
+        // The walk has truncated its queue, so the groups are collected again, from the nodes this
+        // time.
         let mut next = bottom;
         while let Some(pending) = self.queue.get(next).copied() {
             next += 1;
@@ -246,6 +307,7 @@ impl IndexWalk<'_> {
                 let (entry, value) = (group.member_index.entry(head), &self.octets[at..end]);
                 match (group.member_descriptor(slot), value.first()) {
                     (Some(Descriptor::Group(inner)), _) => {
+                        // Nothing compares the depth here.
                         self.queue.push(PendingGroup::new(inner, at, place, 0));
                     }
                     (Some(Descriptor::Leaf(_)), Some(first))
@@ -255,6 +317,8 @@ impl IndexWalk<'_> {
                     }
                     // Flags that a condition depends on are among the deciding bytes.
                     (Some(Descriptor::Leaf(leaf)), _) => mask.leaf(leaf, at, end),
+                    // Unknown and repeated elements are compared byte by byte. They are rare, and a
+                    // deviation among them depends on its bytes.
                     (None, _) => {}
                 }
             }
@@ -275,9 +339,12 @@ impl IndexWalk<'_> {
     ) {
         let flags = if seen.irregular { 0 } else { PLAIN };
         if let Some(node) = self.nodes.get_mut(node) {
+            // The bits are added with OR, which is right because the node is new and has no members
+            // yet.
             *node = node.with_members(members.start, members.len(), flags);
         }
         self.valid_on = self.valid_on.without(group.interfaces_lacking(seen.slots));
+        // Most groups have no conditions; only the others pay for the search of the flags.
         if group.conditions.may_be_unmet(seen.slots) {
             self.check_conditions(group, seen.slots, start, members);
         }
@@ -294,6 +361,7 @@ impl IndexWalk<'_> {
         depth: u16,
     ) -> Result<SeenElements, WalkError> {
         let mut seen = SeenElements::default();
+        // The same loop as on the top level, without shapes.
         let mut free = *next;
         let mut rest = &self.octets[start..end];
         while let Some((head, tail)) = rest.split_first_chunk::<4>() {
@@ -344,6 +412,8 @@ impl IndexWalk<'_> {
         let [high, low, ..] = head.to_be_bytes();
         let ie = IeType(u16::from_be_bytes([high, low]));
         let Some((slot, member)) = group.find_by_header(head) else {
+            // The Enterprise ID is part of the value, so a shorter length is wrong (TS 29.244
+            // §8.1.1).
             if ie.is_vendor() && value.len() < 2 {
                 let kind = ErrorKind::Enterprise { have: value.len() };
                 return Err(WalkError(Box::new((
@@ -351,10 +421,14 @@ impl IndexWalk<'_> {
                     Error::new(at - 4, kind).within(ie, None),
                 ))));
             }
+            // An unknown element is ignored (§7.6.9). It keeps a node, so that it is displayed and
+            // relayed.
             return Ok(ExaminedElement::without_slot(seen, 0));
         };
         let key = key(slot, member);
         if key < seen.floor {
+            // A filled slot has raised the floor above its key, so every repetition comes through
+            // here. The first occurrence counts and the others are ignored (§7.6.10).
             if !member.many && seen.slots >> slot & 1 == 1 {
                 return Ok(ExaminedElement::without_slot(seen, REPEATED));
             }
@@ -375,6 +449,8 @@ impl IndexWalk<'_> {
                 None
             }
         };
+        // An element out of order fills its slot, but must not lower the floor for those that
+        // follow.
         let floor = seen.floor;
         let node = seen.fill(key);
         seen.floor = seen.floor.max(floor);
@@ -390,6 +466,8 @@ impl IndexWalk<'_> {
     ) -> Result<bool, WalkError> {
         let plain = (leaf.check)(value).map_err(|kind| WalkError::of(at, at, kind))?;
         if validate::incorrect(leaf.ie, value).is_some() {
+            // A forbidden value is forbidden on each interface. `validate` repeats the check to
+            // report it.
             self.valid_on = Interfaces::NONE;
         }
         Ok(plain)
@@ -407,6 +485,7 @@ impl IndexWalk<'_> {
         let watch = group.conditions.watch;
         let watched = self.nodes[members]
             .iter()
+            // Unknown elements have NO_SLOT too, and must not be taken for the watched member.
             .find(|node| node.slot() == watch && watch != NO_SLOT)
             .map(|node| node.at(start).value(self.octets));
         let flags = condition::flags(watched, watch);
@@ -428,7 +507,10 @@ impl SeenElements {
     #[inline]
     fn fill(&mut self, key: u8) -> IndexNode {
         let slot = key >> 1;
+        // Odd for every member: one that may occur several times has that key itself and may
+        // follow.
         self.floor = (slot << 1) + 1;
+        // A group has at most 64 members, so the mask only keeps the shift from overflowing.
         self.slots |= 1 << (slot & 63);
         IndexNode::new(0, slot, 0)
     }
@@ -484,16 +566,20 @@ impl WalkError {
     pub(super) fn into_error(self, octets: &[u8], start: usize, group: &'static Group) -> Error {
         let (value, error) = *self.0;
         let mut steps = Vec::new();
+        // Descends from the root to the value at fault. All headers before it were readable,
+        // because the walk got there.
         let (mut start, mut end, mut group) = (start, octets.len(), group);
         while start < value {
             let mut tlvs = Tlvs::at(&octets[start..end], start).map_while(Result::ok);
             let mut before = Vec::new();
             let Some(tlv) = tlvs.find(|tlv| {
                 before.push(tlv.ie);
+                // Not `>`: the value at fault may be empty.
                 tlv.offset + 4 + tlv.value.len() >= value
             }) else {
                 break;
             };
+            // `find` has added the element itself, which does not count for its index.
             before.pop();
             let Some(member) = group.member(tlv.ie) else {
                 break;
@@ -525,6 +611,8 @@ fn truncation_error(start: usize, end: usize, rest: &[u8]) -> WalkError {
     let declared = usize::from(u16::from_be_bytes([head[2], head[3]]));
     let have = tail.len();
     let kind = ErrorKind::Overrun { have, declared };
+    // The element is incomplete, so `into_error` cannot find it. It is added here, and the path
+    // leads to the group around it.
     let error = Error::new(at, kind).within(ie, None);
     WalkError(Box::new((start, error)))
 }

@@ -1,3 +1,13 @@
+//! Encoding of elements into a growing buffer.
+//!
+//! The length of an element is written after its value, so nothing is computed twice and nothing is
+//! moved. A value that cannot be encoded does not stop the caller: the first fault is remembered,
+//! the bytes after it are garbage, and [`Writer::finish`] returns the error. Encoding code is
+//! therefore free of error branches.
+//!
+//! The path to the fault is not tracked. `WriteFault::locate` finds it by reading the output again,
+//! which works because all elements that are complete have right lengths.
+
 use crate::error::{Error, ErrorKind};
 use crate::ie::IeType;
 use crate::ie::descriptor::{Descriptor, Group, describe};
@@ -44,6 +54,7 @@ impl<'a> Writer<'a> {
     fn begin(&mut self, ie: IeType) -> usize {
         let [high, low] = ie.0.to_be_bytes();
         let start = self.out.len();
+        // Stays zero if the value turns out to be too long. `locate` depends on that.
         self.out.extend_from_slice(&[high, low, 0, 0]);
         start
     }
@@ -53,9 +64,11 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn number<const N: usize>(&mut self, ie: IeType, number: u64, width: u32) -> bool {
         let counted = number & (u64::MAX >> (64 - width));
+        // One array of known length, so that a single copy checks the capacity once.
         let mut octets = [0; N];
         let (head, value) = octets.split_at_mut(4);
         let [high, low] = ie.0.to_be_bytes();
+        // A number has at most eight bytes, so the high byte of the length is zero.
         let length = u8::try_from(value.len()).unwrap_or(u8::MAX);
         head.copy_from_slice(&[high, low, 0, length]);
         value.copy_from_slice(&counted.to_be_bytes()[8 - value.len()..]);
@@ -67,6 +80,7 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn patch(&mut self, ie: IeType, start: usize) {
         let octets = self.out.len() - start - 4;
+        // A failure is not returned: the elements around this one fail in turn, and add themselves.
         if let Ok(length) = u16::try_from(octets) {
             self.out[start + 2..start + 4].copy_from_slice(&length.to_be_bytes());
         } else {
@@ -84,6 +98,7 @@ impl<'a> Writer<'a> {
     #[cold]
     pub(crate) fn refuse(&mut self, kind: ErrorKind) {
         let at = self.out.len();
+        // The first fault stays, because later ones may only follow from it.
         self.fault.get_or_insert_with(|| {
             Box::new(WriteFault {
                 kind,
@@ -101,6 +116,7 @@ impl<'a> Writer<'a> {
         };
         // An element that contains one that is too long is too long itself. Elements after it are
         // not affected.
+        // At first the offset of the fault: an element that starts after it does not contain it.
         let inner = too_long.last().map_or(*at, |(_, inner)| *inner);
         if start < inner {
             too_long.push((ie, start));
@@ -134,10 +150,14 @@ impl WriteFault {
         let (mut start, mut group) = (start, group);
         let mut open = self.too_long.iter().rev();
         loop {
+            // An element that is too long has length zero, so its members look like its siblings.
+            // Its index is therefore counted up to its known offset. Any other fault is in the
+            // element whose end reaches it.
             let next = match open.next() {
                 Some((_, at)) => Tlvs::at(&octets[start..*at], start)
                     .map_while(Result::ok)
                     .count(),
+                // The innermost element that is too long is the last step.
                 None if matches!(self.kind, ErrorKind::TooLong { .. }) => break,
                 None => usize::MAX,
             };
@@ -157,6 +177,7 @@ impl WriteFault {
             let same = before.iter().filter(|ie| **ie == element.ie).count();
             let many = member.is_some_and(|member| member.many);
             steps.push((element.ie, many.then_some(same)));
+            // A member that the table does not have is described by its type alone.
             let what = member
                 .map(|member| member.descriptor)
                 .or_else(|| describe(element.ie));

@@ -11,6 +11,9 @@ import type { StartedNode, StartOptions } from "../client/start.js";
 import { systemClock } from "../clock.js";
 import { isRecord, MessageError } from "../error.js";
 import { checkDeadline, checkPause, LONGEST_TIMER } from "../span.js";
+import { callSafely } from "../thenable.js";
+import { errorsTo } from "../topic.js";
+import { Troubles } from "../trouble.js";
 import { findBinary } from "./binary.js";
 import { dial } from "./node.js";
 
@@ -31,7 +34,8 @@ export async function start(options: StartOptions): Promise<StartedNode> {
   const args = ["run", "--json", "--with-parent", ...doors, ...(options.args ?? [])];
   const child = spawn(binary, args, { env: { ...env }, stdio: ["pipe", "pipe", "pipe"] });
   const life = new Life(child, folder, options.shutdownMs ?? 10_000);
-  const log = follow(child, options.log);
+  const troubles = new Troubles();
+  const log = follow(child, options.log, errorsTo(troubles.reporter("log")));
   try {
     const announcement = await ready(child, life, log, options.readyMs ?? 10_000);
     if (typeof announcement["gateway"] !== "string") {
@@ -40,7 +44,7 @@ export async function start(options: StartOptions): Promise<StartedNode> {
     const around = { dial, clock: systemClock, random: Math.random };
     const place = { kind: "unix", path: socket } as const;
     const connection = new Connection(place, options.connect ?? {}, around);
-    const node = await over(connection);
+    const node = await over(connection, troubles);
     if (options.socket === undefined) {
       // No other process knows the socket, so no node can come back there: nothing to reconnect to,
       // and no reason to keep this process alive.
@@ -72,6 +76,7 @@ function started(
     control: node.control,
     actor: (at) => node.actor(at),
     topic: (name) => node.topic(name),
+    troubles: node.troubles,
     opened: () => node.opened(),
     close: () => node.close(),
     pid: child.pid ?? 0,
@@ -131,13 +136,17 @@ class Life {
 }
 
 /** Forwards the log, and keeps its last lines. */
-function follow(child: Child, log: ((line: string) => void) | undefined): string[] {
+function follow(
+  child: Child,
+  log: StartOptions["log"],
+  caught: (error: unknown) => void,
+): string[] {
   const last: string[] = [];
   createInterface({ input: child.stderr }).on("line", (line) => {
     last.push(line);
     if (last.length > LAST) last.shift();
     if (log === undefined) process.stderr.write(`${line}\n`);
-    else log(line);
+    else callSafely(caught, log, line);
   });
   return last;
 }

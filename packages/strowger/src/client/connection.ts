@@ -1,6 +1,6 @@
 import { type Clock } from "../clock.js";
 import { asMessageError, MessageError } from "../error.js";
-import { Ring } from "../ring.js";
+import { LeavableQueue } from "../queue.js";
 import { checkDeadline, checkPause } from "../span.js";
 import { Alarm, TimerWheel } from "../wheel.js";
 import { type Dial, type Place, shownPlace } from "./line.js";
@@ -52,7 +52,7 @@ export class Connection {
   readonly #place: Place;
   readonly #options: ConnectOptions;
   readonly #around: Surroundings;
-  readonly #waiting = new Ring<Outgoing>();
+  readonly #waiting = new LeavableQueue<Outgoing>();
   readonly #most: number;
   #session: Session | undefined;
   #state: ConnectionState = "lost";
@@ -118,8 +118,9 @@ export class Connection {
     } else if (this.#waiting.length >= this.#most) {
       call.fail(new MessageError("full", `${this.#most} calls wait, which is the limit`));
     } else {
-      call.waitsSince = this.#around.clock.now();
-      this.#waiting.push(call);
+      const place = this.#waiting.push(call);
+      const since = this.#around.clock.now();
+      call.waits = { since, leave: () => void this.#waiting.leave(place) };
       this.#wake();
       this.#pump();
     }
@@ -154,7 +155,6 @@ export class Connection {
       if (!session.hasRoom) return;
       const call = this.#waiting.shift();
       if (call === undefined) return;
-      if (call.isOver) continue;
       session.send(call, this.#left(call));
     }
   }
@@ -162,7 +162,7 @@ export class Connection {
   /** Returns the milliseconds left of a call's deadline; 0 if it has none. */
   #left(call: Outgoing): number {
     if (call.deadlineMs === 0) return 0;
-    const waited = this.#around.clock.now() - (call.waitsSince ?? 0);
+    const waited = this.#around.clock.now() - (call.waits?.since ?? 0);
     return Math.min(0xffff_ffff, Math.max(1, Math.ceil(call.deadlineMs - waited)));
   }
 

@@ -11,6 +11,8 @@ import type {
   TellOptions,
 } from "../protocol.js";
 import { notDeadline } from "../span.js";
+import type { Topic } from "../topic.js";
+import { type Trouble, Troubles } from "../trouble.js";
 import { Connection, type ConnectionState, type ConnectOptions } from "./connection.js";
 import { parsePlace } from "./line.js";
 import { Name } from "./name.js";
@@ -34,6 +36,8 @@ export interface RemoteNode {
   actor<P extends Protocol<P> = AnyProtocol>(at: string): ActorRef<P>;
   /** Returns the topic of this name in the node. The caller and the node have to agree on `T`. */
   topic<T>(name: string): RemoteTopic<T>;
+  /** Publishes errors of this process's listeners to topics of the node. */
+  readonly troubles: Topic<Trouble>;
   /** Resolves once the connection is open; rejects when it is closed for good. */
   opened(): Promise<void>;
   /** Fails everything that is pending with `cancelled`, and does not reconnect. */
@@ -61,7 +65,10 @@ export async function connect(where: string, options: ConnectOptions = {}): Prom
 }
 
 /** Creates a node from a connection, once it is open. */
-export async function over(connection: Connection): Promise<RemoteNode> {
+export async function over(
+  connection: Connection,
+  troubles = new Troubles(),
+): Promise<RemoteNode> {
   await connection.begin();
   const close = (): void => {
     connection.close(new MessageError("cancelled", "the client was closed"));
@@ -77,8 +84,9 @@ export async function over(connection: Connection): Promise<RemoteNode> {
     },
     topic: <T>(name: string) => {
       const actor = new RemoteActor(connection, address(`topic/${name}`));
-      return remoteTopic<T>(actor, connection);
+      return remoteTopic<T>(actor, connection, troubles.reporter(name));
     },
+    troubles: troubles.topic,
     opened: () => connection.opened(),
     close,
     [Symbol.asyncDispose]: () => {

@@ -15,8 +15,11 @@ export interface Outgoing {
   readonly isOver: boolean;
   /** Time limit in milliseconds; 0 for none. */
   readonly deadlineMs: number;
-  /** The time of submission, if the call had to wait before it was sent. */
-  waitsSince: number | undefined;
+  /**
+   * Set if the call had to wait before it was sent: the time of submission, and a function that
+   * leaves the queue, for a call that is over.
+   */
+  waits: { readonly since: number; readonly leave: () => void } | undefined;
   /** Number of items that the reader takes at first. */
   readonly window: number;
   /** The session in which the call was sent, and its id there. */
@@ -37,7 +40,7 @@ export class Call extends Timer implements Outgoing {
   readonly window = 0;
   readonly promise: Promise<unknown>;
   isOver = false;
-  waitsSince: number | undefined = undefined;
+  waits: Outgoing["waits"] = undefined;
   sent: Outgoing["sent"] = undefined;
   readonly #wheel: TimerWheel;
   #resolve!: (value: unknown) => void;
@@ -66,7 +69,7 @@ export class Call extends Timer implements Outgoing {
 
   /** Cancels the call when the signal is aborted. */
   listen(signal: Required<AskOptions>["signal"]): void {
-    this.#forget = onAbort(signal, () => this.#giveUp(cancelled(this.name.type)));
+    this.#forget = onAbort(signal, (reason) => this.#giveUp(cancelled(this.name.type, reason)));
   }
 
   item(): boolean {
@@ -99,6 +102,7 @@ export class Call extends Timer implements Outgoing {
   #close(): void {
     this.isOver = true;
     this.#wheel.remove(this);
+    this.waits?.leave();
     this.#forget?.();
   }
 }
@@ -109,7 +113,7 @@ export class RemoteStream extends ItemReader implements Outgoing {
   readonly name: Name;
   readonly payload: unknown;
   readonly deadlineMs: number;
-  waitsSince: number | undefined = undefined;
+  waits: Outgoing["waits"] = undefined;
   sent: Outgoing["sent"] = undefined;
   /** Number of items that the node may still send. */
   #expected: number;
@@ -128,7 +132,7 @@ export class RemoteStream extends ItemReader implements Outgoing {
     this.#expected = this.window;
     if (this.deadlineMs > 0) wheel.add(this, this.deadlineMs);
     if (options?.signal !== undefined) {
-      this.forget = onAbort(options.signal, () => this.end(cancelled(name.type)));
+      this.forget = onAbort(options.signal, (reason) => this.end(cancelled(name.type, reason)));
     }
   }
 
@@ -159,6 +163,7 @@ export class RemoteStream extends ItemReader implements Outgoing {
   }
 
   protected override leave(): void {
+    this.waits?.leave();
     if (!this.#isAnswered) this.sent?.session.cancel(this.sent.id);
   }
 }

@@ -23,8 +23,11 @@ export interface StartOptions {
    * Time limit in milliseconds for an orderly shutdown, before the node is killed. Default: 10 000.
    */
   readonly shutdownMs?: number;
-  /** Receives each line of the log. Default: the standard error of this process. */
-  readonly log?: (line: string) => void;
+  /**
+   * Receives each line of the log. Default: the standard error of this process. What it throws is
+   * published to `troubles`.
+   */
+  readonly log?: (line: string) => unknown;
   /** Options of the connection. */
   readonly connect?: ConnectOptions;
 }

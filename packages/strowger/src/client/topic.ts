@@ -1,5 +1,11 @@
 import { asMessageError, isRecord, MessageError } from "../error.js";
-import type { SubscribeOptions, TopicReader } from "../topic.js";
+import { callSafely } from "../thenable.js";
+import {
+  errorsTo,
+  type ListenerFailed,
+  type SubscribeOptions,
+  type TopicReader,
+} from "../topic.js";
 import type { Connection } from "./connection.js";
 import type { RemoteActor } from "./node.js";
 import type { RemoteStream } from "./outgoing.js";
@@ -16,50 +22,61 @@ export interface RemoteTopic<T> {
    * listening. Listening continues after a reconnection, but values published in between are
    * missed. `ended` is called when the node ends it, with the error if there is one.
    *
+   * What a callback throws is published to the `troubles` of the node, and so is the rejection of
+   * its promise, which is not waited for. Listening continues.
+   *
    * @example
    * node.topic<SessionEvent>("n4/sessions").listen((event) => void log.tell("event", event));
    */
-  listen(callback: (value: T) => void, ended?: (error?: MessageError) => void): () => void;
+  listen(callback: (value: T) => unknown, ended?: (error?: MessageError) => unknown): () => void;
 }
 
-/** Creates a topic from an actor that serves it as a stream. */
-export function remoteTopic<T>(actor: RemoteActor, connection: Connection): RemoteTopic<T> {
+/**
+ * Creates a topic from an actor that serves it as a stream. `failed` receives the errors of
+ * listeners.
+ */
+export function remoteTopic<T>(
+  actor: RemoteActor,
+  connection: Connection,
+  failed: ListenerFailed,
+): RemoteTopic<T> {
   const subscribe = (options: SubscribeOptions = {}): TopicReader<T> => {
     const { signal } = options;
     const window = options.capacity ?? 64;
     const how = signal === undefined ? { window } : { window, signal };
     return new RemoteReader<T>(actor.stream("subscribe", undefined, how));
   };
-  const listen = async (
+  /** Reads until the node ends the topic; resolves with the error if there is one. */
+  const read = async (
     signal: AbortSignal,
-    callback: (value: T) => void,
-    ended: (error?: MessageError) => void,
-  ): Promise<void> => {
-    while (!signal.aborted) {
+    heard: (value: T) => void,
+  ): Promise<MessageError | undefined> => {
+    for (;;) {
       try {
         await connection.opened();
-        for await (const value of subscribe({ signal })) callback(value);
-        if (!signal.aborted) ended();
-        return;
-      } catch (thrown) {
-        if (!(thrown instanceof MessageError)) throw thrown;
-        if (signal.aborted) return;
-        if (connection.state === "open" || connection.state === "closed") {
-          ended(thrown);
-          return;
+        for await (const value of subscribe({ signal })) {
+          // The rest of what the node sent before it heard of the cancel.
+          if (signal.aborted) break;
+          heard(value);
         }
+        return undefined;
+      } catch (thrown) {
+        const { state } = connection;
+        if (signal.aborted || state === "open" || state === "closed") return asMessageError(thrown);
       }
     }
   };
   return {
     subscribe,
-    listen(callback, ended = () => {}) {
+    listen(callback, ended) {
       const abort = new AbortController();
-      listen(abort.signal, callback, ended).catch((thrown: unknown) => {
-        // The error is the listener's, and the publisher cannot handle it.
-        queueMicrotask(() => {
-          throw thrown;
-        });
+      const { signal } = abort;
+      const caught = errorsTo(failed);
+      const heard = (value: T): void => callSafely(caught, callback, value);
+      void read(signal, heard).then((error) => {
+        if (signal.aborted || ended === undefined) return;
+        if (error === undefined) callSafely(caught, ended);
+        else callSafely(caught, ended, error);
       });
       return () => abort.abort();
     },

@@ -1,5 +1,8 @@
-import { isRecord, MessageError } from "../error.js";
+import { onAbort } from "../delivery.js";
+import { isRecord, MessageError, reasonOf } from "../error.js";
 import type { ActorRef, AskOptions } from "../protocol.js";
+import { callSafely } from "../thenable.js";
+import { writeError } from "../trouble.js";
 import { asCodeError, parseCodeError } from "./error.js";
 
 export { CodeError, type CodeReason, type Thrown } from "./error.js";
@@ -67,8 +70,11 @@ export interface ExecuteOptions {
   readonly limits?: CodeLimits;
   /** Ends the run at any point, even in an endless loop. */
   readonly signal?: AbortSignal;
-  /** Called with each line as soon as it is written. */
-  readonly onOutput?: (line: Line) => void;
+  /**
+   * Called with each line as soon as it is written. What it throws, or what its promise is rejected
+   * with, ends the run, which rejects with it.
+   */
+  readonly onOutput?: (line: Line) => unknown;
 }
 
 /** Stats of a node's code actor. */
@@ -157,15 +163,24 @@ async function execute(
     ...(limits === undefined ? {} : { limits }),
   };
   const output: Line[] = [];
+  const abort = new AbortController();
+  const forget = signal && onAbort(signal, (reason) => abort.abort(reason));
+  let broken: { readonly error: unknown } | undefined;
+  let isOver = false;
+  const caught = (error: unknown): void => {
+    if (isOver) writeError("onOutput failed after its run had ended", error);
+    broken ??= { error };
+    abort.abort();
+  };
   try {
-    // Leaving this loop, by an exception too, ends the run.
-    const how = signal === undefined ? {} : { signal };
-    for await (const told of actor.stream("follow", wanted, how)) {
+    // Leaving this loop ends the run.
+    for await (const told of actor.stream("follow", wanted, { signal: abort.signal })) {
+      if (broken !== undefined) break;
       if (!isRecord(told)) throw unread();
       const { line, call, ended, error } = parts(told);
       if (line !== undefined) {
         output.push(line);
-        onOutput?.(line);
+        if (onOutput !== undefined) callSafely(caught, onOutput, line);
       } else if (call !== undefined) {
         const done = answer(actor, own.get(call.name), call);
         // `answer` reports failures to the code itself; there is nobody else to tell.
@@ -177,8 +192,12 @@ async function execute(
       }
     }
   } catch (error) {
-    throw asCodeError(error);
+    throw broken === undefined ? asCodeError(error) : broken.error;
+  } finally {
+    isOver = true;
+    forget?.();
   }
+  if (broken !== undefined) throw broken.error;
   throw new MessageError("failed", "the run ended without a result");
 }
 
@@ -219,8 +238,7 @@ async function answer(
     await actor.ask("answer", { call, value });
   } catch (error) {
     // Includes values that JSON cannot represent, or that are too long for the node.
-    const why = error instanceof Error ? error.message : String(error);
-    await actor.ask("answer", { call, error: why });
+    await actor.ask("answer", { call, error: reasonOf(error) });
   }
 }
 

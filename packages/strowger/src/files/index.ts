@@ -1,4 +1,5 @@
 import { holding } from "../base64.js";
+import { cancelled } from "../delivery.js";
 import { MessageError } from "../error.js";
 import type { ActorRef, AskOptions } from "../protocol.js";
 
@@ -215,9 +216,10 @@ export interface Files {
   /** Reads a file piece by piece, a few pieces ahead of the reader. The file may exceed memory. */
   chunks(path: string, options?: ChunkOptions): AsyncIterableIterator<Uint8Array>;
   /**
-   * Writes a whole file from text, bytes or an iterable of pieces. Unless `mode` is `inplace`,
-   * pieces are written to a temporary file beside it, which is renamed at the end, so that a
-   * partial file is never visible.
+   * Writes a whole file from text, bytes or an iterable of pieces. Unless `mode` is `inplace`, a
+   * partial file is never visible: up to 256 KiB of pieces are one atomic write, which keeps the
+   * permissions of a file and follows a link. More are written to a temporary file beside it, which
+   * is renamed at the end: a new file, in the place of a link as well.
    */
   write(path: string, data: FileData, options?: WriteOptions): Promise<void>;
   /** Appends to a file. */
@@ -380,7 +382,9 @@ async function* entries(
     const last = listed.entries.at(-1);
     // A list by size has a single page.
     if (!listed.more || last === undefined || order === "size") return;
-    after = last.uri ?? last.name;
+    const next = last.uri ?? last.name;
+    if (next === after) throw new MessageError("protocol", `the list does not go on after ${next}`);
+    after = next;
   }
 }
 
@@ -397,18 +401,101 @@ async function write(
     const why = "pieces cannot be written durably: write them atomically, or all at once";
     throw new MessageError("bad-request", why);
   }
-  const to = mode === "inplace" ? path : `${path}.part-${Math.random().toString(36).slice(2)}`;
+  let length = 0;
+  let held: Uint8Array[] = [];
+  let parts = mode === "inplace" ? new PartWriter(actor, path, options) : undefined;
   try {
-    await actor.ask("write", { path: to, text: "" }, options);
+    await parts?.begin(held);
     for await (const piece of data) {
-      await actor.ask("append", { path: to, ...holding(piece) }, options);
+      const { signal } = options;
+      if (signal?.aborted === true) throw cancelled("write", signal.reason);
+      if (parts !== undefined) {
+        await parts.append(piece);
+        continue;
+      }
+      const octets = typeof piece === "string" ? new TextEncoder().encode(piece) : piece;
+      held.push(octets);
+      length += octets.length;
+      if (length <= CHUNK) continue;
+      parts = new PartWriter(actor, beside(path), options);
+      await parts.begin(held);
+      held = [];
     }
-    if (to !== path) await actor.ask("rename", { from: to, to: path, replace: true }, options);
+    if (parts === undefined) {
+      if (await writeWhole(actor, path, joined(held), options)) return;
+      parts = new PartWriter(actor, beside(path), options);
+      await parts.begin(held);
+    }
+    await parts.finish(path);
   } catch (error) {
     // Also if the write was cancelled: remove the partial file.
-    if (to !== path) await actor.ask("delete", { path: to }).catch(() => {});
+    await parts?.discard(path);
     throw error;
   }
+}
+
+/** A file that is written piece by piece: the file itself, or a temporary one. */
+class PartWriter {
+  readonly #actor: ActorRef<FilesProtocol>;
+  readonly #path: string;
+  readonly #options: AskOptions;
+
+  constructor(actor: ActorRef<FilesProtocol>, path: string, options: AskOptions) {
+    this.#actor = actor;
+    this.#path = path;
+    this.#options = options;
+  }
+
+  async begin(pieces: readonly Uint8Array[]): Promise<void> {
+    await this.#actor.ask("write", { path: this.#path, text: "" }, this.#options);
+    for (const piece of pieces) await this.append(piece);
+  }
+
+  append(piece: string | Uint8Array): Promise<void> {
+    return this.#actor.ask("append", { path: this.#path, ...holding(piece) }, this.#options);
+  }
+
+  async finish(path: string): Promise<void> {
+    if (this.#path === path) return;
+    const names = { from: this.#path, to: path, replace: true };
+    await this.#actor.ask("rename", names, this.#options);
+  }
+
+  async discard(path: string): Promise<void> {
+    if (this.#path === path) return;
+    await this.#actor.ask("delete", { path: this.#path }).catch(() => {});
+  }
+}
+
+/**
+ * Writes a file with one message. Returns `false` if it is too long for one, by the limits of the
+ * connection or of the files actor.
+ */
+async function writeWhole(
+  actor: ActorRef<FilesProtocol>,
+  path: string,
+  octets: Uint8Array,
+  options: AskOptions,
+): Promise<boolean> {
+  try {
+    await actor.ask("write", { path, ...holding(octets), mode: "atomic" }, options);
+    return true;
+  } catch (error) {
+    if (!(error instanceof MessageError)) throw error;
+    const isLong = error.code === "bad-request" || error.message.includes("(rule: size)");
+    if (!isLong || octets.length === 0) throw error;
+    return false;
+  }
+}
+
+/**
+ * Returns the path of a temporary file in the same directory, whose name is like that of a node's
+ * own ones: as short for any file, and removed by the node some time after its writer was killed.
+ */
+function beside(path: string): string {
+  const directory = path.slice(0, path.lastIndexOf("/") + 1);
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return `${directory}.strowger-${high}-${low}`;
 }
 
 function joined(pieces: readonly Uint8Array[]): Uint8Array {
