@@ -220,7 +220,6 @@ pub(crate) fn refuse_newer(view: &MessageView<'_>, release: Release) -> Result<(
 /// Returns the encoding of a message for a release, or `None` if it has no newer content or cannot
 /// be decoded.
 pub(crate) fn encode_for_older(frame: &Frame<'_>, release: Release) -> Option<Vec<u8>> {
-    // Nothing is newer than the newest release.
     if release == Release::R19 {
         return None;
     }
