@@ -620,7 +620,7 @@ fn volume(path: &PdrPath, traffic: PacketBurst) -> Volume {
     }
 }
 
-/// Number of seconds from 1900 to 2020.
+/// Number of seconds from 1900 to 2 January 2020.
 const YEAR_2020: u32 = 3_786_912_000;
 
 /// The action for packets when a quota is exhausted and the rule does not specify one.

@@ -12,7 +12,7 @@
 //!           poll                accepted or refused
 //! Idle ───────────▶ Waiting ────────────────────────▶ Idle
 //!                   │     ▲
-//!   no answer, busy │     │ poll, once the pause is over
+//!   no answer, busy │     │ poll, after the backoff
 //!                   ▼     │
 //!                   Backoff
 //! ```
@@ -193,7 +193,7 @@ impl ReportQueue {
         limits: &UsageLimits,
         answer: &Frame<'_>,
     ) -> (ReportRequestOutcome, ReportInstructions) {
-        // An answer that comes after the pause began is to a request that counts as failed. Its
+        // An answer that comes during the backoff is to a request that counts as failed. Its
         // reports will be sent again, which the peer notices by their numbers.
         let SendState::Waiting {
             reports,
@@ -249,11 +249,11 @@ impl ReportQueue {
         // Both the timer here and the transaction of the request may find that it failed; only the
         // first one counts.
         if matches!(self.state, SendState::Waiting { .. }) {
-            // Keeps the product finite: 64 times the default pause is more than `MAX_BACKOFF`
+            // Keeps the product finite: 64 times the default is more than `MAX_BACKOFF`
             // already.
             let factor = 1 << self.failures.min(6);
             self.failures = self.failures.saturating_add(1);
-            // A configured pause above `MAX_BACKOFF` is meant, and not cut.
+            // A configured backoff above `MAX_BACKOFF` is meant, and not cut.
             let backoff = (limits.retry * factor).min(MAX_BACKOFF.max(limits.retry));
             self.state = SendState::Backoff(now + backoff);
         }

@@ -281,8 +281,9 @@ type Encoded =
 function encoded(call: Outgoing): Encoded {
   const { payload } = call;
   if (payload === undefined) return NOTHING;
-  if (payload instanceof Uint8Array) return ["octets", payload];
   try {
+    // Also the check may throw: a payload may be a proxy.
+    if (payload instanceof Uint8Array) return ["octets", payload];
     const text: string | undefined = JSON.stringify(payload);
     return text === undefined ? NOTHING : ["json", text];
   } catch (thrown) {
