@@ -226,6 +226,7 @@ mod tests {
             "docs",
             "docs/guides",
             "docs/internals",
+            "docs/reference",
             "docs/start",
             "docs/decisions",
             "packages/strowger",
