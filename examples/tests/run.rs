@@ -24,6 +24,11 @@ fn counter_counts_and_hands_a_message_back() {
 }
 
 #[test]
+fn first_program_counts_from_the_start_after_a_failure() {
+    assert_eq!(output("first"), ["40 + 2 = 42", "40 + 1 = 41"]);
+}
+
+#[test]
 fn supervision_brings_the_worker_back() {
     let expected = [
         "/office/worker starts with 84 lines",

@@ -227,6 +227,7 @@ mod tests {
             "docs",
             "docs/guides",
             "docs/internals",
+            "docs/reference",
             "docs/start",
             "docs/decisions",
             "packages/strowger",
