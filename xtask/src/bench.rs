@@ -110,19 +110,19 @@ const PEERS: &[&str] = &[
 /// Options of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// Measure this part
+    /// Part to measure
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(PARTS.map(|part| part.name)))]
     pub(crate) part: String,
-    /// Measure for a short time, and keep nothing
+    /// Measure briefly and save nothing
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Print rows only, as JSON
+    /// Print JSON rows only
     #[arg(long)]
     json: bool,
-    /// Measure only these rows, separated by commas; a * at the end stands for all that begin so
+    /// Measure only these rows, separated by commas; a trailing * matches any suffix
     #[arg(long, value_name = "ROWS")]
     only: Option<String>,
-    /// Continue a whole run that was cut off
+    /// Resume an interrupted whole run
     #[arg(long, conflicts_with_all = ["quick", "only"])]
     resume: bool,
 }

@@ -40,7 +40,7 @@ pub(crate) struct ChaosArgs {
     /// Kill the node this many times
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     pub(crate) kills: u64,
-    /// Choose the moments by this seed
+    /// Seed of the random moments
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub(crate) struct CiArgs {
     /// Continue after a failure
     #[arg(long)]
     keep_going: bool,
-    /// Leave out the steps that have passed on this commit
+    /// Skip the steps that have passed on this commit
     #[arg(long)]
     resume: bool,
 }

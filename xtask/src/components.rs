@@ -33,7 +33,7 @@ const COMPILERS: &str = "COMPILERS";
 pub(crate) struct ComponentsArgs {
     /// Build only these guests
     guests: Vec<String>,
-    /// Put the result into fixtures/components
+    /// Save the result to fixtures/components
     #[arg(long)]
     save: bool,
 }

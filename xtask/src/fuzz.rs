@@ -29,13 +29,13 @@ const LONGEST_COMPONENT: usize = 64 << 10;
 pub(crate) struct FuzzArgs {
     /// Run only these targets
     targets: Vec<String>,
-    /// Run each target for this time, at least 1s: 15s, 20m, 1h
-    #[arg(long = "for", value_name = "TIME", default_value = "15s", value_parser = parse_time)]
+    /// Run each target for this time, such as 15s, 20m or 1h; at least 1s
+    #[arg(long = "for", value_name = "DURATION", default_value = "15s", value_parser = parse_time)]
     pub(crate) time: Duration,
     /// Print the names of the targets
     #[arg(long)]
     list: bool,
-    /// Add FILE to the regression inputs of the one target, which the tests replay
+    /// Add FILE to the regression inputs of the target, which the tests replay
     #[arg(long, num_args = 2, value_names = ["NAME", "FILE"])]
     keep: Option<Vec<String>>,
 }

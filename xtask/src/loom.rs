@@ -50,7 +50,7 @@ struct Weakening {
 /// Options of `cargo xtask loom`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoomArgs {
-    /// Also take away one ordering or step at a time: a model must fail for each
+    /// Also remove one ordering or step at a time; a model must fail for each
     #[arg(long)]
     weaken: bool,
 }

@@ -65,66 +65,65 @@ the defaults.";
 /// A verb, with the options of its module.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Install what proofs need, or say how to get it
+    /// Install the tools that tests and proofs need, or print how to get them
     Setup(setup::SetupArgs),
-    /// Run every test that needs only cargo, then the proof tools
+    /// Run all tests that need only cargo, then the proof tools
     ///
-    /// It installs nothing, always ends, and names the tests that hang.
+    /// Installs nothing, always ends, and names the tests that hang.
     Test(test::TestArgs),
-    /// Check layout, imports, words and licences, which clippy does not
+    /// Check layout, imports, wording and licences, beyond clippy
     Tidy,
     /// Run the everyday checks: format, lints, tests, docs, simulation, loom
     ///
-    /// The target folder keeps the times in ci-times.json. STROWGER_CI_BASE=COMMIT adds the proofs
-    /// that the files changed since then need.
+    /// The target directory keeps the times in ci-times.json. STROWGER_CI_BASE=COMMIT adds the
+    /// proofs that the files changed since then need.
     Ci(ci::CiArgs),
-    /// Measure our code beside its peers, in one binary
+    /// Run benchmarks of this project and its peers, in one binary
     ///
     /// PART is runtime, scale (many actors and growing load, for the plots), pfcp, n4 (the node
     /// under load), wasm (components), messages (the actor model in TypeScript), tools, stress (all
-    /// of the tools at once), or observe (the cost of watching actors, in instructions under
+    /// of the tools at once), or observe (the cost of observation, in instructions under
     /// callgrind).
     ///
-    /// A whole run goes to docs/performance.json, and docs/performance.md is written anew.
+    /// A whole run writes docs/performance.json and regenerates docs/performance.md.
     Bench(bench::BenchArgs),
-    /// Write docs/pfcp-conformance.md from what tests compared and found right
+    /// Generate docs/pfcp-conformance.md from test results
     Conformance(conformance::ConformanceArgs),
-    /// Compare instructions under callgrind with those accepted in bench/gate.json
+    /// Compare instruction counts under callgrind with bench/gate.json
     Gate(gate::GateArgs),
-    /// Write docs/performance.md and docs/*.svg again from docs/performance.json
+    /// Regenerate docs/performance.md and docs/*.svg from docs/performance.json
     Plots,
     /// Run the fuzz targets with `cargo fuzz`
     Fuzz(fuzz::FuzzArgs),
-    /// Run the storm of the runtime's tests, or with --n4 that of the N4 node
+    /// Simulate the runtime, or with --n4 the N4 node, under random faults
     ///
-    /// An interrupted run resumes where it was. With --n4, both roles of the node run over
-    /// a bad network and a bad disk, with crashes of either; a table has how often each fault
-    /// struck.
+    /// An interrupted run resumes. With --n4, both roles of the node run over a faulty network and
+    /// disk, with crashes of either; a table counts how often each fault occurred.
     Simulate(simulate::SimulateArgs),
-    /// Kill a node with -9 under load, in recovery and in compaction
+    /// Kill a node with SIGKILL under load, in recovery and in compaction
     ///
     /// The sessions of the restarted node are compared with those that it had acknowledged. An
     /// interrupted run resumes.
     Chaos(chaos::ChaosArgs),
-    /// Send bad input to a node with a thousand sessions, and watch its memory
+    /// Send malformed input to a node with a thousand sessions, and check its memory
     Torture(torture::TortureArgs),
-    /// Run the demo under chaos while components are deployed, upgraded and removed
+    /// Run the demo with --chaos while components are deployed, upgraded and removed
     ///
-    /// Memory, mappings and files have to stay as they were.
+    /// Memory, mappings and open files must stay constant.
     Soak(soak::SoakArgs),
-    /// Build the guests of components/ anew and compare them with fixtures/components
+    /// Rebuild the guests in components/ and compare them with fixtures/components
     Components(components::ComponentsArgs),
-    /// Seed bugs in the runtime and the N4 node, one at a time; each must be found
+    /// Seed bugs in the runtime and the N4 node, one at a time; tests must find each
     Bugs(bugs::BugsArgs),
-    /// Mutate the lines that differ from STROWGER_CI_BASE or main; a test must notice each mutation
+    /// Mutate the lines changed since STROWGER_CI_BASE or main; tests must catch each mutation
     Mutants(mutants::MutantsArgs),
-    /// Check all interleavings of the runtime's small machines
+    /// Check all interleavings of the runtime's lock-free parts with loom
     Loom(loom::LoomArgs),
-    /// Look for undefined behaviour with Miri, AddressSanitizer and valgrind, whichever are here
+    /// Check for undefined behaviour with Miri, AddressSanitizer and valgrind, if installed
     Miri(miri::MiriArgs),
     /// Run the runtime's tests under AddressSanitizer (needs a nightly toolchain)
     Asan,
-    /// Run the demo and draw what it printed as docs/demo.svg
+    /// Run the demo and draw its output as docs/demo.svg
     Picture,
 }
 

@@ -36,7 +36,7 @@ const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 /// Options of `cargo xtask miri`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MiriArgs {
-    /// Run Miri alone where it is here
+    /// Run only Miri if it is installed
     #[arg(long)]
     short: bool,
 }

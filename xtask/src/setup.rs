@@ -5,10 +5,10 @@ use crate::{Outcome, components, term, tools};
 /// Options of `cargo xtask setup`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SetupArgs {
-    /// Leave out the tools that only `ci --full` needs, which take minutes to build
+    /// Skip the tools that only `ci --full` needs, which take minutes to build
     #[arg(long)]
     short: bool,
-    /// Install only the compilers of components
+    /// Install only the compilers for components
     #[arg(value_parser = ["guests"])]
     only: Option<String>,
 }

@@ -22,10 +22,10 @@ pub(crate) struct SimulateArgs {
     /// Run only this seed
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Print which actor ran when
+    /// Print the schedule of actors
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Run without this terminal; the output goes to a file
+    /// Run detached from the terminal, with output to a file
     #[arg(long, conflicts_with = "seed")]
     background: bool,
     /// Run both roles of the N4 node instead of the runtime's actors

@@ -24,7 +24,7 @@ use crate::{Outcome, chaos, process, term};
 #[derive(Debug, clap::Args)]
 pub(crate) struct SoakArgs {
     /// Run for this time, at least 20s
-    #[arg(long = "for", value_name = "TIME", default_value = "20m", value_parser = parse_time)]
+    #[arg(long = "for", value_name = "DURATION", default_value = "20m", value_parser = parse_time)]
     time: Duration,
     #[command(flatten)]
     run: LongRunArgs,

@@ -83,10 +83,10 @@ pub(crate) struct LongRunArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Run without this terminal; the output goes to a file
+    /// Run detached from the terminal, with output to a file
     #[arg(long)]
     pub(crate) background: bool,
-    /// Run this binary, which is already built
+    /// Use this prebuilt binary
     #[arg(long, value_name = "FILE")]
     pub(crate) binary: Option<PathBuf>,
 }

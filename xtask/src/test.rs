@@ -17,7 +17,7 @@ const FIXTURES_PROVE: &str = "captures by others decode, agree with tshark and e
 /// Options of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
-    /// Options of `cargo test`, such as -p strowger; without any, all tests run
+    /// Options of `cargo test`, such as -p strowger; by default, all tests run
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,

@@ -26,7 +26,7 @@ pub(crate) struct TortureArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Run this binary, which is already built
+    /// Use this prebuilt binary
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
 }

@@ -23,17 +23,18 @@ use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Exit codes:
-  0         done
-  1         the command ran, and what it checked or measured does not hold
-  2         arguments, configuration or input that cannot be understood
-  3         something outside is missing or refuses: a file, a port, a node
-  130, 143  a second SIGINT or SIGTERM ended it at once
+  0         success
+  1         a check failed, a measurement found losses, or an actor or component was not found
+  2         invalid arguments, configuration or input
+  3         a file, port or node is missing, or refused the request
+  130, 143  terminated at once by a second SIGINT or SIGTERM
 
 Environment:
-  STROWGER_LOG  what is logged to standard error: warn (default), info, strowger=debug
-  NO_COLOR      when set, no colours; there are none off a terminal
+  STROWGER_LOG  log filter for standard error: warn (default), info, strowger=debug
+  NO_COLOR      disables colours if set; they are used on terminals only
 
-Every listing takes --json: one object on each line.";
+Durations are written as 500ms, 1.5s, 2m or 1h; a plain number is in seconds.
+With --json, listings print one object per line.";
 
 /// Runs supervised actors and PFCP sessions in one tree, and talks to them.
 #[derive(Debug, Parser)]
@@ -46,46 +47,46 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs a node and an SMF that keeps it busy: the place to start.
+    /// Run a demo: a node, and a simulated SMF that keeps it busy (start here).
     Demo(demo::DemoArgs),
-    /// Runs a node until it is told to stop.
+    /// Run a node until it receives SIGINT or SIGTERM.
     Run(run::RunArgs),
-    /// Checks whether a configuration can be used.
+    /// Validate a configuration file.
     Check(check::CheckArgs),
-    /// Writes a configuration to start from.
+    /// Create a configuration file with all defaults, commented.
     Init(init::InitArgs),
-    /// Shows the actors of a running node as a tree.
+    /// Show the actors of a running node as a tree.
     Tree(observe::TreeArgs),
-    /// Lists the actors of a running node with their stats.
+    /// List the actors of a running node with their statistics.
     Ps(observe::PsArgs),
-    /// Shows the busiest actors of a running node, once a second.
+    /// Monitor the busiest actors of a running node, live.
     Top(top::TopArgs),
-    /// Shows one actor of a running node, and its session if it is one.
+    /// Show details of one actor, such as its mailbox, restarts or PFCP session.
     Inspect(observe::InspectArgs),
-    /// Shows what chosen actors of a running node do, as they do it.
+    /// Trace messages and lifecycle events of selected actors.
     Trace(observe::TraceArgs),
-    /// Shows what a running node has logged, by actor.
+    /// Print the log of a running node, filtered by actor.
     Logs(observe::LogsArgs),
-    /// Ends an actor of a running node, or makes it panic.
+    /// Kill an actor of a running node, or make it panic.
     Kill(observe::KillArgs),
-    /// Sends a message to an actor of a running node.
+    /// Send a message to an actor, without a reply.
     Tell(message::TellArgs),
-    /// Asks an actor of a running node, and prints its answer.
+    /// Send a request to an actor and print the reply.
     Ask(message::AskArgs),
-    /// Reads a stream of a running node, such as a topic.
+    /// Subscribe to a topic or another stream, and print its items.
     Sub(message::SubArgs),
-    /// Gives an agent tools, over the Model Context Protocol.
+    /// Serve tools to an AI agent over the Model Context Protocol (MCP).
     Mcp(mcp::McpArgs),
-    /// Decodes, encodes and sends PFCP messages.
+    /// Decode, encode, send and inspect PFCP messages and sessions.
     #[command(subcommand)]
     Pfcp(pfcp::PfcpCommand),
-    /// Creates, builds, inspects and runs WebAssembly components.
+    /// Create, build, sign, run and deploy WebAssembly components.
     #[command(subcommand)]
     Component(component::ComponentCommand),
-    /// Inspects a store that no node uses.
+    /// Verify or export the session store of a stopped node.
     #[command(subcommand)]
     Store(store::StoreCommand),
-    /// Prints a completion script for a shell.
+    /// Generate a shell completion script.
     Completions(completions::CompletionsArgs),
 }
 

@@ -12,7 +12,8 @@ use crate::exit::{CliResult, Failure};
 /// The argument that selects a node.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ControlArgs {
-    /// The control socket of the node; by default, the path at which nodes create it.
+    /// Control socket of the node [default: $XDG_RUNTIME_DIR/strowger.sock, else
+    /// /tmp/strowger-UID/strowger.sock].
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
 }

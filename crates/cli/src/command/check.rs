@@ -16,18 +16,18 @@ Examples:
   strowger check node.toml
   strowger init - | strowger check -
 
-Components are loaded, and so every import is held against what they are granted. Files of tokens
-are read.
+Loads the components and checks their imports against their grants, and reads the token files.
 
-Exit code 2: the file cannot be used; standard error shows the place and what to do. Exit code 3: a
-file is missing.";
+Exit codes:
+  2  the configuration is invalid; standard error names the key and the fix
+  3  a file is missing";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
-    /// The configuration; `-` reads standard input.
+    /// Configuration file (TOML); `-` reads standard input.
     file: PathBuf,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

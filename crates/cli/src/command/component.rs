@@ -19,40 +19,40 @@ use crate::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ComponentCommand {
-    /// Writes a package to start from.
+    /// Create a package for a new component.
     New(new::ComponentNewArgs),
-    /// Builds a package into a component.
+    /// Build a package or a core module into a component.
     Build(build::ComponentBuildArgs),
-    /// Shows what a component imports, and why imports are refused.
+    /// List a component's imports and explain each one that is denied.
     Inspect(inspect::ComponentInspectArgs),
-    /// Generates a key to sign components with.
+    /// Generate a signing key.
     Keygen(sign::KeygenArgs),
-    /// Signs a component: its manifest and its code.
+    /// Sign a component's manifest and code.
     Sign(sign::SignArgs),
-    /// Checks the signature of a component.
+    /// Verify the signature of a component.
     Verify(sign::VerifyArgs),
-    /// Prints the bytes to be signed, for other signing tools.
+    /// Print the statement to sign, for external signing tools.
     Digest(sign::DigestArgs),
-    /// Runs a component and asks it each line of standard input.
+    /// Run a component locally, with one request per line of standard input.
     Run(run::ComponentRunArgs),
-    /// Lists the components of a running node.
+    /// List the components of a running node.
     List(deployed::ListArgs),
-    /// Starts a component on a running node.
+    /// Deploy a component on a running node.
     Deploy(deployed::DeployArgs),
-    /// Replaces a running component with another version; no message is lost.
+    /// Replace a running component with another version, without losing messages.
     Upgrade(deployed::UpgradeArgs),
-    /// Replaces a running component with its previous version.
+    /// Restore the previous version of a running component.
     Rollback(deployed::RollbackArgs),
-    /// Removes a component from a running node.
+    /// Remove a component from a running node.
     Remove(deployed::RemoveArgs),
 }
 
 /// The arguments that select a component and its manifest.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ComponentFileArgs {
-    /// The component, or its manifest if the name ends in `.toml`.
+    /// Component (.wasm), or its manifest (.toml).
     file: PathBuf,
-    /// The manifest of a component that is given as a file; without one, nothing is granted.
+    /// Manifest to use if FILE is a component; without one, nothing is granted.
     #[arg(long)]
     manifest: Option<PathBuf>,
 }

@@ -31,24 +31,26 @@ Examples:
   strowger demo --rate 2000 --sessions 10000
   strowger demo --for 10s --json --port 0 --pcap n4.pcapng
 
-Establishes sessions at the rate until enough are held; then it deletes the oldest and establishes
-the next at the same rate. With --chaos at least ten sessions a second are made to panic while
-they are used; each must afterwards accept a modification that names its own PDR, or it is lost.
+The SMF establishes sessions at --rate until --sessions are held, then keeps replacing the oldest.
 
-A WebAssembly component, qos-cap, is asked about each session. It lowers rates above 50 Mbit/s from
-the user and 200 Mbit/s to the user, whatever network the session names, if any, and refuses none.
-A session that it has no answer about, after a trap or 5 s, is accepted as it was asked for; the
-summary counts these. With --chaos it traps twice a second and goes on.
+With --chaos, session handlers panic while they are in use. Each session must then accept a
+modification that names its own PDR; otherwise it counts as lost. The policy component traps twice
+per second.
 
-Tools for agents reach the files in a new folder below that for temporary files, which goes with the
-demo, and nothing else; code of agents runs in a sandbox.
+The policy component, qos-cap, is asked about each new session. It caps rates at 50 Mbit/s uplink
+and 200 Mbit/s downlink and rejects none. If it does not answer, after a trap or within 5 s, the
+session is accepted as requested; the summary counts these sessions.
 
-Traffic is simulated: sessions count it and report their usage to the SMF. No packet is forwarded.
+Tools for agents can access only a new temporary directory, which is deleted at the end; code of
+agents runs in a sandbox.
+
+User traffic is simulated: sessions count it and report usage to the SMF, but forward no packets.
 
 With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"http\":
-\"127.0.0.1:9464\", \"tools\": [\"@(tools/files)\", ...]}, and the last one is the summary.
+\"127.0.0.1:9464\", \"tools\": [\"@(tools/files)\", ...]}, and the last line is the summary.
 
-Exit code 1: a session was lost or rejected.";
+Exit codes:
+  1  a session was lost or rejected";
 
 /// Panics a second: more than the promised ten, since the first ones wait until a session is held.
 const PANICS_PER_SECOND: f64 = 12.0;
@@ -56,32 +58,32 @@ const PANICS_PER_SECOND: f64 = 12.0;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// Runs for this long; by default, until ctrl-c.
-    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
+    /// Stop after this time, such as 30s or 5m [default: run until Ctrl-C].
+    #[arg(long = "for", value_name = "DURATION", value_parser = span::parse)]
     duration: Option<Duration>,
-    /// Establishments a second.
+    /// Sessions to establish per second.
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = load::rate)]
     rate: f64,
-    /// Number of sessions to hold.
+    /// Number of sessions to hold at the same time.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     sessions: usize,
-    /// Injects panics into session handlers, at least ten a second.
+    /// Make session handlers panic, at least ten times per second.
     #[arg(long)]
     chaos: bool,
-    /// The port for PFCP; 0 lets the system choose.
+    /// UDP port for PFCP; 0 picks a free port.
     #[arg(long, value_name = "PORT", default_value_t = strowger_pfcp_node::PFCP_PORT)]
     port: u16,
-    /// The path of the control socket.
-    #[arg(long, value_name = "PATH")]
+    /// Path of the control socket.
+    #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Serves HTTP at this address, with /metrics, /healthz and /readyz; by default 127.0.0.1:9464
-    /// or, if that is taken, another port.
-    #[arg(long, value_name = "ADDRESS")]
+    /// Serve /metrics, /healthz and /readyz over HTTP on this address [default: 127.0.0.1:9464, or
+    /// another port if that is in use].
+    #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
-    /// Writes the node's PFCP traffic to a pcapng file.
+    /// Capture the node's PFCP traffic to a pcapng file.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Prints one JSON object at the beginning and one at the end.
+    /// Print JSON, one object at the start and one at the end.
     #[arg(long)]
     json: bool,
 }

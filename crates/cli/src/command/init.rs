@@ -17,10 +17,10 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArgs {
-    /// The file to write; `-` writes to standard output.
+    /// File to create; `-` writes to standard output.
     #[arg(default_value = "node.toml")]
     file: PathBuf,
-    /// Replaces an existing file.
+    /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
 }

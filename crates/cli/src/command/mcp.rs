@@ -33,48 +33,51 @@ Examples:
   strowger mcp
   strowger mcp --control /tmp/upf.sock
 
-Speaks the Model Context Protocol on standard input and output, to the agent that starts it. With
---root the agent reaches files below these directories, by the verbs of file servers; paths are
-resolved by the kernel. With --code it runs JavaScript and TypeScript in a sandbox that reaches
-nothing but tools of this list that it is given. What is not asked for is not there. Without any of
-these the tools are those of the running node: docs/tools.md, which also says how clients are told
-to start this.
+Speaks MCP on standard input and output with the agent that starts it. With --root the agent can
+access files below these directories; the kernel resolves all paths. With --code it can run
+JavaScript and TypeScript in a sandbox without network and files, which can call only the tools of
+this server that the agent passes to it. Tools that are not enabled are not offered.
+
+Without --root, --streams, --code and --programs the tools are those of the running node. See
+docs/tools.md, also for the configuration of MCP clients.
 
 Keys of --limit:
-  calls, deadline, line   calls at a time, the time of one, the bytes of a line that comes in
+  calls, deadline, line   concurrent calls, time limit of a call, bytes in an input line
   file, octets, entries, page, scan, searched, matches, depth, path
-                          of directories, as below [[tools.files]] of `strowger init -`
+                          limits of directories, see [[tools.files]] in `strowger init -`
   code.time, code.deadline, code.memory, code.stack, code.jobs, code.output, code.result,
   code.calls, code.source
-                          of code and programs, as below [tools.code.limits]
-Times are such as 500ms, 1.5s, 2m or 1h, everything else is a whole number.";
+                          limits of code and programs, see [tools.code.limits]
+
+Times are durations such as 500ms, 1.5s, 2m or 1h; all other values are whole numbers, sizes also
+with a unit such as 64MiB.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct McpArgs {
-    /// A directory that agents may reach, as DIR or NAME=DIR; may be repeated.
+    /// Directory that the agent may access, as DIR or NAME=DIR; may be repeated.
     #[arg(long = "root", value_name = "DIR", conflicts_with = "control")]
     roots: Vec<String>,
-    /// Forbids writing.
+    /// Deny all writes.
     #[arg(long, requires = "roots")]
     read_only: bool,
-    /// Overrides of the usual limits, such as `calls=8,deadline=5m`; may be repeated.
+    /// Override limits, such as `calls=8,deadline=5m`; may be repeated.
     #[arg(
         long = "limit",
         value_name = "KEY=VALUE[,KEY=VALUE]",
         value_delimiter = ','
     )]
     limits: Vec<String>,
-    /// Enables streams, from producers to readers and to files.
+    /// Enable streams between producers, readers and files.
     #[arg(long, conflicts_with = "control")]
     streams: bool,
-    /// Enables running code.
+    /// Enable running JavaScript and TypeScript in a sandbox.
     #[arg(long, conflicts_with = "control")]
     code: bool,
-    /// Enables publishing and calling programs.
+    /// Enable publishing and calling programs.
     #[arg(long, conflicts_with = "control")]
     programs: bool,
-    /// The directory for the compiled code engine, so that the next start finds it.
+    /// Directory to cache the compiled code engine in, for faster starts.
     #[arg(long, value_name = "DIR", conflicts_with = "control")]
     cache: Option<PathBuf>,
     #[command(flatten)]

@@ -18,12 +18,13 @@ Examples:
   strowger tell conformance/echo#add 3
   strowger tell '@(conformance/echo) publish' '{\"price\": 7}'
 
-PATH is an address, and the name of a message behind # or a space. Without a name the actor has to
-take one message that is told, or else one that is asked. Without JSON the message carries nothing;
-- reads standard input.
+PATH is an address and the name of a message, separated by # or a space. The name is optional if the
+actor accepts only one message for tell, or else only one for ask.
 
-Exit code 1: nobody is exposed there. Exit code 2: there is no such message, or it carries something
-else. Exit code 3: no node is there, or the message was refused.";
+Exit codes:
+  1  no actor is exposed at this address
+  2  the actor has no such message, or the payload has the wrong type
+  3  no node is running, or it refused the message";
 
 const ASK_EXAMPLES: &str = "\
 Examples:
@@ -33,13 +34,16 @@ Examples:
   strowger ask '@(tools/files)' '{\"type\": \"list\", \"path\": \"\"}'
   strowger ask tools/files#read '{\"path\": \"logo.png\"}' > logo.png
 
-PATH is an address, and the name of a message behind # or a space. Without a name the actor has to
-take one message that can be asked, or JSON has it as its \"type\". Without JSON the message carries
-nothing; - reads standard input. With --json the answer is one line; without it octets come as they
-are, and a text with its line ends and tabs, and ? for other control characters.
+PATH is an address and the name of a message, separated by # or a space. The name is optional if the
+actor accepts only one message for ask, or if the payload names it as its \"type\".
 
-Exit code 1: nobody is exposed there. Exit code 2: there is no such message, or it carries something
-else. Exit code 3: no node is there, or it answered with an error, or not in time.";
+Without --json, binary replies are written unchanged, and control characters in text other than line
+ends and tabs are printed as ?.
+
+Exit codes:
+  1  no actor is exposed at this address
+  2  the actor has no such message, or the payload has the wrong type
+  3  no node is running, it replied with an error, or the deadline expired";
 
 const SUB_EXAMPLES: &str = "\
 Examples:
@@ -47,19 +51,20 @@ Examples:
   strowger sub topic/n4/sessions --max 10 --json | jq -r .kind
   strowger sub conformance/echo#numbers '{\"from\": 1, \"to\": 4}'
 
-PATH is an address, and the name of a stream behind # or a space; without a name the actor has to
-have one stream. Ends with the stream, after --max items, or with ctrl-c. With --json each item is
-one line.
+PATH is an address and the name of a stream, separated by # or a space. The name is optional if the
+actor has only one stream. The command ends with the stream, after --max items, or on Ctrl-C.
 
-Exit code 1: nobody is exposed there. Exit code 2: there is no such stream, or it is asked for with
-something else. Exit code 3: no node is there, or the stream ended with an error.";
+Exit codes:
+  1  no actor is exposed at this address
+  2  the actor has no such stream, or the payload has the wrong type
+  3  no node is running, or the stream ended with an error";
 
 /// The arguments that name an actor and a message.
 #[derive(Debug, clap::Args)]
 struct MessageArgs {
-    /// The actor and the message: conformance/echo#add, or '@(conformance/echo) add'.
+    /// Actor and message, such as conformance/echo#add or '@(conformance/echo) add'.
     path: String,
-    /// The payload of the message.
+    /// Payload of the message [default: none]; `-` reads standard input.
     #[arg(value_name = "JSON", allow_hyphen_values = true)]
     payload: Option<String>,
     #[command(flatten)]
@@ -71,8 +76,8 @@ struct MessageArgs {
 pub(crate) struct TellArgs {
     #[command(flatten)]
     to: MessageArgs,
-    /// Waits at most this long for room in the actor's mailbox.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = deadline)]
+    /// Maximum time to wait for space in the mailbox.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = deadline)]
     deadline: Duration,
 }
 
@@ -81,10 +86,10 @@ pub(crate) struct TellArgs {
 pub(crate) struct AskArgs {
     #[command(flatten)]
     to: MessageArgs,
-    /// Waits at most this long for the answer.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = deadline)]
+    /// Maximum time to wait for the reply.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = deadline)]
     deadline: Duration,
-    /// Prints the answer on one line.
+    /// Print JSON, on one line.
     #[arg(long)]
     json: bool,
 }
@@ -94,10 +99,10 @@ pub(crate) struct AskArgs {
 pub(crate) struct SubArgs {
     #[command(flatten)]
     to: MessageArgs,
-    /// Ends after this many items.
+    /// Stop after this many items.
     #[arg(long, value_name = "N")]
     max: Option<u64>,
-    /// Prints each item on one line.
+    /// Print JSON, one item per line.
     #[arg(long)]
     json: bool,
 }

@@ -25,12 +25,12 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = TREE_EXAMPLES)]
 pub(crate) struct TreeArgs {
-    /// Shows only the actors below this path.
+    /// Show only this actor and the actors below it.
     path: Option<String>,
-    /// Shows at most this many children of each actor.
+    /// Maximum number of children to show per actor.
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: u64,
-    /// Prints one JSON object for each actor, without a limit.
+    /// Print JSON, one object per actor, without a limit.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -43,20 +43,24 @@ Examples:
   strowger ps --sort handled --limit 10
   strowger ps /gateway --json
 
-Sort by depth, high_water, dropped, handled, busy_us, waited_us, memory, restarts or children.";
+Fields to sort by: depth, high_water, dropped, handled, busy_us, waited_us, memory, restarts,
+children.
+
+Exit codes:
+  1  no such actor";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = PS_EXAMPLES)]
 pub(crate) struct PsArgs {
-    /// Lists only the actors below this path.
+    /// List only this actor and the actors below it.
     path: Option<String>,
-    /// Sorts by this figure, greatest first.
-    #[arg(long, value_name = "FIGURE")]
+    /// Sort by this field, largest value first.
+    #[arg(long, value_name = "FIELD")]
     sort: Option<String>,
-    /// Lists at most this many actors.
+    /// Maximum number of actors to list.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Prints one JSON object for each actor.
+    /// Print JSON, one object per actor.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -69,14 +73,15 @@ Examples:
   strowger inspect /node/n4/127.0.0.1/0x1
   strowger inspect /node/n4/127.0.0.1/0x1 --json | jq .details.rules
 
-Exit code 1: there is no such actor.";
+Exit codes:
+  1  no such actor";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = INSPECT_EXAMPLES)]
 pub(crate) struct InspectArgs {
-    /// The actor, as `strowger tree` shows it.
+    /// Path of the actor, as shown by `strowger tree`.
     path: String,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -88,17 +93,20 @@ Examples:
   strowger kill /node/n4/127.0.0.1/0x1
   strowger kill /node/n4/127.0.0.1/0x1 --panic
 
-The actor's supervisor decides what follows. Exit code 1: there is no such actor.";
+The actor's supervisor decides whether it is restarted.
+
+Exit codes:
+  1  no such actor";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = KILL_EXAMPLES)]
 pub(crate) struct KillArgs {
-    /// The actor, as `strowger tree` shows it.
+    /// Path of the actor, as shown by `strowger tree`.
     path: String,
-    /// Makes the actor panic instead of killing it.
+    /// Make the actor panic instead of killing it.
     #[arg(long)]
     panic: bool,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -23,31 +23,31 @@ use crate::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PfcpCommand {
-    /// Prints the messages of a capture or of hex text.
+    /// Decode the messages of a capture or of hex text.
     Decode(decode::DecodeArgs),
-    /// Shows the differences between two messages or captures.
+    /// Compare two messages or captures.
     Diff(diff::DiffArgs),
-    /// Encodes the output of `decode --json` to bytes.
+    /// Encode the output of `decode --json`.
     Encode(encode::EncodeArgs),
-    /// Sends the requests of a capture to a live node and compares the answers.
+    /// Replay the requests of a capture against a live node and compare the responses.
     Replay(replay::ReplayArgs),
-    /// Loads a node with sessions, as an SMF does.
+    /// Generate load on a node, as an SMF does, and measure latency.
     Load(load::LoadArgs),
-    /// Serves as a UPF that refuses, delays, drops and restarts on request.
+    /// Run a UPF that rejects, delays, drops and restarts as scripted.
     Serve(serve::ServeArgs),
-    /// Sends bad input to any node, and checks whether it answers as specified.
+    /// Send malformed input to a node and check its responses against TS 29.244.
     Torture(torture::TortureArgs),
-    /// Compares what a load was told with what a running node has.
+    /// Compare the journal of a load with the sessions of a running node.
     Audit(audit::AuditArgs),
-    /// Lists the sessions of a running node.
+    /// List the sessions of a running node, or show one.
     Sessions(listing::SessionArgs),
-    /// Lists the associations of a running node.
+    /// List the associations of a running node.
     Associations(listing::AssociationArgs),
-    /// Lists the packet flow descriptions that peers gave a running node.
+    /// List the packet flow descriptions (PFDs) of a running node.
     Pfds(peer::PfdArgs),
-    /// Asks a peer of a running node to release its association.
+    /// Ask a peer to release its association.
     Release(peer::ReleaseArgs),
-    /// Reports the state of a user plane path to a peer of a running node.
+    /// Report the state of a user plane path to a peer.
     Report(peer::ReportArgs),
 }
 

@@ -29,44 +29,45 @@ Examples:
   strowger run --metrics 127.0.0.1:9464
 
 Signals:
-  SIGINT, SIGTERM  ordered end with a summary, within node.shutdown and 2 s; a second one ends at
-                   once, with the exit code 130 or 143
-  SIGHUP           reads the configuration again; says what needs a new start
-
-Exit code 1: the node ended by itself, or had to be ended by force.
+  SIGINT, SIGTERM  shut down and print a summary, within node.shutdown plus 2 s; a second signal
+                   terminates the process at once
+  SIGHUP           reload the configuration; keys that need a restart are listed
 
 With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\", \"gateway\": null,
-\"tcp\": null, \"web\": null, \"http\": null, \"tools\": []}, and the last one the summary.";
+\"tcp\": null, \"web\": null, \"http\": null, \"tools\": []}, and the last line is the summary.
+
+Exit codes:
+  1         the node failed, or actors had to be killed at shutdown
+  130, 143  terminated at once by a second SIGINT or SIGTERM";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The configuration; without it, every key has its default. See `strowger init`.
+    /// Configuration file (TOML), see `strowger init` [default: all defaults].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Listens for PFCP on this port instead of the configured ones; 0 lets the system choose.
+    /// UDP port for PFCP, overriding n4.listen; 0 picks a free port.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The path of the control socket, instead of the configured one.
+    /// Path of the control socket, overriding control.socket.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Opens a Unix socket at this path for clients of actors, instead of the configured one.
+    /// Path of the Unix socket for clients of actors, overriding gateway.socket.
     #[arg(long, value_name = "SOCKET")]
     gateway: Option<PathBuf>,
-    /// Starts the actor that the conformance suite of clients talks to.
+    /// Start the actor used by the conformance suite of client libraries.
     #[arg(long)]
     conformance: bool,
-    /// Serves HTTP at this address, with /metrics, /healthz and /readyz, instead of the configured
-    /// one.
-    #[arg(long, value_name = "ADDRESS")]
+    /// Serve /metrics, /healthz and /readyz over HTTP on this address, overriding metrics.listen.
+    #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
-    /// Writes the node's own PFCP traffic to a pcapng file.
+    /// Capture the node's PFCP traffic to a pcapng file, overriding n4.pcap.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Shuts down when standard input ends, and so with the program that started it.
+    /// Shut down when standard input reaches EOF, so that the node exits with its parent process.
     #[arg(long)]
     with_parent: bool,
-    /// Prints JSON objects, one on each line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }

@@ -15,34 +15,35 @@ Examples:
   strowger store verify /var/lib/strowger/n4
   strowger store verify /var/lib/strowger/n4 --json
 
-A copy is read, in the folder for temporary files; the store itself is not touched. The node has to
-be stopped.
+Reads a copy in the directory for temporary files and leaves the store unchanged. Stop the node
+first.
 
-Exit code 1: something is damaged or missing.";
+Exit codes:
+  1  data is damaged or missing";
 
 const EXPORT: &str = "\
 Examples:
   strowger store export /var/lib/strowger/n4 > sessions.jsonl
   strowger store export /var/lib/strowger/n4 | grep '\"seid\":42,'
 
-One object for each association, then one for each application that is described, then one for each
-session, with its rules in hex and as elements.
-What is damaged is left out; `strowger store verify` says so.";
+Prints all associations, then all applications with packet flow descriptions, then all sessions with
+their rules in hex and decoded. Damaged records are skipped; `strowger store verify` reports them.
+Stop the node first.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Checks that everything acknowledged is still stored.
+    /// Verify that all acknowledged data is stored and undamaged.
     Verify(StoreVerifyArgs),
-    /// Exports associations and sessions, one JSON object on each line.
+    /// Export associations and sessions as JSON, one object per line.
     Export(StoreExportArgs),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = VERIFY)]
 pub(crate) struct StoreVerifyArgs {
-    /// The folder of the store.
+    /// Directory of the store.
     path: PathBuf,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -50,7 +51,7 @@ pub(crate) struct StoreVerifyArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXPORT)]
 pub(crate) struct StoreExportArgs {
-    /// The folder of the store.
+    /// Directory of the store.
     path: PathBuf,
 }
 

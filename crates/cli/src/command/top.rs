@@ -30,36 +30,40 @@ Examples:
   strowger top --once
   strowger top --once --json | jq '.rows[] | {path, depth, rate}'
 
-Keys: d r b m x sort by waiting, rate, busy, memory, restarts; t tree or flat; / filter; space
-pause; arrows scroll; q quits. What has reached 85 % of a limit is red: a mailbox, sessions, memory.
+Keys:
+  d r b m x  sort by waiting, rate, busy, memory, restarts
+  t          switch between tree and flat list
+  /          edit the filter
+  space      pause
+  arrows     scroll
+  q          quit
 
-Busy is the share of one thread; it and rates are those of the time between two readings. Memory is
-an estimate; that of a component is added to that of its actor, and its calls and faults stand
-behind its path, as do those of a tool, with its processor time if its calls are long or delayed.
-Asks that have been waiting for an answer for a second or longer are listed below the actors: asker,
-callee and age, the oldest first. Such an answer is slow, or never comes.
-Readings take the node at most 1 % of the time of one thread: with very many actors it answers less
-often than it is asked.";
+Mailboxes, sessions and memory above 85 % of their limit are red. Busy is the share of one CPU since
+the last reading. Memory is an estimate and includes that of an actor's component. Calls and faults
+of components and tools are shown after the path. Asks without a reply for a second or longer are
+listed below the actors, oldest first.
+
+The node spends at most 1 % of one CPU on readings; with very many actors it answers less often than
+--every.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TopArgs {
-    /// Shows only these actors: a path with * for letters of a key and ** for any keys, or a part
-    /// of a key.
+    /// Show only actors that match: a path pattern with * and **, or part of a key.
     filter: Option<String>,
-    /// The figure to sort by.
-    #[arg(long, value_name = "FIGURE", value_enum, default_value_t = Sort::Depth)]
+    /// Column to sort by.
+    #[arg(long, value_name = "COLUMN", value_enum, default_value_t = Sort::Depth)]
     sort: Sort,
-    /// Maximum number of actors, up to 1024.
+    /// Maximum number of actors to show, up to 1024.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
-    /// The time between two readings.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    /// Interval between readings, at least 100ms.
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
     every: Duration,
-    /// Prints one reading as a table, and ends.
+    /// Print one reading as a table and exit.
     #[arg(long)]
     once: bool,
-    /// Prints one JSON object for each reading.
+    /// Print JSON, one object per reading.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -19,31 +19,30 @@ Examples:
   strowger component build upper.core.wasm --out upper.wasm
   strowger component build state.core.wasm --world durable --out state.wasm
 
-Builds the package with cargo for wasm32-unknown-unknown, and wraps what comes out as a component.
-Rust needs that target (rustup target add wasm32-unknown-unknown), or its own sources: those of a
-nightly toolchain (rustup +nightly component add rust-src), or of the distribution's Rust (Debian:
-rustc-web and rust-web-src). RUSTC in the environment goes before what is found.
+A package is built with cargo for wasm32-unknown-unknown and wrapped as a component. This needs the
+Rust target (rustup target add wasm32-unknown-unknown), or the sources of Rust: those of a nightly
+toolchain (rustup +nightly component add rust-src) or of the distribution (Debian: rustc-web and
+rust-web-src). RUSTC overrides the compiler that is used.
 
-A file is a core module, which any compiler may have made: it exports the functions of a world of
-wit/component.wit (plain, durable, batched, complete) under the names of the canonical ABI, as
-components/upper/upper.c does, and is wrapped as it is. One that brings its world along, as bindings
-that wit-bindgen wrote do, is wrapped by that.";
+A core module from any other compiler exports the functions of a world of wit/component.wit (plain,
+durable, batched, complete) under their canonical ABI names; components/upper/upper.c is an example.
+If the module names its world, as modules built with wit-bindgen do, --world is ignored.";
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ComponentBuildArgs {
-    /// The folder of the package, or a core module.
-    #[arg(value_name = "FOLDER|MODULE")]
+    /// Package directory, or a core module.
+    #[arg(value_name = "DIR|MODULE")]
     from: PathBuf,
-    /// Where to write the component; by default, beside the package's manifest under its name.
-    #[arg(long)]
+    /// Output file [default: NAME.wasm beside the package's manifest].
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The world that a core module exports, if the module does not name it.
+    /// World that a core module exports, unless the module names it.
     #[arg(long, default_value = "plain")]
     world: String,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -17,10 +17,10 @@ Examples:
   strowger component list
   strowger component list --json | jq -r 'select(.state == \"quarantine\") | .fault'
 
-Calls are the messages that it handled, of which it refused some; a fault ends a life. One in
-quarantine failed too often, or stayed beyond its share of a processor: deploy it again, or another
-version of it. One whose calls are long runs on guest threads, behind all that is native; one that
-has used more than its share is throttled.";
+Calls are the messages handled, including refused ones; each fault ends an incarnation. A component
+in quarantine failed too often or stayed over its CPU share; deploy it or another version again. A
+component with long calls runs on guest threads, with lower priority than native actors; one that
+exceeded its CPU share is throttled.";
 
 const DEPLOY: &str = "\
 Examples:
@@ -28,16 +28,17 @@ Examples:
   strowger component deploy counter/counter.toml --name counter-2 --expose
   strowger component deploy large/large.toml --deadline 5m --progress
 
-The node reads the files. With --expose those outside can speak to it: `strowger ask
-components/counter '\"hello\"'`. What is in the configuration of a node starts again with the node;
-what is deployed does not.
+The node reads the files. With --expose, clients outside the node can send messages to the
+component, such as `strowger ask components/counter '\"hello\"'`. A deployed component does not
+survive a restart of the node; list it in the node's configuration to keep it.
 
-While a long component is compiled a terminal shows how far it is. At the deadline, and at ctrl-c,
-what has not begun to start is cancelled, and nothing of it runs; what is starting goes on. The last
-line says which of the two it is.
+At --deadline or on Ctrl-C, a component that is not starting yet is cancelled and never runs; one
+that is starting continues. The last line says which of the two happened.
 
-Exit code 1: it runs already, or does not start. Exit code 2: it cannot be loaded. Exit code 3: no
-node is there, or it was cancelled, or it goes on.";
+Exit codes:
+  1  the component is running already, or failed to start
+  2  the component cannot be loaded
+  3  no node is running, or the deadline expired";
 
 const UPGRADE: &str = "\
 Examples:
@@ -45,34 +46,39 @@ Examples:
   strowger component upgrade next.toml --name counter
   strowger component upgrade next.toml --name counter --grant
 
-What waits is held meanwhile, and state is handed over if both versions have it. The new version has
-to be well; if anything fails, the version before goes on.
+Messages wait during the upgrade, and state is handed over if both versions support it. If the new
+version fails to start or is not healthy, the running version continues.
 
-What the new version may reach and use up more or less than the one that runs is shown. One that may
-do more is refused without --grant, and what the node's configuration caps is capped with it, too.
+Changes in capabilities and limits are printed. An upgrade that extends them is refused without
+--grant; the caps of the node's configuration apply in any case.
 
-Exit code 1: there is no such component, the new version failed, or it may do more. Exit code 2: it
-cannot be loaded, is not signed as it must be, or asks for more than the node allows.";
+Exit codes:
+  1  no such component, the new version failed, or it needs --grant
+  2  the component cannot be loaded, exceeds the node's caps, or is not signed as required";
 
 const ROLLBACK: &str = "\
 Examples:
   strowger component rollback counter
 
-Puts the version before in the place of the one that runs, as an upgrade does: if it may do more,
-it is refused without --grant.
+Works like an upgrade to the previous version, which is refused without --grant if that version has
+more capabilities or higher limits.
 
-Exit code 1: there is no such component, no version before, or it may do more.";
+Exit codes:
+  1  no such component, no previous version, or it needs --grant";
 
 const REMOVE: &str = "\
 Examples:
   strowger component remove counter
 
-Ends it in order. Exit code 1: there is no such component.";
+Stops the component in order, after the message that it is handling.
+
+Exit codes:
+  1  no such component";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = LIST)]
 pub(crate) struct ListArgs {
-    /// Prints one JSON object for each component.
+    /// Print JSON, one object per component.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -82,7 +88,7 @@ pub(crate) struct ListArgs {
 /// The arguments that say how the outcome is printed, and which node is asked.
 #[derive(Debug, clap::Args)]
 struct OutcomeArgs {
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -94,12 +100,12 @@ struct OutcomeArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = DEPLOY)]
 pub(crate) struct DeployArgs {
-    /// The manifest.
+    /// Manifest of the component.
     manifest: PathBuf,
-    /// A name to use instead of the one in the manifest.
+    /// Name of the component on the node [default: the name in the manifest].
     #[arg(long)]
     name: Option<String>,
-    /// Lets clients outside the node reach it, at @(components/NAME).
+    /// Expose the component to clients outside the node, at @(components/NAME).
     #[arg(long)]
     expose: bool,
     #[command(flatten)]
@@ -109,12 +115,12 @@ pub(crate) struct DeployArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = UPGRADE)]
 pub(crate) struct UpgradeArgs {
-    /// The manifest of the other version.
+    /// Manifest of the new version.
     manifest: PathBuf,
-    /// The component, if the manifest has another name.
+    /// Name of the running component [default: the name in the manifest].
     #[arg(long)]
     name: Option<String>,
-    /// Grants what the new version may do beyond the one that runs.
+    /// Accept capabilities and limits beyond those of the running version.
     #[arg(long)]
     grant: bool,
     #[command(flatten)]
@@ -124,9 +130,9 @@ pub(crate) struct UpgradeArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = ROLLBACK)]
 pub(crate) struct RollbackArgs {
-    /// The component.
+    /// Name of the component.
     name: String,
-    /// Grants what the previous version may do beyond the one that runs.
+    /// Accept capabilities and limits beyond those of the running version.
     #[arg(long)]
     grant: bool,
     #[command(flatten)]
@@ -136,7 +142,7 @@ pub(crate) struct RollbackArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = REMOVE)]
 pub(crate) struct RemoveArgs {
-    /// The component.
+    /// Name of the component.
     name: String,
     #[command(flatten)]
     outcome: OutcomeArgs,

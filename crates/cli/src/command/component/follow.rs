@@ -15,10 +15,10 @@ use crate::exit::{CliResult, Failure};
 /// The arguments that say how long to wait, and whether to show progress.
 #[derive(Debug, clap::Args)]
 pub(super) struct DeadlineArgs {
-    /// Waits at most this long; a component that has not begun to start by then is cancelled.
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = span::parse)]
+    /// Maximum time to wait; a component that is not starting by then is cancelled.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = span::parse)]
     deadline: Duration,
-    /// Shows progress on standard error, even if that is not a terminal.
+    /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]
     progress: bool,
 }

@@ -18,19 +18,20 @@ Examples:
   strowger component inspect counter.wasm --manifest strict.toml --json
   strowger component inspect counter.toml --config node.toml
 
-Exit code 1: it imports what its manifest does not grant. Exit code 2: its manifest asks for more
-than the node allows, it is not signed as it must be, or it is no component.";
+Exit codes:
+  1  the component imports functions that its manifest does not grant
+  2  the file is no component, exceeds the node's caps, or is not signed as required";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ComponentInspectArgs {
     #[command(flatten)]
     which: ComponentFileArgs,
-    /// The configuration of the node that is to run it, with the limits for manifests and the
-    /// trusted signers; without one, the defaults of a node.
+    /// Configuration of the target node: its caps on manifests and its trusted signers [default:
+    /// the defaults of a node].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -13,9 +13,8 @@ Examples:
   strowger component build hello && echo world | strowger component run hello/hello.toml
   strowger component new hello --sdk ../strowger/components/sdk
 
-The crate `strowger-component` and the contract are part of this program, and a copy of them goes
-into the folder `sdk` of the package, with its licences. What they need comes from crates.io, in the
-versions that Cargo.lock pins.";
+The package contains a copy of the crate `strowger-component` and of the WIT contract, with their
+licences, in its directory `sdk`. Their dependencies come from crates.io, pinned by Cargo.lock.";
 
 const SOURCE: &str = r#"//! Greets whoever asks.
 
@@ -40,9 +39,10 @@ export!(Greeter);
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ComponentNewArgs {
-    /// The folder to create; its name becomes the name of the component.
+    /// Directory to create; its name becomes the name of the component.
+    #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// The path of the crate `strowger-component`, instead of a copy in the package.
+    /// Path of the crate `strowger-component`, to use instead of a copy in the package.
     #[arg(long)]
     sdk: Option<PathBuf>,
 }

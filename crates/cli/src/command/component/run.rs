@@ -18,17 +18,18 @@ Examples:
   echo hello | strowger component run echo.wasm
   strowger component run counter.toml --json < questions.txt
 
-Each line of standard input is a request; its answer is a line of standard output. A component that
-fails is restarted as its manifest says, and the next line goes to its next life.
+Each line of standard input is a request; its reply is a line of standard output. A component that
+fails is restarted as its manifest says, and the next line goes to the new incarnation.
 
-Exit code 1: a request was refused or failed.";
+Exit codes:
+  1  a request was refused or failed";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ComponentRunArgs {
     #[command(flatten)]
     which: ComponentFileArgs,
-    /// Prints one JSON object for each answer, and one with stats at the end.
+    /// Print JSON, one object per reply, then one with statistics.
     #[arg(long)]
     json: bool,
 }

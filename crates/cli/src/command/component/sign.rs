@@ -20,42 +20,45 @@ const KEYGEN: &str = "\
 Examples:
   strowger component keygen release.pem
 
-Writes a new secret key of Ed25519 with mode 0600 (PEM, PKCS#8: `openssl genpkey -algorithm ed25519`
-makes the same), and prints the public key, which goes to [components.trust] of nodes.
+Writes a new Ed25519 secret key with mode 0600 (PEM, PKCS#8, as `openssl genpkey -algorithm ed25519`
+does) and prints the public key, for [components.trust] in the configuration of nodes.
 
-Exit code 3: the file is there already, or cannot be written.";
+Exit codes:
+  3  the file exists, or cannot be written";
 
 const SIGN: &str = "\
 Examples:
   strowger component sign counter/counter.toml --key release.pem
 
-Writes `component.signer` and `component.signature` into the manifest. The signature is of all else
-that the manifest says, and of the code: whoever changes either has to sign again.
+Writes `component.signer` and `component.signature` into the manifest. The signature covers the rest
+of the manifest and the code; after a change to either, sign again.
 
-Exit code 2: the key, the manifest or the component cannot be read.";
+Exit codes:
+  2  the key, the manifest or the component is invalid";
 
 const VERIFY: &str = "\
 Examples:
   strowger component verify counter/counter.toml
   strowger component verify counter/counter.toml --config node.toml
 
-Exit code 1: it is not signed. Exit code 2: it is not signed as its manifest says, or by none of
-those whom the node trusts.";
+Exit codes:
+  1  the component is not signed
+  2  the signature is invalid, or the node does not trust the signer";
 
 const DIGEST: &str = "\
 Examples:
   strowger component digest counter.toml > counter.statement
   openssl pkeyutl -sign -rawin -inkey key.pem -in counter.statement | xxd -p -c 128
 
-Prints the text that a signer signs: it names the manifest, but for `component.signature`, and the
-code by their digests. `component.signer` has to be in the manifest before.";
+Prints the text that is signed: the digests of the code and of the manifest without
+`component.signature`. Set `component.signer` in the manifest before.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = KEYGEN)]
 pub(crate) struct KeygenArgs {
-    /// Where to write the secret key; the file must not exist.
+    /// File to write the secret key to; must not exist.
     file: PathBuf,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -63,12 +66,12 @@ pub(crate) struct KeygenArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = SIGN)]
 pub(crate) struct SignArgs {
-    /// The manifest.
+    /// Manifest of the component.
     manifest: PathBuf,
-    /// The secret key, as written by `keygen` or OpenSSL.
+    /// Secret key (PEM), from `keygen` or OpenSSL.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -76,12 +79,12 @@ pub(crate) struct SignArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = VERIFY)]
 pub(crate) struct VerifyArgs {
-    /// The manifest.
+    /// Manifest of the component.
     manifest: PathBuf,
-    /// The configuration of the node that is to run it, with the signers that it trusts.
+    /// Configuration of the target node, with the signers that it trusts.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -89,9 +92,9 @@ pub(crate) struct VerifyArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = DIGEST)]
 pub(crate) struct DigestArgs {
-    /// The manifest.
+    /// Manifest of the component.
     manifest: PathBuf,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -17,28 +17,28 @@ Examples:
   strowger logs '/node/n4/**' --level warn --follow 30s
   strowger logs /node --follow 10m --json | jq -r .text
 
-A path stands for its actor and all below it; * in a pattern stands for any letters of a key, ** for
-any number of keys. Without one, lines of no actor are shown as well.
+PATH selects an actor and all actors below it. In a pattern, * matches any characters within a key
+and ** any number of keys. Without PATH, lines that belong to no actor are printed as well.
 
-The node keeps its last 4096 lines of level info and above, whatever it writes to standard error. No
-actor waits for who reads: what is not read in time is lost, and counted in the last line.";
+The node keeps its last 4096 lines of level info and above, whatever STROWGER_LOG says. Following
+never blocks an actor: lines that are not read in time are dropped, and the last line counts them.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogsArgs {
-    /// The actor, or a pattern.
+    /// Actor path or pattern [default: the whole node].
     path: Option<String>,
-    /// Shows this many of the last lines.
+    /// Number of most recent lines to print.
     #[arg(long, value_name = "N", default_value_t = 100)]
     last: u64,
-    /// Shows this level and more severe ones.
+    /// Minimum level to print.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     #[arg(value_parser = ["error", "warn", "info"])]
     level: String,
-    /// Follows the log for this long.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    /// Keep printing new lines for this time, such as 30s.
+    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     follow: Option<Duration>,
-    /// Prints one JSON object for each line, and a final one.
+    /// Print JSON, one object per line, then a final one.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

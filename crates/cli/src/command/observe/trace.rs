@@ -16,26 +16,26 @@ Examples:
   strowger trace 0x2a --max 20
   strowger trace '/node/n4/*/0x*' --for 10s --json | jq 'select(.step == \"handled\") | .took_us'
 
-A pattern is a path in which * stands for any letters of a key and ** for any number of keys;
-without a slash it is the last key. Each message is told twice: when the actor takes it, and when it
-is done.
+PATTERN is a path in which * matches any characters within a key and ** any number of keys. Without
+a slash it matches the last key. Each message appears twice: when the actor starts to handle it, and
+when it has finished.
 
-Ends after --max records or --for, and after 16 MiB; no longer than control.deadline of the node. No
-actor waits for who reads its trace: what is not read in time is lost, and the last line says how
-many records that were.";
+The trace ends after --max records, after --for or control.deadline of the node, or after 16 MiB.
+Tracing never blocks an actor: records that are not read in time are dropped, and the last line
+counts them.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TraceArgs {
-    /// The actors, such as '/node/n4/**'.
+    /// Actors to trace, such as '/node/n4/**'.
     pattern: String,
-    /// Ends after this many records, at most 100000.
+    /// Stop after this many records, up to 100000.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max: u64,
-    /// Ends after this time.
-    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = span::parse)]
+    /// Stop after this time.
+    #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = span::parse)]
     within: Duration,
-    /// Prints one JSON object for each record, and a final one.
+    /// Print JSON, one object per record, then a final one.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

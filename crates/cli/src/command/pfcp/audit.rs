@@ -18,17 +18,18 @@ Examples:
   strowger pfcp audit acknowledged
   strowger pfcp audit acknowledged --json
 
-Each session that was acknowledged must be there with its whole rule set, octet by octet. A request
-that was not answered may have been done or not. Audit while nothing is being asked.
+Each acknowledged session must exist with its complete rule set, byte for byte. A request without a
+response may have taken effect or not. Run it while the node receives no requests.
 
-Exit code 1: a session is lost or wrong.";
+Exit codes:
+  1  a session is missing or differs";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AuditArgs {
-    /// The journal that `pfcp load --journal` wrote.
+    /// Journal written by `pfcp load --journal`.
     journal: PathBuf,
-    /// Prints one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -35,34 +35,35 @@ Examples:
   strowger pfcp decode --hex 2001000c00000100006000040a0b0c0d
   tcpdump -i lo -w - udp port 8805 | strowger pfcp decode -
 
-Input is a capture (pcap, pcapng), hex text with one datagram a line, or the octets of one message.
-`strowger pfcp encode` turns what --json prints into the same octets again.
+Input is a capture (pcap, pcapng), hex text with one datagram per line, or the bytes of one message.
+`strowger pfcp encode` turns the output of --json into the same bytes again.
 
-Exit code 1: a message does not decode or, with --check, does not encode to the same octets.";
+Exit codes:
+  1  a message cannot be decoded or, with --check, does not encode to the same bytes";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = clap::ArgGroup::new("input").required(true))]
 pub(crate) struct DecodeArgs {
-    /// A capture or hex text; `-` reads standard input.
+    /// Capture (pcap, pcapng) or hex text; `-` reads standard input.
     #[arg(group = "input")]
     file: Option<PathBuf>,
-    /// The bytes of one datagram, in hex.
+    /// Decode this datagram, in hex.
     #[arg(long, value_name = "HEX", group = "input")]
     hex: Option<String>,
-    /// Treats datagrams of this UDP port as PFCP too.
+    /// Also decode datagrams on this UDP port as PFCP.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Encodes every message again from its values and compares the bytes; prints only a summary.
+    /// Encode each message again, compare the bytes, and print a summary only.
     #[arg(long, conflicts_with = "ladder")]
     check: bool,
-    /// Marks what a release does not define: R17 or R19.
+    /// Mark elements that this 3GPP release does not define: R17 or R19.
     #[arg(long, value_name = "RELEASE")]
     release: Option<Release>,
-    /// Prints one JSON object for each message.
+    /// Print JSON, one object per message.
     #[arg(long)]
     json: bool,
-    /// Draws the message flow of each session instead of printing the messages.
+    /// Draw a ladder diagram of each session instead of printing the messages.
     #[arg(long)]
     ladder: bool,
     #[command(flatten)]

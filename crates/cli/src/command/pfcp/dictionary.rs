@@ -20,7 +20,7 @@ const MOST_OCTETS: u64 = 1 << 20;
 
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct DictionaryArgs {
-    /// A description of vendor-specific elements (TOML); may be repeated.
+    /// Describe vendor-specific elements by this file (TOML); may be repeated.
     #[arg(long = "dictionary", value_name = "FILE")]
     files: Vec<PathBuf>,
 }

@@ -28,33 +28,39 @@ Examples:
   strowger pfcp diff 2001000c00000100006000040a0b0c0d 2001000c00000200006000040a0b0c0e
   strowger pfcp diff a.pcapng b.pcapng --ignore seid,sequence,'User ID','PDI / F-TEID' --json
 
-A and B are captures (pcap, pcapng), files of hex or JSON, or hex. The order of elements does not
-count, and rules are compared with those of the same ID. In captures the first session of A stands
-beside the first of B and so on, and in each the first message of a type beside the first of that
-type; messages that were sent again count once.
+A and B are captures (pcap, pcapng), files of hex or JSON, or hex. The order of elements is ignored,
+and rules are matched by ID. In captures, sessions are matched in order of appearance, and messages
+of a session by type and order; retransmissions are ignored.
 
---ignore takes: seid, time, sequence, address (F-TEID, UE IP address and the like), spare (bits),
-run (the first four: what two runs of one scenario choose anew), an element by name or number, a
-way of elements such as 'Create PDR / PDI', or a message by its name.
+Values of --ignore:
+  seid, time, sequence  session IDs, time stamps, sequence numbers
+  address               F-TEID, UE IP address and the like
+  run                   all four above: what differs between two runs of one scenario
+  spare                 spare bits
+  NAME or NUMBER        this element, such as 'User ID'
+  A / B                 an element within a group, such as 'Create PDR / PDI'
+  MESSAGE               a message, by name
 
-Exit code 1: there is a difference.";
+Exit codes:
+  1  the inputs differ";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DiffArgs {
-    /// A capture, a file of hex or JSON, or hex; `-` reads standard input.
+    /// Capture, file of hex or JSON, or hex; `-` reads standard input.
     #[arg(value_name = "A")]
     left: PathBuf,
-    /// The other input, in any of these forms.
+    /// Input to compare with, in any of these forms.
     #[arg(value_name = "B")]
     right: PathBuf,
-    /// Differences to ignore: seid, time, sequence, address, spare, run, elements, messages.
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    /// Ignore these differences: seid, time, sequence, address, spare, run, an element or a
+    /// message; separated by commas.
+    #[arg(long, value_name = "DIFFERENCE", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// Treats datagrams of this UDP port as PFCP too.
+    /// Also decode datagrams on this UDP port as PFCP.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Prints one JSON object for each difference, and one at the end.
+    /// Print JSON, one object per difference, then a summary.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -25,19 +25,18 @@ Examples:
     strowger pfcp encode --pcap changed.pcapng
   strowger pfcp encode heartbeat.json | strowger pfcp decode -
 
-Input is one object for each message, as `strowger pfcp decode --json` prints them; a member
-\"frame\" is ignored (with --pcap it says when and between whom). Output is one datagram a line,
-in hex.
-Messages with \"follow_on\": true share a datagram with the next one.";
+Input is one object per message, as printed by `strowger pfcp decode --json`. The member \"frame\"
+is used only with --pcap, for times and addresses. Output is one datagram per line, in hex. A
+message with \"follow_on\": true shares a datagram with the next one.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EncodeArgs {
-    /// A file of JSON objects; `-` reads standard input, and so does no argument.
+    /// File of JSON objects; `-` reads standard input.
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// Writes a capture (pcapng) instead of hex.
-    #[arg(long, value_name = "OUT")]
+    /// Write a capture (pcapng) instead of hex.
+    #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     #[command(flatten)]
     dictionary: DictionaryArgs,

@@ -27,25 +27,25 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = SESSIONS)]
 pub(crate) struct SessionArgs {
-    /// Prints the rules of the session with this SEID of the node, merged from all requests so far.
+    /// Show the current rules of the session with this SEID of the node.
     #[arg(value_name = "SEID", value_parser = number)]
     session: Option<u64>,
-    /// The session with this SEID of the node, such as 42 or 0x2a.
+    /// List only the session with this SEID of the node, such as 42 or 0x2a.
     #[arg(long, value_parser = number)]
     seid: Option<u64>,
-    /// Sessions of this UE.
+    /// List only sessions of the UE with this address.
     #[arg(long, value_name = "IP")]
     ue: Option<IpAddr>,
-    /// Sessions with this TEID, such as 16 or 0x10.
+    /// List only sessions with this TEID, such as 16 or 0x10.
     #[arg(long, value_parser = number)]
     teid: Option<u64>,
-    /// Sessions of the peer at this address.
+    /// List only sessions of the peer at this address.
     #[arg(long, value_name = "IP")]
     peer: Option<IpAddr>,
-    /// Sessions of the peer with this Node ID.
+    /// List only sessions of the peer with this Node ID.
     #[arg(long, value_name = "NODE ID")]
     node: Option<String>,
-    /// Prints one JSON object for each session.
+    /// Print JSON, one object per session.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -55,10 +55,10 @@ pub(crate) struct SessionArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = ASSOCIATIONS)]
 pub(crate) struct AssociationArgs {
-    /// Associations with the peer at this address.
+    /// List only associations with the peer at this address.
     #[arg(long, value_name = "IP")]
     peer: Option<IpAddr>,
-    /// Prints one JSON object for each association.
+    /// Print JSON, one object per association.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

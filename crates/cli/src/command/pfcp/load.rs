@@ -34,93 +34,95 @@ Examples:
   strowger pfcp load --to 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 \\
     --dnn internet --s-nssai 1 --ue-pool 10.45.0.0/16 --for 10s
 
-Sessions are established at the rate until as many are held as wanted; then the oldest makes room
-for each new one. Latency counts from the moment when a request was due. At the end all sessions
-are deleted, which also shows whether the node still knows them.
+Sessions are established at --rate until --sessions are held; then each new session replaces the
+oldest. Latency is measured from the time at which a request was due. At the end all sessions are
+deleted, which also verifies that the node still has them.
 
-Modifications are of the kinds that a mix says, by their shares:
+File for --mix:
 
-  modifications = 2.0           # for each establishment; --modify overrides it
-  [shares]                      # each relative to the sum of all
+  modifications = 2.0           # per establishment; --modify overrides it
+  [shares]                      # relative to their sum
   handover = 3                  # Update FAR: another tunnel
-  idle = 5                      # Update FAR: buffer and notify; connected again by the next one, or
-                                # when the node reports downlink data
+  idle = 5                      # Update FAR: buffer and notify; the next modification, or a
+                                # downlink data report of the node, connects the session again
   qos = 1                       # Update QER: other rates
   report = 1                    # Query URR
   precedence = 0                # Update PDR
 
-Without a file, --modify takes the shares above.
+Without a file, --modify uses the shares above.
 
-A node that does not answer, or that restarted, is looked for while nothing new is begun. Sessions
-that it lost count as lost, and are established again unless --forget is given.
+If the node does not answer or has restarted, the load pauses until the node is back. Sessions that
+the node lost count as lost and are established again, unless --forget is given.
 
-Exit code 1: a request was lost or rejected.";
+Exit codes:
+  1  a request was lost or rejected
+  3  the node does not answer";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
-    /// The node to load.
+    /// Address of the node.
     #[arg(long, value_name = "ADDR")]
     to: SocketAddr,
-    /// The address to send from; chosen by the system unless set.
+    /// Address to send from [default: chosen by the system].
     #[arg(long, value_name = "ADDR")]
     from: Option<SocketAddr>,
-    /// The Node ID of the SMF: an IP address or a domain name; smf-PORT.load unless set.
+    /// Node ID of the SMF, an IP address or a domain name [default: smf-PORT.load].
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
     #[command(flatten)]
     profile: ProfileArgs,
-    /// Establishments a second, however fast the node is.
+    /// Sessions to establish per second, independent of the node's responses.
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = rate)]
     rate: f64,
-    /// Requests in flight instead of a rate; each answer triggers the next.
+    /// Keep this many requests in flight instead of a fixed rate.
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     in_flight: Option<u16>,
-    /// Maximum number of sessions held.
+    /// Maximum number of sessions to hold at the same time.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     sessions: usize,
-    /// Runs for this long; by default, until ctrl-c.
-    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
+    /// Stop after this time, such as 30s or 5m [default: run until Ctrl-C].
+    #[arg(long = "for", value_name = "DURATION", value_parser = span::parse)]
     duration: Option<Duration>,
-    /// Time to wait for an answer before asking again.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    /// Time to wait for a response before retransmitting (T1).
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
     wait: Duration,
-    /// Attempts before a request counts as lost.
+    /// Transmissions before a request counts as lost (N1).
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
-    /// Modifications for each establishment, such as 0.5; none unless this or --mix is given.
+    /// Modifications per establishment, such as 0.5 [default: 0, or that of --mix].
     #[arg(long, value_name = "N", value_parser = share)]
     modify: Option<f64>,
-    /// The kinds of modifications, as TOML.
+    /// Kinds of modifications and their shares (TOML).
     #[arg(long, value_name = "FILE")]
     mix: Option<PathBuf>,
-    /// The release to speak: R17 or R19.
+    /// 3GPP release to speak: R17 or R19.
     #[arg(long, value_name = "RELEASE", default_value_t = Release::default())]
     release: Release,
-    /// Loses this share of the datagrams, both ways: 5% or 0.05.
-    #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
+    /// Drop this share of the datagrams in both directions, such as 5% or 0.05.
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = part)]
     loss: f64,
-    /// Reorders this share of the datagrams, each with the next one: 5% or 0.05.
-    #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
+    /// Swap this share of the datagrams with the next one, such as 5% or 0.05.
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = part)]
     reorder: f64,
-    /// Draws latency by quantile as SVG.
+    /// Plot latency by quantile to this SVG file.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Writes a journal of requests and acknowledgements, for `strowger pfcp audit`.
+    /// Write a journal of requests and acknowledgements, for `strowger pfcp audit`.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Keeps the sessions in the node at the end.
+    /// Keep the sessions in the node at the end instead of deleting them.
     #[arg(long)]
     keep: bool,
-    /// Forgets sessions that the node lost, instead of establishing them again.
+    /// Do not establish sessions again that the node lost.
     #[arg(long)]
     forget: bool,
-    /// Time the node may be silent before a heartbeat request is sent; 0s sends none.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    /// Silence of the node after which a heartbeat is sent; 0s disables heartbeats.
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
     heartbeat: Duration,
-    /// Prints one JSON object at the end.
+    /// Print JSON, one object at the end.
     #[arg(long)]
     json: bool,
 }

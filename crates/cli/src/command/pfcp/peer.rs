@@ -23,24 +23,26 @@ Examples:
   strowger pfcp release 127.0.0.7
   strowger pfcp release smf.example.org --within 30s
 
-The peer is asked, and decides when it releases the association; its sessions end with it. With
---within the command waits for that, but no longer; without, for the answer of the peer alone.
+The peer decides when to release the association; its sessions end with it. Without --within the
+command waits only for the peer's response.
 
-Exit code 1: there is no association with that peer.
-Exit code 3: the peer refused, did not answer, or did not release the association in time. The
-association and its sessions are still there.";
+Exit codes:
+  1  no association with this peer
+  3  the peer refused, did not respond, or did not release the association in time; the
+     association and its sessions still exist";
 
 const REPORT: &str = "\
 Examples:
   strowger pfcp report 127.0.0.7 failed 10.0.0.9
   strowger pfcp report smf.example.org recovered 10.0.0.9
 
-Exit code 3: the peer refused, or did not answer.";
+Exit codes:
+  3  the peer refused, or did not respond";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = PFDS)]
 pub(crate) struct PfdArgs {
-    /// Prints one JSON object for each application.
+    /// Print JSON, one object per application.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -50,12 +52,12 @@ pub(crate) struct PfdArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = RELEASE)]
 pub(crate) struct ReleaseArgs {
-    /// The Node ID of the peer.
+    /// Node ID of the peer.
     node: String,
-    /// Time limit for the release.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    /// Wait for the release itself, at most this long.
+    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     within: Option<Duration>,
-    /// Prints the outcome as one JSON object.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -65,11 +67,11 @@ pub(crate) struct ReleaseArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = REPORT)]
 pub(crate) struct ReportArgs {
-    /// The Node ID of the peer.
+    /// Node ID of the peer.
     node: String,
-    /// The new state of the path.
+    /// New state of the path.
     what: PathState,
-    /// The other end of the path: the address of a GTP-U entity.
+    /// Remote end of the path: the address of a GTP-U entity.
     address: IpAddr,
     #[command(flatten)]
     control: ControlArgs,

@@ -7,17 +7,17 @@ use strowger_pfcp_node::SessionProfile;
 /// The arguments that describe the network of the sessions.
 #[derive(Debug, clap::Args)]
 pub(super) struct ProfileArgs {
-    /// The data network of the sessions: APN/DNN, and Network Instance of their PDRs.
+    /// Data network of the sessions: APN/DNN, and Network Instance of their PDRs.
     #[arg(long, value_name = "NAME")]
     dnn: Option<String>,
-    /// The slice of the sessions: SST, or SST-SD with six hexadecimal digits.
+    /// Network slice of the sessions: SST, or SST-SD with SD as six hex digits.
     #[arg(long, value_name = "SST[-SD]", value_parser = s_nssai)]
     s_nssai: Option<SNssai>,
-    /// The type of the sessions: ipv4, ipv6, ipv4v6, ethernet or non-ip; that of the pools unless
-    /// set.
+    /// PDN type of the sessions: ipv4, ipv6, ipv4v6, ethernet or non-ip [default: that of the
+    /// pools].
     #[arg(long, value_name = "TYPE", value_parser = pdn_type)]
     pdn_type: Option<PdnType>,
-    /// The network of the UE addresses, at most one of each family.
+    /// Network of the UE addresses, such as 10.45.0.0/16; at most one per IP version.
     #[arg(long, value_name = "NETWORK")]
     ue_pool: Vec<Network>,
 }

@@ -31,34 +31,35 @@ Examples:
   strowger pfcp replay smf.pcapng --to 127.0.0.1:8805 --json | tail -n 1
   strowger pfcp replay smf.pcapng --to 127.0.0.1:8805 --keep-sequence
 
-Towards loopback each peer of the capture speaks from an address of its own, always the same.
-Elsewhere all speak from this host: a node takes the address of another host for a Node ID only if
-its configuration says so (n4.peer.named).
-Requests go out one after another, in the order of the capture; the SEIDs that the node
-gives take the place of the captured ones. Reports of the UP role are left out.
+Requests are sent one at a time, in the order of the capture. SEIDs assigned by the node replace the
+captured ones. Reports of the UP role are skipped.
 
-Exit code 1: a request was not answered, or accepted where the capture has it refused (or the
-other way round) for no reason that is known.";
+If the node is on the loopback, each peer of the capture sends from a loopback address of its own.
+Otherwise all send from this host, and the node must accept its address for their Node IDs
+(n4.peer.named in the configuration of a Strowger node).
+
+Exit codes:
+  1  a request was lost, or was accepted or rejected unlike in the capture without a known reason";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReplayArgs {
-    /// A capture, pcap or pcapng; `-` reads standard input.
+    /// Capture (pcap, pcapng); `-` reads standard input.
     file: PathBuf,
-    /// The node to ask.
+    /// Address of the node.
     #[arg(long, value_name = "ADDR")]
     to: SocketAddr,
-    /// Keeps the captured sequence numbers instead of choosing new ones.
+    /// Keep the captured sequence numbers.
     #[arg(long)]
     keep_sequence: bool,
-    /// Time to wait for an answer before asking again.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    /// Time to wait for a response before retransmitting (T1).
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
     wait: Duration,
-    /// Attempts before a request counts as lost.
+    /// Transmissions before a request counts as lost (N1).
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
-    /// Prints one JSON object for each difference, and one at the end.
+    /// Print JSON, one object per difference, then a summary.
     #[arg(long)]
     json: bool,
 }

@@ -19,34 +19,35 @@ Examples:
   strowger pfcp serve --listen 10.0.0.7:8805 --allow 10.0.0.0/24 --scenario refuse.toml
   strowger pfcp serve --listen 127.0.0.1:0 --store sessions --scenario restart.toml --json
 
-A scenario is a list of rules; the first one that strikes decides about a message:
+A scenario is a list of rules; the first rule that matches decides about a message:
 
   [[rule]]
-  on = \"session establishment\"  # a number, or a part of the name; without it, every message
-  after = 10                    # lets so many pass first
-  count = 5                     # strikes so often at most
-  probability = 0.5             # and then by chance
-  refuse = 75                   # or delay = \"200ms\", drop = true, restart = true,
-                                # time_stamp = 60: told so many seconds later from then on
+  on = \"session establishment\"  # message type, a number or part of its name [default: all]
+  after = 10                    # skip this many messages first
+  count = 5                     # apply at most this many times
+  probability = 0.5             # apply to this share of the messages
+  refuse = 75                   # cause; or delay = \"200ms\", drop = true, restart = true, or
+                                # time_stamp = 60: from then on, shift the Recovery Time Stamp
+                                # by this many seconds
 
-A restart ends all sessions and moves the Recovery Time Stamp; with --store it keeps both.";
+A restart ends all sessions and changes the Recovery Time Stamp; with --store both are kept.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// The faults to inject, as TOML; without it, there are none.
+    /// Faults to inject (TOML) [default: none].
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// The address to listen on; port 0 lets the system choose.
+    /// Address to listen on; port 0 picks a free port.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8805")]
     listen: SocketAddr,
-    /// Networks that may send requests besides the loopback.
+    /// Accept requests from this network besides the loopback; may be repeated.
     #[arg(long, value_name = "NETWORK")]
     allow: Vec<Network>,
-    /// Keeps sessions in this folder over restarts.
-    #[arg(long, value_name = "FOLDER")]
+    /// Keep sessions in this directory across restarts.
+    #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Prints one JSON object for each start, and one at the end.
+    /// Print JSON, one object per start, then a summary.
     #[arg(long)]
     json: bool,
 }

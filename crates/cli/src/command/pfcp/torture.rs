@@ -25,45 +25,46 @@ Examples:
   strowger pfcp torture 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 --dnn internet
   strowger pfcp torture 127.0.0.1:8805 --from 127.0.0.7:0 --cases bad-inputs.json
 
-It sets associations and sessions up as an SMF does. Then it sends what is known to hurt, each
-request under wrong headers, and each element of each request missing, empty, short, long, out of
-range, doubled and in the wrong place. After each case a heartbeat has to be answered and another
-session has to accept a modification. The clauses are those of TS 29.244.
+Sets up associations and sessions as an SMF does. Then sends known hostile input, each request with
+wrong headers, and each element of each request missing, empty, short, long, out of range, duplicate
+and in the wrong place. After each case the node must answer a heartbeat, and another session must
+accept a modification. Clauses in the output are those of TS 29.244.
 
-Do not use it on a node in service: it cannot know how bad that node is.
+Do not run it against a node in service: a defect of the node may affect all of its sessions.
 
-Exit code 1: a case was not answered as it has to be, or harmed a session.";
+Exit codes:
+  1  a case got a wrong response, or affected another session";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TortureArgs {
-    /// The address of the node.
+    /// Address of the node.
     #[arg(value_name = "ADDR")]
     to: SocketAddr,
-    /// The address to send from; chosen by the system unless set.
+    /// Address to send from [default: chosen by the system].
     #[arg(long, value_name = "ADDR")]
     from: Option<SocketAddr>,
-    /// The Node ID of the SMF that has the sessions: an IP address or a domain name; the local
-    /// address unless set.
+    /// Node ID of the SMF that owns the sessions, an IP address or a domain name [default: the
+    /// local address].
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
-    /// The Node ID of another SMF, which has no sessions; if it is an address, messages are sent
-    /// from it. Defaults to apart.torture, or to a loopback address if --node-id is an address.
+    /// Node ID of a second SMF without sessions; if it is an address, messages are sent from it
+    /// [default: apart.torture, or a loopback address if --node-id is an address].
     #[arg(long, value_name = "ID")]
     second_node_id: Option<String>,
     #[command(flatten)]
     profile: ProfileArgs,
-    /// Time to wait for an answer.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    /// Time to wait for a response.
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
     wait: Duration,
-    /// Sessions that exist the whole time, and must accept a modification at the end.
+    /// Sessions to hold throughout; each must accept a modification at the end.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=60_000))]
     sessions: u32,
-    /// A file with more cases: objects with `name`, `hex` and `expect`.
+    /// File with additional cases: JSON objects with `name`, `hex` and `expect`.
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
-    /// Prints one JSON object at the end.
+    /// Print JSON, one object at the end.
     #[arg(long)]
     json: bool,
 }

@@ -7,15 +7,15 @@ use super::reading::TopReading;
 /// The figure by which actors are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sort {
-    /// Waiting messages.
+    /// Messages waiting in the mailbox.
     Depth,
-    /// Messages a second.
+    /// Messages handled per second.
     Rate,
-    /// Time spent running.
+    /// Share of one CPU.
     Busy,
-    /// The memory estimate.
+    /// Estimated memory.
     Memory,
-    /// Restarts.
+    /// Number of restarts.
     Restarts,
 }
 

@@ -7,13 +7,13 @@ use super::sessions::f_seid;
 /// The arguments that filter messages. Without a value, an argument lets every message pass.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct FilterArgs {
-    /// Only messages that contain this SEID, in the header or as an F-SEID.
+    /// Show only messages that contain this SEID, in the header or as an F-SEID.
     #[arg(long, value_name = "SEID", value_parser = seid)]
     pub(super) seid: Option<Seid>,
-    /// Only messages of this type: a number, or part of a name.
+    /// Show only messages of this type: a number, or part of a name.
     #[arg(long = "type", value_name = "TYPE", value_parser = message_types)]
     pub(super) types: Option<Types>,
-    /// Only the messages of the session that has this SEID at one end.
+    /// Show only the messages of the session that has this SEID at either end.
     #[arg(long, value_name = "SEID", value_parser = seid)]
     pub(super) session: Option<Seid>,
 }
