@@ -105,7 +105,7 @@ impl Outbox {
         let mut state = self.state.lock();
         let most = self.limits.in_flight;
         if state.open.len() >= most {
-            let text = format!("{most} calls are in flight, which is the limit");
+            let text = format!("{most} calls in flight, which is the limit");
             return Err(Fault::new(Code::Full, text));
         }
         state.open.insert(id, open);
@@ -319,7 +319,7 @@ impl Outbox {
         if have <= limit {
             return Ok(());
         }
-        let text = format!("the answer has {have} octets, the limit is {limit}");
+        let text = format!("the reply is {have} bytes, limit is {limit}");
         Err(Fault::new(Code::Failed, text))
     }
 
@@ -332,8 +332,8 @@ impl Outbox {
             }
             let have = payload.octets.len();
             let text = format!(
-                "the answer has {have} octets, and {unwritten} wait to be read; together they \
-                 may be {limit}"
+                "the reply is {have} bytes and {unwritten} bytes are unread; limit of both is \
+                 {limit}"
             );
             Err(Fault::new(Code::Full, text))
         });

@@ -159,7 +159,7 @@ fn enqueue(put: Put, cx: &mut Context<Forwarder>, refused: impl FnOnce(Fault) + 
             let waiting = async move { done(waiting.await) };
             // If too many messages wait already, this one is dropped, and the drop is the answer.
             if cx.pipe(waiting, |()| Waited).is_err() {
-                tracing::debug!("too many messages of components wait for room");
+                tracing::debug!("too many messages of components wait for space in mailboxes");
             }
         }
     }
