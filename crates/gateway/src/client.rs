@@ -30,23 +30,23 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The connection failed before the call was sent.
-    #[error("connection to the node: {0}")]
+    #[error("connection to the node failed: {0}")]
     Io(#[from] io::Error),
     /// The node closed the connection before the call was sent.
     #[error("the node closed the connection")]
     Closed,
     /// The connection was lost after at least a part of the call was sent: the call may have been
     /// handled.
-    #[error("the connection to the node was lost after the call had left")]
+    #[error("the connection to the node was lost after the call was sent")]
     Lost {
         /// The error of the system; `None` if the node closed the connection.
         source: Option<io::Error>,
     },
     /// The deadline cannot be encoded. Nothing was sent.
-    #[error("a deadline of {0:?} cannot be sent: it is at least 1 ms and at most 2^32 - 1 ms")]
+    #[error("invalid deadline {0:?}: must be from 1 ms to 2^32 - 1 ms")]
     Deadline(Duration),
     /// The peer does not speak this version of the protocol.
-    #[error("what listens there is not a node, or another version: {0}")]
+    #[error("not a node, or an incompatible version: {0}")]
     NotANode(String),
     /// The peer sent bytes that are not a frame.
     #[error(transparent)]
@@ -55,7 +55,7 @@ pub enum ClientError {
     #[error("{}", .0.message)]
     Fault(Fault),
     /// The node did not answer in time.
-    #[error("no answer within {0:?}")]
+    #[error("no reply within {0:?}")]
     TimedOut(Duration),
 }
 
@@ -161,13 +161,13 @@ impl Client {
             Kind::Error => return Err(ClientError::Fault(fault_of(&hello))),
             Kind::Hello => {}
             other => {
-                let text = format!("it began with a frame of kind {other}");
+                let text = format!("the first frame has kind {other}");
                 return Err(ClientError::NotANode(text));
             }
         }
         let protocol = json_of(&hello.into_payload())?["protocol"].as_u64();
         if protocol < Some(PROTOCOL) {
-            let text = format!("protocol {protocol:?}, {PROTOCOL} or later is wanted");
+            let text = format!("protocol {protocol:?}, but {PROTOCOL} or later is required");
             return Err(ClientError::NotANode(text));
         }
         Ok(client)
@@ -209,7 +209,7 @@ impl Client {
             RowStep::Value(value) => Ok(value),
             RowStep::End => Ok(Payload::EMPTY),
             RowStep::Row(_) => {
-                let text = format!("{name} sent an item, for which no credit was given");
+                let text = format!("{name} sent an item without credit");
                 Err(ClientError::Fault(Fault::new(FaultCode::Protocol, text)))
             }
         }

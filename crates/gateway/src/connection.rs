@@ -192,7 +192,7 @@ impl Actor for Connection {
                 let silent = cx.now().saturating_duration_since(self.last_frame);
                 let patience = self.patience();
                 if silent >= patience && self.outbox.is_idle() {
-                    let text = format!("no frame for {patience:?}");
+                    let text = format!("idle: no frame for {patience:?}");
                     self.close(&Fault::new(FaultCode::Idle, text));
                 }
             }
@@ -255,7 +255,7 @@ impl Connection {
     fn caller(&self) -> Result<&Caller, Fault> {
         let admitted = self.admitted.get().map(|admitted| &admitted.caller);
         // Frames arrive only after authentication.
-        admitted.ok_or_else(|| Fault::new(FaultCode::Refused, "the client was not let in"))
+        admitted.ok_or_else(|| Fault::new(FaultCode::Refused, "the client is not authenticated"))
     }
 
     fn frame(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
@@ -271,14 +271,14 @@ impl Connection {
                 self.names.bind(&frame, &caller)?;
             }
             Kind::Cancel => {
-                let fault = Fault::new(FaultCode::Cancelled, "the caller cancelled");
+                let fault = Fault::new(FaultCode::Cancelled, "cancelled by the caller");
                 self.give_up(frame.id, fault, cx);
             }
             Kind::Credit => self.outbox.grant(frame.id, frame.credit),
             // The reader has checked the token already, if one is required.
             Kind::Token => {}
             Kind::Hello | Kind::Item | Kind::Done | Kind::Error => {
-                let text = format!("a client does not send {} frames", frame.kind);
+                let text = format!("clients must not send {} frames", frame.kind);
                 return Err(Fault::new(FaultCode::Protocol, text));
             }
         }
@@ -288,7 +288,7 @@ impl Connection {
     fn call(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
         if frame.id <= self.last_id {
             let text = format!("call {} after call {}", frame.id, self.last_id);
-            return Err(Fault::new(FaultCode::BadRequest, text + ": ids must grow"));
+            return Err(Fault::new(FaultCode::BadRequest, text + ": IDs must increase"));
         }
         self.last_id = frame.id;
         match self.names.get(frame.target) {
@@ -470,7 +470,7 @@ impl Connection {
     fn run(&mut self, frame: Frame, name: Arc<str>, cx: &mut Context<Self>) -> Result<(), Fault> {
         let id = frame.id;
         if frame.kind == Kind::Tell {
-            let text = format!("the method {name} is called, not told");
+            let text = format!("{name} is a method: call it instead of sending a message");
             return Err(Fault::new(FaultCode::BadRequest, text));
         }
         let caller = self.caller()?.clone();
@@ -535,7 +535,7 @@ impl Connection {
     fn overdue(&mut self, cx: &mut Context<Self>) {
         let (over, next) = self.outbox.overdue(cx.now());
         for (id, span) in over {
-            let fault = Fault::new(FaultCode::Deadline, format!("no answer within {span:?}"));
+            let fault = Fault::new(FaultCode::Deadline, format!("no reply within {span:?}"));
             self.give_up(id, fault, cx);
         }
         if let Some(next) = next {
@@ -572,5 +572,5 @@ fn is_asked(frame: &Frame) -> bool {
 }
 
 fn unread() -> Fault {
-    Fault::new(FaultCode::Cancelled, "the client says no more")
+    Fault::new(FaultCode::Cancelled, "the client stopped sending")
 }

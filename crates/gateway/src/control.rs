@@ -223,7 +223,7 @@ async fn kill(system: &ActorSystem, params: &Value) -> Result<Value, Fault> {
     let actor = one(system, &params)?;
     let (path, before) = (actor.path(), actor.info().restarts);
     if params.flag("panic")? {
-        actor.inject_panic("asked for through the control socket");
+        actor.inject_panic("requested through the control socket");
     } else {
         actor.kill();
     }
@@ -281,8 +281,8 @@ fn sort_key(key: &str) -> Result<fn(&ActorInfo) -> u64, Fault> {
         "children" => |info| info.children as u64,
         _ => {
             let text = format!(
-                "cannot sort by {key:?}; there are depth, high_water, dropped, handled, busy_us, \
-                 waited_us, memory, restarts, children"
+                "cannot sort by {key:?}; expected depth, high_water, dropped, handled, busy_us, \
+                 waited_us, memory, restarts or children"
             );
             return Err(Fault::new(FaultCode::BadRequest, text));
         }
@@ -292,7 +292,7 @@ fn sort_key(key: &str) -> Result<fn(&ActorInfo) -> u64, Fault> {
 /// Returns the actor at `path`, which must exist.
 fn one(system: &ActorSystem, params: &Params<'_>) -> Result<AnyRef, Fault> {
     let Some(path) = params.text("path")? else {
-        let text = "no \"path\" is given, such as \"/gateway/control\"";
+        let text = "missing parameter \"path\", such as \"/gateway/control\"";
         return Err(Fault::new(FaultCode::BadRequest, text));
     };
     let found = system.find(path);
@@ -351,11 +351,11 @@ impl<'a> Params<'a> {
         let object = match value {
             Value::Null => return Ok(Self(None)),
             Value::Object(object) => object,
-            _ => return wrong("parameters are not an object".to_owned()),
+            _ => return wrong("parameters must be an object".to_owned()),
         };
         match object.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => wrong(format!(
-                "unknown parameter {key:?}; there are {}",
+                "unknown parameter {key:?}; expected one of {}",
                 known.join(", ")
             )),
             None => Ok(Self(Some(object))),

@@ -177,7 +177,7 @@ impl Frame {
 
 /// The error returned for bytes that are not a valid frame, with their position in the stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("frame at octet {at}: {kind}")]
+#[error("frame at byte {at}: {kind}")]
 #[non_exhaustive]
 pub struct FrameError {
     /// Offset of the frame from the start of the connection, in bytes.
@@ -191,7 +191,7 @@ pub struct FrameError {
 #[non_exhaustive]
 pub enum FrameErrorKind {
     /// The payload exceeds the limit of the receiver.
-    #[error("payload of {length} octets, the limit is {limit}")]
+    #[error("payload of {length} bytes, limit is {limit}")]
     TooLong {
         /// The announced length.
         length: u64,
@@ -208,10 +208,10 @@ pub enum FrameErrorKind {
     #[error("unknown flags {0:#06x}")]
     UnknownFlags(u16),
     /// The frame has a payload, but its content type says that it has none.
-    #[error("payload of {0} octets without a content type")]
+    #[error("payload of {0} bytes without a content type")]
     Untyped(u32),
     /// The stream ended inside a frame.
-    #[error("the stream ended after {have} of {need} octets")]
+    #[error("the stream ended after {have} of {need} bytes")]
     Truncated {
         /// Number of bytes received.
         have: usize,

@@ -55,13 +55,13 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The address is not a loopback address, and the connection would not be encrypted.
-    #[error("{address} is not an address of the loopback, and what passes there is not encrypted")]
+    #[error("{address} must be a loopback address, because traffic is not encrypted")]
     NotLoopback {
         /// The address.
         address: SocketAddr,
     },
     /// Every local user can reach the address, and no token is configured.
-    #[error("{address} needs a token: everybody on this machine can reach it")]
+    #[error("{address} needs a token, because every user of this host can connect")]
     NoToken {
         /// The address.
         address: SocketAddr,

@@ -152,13 +152,10 @@ impl HttpDoor {
         let bound = wanted.bind()?;
         let address = bound.socket_address().unwrap_or(address);
         metrics::with_local_recorder(&recorder, || {
-            describe_counter!(
-                RESPONSES,
-                "Requests that the HTTP door answered, by status."
-            );
+            describe_counter!(RESPONSES, "HTTP requests answered, by status.");
             describe_counter!(
                 TURNED_AWAY,
-                "Silent clients that the HTTP door turned away because it had as many as it may."
+                "Idle HTTP clients disconnected because the connection limit was reached."
             );
             counter!(TURNED_AWAY).increment(0);
             for status in STATUSES {

@@ -208,7 +208,7 @@ impl<E: Endpoint> Actor for Listener<E> {
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), OpenError> {
         match signal {
             Signal::TaskEnded { .. } => {
-                let error = io::Error::other("no connections are accepted any more");
+                let error = io::Error::other("the listener stopped accepting connections");
                 Err(self.0.address.failed(error))
             }
             _ => Ok(()),
@@ -242,7 +242,7 @@ async fn accept<E: Endpoint>(
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%error, place = %args.address, "a client is not accepted");
+                tracing::warn!(%error, place = %args.address, "cannot accept a client");
                 budget.evict_one();
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
@@ -261,7 +261,7 @@ async fn accept<E: Endpoint>(
         match connections.start_child(format!("c{number}"), made) {
             Ok(_) => {}
             Err(StartError::ParentEnding { .. }) => return,
-            Err(error) => tracing::warn!(%error, "a client is not served"),
+            Err(error) => tracing::warn!(%error, "client dropped"),
         }
     }
 }

@@ -84,7 +84,10 @@ impl Default for McpLimits {
 
 /// Advice on how to raise a limit of the endpoint.
 fn raise(key: &str, value: &str) -> String {
-    format!("raise `{key}` below [mcp] of the node, or with --limit {key}={value} of strowger mcp")
+    format!(
+        "raise `{key}` in [mcp] of the node's configuration, or with --limit {key}={value} of \
+         strowger mcp"
+    )
 }
 
 /// The error returned when an agent is not served any more.
@@ -92,10 +95,10 @@ fn raise(key: &str, value: &str) -> String {
 #[non_exhaustive]
 pub enum McpError {
     /// The agent did not complete the handshake of the protocol.
-    #[error("the agent did not begin as it should: {0}")]
+    #[error("MCP initialization failed: {0}")]
     Handshake(String),
     /// The task that serves the agent failed.
-    #[error("the agent is not served any more: {0}")]
+    #[error("MCP session failed: {0}")]
     Ended(String),
 }
 
@@ -264,11 +267,11 @@ impl Mcp {
 /// Builds the fault for a call that could not be started.
 fn start_fault(error: &StartError, calls: usize) -> Fault {
     if !matches!(error, StartError::TooManyChildren { .. }) {
-        return Fault::new(FaultCode::Full, format!("the call was not begun: {error}"));
+        return Fault::new(FaultCode::Full, format!("the call was not started: {error}"));
     }
     let text = format!(
-        "the call was not begun: {calls} are under way, of the {calls} that may be (limit \
-         `calls`): wait for one to end, or {}",
+        "the call was not started: {calls} of {calls} calls in progress (limit `calls`): wait for \
+         one to end, or {}",
         raise("calls", "N")
     );
     let details = json!({ "reason": "calls", "most": calls, "used": calls, "calls": calls });

@@ -243,8 +243,11 @@ impl Methods {
     fn unknown(&self, name: &str) -> Fault {
         let known: Vec<&str> = self.names().collect();
         let message = match known.as_slice() {
-            [] => format!("no method {name:?}: there are none at this door"),
-            known => format!("no method {name:?}; there are {}", known.join(", ")),
+            [] => format!("unknown method {name:?}: this endpoint has no methods"),
+            known => format!(
+                "unknown method {name:?}; expected one of {}",
+                known.join(", ")
+            ),
         };
         Fault::new(FaultCode::UnknownTarget, message)
     }
@@ -267,8 +270,8 @@ fn without_neighbours(fault: Fault, caller: &Caller, address: Option<&ActorPath>
         return fault;
     }
     let message = match address {
-        Some(address) => format!("nothing is at {address}"),
-        None => "nothing is there".to_owned(),
+        Some(address) => format!("no actor is exposed at {address}"),
+        None => "no actor is exposed there".to_owned(),
     };
     Fault::new(FaultCode::UnknownTarget, message)
 }

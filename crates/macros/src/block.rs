@@ -33,14 +33,14 @@ impl Parse for ActorImpl {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attributes = input.call(Attribute::parse_outer)?;
         let Some(impl_token) = input.parse::<Option<Token![impl]>>()? else {
-            return Err(input.error("expected the `impl Actor for ..` of an actor"));
+            return Err(input.error("expected `impl Actor for TYPE`"));
         };
         let mut generics: Generics = input.parse()?;
         let first: Type = input.parse()?;
         if !input.peek(Token![for]) {
             let what = format!(
-                "write `impl Actor for {0}`: the handlers stand beside `Args`, `Error` and \
-                 `pre_start` in one block",
+                "write `impl Actor for {0}`: the handlers belong in one block with `Args`, \
+                 `Error` and `pre_start`",
                 first.to_token_stream()
             );
             return Err(Error::new_spanned(first, what));
@@ -48,7 +48,7 @@ impl Parse for ActorImpl {
         let actor_trait = match first {
             Type::Path(path) if is_actor_trait(&path.path) => path.path,
             other => {
-                let what = "`handlers` is for an `impl` of `Actor`";
+                let what = "`#[handlers]` can only be used on an `impl` of `Actor`";
                 return Err(Error::new_spanned(other, what));
             }
         };
@@ -73,8 +73,8 @@ impl Parse for ActorImpl {
         }
         block.find_duplicates();
         if block.handlers.is_empty() && block.errors.is_empty() {
-            let what = "there is no handler in this block: for an actor that takes no messages \
-                        write `type Msg = std::convert::Infallible` and `handle` by hand";
+            let what = "no handler in this block: for an actor without messages, write `type Msg \
+                        = std::convert::Infallible` and `handle` by hand";
             block.errors.push(Error::new_spanned(&block.this, what));
         }
         Ok(block)
@@ -124,8 +124,8 @@ impl ActorImpl {
             return self.keep_hook(head, input);
         }
         if head.name == "handle" {
-            let what = "`handle` is written from the handlers: call the handler of a message \
-                        otherwise";
+            let what = "`handle` is generated from the handlers: choose another name for this \
+                        handler";
             self.errors.push(Error::new(head.name.span(), what));
             return skip_function(input);
         }
@@ -162,7 +162,7 @@ impl ActorImpl {
         }
         let end: Token![;] = input.parse()?;
         if let Some(name) = name.filter(|name| is_type && name == "Msg") {
-            let what = "the message type is written from the handlers: leave `type Msg` out";
+            let what = "the message type is generated from the handlers: remove `type Msg`";
             self.errors.push(Error::new(name.span(), what));
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl ActorImpl {
                 }
                 Entry::Occupied(taken) => {
                     let what = format!(
-                        "`{}` has a handler already, `{}`: an actor has one for each message",
+                        "duplicate handler for `{}`, which `{}` handles already",
                         taken.key().0,
                         taken.get()
                     );

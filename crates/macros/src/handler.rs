@@ -71,7 +71,7 @@ pub(crate) fn parse(
     let name = &head.name;
     let is_async = matches!(&*head.qualifiers, [TokenTree::Ident(word)] if word == "async");
     if !is_async {
-        let what = format!("a handler is async: write `async fn {name}`");
+        let what = format!("handlers must be async: write `async fn {name}`");
         let span = match &*head.qualifiers {
             [first, _, ..] => first.span(),
             _ => head.fn_token.span,
@@ -81,7 +81,7 @@ pub(crate) fn parse(
     if input.peek(Token![<]) {
         let span = input.span();
         input.parse::<syn::Generics>()?;
-        let what = "a handler cannot be generic: its message has one type";
+        let what = "handlers cannot be generic: each of their messages has one type";
         faults.push(Error::new(span, what));
     }
     let arguments;
@@ -141,14 +141,14 @@ fn parse_arguments(
         parse_argument(arguments)?;
     }
     if !arguments.is_empty() {
-        let what = "a handler takes a message and its context, and nothing else";
+        let what = "handlers take a message and its context, and nothing else";
         faults.push(arguments.error(what));
     }
     Ok((message, takes_context))
 }
 
 fn parse_receiver(arguments: ParseStream<'_>, whole: Span) -> syn::Result<()> {
-    let what = "a handler takes `&mut self`";
+    let what = "handlers take `&mut self`: they have exclusive access to their actor";
     let start = arguments.span();
     let borrowed = arguments.parse::<Option<Token![&]>>()?.is_some();
     if borrowed && arguments.peek(syn::Lifetime) {
@@ -178,8 +178,8 @@ fn parse_receiver(arguments: ParseStream<'_>, whole: Span) -> syn::Result<()> {
 fn parse_message(arguments: ParseStream<'_>, name: &Ident, whole: Span) -> syn::Result<Type> {
     if arguments.is_empty() {
         let what = format!(
-            "a handler takes a message: `async fn {name}(&mut self, message: Type)`; \
-             methods that take none belong into an `impl` of their own"
+            "handlers take a message: `async fn {name}(&mut self, message: Type)`; move other \
+             methods to a separate `impl` block"
         );
         return Err(Error::new(whole, what));
     }
@@ -192,12 +192,13 @@ fn parse_message(arguments: ParseStream<'_>, name: &Ident, whole: Span) -> syn::
                      `async fn {name}(&mut self, message: Type, cx: &mut Context<Self>)`"
                 )
             } else {
-                "a message is sent to the actor whole: it cannot be a reference".to_owned()
+                "messages are owned by the actor: take the message by value, not by reference"
+                    .to_owned()
             };
             Err(Error::new_spanned(&message, what))
         }
         other if last_segment_name(other).is_some_and(|word| word == "Signal") => {
-            let what = "signals come to the hook `signal`; they are not messages";
+            let what = "signals are not messages: use the hook `signal`";
             Err(Error::new_spanned(&message, what))
         }
         _ => Ok(message),

@@ -30,7 +30,7 @@ impl Parse for Options {
             } else {
                 let key: Ident = input.parse()?;
                 if key != "message" {
-                    let what = "unknown option: there are `message = Name` and `crate = path`";
+                    let what = "unknown option: expected `message = Name` or `crate = path`";
                     return Err(Error::new(key.span(), what));
                 }
                 input.parse::<Token![=]>()?;
@@ -57,8 +57,7 @@ pub(crate) fn expand(options: TokenStream, block: TokenStream) -> TokenStream {
     let root = root.unwrap_or_else(|| quote!(::strowger));
     let name = options.message.or_else(|| message_name(&block.this));
     let Some(name) = name else {
-        let what =
-            "cannot derive a message name from this type: write `#[handlers(message = Name)]`";
+        let what = "no name for the message type: set one with `#[handlers(message = Name)]`";
         return Error::new_spanned(&block.this, what).into_compile_error();
     };
     let faults = block.errors.iter().map(Error::to_compile_error);
@@ -185,14 +184,14 @@ impl<'a> Expansion<'a> {
             } = case;
             let docs: Vec<_> = case.handler.attributes("doc").collect();
             let docs = if docs.is_empty() {
-                let line = format!("For the handler `{}`.", case.handler.name);
+                let line = format!("Message of the handler `{}`.", case.handler.name);
                 quote!(#[doc = #line])
             } else {
                 quote!(#(#docs)*)
             };
             quote!(#cfgs #docs #name(#arrives))
         });
-        let line = format!("Messages of `{this}`: a variant for each of its handlers.");
+        let line = format!("The messages of `{this}`, one variant per handler.");
         quote! {
             #cfgs
             #[doc = #line]

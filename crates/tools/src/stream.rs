@@ -172,7 +172,7 @@ impl strowger::Actor for Streams {
                 actor = %self.actor,
                 stream = &*live.name,
                 readers = gone,
-                "readers that stood still were disconnected"
+                "slow readers disconnected"
             );
             self.send_waiting(stream, cx);
         }
@@ -180,7 +180,7 @@ impl strowger::Actor for Streams {
             return;
         };
         if live.blocked.is_none() && now - live.last_heard >= limits.idle {
-            let text = format!("its producer was silent for {:?}", limits.idle);
+            let text = format!("the producer was silent for {:?}", limits.idle);
             self.end_lost(stream, text);
             return;
         }
@@ -192,7 +192,7 @@ impl strowger::Actor for Streams {
             let lost = |(_, live): &(&u64, &LiveStream)| live.producer == Some(id);
             let lost = self.streams.iter().find(lost).map(|(stream, _)| *stream);
             if let Some(stream) = lost {
-                self.end_lost(stream, format!("its producer ended: {exit}"));
+                self.end_lost(stream, format!("the producer exited: {exit}"));
             }
         }
         Ok(())
@@ -351,15 +351,15 @@ impl Streams {
     /// Counts a call and writes it to the audit log. Pieces that are sent are counted separately.
     fn audit<T>(&self, verb: &'static str, stream: &str, outcome: &StreamResult<T>) {
         self.watch.called(verb, outcome.as_ref().err());
-        let end = outcome.as_ref().err().map_or("done", StreamError::name);
+        let outcome = outcome.as_ref().err().map_or("done", StreamError::name);
         let cut = stream.floor_char_boundary(MAX_SHOWN_NAME);
         tracing::info!(
             target: "strowger::audit",
             actor = %self.actor,
             verb,
             stream = &stream[..cut],
-            end,
-            "a stream was asked for"
+            outcome,
+            "stream call"
         );
     }
 }

@@ -155,7 +155,7 @@ impl Actor for ComponentActor {
                 self.cell.record_fault(&fault);
                 if let Some(omitted) = self.cell.take_log_line() {
                     let component = self.cell.name();
-                    tracing::warn!(component, %fault, omitted, "failed while it stopped");
+                    tracing::warn!(component, %fault, omitted, "component failed while stopping");
                 }
             }
         }
@@ -411,7 +411,7 @@ impl ComponentActor {
             && let Some(omitted) = self.cell.take_log_line()
         {
             let (component, text) = (self.cell.name(), printable(&text));
-            tracing::debug!(%component, text, omitted, "refused a message");
+            tracing::debug!(%component, text, omitted, "component refused a message");
         }
     }
 
@@ -483,7 +483,7 @@ impl ComponentActor {
                     .await
             }
             None => {
-                let late = Payload::from(&b"no answer within the deadline"[..]);
+                let late = Payload::from(&b"no reply within the deadline"[..]);
                 self.deliver(MessageKind::Failure, due.token, late, cx)
                     .await
             }

@@ -417,7 +417,7 @@ test("a token that is wrong or missing is refused", async () => {
   });
   peer.hello = { protocol: 2, frame: 1024, in_flight: 8, token: true };
   await assert.rejects(peer.connect({ token: "guess" }), { code: "refused", message: /is wrong/ });
-  await assert.rejects(peer.connect(), { code: "refused", message: /wants a token/ });
+  await assert.rejects(peer.connect(), { code: "refused", message: /requires a token/ });
 });
 
 test("a node of version 1 has methods and no actors", async () => {

@@ -41,7 +41,7 @@ pub(crate) async fn of(control: &Path) -> Result<McpTools, Fault> {
 fn unread(error: &serde_json::Error) -> Fault {
     Fault::new(
         FaultCode::Failed,
-        format!("the node answers something else: {error}"),
+        format!("unexpected reply from the node: {error}"),
     )
 }
 
@@ -59,7 +59,7 @@ async fn pass(control: PathBuf, name: String, call: McpCall) -> Result<McpAnswer
     }
     Err(Fault::new(
         FaultCode::Failed,
-        format!("{name} ended without an answer"),
+        format!("{name} ended without a reply"),
     ))
 }
 

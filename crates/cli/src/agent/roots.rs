@@ -112,7 +112,7 @@ impl Roots {
                         None => file_uri(&root.path.join(below)),
                     },
                 }),
-                None => Err(self.refused(said, "is below none of the allowed directories")),
+                None => Err(self.refused(said, "is not below an allowed directory")),
             };
         }
         if let [root] = &*self.0 {
@@ -125,7 +125,7 @@ impl Roots {
                 root,
                 path: rest.to_owned(),
             }),
-            None => Err(self.refused(said, "does not begin with the name of one of them")),
+            None => Err(self.refused(said, "does not start with the name of an allowed directory")),
         }
     }
 

@@ -99,7 +99,7 @@ pub(crate) struct AskArgs {
 pub(crate) struct SubArgs {
     #[command(flatten)]
     to: MessageArgs,
-    /// Stop after this many items.
+    /// Stop after this many items [default: no limit].
     #[arg(long, value_name = "N")]
     max: Option<u64>,
     /// Print JSON, one item per line.
@@ -177,8 +177,8 @@ impl MessageArgs {
             Some(text) => text.to_owned(),
         };
         serde_json::from_str(&text).map_err(|error| {
-            Failure::input(format!("what the message carries is no JSON: {error}"))
-                .hint("a text needs quotes inside those of the shell: '\"hello\"'")
+            Failure::input(format!("the payload is not valid JSON: {error}"))
+                .hint("quote a string twice, for the shell and for JSON: '\"hello\"'")
         })
     }
 }
@@ -242,8 +242,11 @@ async fn only(
         return Ok(meant);
     }
     let path = address.path();
-    let text = format!("{address} takes {first}, {}", others.join(", "));
-    Err(Failure::input(text).hint(format!("say which: {path}#{first}")))
+    let text = format!(
+        "{address} has several messages: {first}, {}",
+        others.join(", ")
+    );
+    Err(Failure::input(text).hint(format!("name one of them: {path}#{first}")))
 }
 
 /// Converts the refusal of a message to a failure for the user.
@@ -251,7 +254,7 @@ fn refused(error: &ClientError) -> Failure {
     let failure = failed(error);
     match error {
         ClientError::Fault(fault) if fault.code == FaultCode::UnknownTarget => {
-            failure.hint("only what a node exposes can be reached: `docs/messages.md`")
+            failure.hint("only exposed actors can be reached, see docs/messages.md")
         }
         _ => failure,
     }
@@ -270,8 +273,8 @@ fn print(answer: &Payload, as_json: bool, output: &mut Output) -> CliResult {
     }
     let text = std::str::from_utf8(&answer.bytes);
     let text = text.map_err(|_| {
-        let failure = Failure::input("the answer is octets, which are no JSON");
-        failure.hint("without --json they are written as they are")
+        let failure = Failure::input("the reply is binary, not JSON");
+        failure.hint("leave out --json to write it unchanged")
     })?;
     output.json(&Value::from(text))
 }

@@ -44,7 +44,7 @@ fn filter(params: &Value) -> Result<LogFilter, Fault> {
         "warn" => Level::WARN,
         "info" => Level::INFO,
         other => {
-            let text = format!("there is no level {other:?}; there are error, warn, info");
+            let text = format!("unknown level {other:?}; expected error, warn or info");
             return Err(wrong(text));
         }
     };

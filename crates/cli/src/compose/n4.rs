@@ -249,7 +249,7 @@ fn filter(params: &Value) -> Result<SessionFilter, Fault> {
     let object = match params {
         Value::Null => return Ok(filter),
         Value::Object(object) => object,
-        _ => return Err(wrong("parameters are not an object")),
+        _ => return Err(wrong("parameters must be an object")),
     };
     for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
         let number = || {
@@ -264,13 +264,13 @@ fn filter(params: &Value) -> Result<SessionFilter, Fault> {
             "seid" => filter.seid = Some(Seid(number()?)),
             "teid" => {
                 let teid = u32::try_from(number()?);
-                filter.teid = Some(teid.map_err(|_| wrong("\"teid\" has at most 32 bits"))?);
+                filter.teid = Some(teid.map_err(|_| wrong("\"teid\" must be at most 32 bits"))?);
             }
             "ue_address" => filter.ue_address = Some(address()?),
             "peer" => filter.peer = Some(address()?),
             "node" => filter.node = value.as_str().map(str::to_owned),
             _ => {
-                let text = "there are seid, ue_address, teid, peer, node";
+                let text = "expected seid, ue_address, teid, peer or node";
                 return Err(wrong(&format!("unknown parameter \"{key}\"; {text}")));
             }
         }

@@ -96,7 +96,7 @@ fn opened<M: Send + 'static>(
 ) -> CliResult<ActorRef<M>> {
     let outside = |error: String| Failure::outside(format!("the tool {key}: {error}"));
     let actor = supervisor.child::<M>(key);
-    let actor = actor.ok_or_else(|| outside("it has ended".to_owned()))?;
+    let actor = actor.ok_or_else(|| outside("it has exited".to_owned()))?;
     let exposed = system.export(&actor, door);
     exposed.map_err(|error| outside(error.to_string()))?;
     Ok(actor)
@@ -107,14 +107,14 @@ pub(crate) fn check(section: &ToolsSection) -> CliResult<Vec<String>> {
     for FilesSection { root, name, .. } in &section.files {
         let wrong = match std::fs::metadata(root) {
             Ok(found) if found.is_dir() => continue,
-            Ok(_) => "it is not a directory".to_owned(),
+            Ok(_) => "not a directory".to_owned(),
             Err(error) => error.to_string(),
         };
         let text = format!(
             "the root {name:?} of the tools, {}: {wrong}",
             root.display()
         );
-        return Err(Failure::input(text).hint("`tools.files` names directories that are there"));
+        return Err(Failure::input(text).hint("`tools.files` must name existing directories"));
     }
     let names = section.files.iter().map(|files| files.name.clone());
     Ok(names.collect())

@@ -12,7 +12,7 @@ pub(crate) type LimitSet = Option<Result<(), String>>;
 /// Parses a number.
 pub(super) fn number<N: FromStr>(to: &mut N, value: &str) -> LimitSet {
     let Ok(read) = value.parse() else {
-        return Some(Err(format!("\"{value}\" is no whole number")));
+        return Some(Err(format!("\"{value}\" is not a whole number")));
     };
     *to = read;
     Some(Ok(()))
@@ -25,7 +25,7 @@ pub(crate) fn size<N: TryFrom<u64>>(to: &mut N, value: &str) -> LimitSet {
         Err(error) => return Some(Err(ByteSizeError::to_string(&error))),
     };
     let Ok(read) = size.bytes().try_into() else {
-        return Some(Err(format!("{size} is more than this limit holds")));
+        return Some(Err(format!("{size} is too large for this limit")));
     };
     *to = read;
     Some(Ok(()))

@@ -106,14 +106,17 @@ const FORBIDDEN: &str = "strowger_forbidden_total";
 
 /// Registers the help texts of the metrics.
 fn describe() {
-    describe_counter!(RECORDS, "Writes of callers that were recorded, by role.");
+    describe_counter!(
+        RECORDS,
+        "Writes recorded in the audit log, by role of the caller."
+    );
     describe_counter!(
         OMITTED,
-        "Writes of callers that were not recorded one by one, because there were too many."
+        "Writes not recorded in the audit log because of its rate limit."
     );
     describe_counter!(
         FORBIDDEN,
-        "Calls that the token of the caller does not grant, by role and verb."
+        "Calls refused because the caller's token does not grant them, by role and verb."
     );
 }
 

@@ -178,16 +178,16 @@ impl Caller {
             RefusalRule::Role => {
                 let roles: Vec<&str> = verb.right().roles().map(Role::name).collect();
                 let roles = roles.join(" or ");
-                format!("it takes the role {roles}: use a token that has it")
+                format!("it needs the role {roles}: use a token with that role")
             }
-            RefusalRule::Verbs => format!("its `verbs` do not name {wanted}: add it to them"),
+            RefusalRule::Verbs => format!("its `verbs` do not include {wanted}: add it"),
             RefusalRule::Addresses => {
                 format!("none of its `addresses` matches {shown:?}{more}: add a pattern that does")
             }
         };
         let text = format!(
             "the token {name} (role {role}) may not use {wanted} on {shown:?}{more}: {why}, in \
-             [[doors.token]], or use a unix socket of the node's owner"
+             [[doors.token]], or connect through a Unix socket of the node's owner"
         );
         Fault::new(FaultCode::Forbidden, text).with_details(json!({
             "token": &**name,

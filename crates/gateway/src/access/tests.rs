@@ -122,7 +122,10 @@ fn rows_out_of_reach_are_not_shown() {
     let end = filter.end().expect_err("nothing was shown");
     assert_eq!(end.code, FaultCode::Forbidden);
     assert!(!end.message.contains("/b"), "{}", end.message);
-    assert!(of(&["/a/**"]).unwrap().end().is_ok(), "nothing is there");
+    assert!(
+        of(&["/a/**"]).unwrap().end().is_ok(),
+        "no actor is exposed there"
+    );
 }
 
 #[test]

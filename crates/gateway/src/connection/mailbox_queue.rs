@@ -53,7 +53,7 @@ impl MailboxQueues {
         let bytes = self.bytes + waiting.payload.bytes.len();
         if bytes > self.limit {
             let text = format!(
-                "{} octets wait for room in mailboxes; they may be {}",
+                "{} bytes wait for space in mailboxes, limit is {}",
                 self.bytes, self.limit
             );
             return Err(Fault::new(FaultCode::Full, text));

@@ -51,7 +51,7 @@ impl Actor for MethodCall {
         let done = match timeout(deadline, self.run(cx.system())).await {
             Ok(done) => done,
             Err(_) => {
-                let text = format!("{} has not answered within {deadline:?}", self.0.name);
+                let text = format!("{} did not reply within {deadline:?}", self.0.name);
                 Err(Fault::new(FaultCode::Deadline, text))
             }
         };
@@ -127,8 +127,7 @@ impl MethodCall {
 
 /// Builds the fault for an ask to a message or method that answers with a stream.
 pub(super) fn stream_asked(name: &str) -> Fault {
-    let text = format!(
-        "{name} is a stream: whoever reads it gives credit with the call, and an ask gives none"
-    );
+    let text =
+        format!("{name} is a stream: read it with a call that grants credit, not with an ask");
     Fault::new(FaultCode::BadRequest, text)
 }

@@ -151,13 +151,13 @@ impl BoundNames {
         let is_address = frame.payload.starts_with(b"@(");
         let longest = if is_address { MAX_ADDRESS_NAME } else { most };
         if frame.content != ContentType::Text || frame.payload.len() > longest {
-            return wrong(format!("a name is text of at most {longest} octets"));
+            return wrong(format!("a name is limited to {longest} bytes of text"));
         }
         let Ok(name) = std::str::from_utf8(&frame.payload) else {
             return wrong(format!("name {} is not UTF-8", frame.target));
         };
         if frame.target == 0 {
-            return wrong(format!("{name:?} is bound to target 0, which is nobody"));
+            return wrong(format!("{name:?} is bound to target 0, which is reserved"));
         }
         if self.by_target.len() >= most && !self.by_target.contains_key(&frame.target) {
             return wrong(format!("more than {most} names"));
@@ -175,13 +175,15 @@ impl BoundNames {
 /// Parses an address, a space and a message type.
 fn message(name: &str, caller: &Caller) -> Result<BoundName, String> {
     let Some((address, kind)) = name.split_once(' ') else {
-        let text = format!("{name:?} has no type behind its address and a space");
+        let text = format!("{name:?} needs an address, a space and a message type");
         return Err(text);
     };
     let address: Address = address.parse().map_err(|fault: Fault| fault.message)?;
     let fit = |one: char| !one.is_control() && !one.is_whitespace();
     if kind.is_empty() || kind.len() > MAX_MESSAGE_TYPE || !kind.chars().all(fit) {
-        let text = format!("{kind:?} is no type: 1 to {MAX_MESSAGE_TYPE} octets without spaces");
+        let text = format!(
+            "invalid message type {kind:?}: must be 1 to {MAX_MESSAGE_TYPE} bytes without spaces"
+        );
         return Err(text);
     }
     Ok(BoundName::Message {

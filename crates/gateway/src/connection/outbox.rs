@@ -107,7 +107,7 @@ impl Outbox {
         let mut state = self.state.lock();
         let most = self.limits.in_flight;
         if state.open.len() >= most {
-            let text = format!("{most} calls are in flight, which is the limit");
+            let text = format!("{most} calls in flight, which is the limit");
             return Err(Fault::new(FaultCode::Full, text));
         }
         state.open.insert(id, open);
@@ -321,7 +321,7 @@ impl Outbox {
         if have <= limit {
             return Ok(());
         }
-        let text = format!("the answer has {have} octets, the limit is {limit}");
+        let text = format!("the reply is {have} bytes, limit is {limit}");
         Err(Fault::new(FaultCode::Failed, text))
     }
 
@@ -334,8 +334,8 @@ impl Outbox {
             }
             let have = payload.bytes.len();
             let text = format!(
-                "the answer has {have} octets, and {unwritten} wait to be read; together they \
-                 may be {limit}"
+                "the reply is {have} bytes and {unwritten} bytes are unread; limit of both is \
+                 {limit}"
             );
             Err(Fault::new(FaultCode::Full, text))
         });

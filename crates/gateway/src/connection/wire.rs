@@ -84,7 +84,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                         biased;
                         caller = self.authenticate(callers) => caller?,
                         () = slot.evicted() => {
-                            let text = "others wait, and no token came";
+                            let text = "disconnected in favour of other clients: no token \
+                                        received";
                             return Err(Fault::new(FaultCode::Full, text));
                         }
                     },
@@ -133,8 +134,10 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                         return Ok(caller.clone());
                     }
                     let text = match first.kind {
-                        Kind::Token => "the token is none of this door".to_owned(),
-                        kind => format!("the first frame is {kind}; this door wants a token"),
+                        Kind::Token => "this endpoint does not accept the token".to_owned(),
+                        kind => {
+                            format!("the first frame is {kind}; this endpoint requires a token")
+                        }
                     };
                     return Err(Fault::new(FaultCode::Refused, text));
                 }
@@ -142,7 +145,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 Err(error) => return Err(Fault::new(FaultCode::Protocol, error.to_string())),
             }
             if !self.read_more().await? {
-                let text = "the client left without a token";
+                let text = "the client disconnected without a token";
                 return Err(Fault::new(FaultCode::Refused, text));
             }
         }
@@ -173,7 +176,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 Err(error) => Err(Fault::new(FaultCode::Protocol, error.to_string())),
             },
             Err(error) => {
-                tracing::debug!(%error, "a client has gone");
+                tracing::debug!(%error, "client disconnected");
                 Ok(false)
             }
         }
@@ -182,7 +185,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 
 /// The fault for a client beyond the maximum number of connections.
 pub(crate) fn full(most: usize) -> Fault {
-    let text = format!("{most} connections are open, which is the limit");
+    let text = format!("{most} connections open, which is the limit");
     Fault::new(FaultCode::Full, text)
 }
 
@@ -242,11 +245,11 @@ pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, outbo
                 Ok(Ok(1..)) => {}
                 Ok(Ok(0)) => return outbox.gone(),
                 Ok(Err(error)) => {
-                    tracing::debug!(%error, "a client has gone");
+                    tracing::debug!(%error, "client disconnected");
                     return outbox.gone();
                 }
                 Err(_) => {
-                    tracing::debug!(stall = ?limits.stall, "a client does not read");
+                    tracing::debug!(stall = ?limits.stall, "client does not read");
                     return outbox.gone();
                 }
             }

@@ -35,7 +35,7 @@ pub(super) async fn top(
         "restarts" => TopRank::Restarts,
         other => {
             let text =
-                format!("cannot sort by {other:?}; there are depth, rate, busy, memory, restarts");
+                format!("cannot sort by {other:?}; expected depth, rate, busy, memory or restarts");
             return Err(Fault::new(FaultCode::BadRequest, text));
         }
     };
@@ -47,9 +47,9 @@ pub(super) async fn top(
     if let Some(pattern) = &within {
         query = query.within_pattern(pattern.clone());
     }
-    let gone = |why: String| Fault::new(FaultCode::Failed, format!("no reading: {why}"));
-    let taker =
-        snapshot::find(system, SNAPSHOT_TAKER).ok_or_else(|| gone("nobody reads".to_owned()))?;
+    let gone = |why: String| Fault::new(FaultCode::Failed, format!("reading failed: {why}"));
+    let taker = snapshot::find(system, SNAPSHOT_TAKER)
+        .ok_or_else(|| gone("the client stopped reading".to_owned()))?;
     let top = taker
         .ask_within(TakeSnapshot(query), SNAPSHOT_TIMEOUT)
         .await;
@@ -128,14 +128,14 @@ const MAX_TRACE_TIME: Duration = Duration::from_secs(3600);
 pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
     let params = Params::of(params, &["path", "max", "within_ms"])?;
     let Some(text) = params.text("path")? else {
-        let text = "no \"path\" is given, such as \"/gateway/**\"";
+        let text = "missing parameter \"path\", such as \"/gateway/**\"";
         return Err(Fault::new(FaultCode::BadRequest, text));
     };
     let pattern = pattern(text)?;
     let mut limits = TraceLimits::default();
     if let Some(max) = params.number("max")? {
         if max == 0 || max > MAX_TRACE_RECORDS {
-            let text = format!("\"max\" is {max}; it must be from 1 to {MAX_TRACE_RECORDS}");
+            let text = format!("\"max\" is {max}; must be from 1 to {MAX_TRACE_RECORDS}");
             return Err(Fault::new(FaultCode::BadRequest, text));
         }
         limits.records = max;

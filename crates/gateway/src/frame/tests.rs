@@ -114,7 +114,7 @@ fn a_frame_over_the_limit_is_refused_by_its_header_alone() {
     let error = decoder.next_frame().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "frame at octet 0: payload of 5000 octets, the limit is 4096"
+        "frame at byte 0: payload of 5000 bytes, limit is 4096"
     );
 }
 

@@ -402,7 +402,10 @@ impl McpTools {
 
     pub(super) fn unknown(&self, name: &str) -> Fault {
         let known: Vec<&str> = self.names().collect();
-        let text = format!("there is no tool {name:?}; there are {}", known.join(", "));
+        let text = format!(
+            "unknown tool {name:?}; expected one of {}",
+            known.join(", ")
+        );
         Fault::new(FaultCode::UnknownTarget, text)
     }
 

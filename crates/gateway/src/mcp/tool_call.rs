@@ -88,8 +88,8 @@ impl Actor for ToolCall {
 /// Builds the fault for a call whose deadline passed.
 fn late(name: &str, deadline: Duration) -> Fault {
     let text = format!(
-        "{name} was not done within {deadline:?} (limit `deadline`) and was ended: ask for less \
-         at a time, or {}",
+        "{name} was cancelled after {deadline:?} (limit `deadline`): request less at a time, or \
+         {}",
         raise("deadline", "TIME")
     );
     let most = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
@@ -131,7 +131,7 @@ impl Future for PendingAnswer {
         let answer = ready!(Pin::new(&mut self.answer).poll(cx));
         self.answered = true;
         let answer = answer.unwrap_or_else(|_| {
-            let text = format!("{} ended before it was done", self.actor.path());
+            let text = format!("{} exited before it completed", self.actor.path());
             Err(Fault::new(FaultCode::Failed, text))
         });
         if let Some(mut record) = self.record.take() {

@@ -211,8 +211,8 @@ async fn parameters_are_checked_strictly() {
     let mut client = node.client().await;
     for (method, params, says) in [
         ("inspect", json!({"pat": "/"}), "unknown parameter \"pat\""),
-        ("inspect", json!(null), "no \"path\" is given"),
-        ("inspect", json!([1]), "not an object"),
+        ("inspect", json!(null), "missing parameter \"path\""),
+        ("inspect", json!([1]), "must be an object"),
         ("inspect", json!({"path": 7}), "must be text"),
         (
             "kill",
@@ -281,7 +281,7 @@ async fn a_deadline_is_the_nodes_own_fault_and_the_connection_stays() {
     client.set_deadline(Duration::from_millis(20));
     let late = fault(client.call("never", Value::Null).await);
     assert_eq!(late.code, FaultCode::Deadline);
-    assert_eq!(late.message, "never has not answered within 20ms");
+    assert_eq!(late.message, "never did not reply within 20ms");
     client.set_deadline(Duration::from_secs(60));
     assert!(client.call("ping", Value::Null).await.is_ok());
 }

@@ -196,7 +196,7 @@ async fn what_fails_is_told_so_that_a_model_can_read_it() {
     let answer = agent.call(2, "halve", json!({})).await;
     let text = answer["error"]["message"].as_str().expect("an error");
     assert!(
-        text.contains("no tool \"halve\"; there are count, double"),
+        text.contains("unknown tool \"halve\"; expected one of count, double"),
         "{text}"
     );
     let answer = agent.call(3, "panic", json!({})).await;
@@ -281,7 +281,7 @@ async fn calls_beyond_the_limit_are_refused_and_others_go_on() {
         .expect("text");
     assert!(text.starts_with("full: "), "{text}");
     for said in [
-        "1 are under way, of the 1",
+        "1 of 1 calls in progress",
         "limit `calls`",
         "--limit calls=N",
     ] {
@@ -312,7 +312,7 @@ async fn a_call_has_a_deadline() {
     assert!(
         fault
             .message
-            .contains("wait was not done within 5s (limit `deadline`)"),
+            .contains("wait was cancelled after 5s (limit `deadline`)"),
         "{fault}"
     );
     assert!(fault.message.contains("--limit deadline=TIME"), "{fault}");

@@ -157,10 +157,10 @@ async fn what_top_and_trace_cannot_do_is_said() {
     let node = Node::start(Methods::new()).await;
     let mut client = node.client().await;
     for (method, params, says) in [
-        ("top", json!({ "sort": "beauty" }), "there are depth, rate"),
+        ("top", json!({ "sort": "beauty" }), "expected depth, rate"),
         ("top", json!({ "path": "" }), "must not be empty"),
         ("top", json!({ "pth": "/" }), "unknown parameter"),
-        ("trace", json!({}), "no \"path\" is given"),
+        ("trace", json!({}), "missing parameter \"path\""),
         (
             "trace",
             json!({ "path": "**", "max": 0 }),

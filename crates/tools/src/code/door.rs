@@ -107,7 +107,8 @@ impl RunPayload {
         match self.calls.is_empty() {
             true => Ok(self.follow(system)?.execute),
             false => {
-                let text = "`calls` come to one who follows the run: ask `follow`";
+                let text = "`calls` are available only to a caller that follows the run: use \
+                            `follow`";
                 Err(Fault::new(FaultCode::BadRequest, text))
             }
         }
@@ -148,7 +149,7 @@ impl AnswerPayload {
             (value, None) => Ok(value),
             (Value::Null, Some(error)) => Err(error),
             (_, Some(_)) => {
-                let text = "an answer has a `value` or an `error`";
+                let text = "a reply needs a `value` or an `error`";
                 return Err(Fault::new(FaultCode::BadRequest, text));
             }
         };
@@ -218,11 +219,11 @@ async fn ask(
         Delivery::Settled(done) => done?,
         Delivery::Queued(put) => put.await?,
     };
-    let gone = || Fault::new(FaultCode::UnknownTarget, format!("{to} has ended"));
+    let gone = || Fault::new(FaultCode::UnknownTarget, format!("{to} has exited"));
     match answer.await.map_err(|_| gone())?? {
         CallReply::Single(payload) => read(&payload),
         _ => {
-            let text = format!("`{kind}` of {to} is a stream, which code cannot be given");
+            let text = format!("`{kind}` of {to} is a stream, which code cannot call");
             Err(Fault::new(FaultCode::BadRequest, text))
         }
     }

@@ -120,7 +120,7 @@ impl WritePayload {
 
     fn append(self) -> Result<Append, Fault> {
         if self.mode.is_some() {
-            return Err(bad("`append` has no `mode`"));
+            return Err(bad("`append` does not accept `mode`"));
         }
         Ok(Append {
             octets: decode(self.text, self.base64)?,
@@ -136,7 +136,7 @@ fn decode(text: Option<String>, base64: Option<String>) -> Result<Bytes, Fault> 
             Ok(octets) => Ok(octets.into()),
             Err(error) => Err(bad(&format!("`base64`: {error}"))),
         },
-        _ => Err(bad("one of `text` and `base64` is wanted")),
+        _ => Err(bad("needs either `text` or `base64`")),
     }
 }
 

@@ -82,7 +82,7 @@ impl PutPayload {
                 Ok(octets) => Piece::Octets(octets.into()),
                 Err(error) => return Err(bad(&format!("`base64`: {error}"))),
             },
-            _ => return Err(bad("one of `text` and `base64` is wanted")),
+            _ => return Err(bad("needs either `text` or `base64`")),
         };
         Ok(Put {
             stream: self.stream,

@@ -170,22 +170,22 @@ pub struct StreamInfo {
 #[non_exhaustive]
 pub enum StreamError {
     /// The stream does not exist, or it has ended.
-    #[error("there is no stream `{stream}`")]
+    #[error("no stream `{stream}`")]
     NotFound {
         /// The name.
         stream: String,
     },
     /// A stream with this name already exists.
-    #[error("there is a stream `{stream}` already")]
+    #[error("the stream `{stream}` already exists")]
     Exists {
         /// The name of the stream.
         stream: String,
     },
     /// The name is invalid.
-    #[error("a stream is named by letters, digits and -_.:/")]
+    #[error("invalid stream name: use letters, digits and -_.:/")]
     Name,
     /// The piece is too long.
-    #[error("a piece of {octets} octets is longer than {limit}")]
+    #[error("the item is {octets} bytes, limit is {limit}")]
     TooLong {
         /// Size of the piece, in bytes.
         octets: usize,
@@ -193,7 +193,7 @@ pub enum StreamError {
         limit: usize,
     },
     /// The maximum number of streams exists.
-    #[error("there are {limit} streams, which is the limit")]
+    #[error("{limit} streams open, which is the limit")]
     TooMany {
         /// Maximum number of streams.
         limit: usize,
@@ -205,13 +205,13 @@ pub enum StreamError {
         limit: usize,
     },
     /// The maximum number of pieces waits for room.
-    #[error("{limit} pieces wait for the slowest reader, which is the limit")]
+    #[error("{limit} items wait for the slowest reader, which is the limit")]
     Full {
         /// Maximum number of waiting pieces.
         limit: usize,
     },
     /// The producer is gone.
-    #[error("the producer has gone")]
+    #[error("the producer has exited")]
     Lost,
 }
 

@@ -153,7 +153,7 @@ impl Default for FilesCaps {
 /// The error returned when a value of a manifest exceeds the caps of the node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{key}` is {asked}, and the node allows at {bound} {cap} (`components.caps.{}`)",
+    "`{key}` is {asked}, but the node allows at {bound} {cap} (`components.caps.{}`)",
     self.name()
 )]
 #[non_exhaustive]

@@ -135,7 +135,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 && rate <= 1e6 {
         Ok(rate)
     } else {
-        Err("expected more than 0 and at most a million a second".to_owned())
+        Err("expected more than 0 and at most 1000000 per second".to_owned())
     }
 }
 
@@ -155,7 +155,7 @@ fn part(text: &str) -> Result<f64, String> {
     };
     match part {
         Ok(part) if (0.0..1.0).contains(&part) => Ok(part),
-        _ => Err("expected a part below one, such as 5% or 0.05".to_owned()),
+        _ => Err("expected a share below 1, such as 5% or 0.05".to_owned()),
     }
 }
 
@@ -163,7 +163,8 @@ pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Failure::outside(format!("cannot start the async runtime: {error}")))?;
     runtime.block_on(load(args, output))
 }
 
@@ -174,7 +175,7 @@ async fn load(args: &LoadArgs, output: &mut Output) -> CliResult {
     system.shutdown(SHUTDOWN_TIMEOUT).await;
     let stats = stats?;
     if let Some(path) = &args.plot {
-        let title = format!("{}: {} answers", args.to, stats.answered);
+        let title = format!("{}: {} replies", args.to, stats.answered);
         std::fs::write(path, plot::svg(&stats, &title))
             .map_err(|error| Failure::file(path, &error))?;
     }
@@ -199,7 +200,7 @@ async fn load_in(
     let handle = started.map_err(|error| failed(&error))?;
     if !args.json {
         let local = handle.local_addr();
-        output.line(format!("{local} loads {}; ctrl-c ends it", args.to))?;
+        output.line(format!("load from {local} to {}; Ctrl-C ends it", args.to))?;
     }
     watch(args, &handle, signals, output).await
 }
@@ -283,7 +284,7 @@ const MAX_MIX: usize = 64 * 1024;
 fn mix(path: &Path) -> CliResult<LoadMix> {
     let wrong = |what: String| {
         Failure::input(format!("{}: {what}", path.display()))
-            .hint("`strowger pfcp load --help` has an example of a mix")
+            .hint("see the example of a mix in `strowger pfcp load --help`")
     };
     let octets = read_plain(path, MAX_MIX)?;
     let text = String::from_utf8(octets).map_err(|error| wrong(error.to_string()))?;
@@ -298,17 +299,17 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
     match error {
         ClientError::NodeId(_) | ClientError::Profile(_) | ClientError::Mix(_) => {
             Failure::input(error.to_string())
-                .hint("--node-id, --dnn, --pdn-type, --ue-pool and --sessions decide about it")
+                .hint("check --node-id, --dnn, --pdn-type, --ue-pool and --sessions")
         }
-        ClientError::Bind(_) => failure.hint("--from says where to send from"),
+        ClientError::Bind(_) => failure.hint("choose another address with --from"),
         ClientError::Journal(_) => failure,
         ClientError::Refused { .. } => failure.hint(
-            "a node that resolves Node IDs wants --node-id with the address of --from; its log \
-             says more",
+            "a node that resolves Node IDs needs --node-id with the address of --from; see also \
+             its log",
         ),
         _ => failure.hint(
-            "`strowger run` or `strowger demo` starts a node; does it allow peers from here, and \
-             can it resolve --node-id?",
+            "start a node with `strowger run` or `strowger demo`; check that it allows peers from \
+             this host and can resolve --node-id",
         ),
     }
 }
@@ -365,7 +366,7 @@ fn changes(changes: &ChangeStats) -> Value {
 
 fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
     output.line("")?;
-    let mut table = Table::new(["latency", "from due to answered"]);
+    let mut table = Table::new(["latency", "due until response"]);
     for (name, quantile) in [
         ("p50", 0.5),
         ("p90", 0.9),
@@ -381,7 +382,7 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
     ]);
     table.print(output)?;
     output.line("")?;
-    let mut table = Table::new(["cause", "answers", "meaning"]);
+    let mut table = Table::new(["cause", "responses", "meaning"]);
     for (&cause, count) in &stats.causes {
         table.row([
             cause.to_string(),
@@ -405,8 +406,8 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
     );
     if stats.peers_lost > 0 {
         output.line(format!(
-            "node lost {} times and found {} times; {} sessions lost, {} restored, {} refused; \
-             {} requests left out meanwhile",
+            "node lost {} times and found {} times; {} sessions lost, {} restored, {} refused; {} \
+             requests skipped meanwhile",
             stats.peers_lost,
             stats.peers_found,
             stats.sessions_lost,
@@ -430,8 +431,8 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
 fn modifications(stats: &LoadStats) -> String {
     let changes = &stats.changes;
     format!(
-        "modifications: {} handovers, {} idle, {} connected again ({} downlink reports), \
-         {} rates, {} queries, {} precedences; {} usage reports",
+        "modifications: {} handovers, {} idle, {} reconnected ({} downlink reports), {} QoS \
+         changes, {} usage queries, {} precedence changes; {} usage reports",
         changes.handover,
         changes.idle,
         changes.resume,
@@ -447,6 +448,6 @@ fn verdict(stats: &LoadStats) -> CliResult {
     match (stats.lost, stats.rejected) {
         (0, 0) => Ok(()),
         (lost, rejected) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
-            .hint("the causes say why; the node's log says more")),
+            .hint("see the causes above, and the node's log")),
     }
 }

@@ -165,7 +165,7 @@ fn enqueue(
             let waiting = async move { done(waiting.await) };
             // If too many messages wait already, this one is dropped, and the drop is the answer.
             if cx.pipe(waiting, |()| Waited).is_err() {
-                tracing::debug!("too many messages of components wait for room");
+                tracing::debug!("too many messages of components wait for space in mailboxes");
             }
         }
     }

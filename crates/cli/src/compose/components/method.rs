@@ -175,7 +175,7 @@ impl Components {
             "component.rollback" => |components, params| Box::pin(components.rolled_back(params)),
             "component.remove" => |components, params| Box::pin(components.removed(params)),
             method => {
-                let text = format!("{method:?} cannot be begun");
+                let text = format!("unknown deployment method {method:?}");
                 return Err(Fault::new(FaultCode::BadRequest, text));
             }
         };
@@ -268,7 +268,7 @@ fn rows(changes: &[Change]) -> Value {
 fn fault(failure: Failure) -> Fault {
     let (status, what, hint) = match failure {
         Failure::Reported { status, what, hint } => (status, what, hint),
-        Failure::Unread => return Fault::new(FaultCode::Failed, "nobody reads what is said"),
+        Failure::Unread => return Fault::new(FaultCode::Failed, "reply discarded"),
     };
     let code = match status {
         ExitStatus::Check => FaultCode::Refused,

@@ -116,7 +116,7 @@ async fn garbage_ends_the_connection_and_what_was_open_on_it() {
     raw.call(1, 1).await;
     assert_eq!(raw.ask(2, 2).await, json!(1));
     raw.octets(&[0xff; 64]).await;
-    raw.is_ended("protocol", "frame at octet").await;
+    raw.is_ended("protocol", "frame at byte").await;
     let mut client = node.client().await;
     assert_eq!(
         client
@@ -164,5 +164,5 @@ async fn an_answer_beyond_the_frame_is_a_fault() {
     let mut raw: Raw = node.raw().await;
     raw.octets(&[0, 1, 0, 0, 3]).await;
     raw.octets(&[0; 19]).await;
-    raw.is_ended("protocol", "the limit is 4096").await;
+    raw.is_ended("protocol", "limit is 4096").await;
 }

@@ -258,7 +258,10 @@ async fn a_token_reaches_its_addresses_and_no_others() {
     }
     let missing = reader.call("inspect", json!({ "path": "/relays/x" })).await;
     let missing = missing.expect_err("nobody is there").to_string();
-    assert_eq!(missing, "nothing is at /relays/x", "no neighbour is named");
+    assert_eq!(
+        missing, "no actor is exposed at /relays/x",
+        "no neighbour is named"
+    );
 
     // A topic is reached like any other address.
     for (topic, expected) in [("a", "cancelled"), ("b", "forbidden")] {

@@ -93,13 +93,13 @@ async fn a_refusal_says_its_rule_and_a_mistake_what_is_wrong() {
         (
             "write",
             json!({ "path": "a" }),
-            "one of `text` and `base64` is wanted",
+            "needs either `text` or `base64`",
         ),
         ("write", json!({ "path": "a", "base64": "?" }), "`base64`"),
         (
             "append",
             json!({ "path": "a", "text": "", "mode": "atomic" }),
-            "has no `mode`",
+            "does not accept `mode`",
         ),
     ] {
         let fault = office.call(name, payload).await.expect_err("it is wrong");
