@@ -288,7 +288,10 @@ impl Connection {
     fn call(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
         if frame.id <= self.last_id {
             let text = format!("call {} after call {}", frame.id, self.last_id);
-            return Err(Fault::new(FaultCode::BadRequest, text + ": IDs must increase"));
+            return Err(Fault::new(
+                FaultCode::BadRequest,
+                text + ": IDs must increase",
+            ));
         }
         self.last_id = frame.id;
         match self.names.get(frame.target) {

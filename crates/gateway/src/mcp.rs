@@ -267,7 +267,10 @@ impl Mcp {
 /// Builds the fault for a call that could not be started.
 fn start_fault(error: &StartError, calls: usize) -> Fault {
     if !matches!(error, StartError::TooManyChildren { .. }) {
-        return Fault::new(FaultCode::Full, format!("the call was not started: {error}"));
+        return Fault::new(
+            FaultCode::Full,
+            format!("the call was not started: {error}"),
+        );
     }
     let text = format!(
         "the call was not started: {calls} of {calls} calls in progress (limit `calls`): wait for \
