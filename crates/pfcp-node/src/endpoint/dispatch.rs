@@ -94,6 +94,13 @@ impl Endpoint {
             }
             _ => Err(Cause::SERVICE_NOT_SUPPORTED.into()),
         };
+        let addressed = found
+            .as_ref()
+            .ok()
+            .and_then(|(seid, _)| self.sessions.get(*seid));
+        if let Some(entry) = addressed {
+            self.protocol.attribute(transaction, entry.association);
+        }
         let establishes = message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST;
         let sent = found.and_then(|(seid, procedure)| {
             let reply = self.lane.reply(transaction.get());
