@@ -541,7 +541,7 @@ impl UsageMeter {
     pub fn is_over(&self) -> bool {
         let buffers = |action: &FarAction| action.has_action(ApplyAction::BUFF);
         self.rules.is_empty()
-            && self.queue.is_empty()
+            && self.queue.is_over()
             && !self.buffers.has_pending()
             && self.inactivity.is_none()
             && !self.paths.fars.values().any(buffers)

@@ -22,6 +22,8 @@ pub(super) struct ReportQueue {
     /// Usage reports, each encoded as an element of a Session Report Request. The first of them may
     /// be part of the outstanding request.
     reports: VecDeque<Box<[u8]>>,
+    /// Usage reports that the peer refused. They are not sent again before the session is deleted.
+    refused: Vec<Box<[u8]>>,
     downlink: VecDeque<DownlinkDataReport>,
     inactive: bool,
     state: SendState,
@@ -56,10 +58,11 @@ pub(super) struct ReportInstructions {
 pub struct ReportRequestOutcome {
     /// Number of usage reports that the peer received.
     pub delivered: usize,
-    /// Number of usage reports that the peer rejected permanently.
+    /// Number of usage reports that the peer refused. They are kept for the answer to the deletion
+    /// of the session.
     pub refused: usize,
-    /// `true` if the peer did not answer, or reported congestion or a system failure. The reports
-    /// are sent again.
+    /// `true` if the peer did not answer, or did not know the session, or reported congestion or a
+    /// system failure. The reports are sent again.
     pub again: bool,
 }
 
@@ -90,6 +93,11 @@ impl ReportQueue {
 
     pub(super) fn is_empty(&self) -> bool {
         self.reports.is_empty() && self.downlink.is_empty() && !self.inactive
+    }
+
+    /// Returns `true` if no report is waiting or kept.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_empty() && self.refused.is_empty()
     }
 
     /// Returns the body of the next request, if one is due.
@@ -171,11 +179,12 @@ impl ReportQueue {
                 ReportInstructions::default(),
             );
         };
-        let mut cause = Cause::REQUEST_ACCEPTED;
+        // A missing Cause acknowledges nothing.
+        let mut cause = None;
         let mut instructions = ReportInstructions::default();
         for tlv in Tlvs::new(answer.body).map_while(Result::ok) {
             match tlv.ie {
-                IeType::CAUSE => cause = Cause(tlv.value.first().copied().unwrap_or_default()),
+                IeType::CAUSE => cause = tlv.value.first().copied().map(Cause),
                 IeType::UPDATE_BAR_REPORT_RESPONSE => {
                     instructions.bar = UpdateBarReportResponse::decode(tlv.value).ok();
                 }
@@ -186,16 +195,33 @@ impl ReportQueue {
                 _ => {}
             }
         }
-        if matches!(cause, Cause::CONGESTION | Cause::SYSTEM_FAILURE) {
+        // A peer that does not know the session is asked again: it may have received the report
+        // before the answer that established the session. The owner decides when to believe it.
+        let again = matches!(
+            cause,
+            None | Some(
+                Cause::CONGESTION | Cause::SYSTEM_FAILURE | Cause::SESSION_CONTEXT_NOT_FOUND
+            )
+        );
+        let accepted = cause.is_some_and(Cause::is_acceptance);
+        let reports = reports.min(self.reports.len());
+        // Refused usage must not be lost, and must not fill the memory either.
+        let is_full = !accepted && self.refused.len() + reports > limits.waiting;
+        if again || is_full {
             return (self.failed(now, limits), ReportInstructions::default());
         }
-        self.reports.drain(..reports.min(self.reports.len()));
+        let settled_reports = self.reports.drain(..reports);
+        if !accepted {
+            self.refused.extend(settled_reports);
+        } else {
+            drop(settled_reports);
+        }
         self.downlink.drain(..downlink.min(self.downlink.len()));
         self.inactive &= !inactive;
         self.state = SendState::Idle;
         self.failures = 0;
         let mut settled = ReportRequestOutcome::default();
-        if cause.is_acceptance() {
+        if accepted {
             settled.delivered = reports;
         } else {
             settled.refused = reports;
@@ -228,14 +254,16 @@ impl ReportQueue {
         }
     }
 
-    /// Takes the usage reports that the peer has not acknowledged.
+    /// Takes the usage reports that the peer has not acknowledged, refused ones first.
     pub(super) fn take_all(&mut self) -> Vec<UsageReportRequest> {
         let kept = match self.state {
             SendState::Waiting { reports, .. } if seeded(Bug::ReportDroppedAtTheEnd) => reports,
             SendState::Waiting { .. } | SendState::Idle | SendState::Backoff(_) => 0,
         };
         let unsent = self.reports.split_off(kept.min(self.reports.len()));
-        unsent.iter().filter_map(|octets| typed(octets)).collect()
+        let refused = std::mem::take(&mut self.refused);
+        let all = refused.iter().chain(&unsent);
+        all.filter_map(|octets| typed(octets)).collect()
     }
 }
 
