@@ -54,7 +54,7 @@ Without a file, --modify takes the shares above.
 A node that does not answer, or that restarted, is looked for while nothing new is begun. Sessions
 that it lost count as lost, and are established again unless --forget is given.
 
-Exit code 1: a request was lost or rejected.";
+Exit code 1: a request was lost or rejected, or accepted without a usable UP F-SEID.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -299,7 +299,7 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
                 .hint("--node-id, --dnn, --pdn-type, --ue-pool and --sessions decide about it")
         }
         ClientError::Bind(_) => failure.hint("--from says where to send from"),
-        ClientError::Journal(_) => failure,
+        ClientError::Journal(_) | ClientError::InvalidAnswer { .. } => failure,
         ClientError::Refused { .. } => failure.hint(
             "a node that resolves Node IDs wants --node-id with the address of --from; its log \
              says more",
@@ -322,6 +322,7 @@ fn to_json(stats: &LoadStats) -> Value {
         "accepted": stats.accepted,
         "rejected": stats.rejected,
         "lost": stats.lost,
+        "invalid": stats.invalid,
         "established": stats.established,
         "modified": stats.modified,
         "changes": changes(&stats.changes),
@@ -397,8 +398,12 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
         stats.elapsed.as_secs_f64(),
         stats.rate(),
     ))?;
+    let invalid = match stats.invalid {
+        0 => String::new(),
+        count => format!(", {count} invalid"),
+    };
     let text = format!(
-        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost",
+        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost{invalid}",
         stats.established, stats.modified, stats.deleted, stats.held, stats.rejected, stats.lost,
     );
     if stats.peers_lost > 0 {
@@ -442,9 +447,13 @@ fn modifications(stats: &LoadStats) -> String {
 }
 
 fn verdict(stats: &LoadStats) -> CliResult {
-    match (stats.lost, stats.rejected) {
-        (0, 0) => Ok(()),
-        (lost, rejected) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
+    match (stats.lost, stats.rejected, stats.invalid) {
+        (0, 0, 0) => Ok(()),
+        (lost, rejected, invalid) if invalid > 0 => Err(Failure::check(format!(
+            "{lost} lost, {rejected} rejected, {invalid} accepted without a usable UP F-SEID"
+        ))
+        .hint("the node's responses break TS 29.244 §7.5.3; a capture shows them")),
+        (lost, rejected, _) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
             .hint("the causes say why; the node's log says more")),
     }
 }
