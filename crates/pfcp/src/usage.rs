@@ -370,6 +370,7 @@ impl UsageMeter {
         for (&id, rule) in &mut self.rules {
             if !made.contains(&id)
                 && rule.parameters.wants(ReportingTriggers::LIUSA)
+                && rule.may_report()
                 && linked(rule)
             {
                 let trigger = rule.pending_triggers | UsageReportTrigger::LIUSA;

@@ -56,11 +56,20 @@ impl UrrParameters {
             period,
             holding: urr.quota_holding_time.map(|time| seconds(time.0)),
             validity: urr.quota_validity_time.map(|time| seconds(time.0)),
-            inactivity: urr.inactivity_detection_time.map(|time| seconds(time.0)),
-            idle: urr.user_plane_inactivity_timer.map(|time| seconds(time.0)),
+            // Times and thresholds of zero are off: they would make reports for each packet.
+            inactivity: urr
+                .inactivity_detection_time
+                .and_then(|time| nonzero(time.0)),
+            idle: urr
+                .user_plane_inactivity_timer
+                .and_then(|time| nonzero(time.0)),
             dropped: (
-                dropped.and_then(|threshold| threshold.downlink_packets),
-                dropped.and_then(|threshold| threshold.downlink_octets),
+                dropped
+                    .and_then(|threshold| threshold.downlink_packets)
+                    .filter(|&count| count > 0),
+                dropped
+                    .and_then(|threshold| threshold.downlink_octets)
+                    .filter(|&count| count > 0),
             ),
             monitoring_points: monitoring_points(urr),
             links: urr.linked_urr_ids.iter().map(|link| link.0).collect(),
@@ -82,6 +91,10 @@ impl UrrParameters {
     }
 }
 
+fn nonzero(time: u32) -> Option<Duration> {
+    (time > 0).then(|| seconds(time))
+}
+
 /// Returns the monitoring times of a rule, earliest first.
 fn monitoring_points(urr: &CreateUrr) -> VecDeque<MonitoringPoint> {
     let own = urr.monitoring_time.map(|at| MonitoringPoint {
@@ -93,7 +106,8 @@ fn monitoring_points(urr: &CreateUrr) -> VecDeque<MonitoringPoint> {
                 .map(VolumeLimit::from),
             time: urr.subsequent_time_threshold.map(|time| seconds(time.0)),
             events: urr.subsequent_event_threshold.map(|count| count.0.into()),
-        },
+        }
+        .without_zeros(),
         quotas: UrrLimits {
             volume: urr
                 .subsequent_volume_quota
@@ -121,7 +135,8 @@ impl MonitoringPoint {
                 volume: volume.map(VolumeLimit::from),
                 time: group.subsequent_time_threshold.map(|time| seconds(time.0)),
                 events: group.subsequent_event_threshold.map(|count| count.0.into()),
-            },
+            }
+            .without_zeros(),
             quotas: UrrLimits {
                 volume: group
                     .subsequent_volume_quota

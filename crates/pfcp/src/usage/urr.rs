@@ -223,11 +223,14 @@ impl UrrState {
         }
     }
 
+    /// Returns `true` unless the rule has made the last of its Number of Reports (§8.2.133).
+    pub(super) fn may_report(&self) -> bool {
+        self.reports_left != Some(0)
+    }
+
     /// Returns `true` if usage is being measured.
     pub(super) fn counts_now(&self) -> bool {
-        !self.paused
-            && self.reports_left != Some(0)
-            && !self.parameters.has(MeasurementInformation::INAM)
+        !self.paused && self.may_report() && !self.parameters.has(MeasurementInformation::INAM)
     }
 
     /// Pauses or resumes the measurement.
@@ -311,7 +314,9 @@ impl UrrState {
     }
 
     fn trigger(&mut self, trigger: UsageReportTrigger) {
-        self.pending_triggers = self.pending_triggers | trigger;
+        if self.may_report() {
+            self.pending_triggers = self.pending_triggers | trigger;
+        }
     }
 
     /// Triggers reports for the thresholds and quotas that are reached.
@@ -374,7 +379,7 @@ impl UrrState {
         }
         if is_due(self.stops_at(idle_timeout)) {
             self.flowing = false;
-            if self.parameters.wants(On::STOPT) {
+            if self.parameters.wants(On::STOPT) && self.may_report() {
                 self.pending_notes = self.pending_notes | Now::STOPT;
             }
         }
@@ -531,12 +536,16 @@ impl UrrState {
         self.threshold_usage = Counts::default();
         self.dropped = (0, 0);
         self.started = now;
-        if let Some(left) = &mut self.reports_left
-            && trigger != UsageReportTrigger::IMMER
-        {
-            *left = left.saturating_sub(1);
+        if trigger != UsageReportTrigger::IMMER {
+            self.count_report();
         }
         reports
+    }
+
+    fn count_report(&mut self) {
+        if let Some(left) = &mut self.reports_left {
+            *left = left.saturating_sub(1);
+        }
     }
 
     /// Returns the pending reports without measurements.
@@ -544,7 +553,8 @@ impl UrrState {
         let pending_notes = std::mem::take(&mut self.pending_notes);
         let mut notes = Vec::new();
         for trigger in [UsageReportTrigger::START, UsageReportTrigger::STOPT] {
-            if pending_notes.contains(trigger) {
+            if pending_notes.contains(trigger) && self.may_report() {
+                self.count_report();
                 notes.push(UsageReportRequest::new(id, self.next_number(), trigger));
             }
         }
