@@ -1,8 +1,8 @@
 //! A pool of workers: an idle worker gets the next job, and a job that kills its worker costs only
 //! that job.
 //!
-//! The pool never waits. It keeps the callers' replies and asks the workers through a `ReplyLane`: their
-//! answers come back as messages.
+//! The pool never waits. It keeps the callers' replies and asks the workers through a `ReplyLane`:
+//! their answers come back as messages.
 //!
 //! `cargo run -p strowger-examples workers`
 

@@ -60,9 +60,9 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Returns the code that corresponds to the error. [`FaultCode::Unreachable`] means that the call
-    /// was not sent, so it is always safe to send it again; [`FaultCode::Lost`] means that it may have
-    /// been handled.
+    /// Returns the code that corresponds to the error. [`FaultCode::Unreachable`] means that the
+    /// call was not sent, so it is always safe to send it again; [`FaultCode::Lost`] means that it
+    /// may have been handled.
     #[must_use]
     pub const fn code(&self) -> FaultCode {
         match self {
@@ -200,8 +200,8 @@ impl Client {
     /// bytes or JSON. To read a stream, use [`stream`](Self::stream).
     ///
     /// # Errors
-    /// Returns an error if there is no answer, or the answer is a fault: [`FaultCode::BadRequest`] if
-    /// the message is a stream.
+    /// Returns an error if there is no answer, or the answer is a fault: [`FaultCode::BadRequest`]
+    /// if the message is a stream.
     pub async fn ask(&mut self, name: &str, payload: Value) -> Result<Payload, ClientError> {
         let deadline = Some(self.deadline);
         let asked = self.begin(Kind::Call, name, &payload, deadline, 0);

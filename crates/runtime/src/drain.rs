@@ -39,7 +39,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// let system = TestSystem::new(1);
     /// let probe = system.probe::<RecordedEvent>();
     /// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
-    /// for order in [ScriptCommand::Note(1), ScriptCommand::Sleep(Duration::from_secs(9)), ScriptCommand::Note(2)] {
+    /// let sleep = ScriptCommand::Sleep(Duration::from_secs(9));
+    /// for order in [ScriptCommand::Note(1), sleep, ScriptCommand::Note(2)] {
     ///     puppet.try_tell(order).expect("there is room");
     /// }
     /// let left = system.run(puppet.drain(Duration::from_secs(5)));

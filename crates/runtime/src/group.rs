@@ -235,7 +235,8 @@ impl<T: Send + 'static> Group<T> {
                 Err(payload) => {
                     let panic = panic_message(payload.as_ref());
                     let path = member.actor().path();
-                    tracing::error!(group = %self.name, %path, %panic, "panic in a message conversion");
+                    let group = &self.name;
+                    tracing::error!(%group, %path, %panic, "panic in a message conversion");
                     drop_caught(payload);
                     broadcast.panicked += 1;
                 }

@@ -242,8 +242,8 @@ impl<M> MailboxState<M> {
         let Some(waiting) = self.waiting_mut() else {
             return Vec::new();
         };
-        // `granted` counts from the front of the queue, and a sender that fills its place leaves it, so
-        // places go out in the order in which the senders came.
+        // `granted` counts from the front of the queue, and a sender that fills its place leaves
+        // it, so places go out in the order in which the senders came.
         let places = capacity.saturating_sub(used).min(waiting.senders.len());
         let mut wakers = Vec::new();
         while waiting.granted < places {
@@ -275,8 +275,8 @@ impl<M> MailboxState<M> {
         let is_plain_stop = matches!(system, SystemMessage::Stop(Exit::Shutdown));
         let behind = seeded(Bug::StopWaitsForSignals);
         let first = self.cold.as_ref().and_then(|cold| cold.system.front());
-        // A flag may stand for the order only if it would be first: another order that waits decides
-        // the exit, and must be taken before it.
+        // A flag may stand for the order only if it would be first: another order that waits
+        // decides the exit, and must be taken before it.
         if is_plain_stop && !first.is_some_and(|first| behind || first.ends_incarnation()) {
             self.stop_requested = true;
             return;
@@ -398,8 +398,8 @@ impl<M> Mailbox<M> {
         if state.admission != Admission::Open {
             return Err(state.admission.refusal());
         }
-        // `batch_len` is the cached count, which is never too small: below `slow_path_depth` there is
-        // room for certain, and the push reads no atomic of the receiver.
+        // `batch_len` is the cached count, which is never too small: below `slow_path_depth` there
+        // is room for certain, and the push reads no atomic of the receiver.
         if state.messages.len() + state.batch_len >= state.slow_path_depth
             && self.is_full(&mut state)
         {
@@ -503,8 +503,8 @@ impl<M> Mailbox<M> {
             waiting.granted += 1;
             return Poll::Ready(true);
         }
-        // The receiver may be about to park. The flag keeps it running for one more look, in which it
-        // grants the places that its batch has freed meanwhile.
+        // The receiver may be about to park. The flag keeps it running for one more look, in which
+        // it grants the places that its batch has freed meanwhile.
         state.has_new_waiter = true;
         self.lock_needed.store(true, Ordering::Relaxed);
         Poll::Pending
@@ -572,7 +572,8 @@ impl<M> Mailbox<M> {
             state.take_waiting();
             return;
         }
-        // Wakers run after the lock is released: they are foreign code, and may send to this mailbox.
+        // Wakers run after the lock is released: they are foreign code, and may send to this
+        // mailbox.
         let wakers = state.grant_places(self.capacity, self.batch_len());
         drop(state);
         if weakened(Weakening::GivenUpPlaceWakesSender) {

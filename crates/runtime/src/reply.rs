@@ -65,7 +65,8 @@ pub struct Completion<T> {
 /// The right to answer once. Dropping it is an answer too: [`ReplyError`].
 ///
 /// A reply is a sink: the answer goes to the task that waits in `ask`, or into the mailbox of an
-/// actor ([`ReplyLane`]). A reply may be passed on to other actors; no task is needed to wait for it.
+/// actor ([`ReplyLane`]). A reply may be passed on to other actors; no task is needed to wait for
+/// it.
 #[must_use = "dropping a reply answers that there is no answer"]
 pub struct Reply<T>(ReplyTarget<T>);
 
@@ -295,8 +296,8 @@ impl<T> PendingReply<T> {
     }
 
     /// Polls the wait of an ask: for the answer and then, unless the monitor will wake the ask
-    /// because `add_to_recent` put it in a list of recent asks, for the deadline, whose error ends the wait.
-    /// Before it looks at the deadline, the ask is recorded as a wait by `note`.
+    /// because `add_to_recent` put it in a list of recent asks, for the deadline, whose error ends
+    /// the wait. Before it looks at the deadline, the ask is recorded as a wait by `note`.
     ///
     /// All that composes a wait is in this function, so that the loom models poll the very code
     /// that asks run. `Pending` means in every case that the task will be woken.

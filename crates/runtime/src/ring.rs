@@ -8,7 +8,8 @@
 //!   anywhere;
 //! - for the end or the start of B: a supervisor that stops or starts a child, a caller of
 //!   `stopped`, `started`, `supervise`, `drain`, `terminate_child` or `shutdown`. All of these wait
-//!   for a phase with [`ActorCore::wait_for_phase`] or for the end of a drain, and both record the wait.
+//!   for a phase with [`ActorCore::wait_for_phase`] or for the end of a drain, and both record the
+//!   wait.
 //!
 //! Some edges are read from the state of the actors instead of being recorded:
 //!
@@ -18,8 +19,8 @@
 //! - an actor that is down waits for its supervisor, which decides about the next incarnation and
 //!   may be inside a hook.
 //!
-//! These edges appear without a call of the actors in the ring, so [`on_children_closing`] and [`on_actor_down`]
-//! look for rings when they do.
+//! These edges appear without a call of the actors in the ring, so [`on_children_closing`] and
+//! [`on_actor_down`] look for rings when they do.
 //!
 //! Of the waits that form a ring at least one must be an ask (or a call of a supervisor), because
 //! only an ask can be refused. If the ask is recorded last, it fails itself. If another edge

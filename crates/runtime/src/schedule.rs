@@ -93,8 +93,8 @@ impl Scheduler {
         }
     }
 
-    /// Like `add_incarnation`, for an incarnation that follows another one at this place. It stays there:
-    /// another worker would have to be woken, and would have nothing of it in its caches.
+    /// Like `add_incarnation`, for an incarnation that follows another one at this place. It stays
+    /// there: another worker would have to be woken, and would have nothing of it in its caches.
     pub(crate) fn readd_incarnation(&self, place: u32) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit_again(place),

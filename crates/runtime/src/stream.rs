@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A reader grants credit, and the source sends no more than that. A reader that stops reading
-//! therefore blocks its source, misses items, or is disconnected, as the source's [`SlowReader`] rule
-//! says. Memory is bounded by the number of readers and their windows in any case. The flow control
-//! of either side is a pure value ([`SenderCredit`], [`ReceiverCredit`]); here both are in one process, with a
-//! queue between them.
+//! therefore blocks its source, misses items, or is disconnected, as the source's [`SlowReader`]
+//! rule says. Memory is bounded by the number of readers and their windows in any case. The flow
+//! control of either side is a pure value ([`SenderCredit`], [`ReceiverCredit`]); here both are in
+//! one process, with a queue between them.
 
 mod flow;
 mod link;
@@ -139,8 +139,9 @@ pub struct SourceInfo {
 /// when all items have been sent, or [`Source::fail`] on an error.
 ///
 /// # In a handler
-/// [`Source::try_send`] never waits. If a reader blocks it, [`Source::notify_when_ready`] sends the actor
-/// a message as soon as there is credit again, and the actor can handle other messages meanwhile.
+/// [`Source::try_send`] never waits. If a reader blocks it, [`Source::notify_when_ready`] sends the
+/// actor a message as soon as there is credit again, and the actor can handle other messages
+/// meanwhile.
 ///
 /// ```
 /// use strowger::testing::TestSystem;

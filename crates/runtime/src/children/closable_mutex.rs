@@ -6,16 +6,16 @@ use crate::sync::{AtomicU8, Mutex, MutexGuard, Ordering, Weakening, weakened};
 /// A value behind a lock, with a flag that tells if more may be added to it.
 ///
 /// Most nodes never have a child, so a mutex that was never entered is closed without the lock. A
-/// thread that enters sets `NON_EMPTY_ONCE` under the lock and learns from the same operation if the mutex
-/// was closed before. A thread that closes an unused mutex learns from its own operation if
-/// somebody has entered. Both are read-modify-writes of one word, so one of them comes second and
-/// sees the other, whatever their memory orderings. Where nobody but the owner can enter, a plain
-/// load and store is enough. Once `NON_EMPTY_ONCE` is set, both sides take the lock, which also protects the
-/// value itself.
+/// thread that enters sets `NON_EMPTY_ONCE` under the lock and learns from the same operation if
+/// the mutex was closed before. A thread that closes an unused mutex learns from its own operation
+/// if somebody has entered. Both are read-modify-writes of one word, so one of them comes second
+/// and sees the other, whatever their memory orderings. Where nobody but the owner can enter, a
+/// plain load and store is enough. Once `NON_EMPTY_ONCE` is set, both sides take the lock, which
+/// also protects the value itself.
 #[derive(Default)]
 pub(super) struct ClosableMutex<T> {
-    /// The bits `NON_EMPTY_ONCE`, `CLOSED`, `STOP_TOGETHER` and `SHARED`. Changed under the lock, unless the mutex
-    /// has never been entered.
+    /// The bits `NON_EMPTY_ONCE`, `CLOSED`, `STOP_TOGETHER` and `SHARED`. Changed under the lock,
+    /// unless the mutex has never been entered.
     state: AtomicU8,
     value: Mutex<T>,
 }

@@ -79,7 +79,8 @@ impl<M> Mailbox<M> {
     /// Records that nobody wants a message any more; has no effect once it was taken out.
     pub(crate) fn cancel_message(&self, number: u64) {
         let mut state = self.strand.lock();
-        // A message below the front has been taken out: its handler runs, and nothing is left to cancel.
+        // A message below the front has been taken out: its handler runs, and nothing is left to
+        // cancel.
         if number >= state.front_number(self.batch_len()) {
             state.set_expiry(number, Expiry::Cancelled);
             // Makes the receiver check the table again.
@@ -97,8 +98,8 @@ impl<M> Mailbox<M> {
         if state.receiving && !state.hook_waits_for_stop {
             None
         } else {
-            // The message that is handled was the one before the front, unless the actor is busy with
-            // something other than a message.
+            // The message that is handled was the one before the front, unless the actor is busy
+            // with something other than a message.
             Some(front - u64::from(!state.last_was_control))
         }
     }

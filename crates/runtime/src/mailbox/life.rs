@@ -78,8 +78,8 @@ impl<M> Mailbox<M> {
     /// Returns the number of the new incarnation, and `true` if the last one had been told to stop.
     pub(crate) fn begin_next_incarnation(&self, receiver: &mut Receiver<M>) -> (u32, bool) {
         let mut state = self.strand.lock();
-        // Without cold state only messages wait: the next incarnation keeps the batch where it is, and
-        // the restart costs one lock.
+        // Without cold state only messages wait: the next incarnation keeps the batch where it is,
+        // and the restart costs one lock.
         let goes_on = state.cold.is_none();
         if !goes_on || seeded(Bug::BatchReturnedToBack) {
             receiver.return_batch_locked(self, &mut state);
@@ -195,8 +195,9 @@ impl<M> StopRequest<'_, M> {
         if state.is_told_to_stop() {
             return Poll::Ready(());
         }
-        // The push of an order wakes an actor only while `receiving` is set. The second flag says that
-        // the actor is not idle, so that `first_unanswered` still counts the message it handles.
+        // The push of an order wakes an actor only while `receiving` is set. The second flag says
+        // that the actor is not idle, so that `first_unanswered` still counts the message it
+        // handles.
         state.receiving = true;
         state.hook_waits_for_stop = true;
         Poll::Pending
@@ -243,8 +244,8 @@ impl<M> IncarnationLeftovers<M> {
     fn wake_and_drop(self) {
         self.drainers.into_iter().for_each(Waker::wake);
         if let Some((completions, system)) = self.queues {
-            // Their destructors are foreign code: a panic in one must not keep the others from being
-            // dropped.
+            // Their destructors are foreign code: a panic in one must not keep the others from
+            // being dropped.
             drop_all_caught(completions);
             drop_all_caught(system);
         }

@@ -74,8 +74,8 @@ impl<M> Receiver<M> {
     /// Returns `true` if the next message of the batch may be taken before the lanes are checked.
     #[inline(always)]
     pub(crate) fn is_ready(&self, mailbox: &Mailbox<M>) -> bool {
-        // The flag is read relaxed. A signal that is pushed at this moment may be seen one message late,
-        // and is seen at the latest when `ready` is used up.
+        // The flag is read relaxed. A signal that is pushed at this moment may be seen one message
+        // late, and is seen at the latest when `ready` is used up.
         self.ready > 0 && !mailbox.needs_lock() && !self.is_beat_over()
     }
 
@@ -178,7 +178,8 @@ impl<M> Receiver<M> {
             }
             return FastTake::Idle;
         };
-        // Both need a look at each message under the lock: its number, and whether it was displaced.
+        // Both need a look at each message under the lock: its number, and whether it was
+        // displaced.
         if state.has_expiries() || !mailbox.spec().batches() {
             return FastTake::More(Some(state));
         }
@@ -198,8 +199,8 @@ impl<M> Receiver<M> {
             }
             // A single message is taken directly.
             1 => *to = state.messages.pop(),
-            // The queues change places: taking a batch costs the same for two messages and for thousands,
-            // and the buffer of the old batch is used again for the messages to come.
+            // The queues change places: taking a batch costs the same for two messages and for
+            // thousands, and the buffer of the old batch is used again for the messages to come.
             _ => {
                 self.batch.swap(&mut state.messages);
                 *to = self.batch.pop_front();
@@ -223,8 +224,8 @@ impl<M> Receiver<M> {
     #[inline(always)]
     fn settle_budget(&mut self, state: &mut MailboxState<M>) {
         self.budget += mem::take(&mut self.ready);
-        // `ready` was charged in advance; what was not used goes back. A new budget replaces the rest:
-        // it was set when the actor parked or asked to yield.
+        // `ready` was charged in advance; what was not used goes back. A new budget replaces the
+        // rest: it was set when the actor parked or asked to yield.
         let said = mem::take(&mut state.new_budget);
         if said > 0 {
             self.budget = said;
@@ -288,8 +289,8 @@ impl<M> Receiver<M> {
         let free = state.len_before_expiring(self.batch.len());
         state.batch_len = self.batch.len();
         mailbox.batch_len.store(state.batch_len, Ordering::Relaxed);
-        // Places are granted on each look and not for each message, so that the fast path never has to
-        // look at the queue of senders.
+        // Places are granted on each look and not for each message, so that the fast path never has
+        // to look at the queue of senders.
         let wakers = state.grant_places(mailbox.capacity, self.batch.len());
         state.has_new_waiter = false;
         // The next message of the batch is taken under the lock, so that `other_work` is cleared.
@@ -422,8 +423,8 @@ impl<M> TurnData for MailboxState<M> {
         } else {
             self.messages.is_empty()
         };
-        // This decides under the lock whether the actor parks, and sets `receiving` in the same step: a
-        // push either comes before it and is seen here, or after it and wakes the actor.
+        // This decides under the lock whether the actor parks, and sets `receiving` in the same
+        // step: a push either comes before it and is seen here, or after it and wakes the actor.
         let rests = is_empty && !waits && !self.has_signals();
         self.receiving = if weakened(Weakening::RestMarksReceiving) {
             false

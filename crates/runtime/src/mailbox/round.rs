@@ -67,8 +67,8 @@ impl SourceQuota {
             return false;
         }
         let left = match *self {
-            // The quota is fixed when the visit begins: what arrives during the visit waits for the next
-            // round.
+            // The quota is fixed when the visit begins: what arrives during the visit waits for the
+            // next round.
             Self::NOT_BEGUN => {
                 let all = waiting.min(MIN_QUOTA.max(waiting / QUOTA_DIVISOR));
                 u16::try_from(all).map_or(Self::MAX, |all| all.min(Self::MAX))
@@ -106,7 +106,8 @@ impl SourceRotation {
         timer_due: bool,
         has_messages: bool,
     ) -> Option<SourceKind> {
-        // Orders come before everything else, so that `stop` is bounded by one handler under any flood.
+        // Orders come before everything else, so that `stop` is bounded by one handler under any
+        // flood.
         if state.has_stop_request() {
             return Some(SourceKind::Stop);
         }

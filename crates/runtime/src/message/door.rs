@@ -32,7 +32,8 @@ use crate::stream::Reader;
 /// use serde::Deserialize;
 /// use strowger::testing::TestSystem;
 /// use strowger::{
-///     Accepts, Actor, Address, CallReply, Ask, CallSink, Context, Export, Fault, Payload, Delivery, Request,
+///     Accepts, Actor, Address, Ask, CallReply, CallSink, Context, Delivery, Export, Fault, Payload,
+///     Request,
 /// };
 ///
 /// #[derive(Deserialize)]
@@ -75,7 +76,7 @@ use crate::stream::Reader;
 ///         let _ = self.0.send(result);
 ///     }
 ///
-///     fn is_wanted(&self, _: u64) -> bool {
+///     fn is_waiting(&self, _: u64) -> bool {
 ///         true
 ///     }
 /// }
@@ -87,15 +88,15 @@ use crate::stream::Reader;
 ///
 /// let (answers, answer) = mpsc::sync_channel(1);
 /// let outside = std::sync::Arc::new(Outside(answers));
-/// let add = kit.system().entry(&address, "add")?;
+/// let add = kit.system().remote_entry(&address, "add")?;
 /// let put = add.call(&Payload::from_json(&3)?, 1, outside);
 /// assert!(matches!(put, Delivery::Settled(Ok(_))), "there is room");
 /// kit.run_until_idle();
 /// let CallReply::Single(sum) = answer.try_recv()?? else { panic!("it is no stream") };
-/// assert_eq!(sum.read::<u32>()?, 3);
+/// assert_eq!(sum.decode::<u32>()?, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "a door opens with `ActorSystem::expose`"]
+#[must_use = "an export does nothing until it is passed to `ActorSystem::export`"]
 pub struct Export<M> {
     messages: BTreeMap<Arc<str>, MessageExport<M>>,
 }
@@ -323,8 +324,8 @@ impl<M: Send + 'static> Export<M> {
 
 /// A reply that can leave the process as JSON: every type that implements [`Serialize`].
 ///
-/// A stream is not: a [`Reader`] is exposed with [`Export::stream`], as callers get its items and not
-/// one answer.
+/// A stream is not: a [`Reader`] is exposed with [`Export::stream`], as callers get its items and
+/// not one answer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be sent as a reply outside the process",
     label = "does not implement `serde::Serialize`",

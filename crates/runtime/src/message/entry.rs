@@ -114,7 +114,8 @@ impl RemoteEntry {
         Self(Arc::new(reach))
     }
 
-    /// Returns how messages of this name are sent. A message for [`MessagePattern::Ask`] may also be told.
+    /// Returns how messages of this name are sent. A message for [`MessagePattern::Ask`] may also
+    /// be told.
     #[must_use]
     pub fn pattern(&self) -> MessagePattern {
         self.0.pattern()

@@ -21,7 +21,7 @@ use super::fault::{Fault, FaultCode};
 ///     "payload": 3, "correlationId": "c-1", "timestamp": 1_700_000_000_000_u64,
 /// }))?;
 /// assert_eq!((question.pattern, question.message_type.as_str()), (MessagePattern::Ask, "add"));
-/// let answer = question.answer("m-2", 1_700_000_000_004, Ok(Some(json!(7))));
+/// let answer = question.reply("m-2", 1_700_000_000_004, Ok(Some(json!(7))));
 /// assert_eq!(answer.ok_or("it has a sender")?.to_json(), json!({
 ///     "id": "m-2", "pattern": "tell", "to": "@(clerk)", "from": "@(counter)", "type": "add",
 ///     "payload": 7, "correlationId": "c-1", "timestamp": 1_700_000_000_004_u64,

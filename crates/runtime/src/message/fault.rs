@@ -147,7 +147,8 @@ impl Fault {
         value
     }
 
-    /// Parses a fault. An unknown code becomes [`FaultCode::Failed`], and `retryable` is kept as it is.
+    /// Parses a fault. An unknown code becomes [`FaultCode::Failed`], and `retryable` is kept as it
+    /// is.
     ///
     /// # Errors
     /// `bad-request` if the value is not a fault.

@@ -15,7 +15,8 @@ use super::ActorPath;
 /// assert!(sessions.matches(&ActorPath::from("/n4/smf-1/0x2a")));
 /// assert!(!sessions.matches(&ActorPath::from("/n4/smf-1")));
 /// let all: PathPattern = "/n4/**".parse()?;
-/// assert!(all.matches(&ActorPath::from("/n4")) && all.matches(&ActorPath::from("/n4/smf-1/0x2a")));
+/// assert!(all.matches(&ActorPath::from("/n4")));
+/// assert!(all.matches(&ActorPath::from("/n4/smf-1/0x2a")));
 /// let one: PathPattern = "0x2a".parse()?;
 /// assert!(one.matches(&ActorPath::from("/n4/smf-1/0x2a")));
 /// # Ok::<(), strowger::PathPatternError>(())

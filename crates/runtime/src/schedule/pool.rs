@@ -205,8 +205,8 @@ impl Pool {
         if blocking::is_blocking(place) {
             self.blocking_threads.lock().end(place);
         }
-        // This and `close` both modify `incarnations`, so one of them comes second and sees what the other
-        // one did before: `release` sees that the pool is closed, or `close` sees that no
+        // This and `close` both modify `incarnations`, so one of them comes second and sees what
+        // the other one did before: `release` sees that the pool is closed, or `close` sees that no
         // incarnation is left.
         let acq_rel = weaken_or(
             Weakening::LastExitAcquire,

@@ -125,8 +125,8 @@ pub(crate) trait StrandHost: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Called when the incarnation at this place is gone, with the result of `take_remains`. Without an
-    /// exit, it was dropped before its end.
+    /// Called when the incarnation at this place is gone, with the result of `take_remains`.
+    /// Without an exit, it was dropped before its end.
     fn on_incarnation_end(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
 }
 

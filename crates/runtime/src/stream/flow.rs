@@ -51,9 +51,9 @@ pub enum SendDecision {
 
 /// The source's half of the flow control for one reader.
 ///
-/// Together with a [`ReceiverCredit`] on the other side, this is the whole protocol: grants go one way,
-/// items the other. Both halves are pure values, so they may live in one process or at the two ends
-/// of a socket.
+/// Together with a [`ReceiverCredit`] on the other side, this is the whole protocol: grants go one
+/// way, items the other. Both halves are pure values, so they may live in one process or at the two
+/// ends of a socket.
 ///
 /// ```
 /// use strowger::{ReceiverCredit, SlowReader, SendDecision, SenderCredit};

@@ -251,7 +251,8 @@ impl<A: Actor> DynamicSupervisorRef<A> {
     /// waits until each has ended.
     ///
     /// # Errors
-    /// Returns the error of the child that could not be started, as in [`DynamicSupervisorRef::start_child`].
+    /// Returns the error of the child that could not be started, as in
+    /// [`DynamicSupervisorRef::start_child`].
     pub async fn start_all<K: Into<Key>>(
         &self,
         children: impl IntoIterator<Item = (K, A::Args)> + Send,

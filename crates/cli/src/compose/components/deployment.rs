@@ -225,7 +225,7 @@ fn failure(reason: CancelReason, stage: Stage) -> Failure {
         ),
         Stage::Waiting => (
             "waiting for the compilation of other components",
-            format!("{again}"),
+            again.to_owned(),
         ),
         Stage::Compiling | Stage::Starting => (
             "compiling it",
