@@ -109,7 +109,7 @@ fn duplicate_key_is_refused() {
         let refused = dynamic
             .start_child(bad, probe.recipient())
             .expect_err("not a key");
-        assert!(refused.to_string().contains("is not a key"), "{refused}");
+        assert!(refused.to_string().contains("invalid key"), "{refused}");
     }
 }
 

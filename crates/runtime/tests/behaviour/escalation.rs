@@ -208,7 +208,7 @@ fn one_supervisor_has_children_of_different_types() {
         "{kinds:?}"
     );
     assert!(
-        kinds.iter().any(|kind| kind.ends_with("Puppet")),
+        kinds.iter().any(|kind| kind.ends_with("ScriptedActor")),
         "{kinds:?}"
     );
 }
@@ -331,7 +331,7 @@ fn shut_down_system_refuses_to_spawn() {
         .spawn::<ScriptedActor>("late", probe.recipient());
     assert_eq!(
         refused.expect_err("it is closed").to_string(),
-        "the parent of /late is ending"
+        "cannot start /late: its parent is stopping"
     );
 }
 

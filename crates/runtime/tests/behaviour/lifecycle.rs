@@ -511,7 +511,7 @@ fn ending_incarnation_refuses_children_and_next_accepts_them() {
             parent.try_tell(starts).expect("there is room");
         }
         system.run_until_idle();
-        let late = "the parent of /s/p/late is ending";
+        let late = "cannot start /s/p/late: its parent is stopping";
         let now = "/s/p/now";
         assert_eq!(*seen.lock(), [late, late, now, late, now]);
     });

@@ -88,9 +88,9 @@ fn messages_of_matching_actors_are_recorded_with_time() {
         assert_eq!(
             lines(&read),
             [
-                "/left takes 20 ms, 1 wait".to_owned(),
+                "/left handles 20 ms, 1 queued".to_owned(),
                 format!("/left {took}"),
-                "/left takes 20 ms".to_owned(),
+                "/left handles 20 ms".to_owned(),
                 format!("/left {took}"),
             ]
         );
@@ -113,7 +113,7 @@ fn actors_that_start_later_are_traced_from_their_first_message() {
             lines,
             [
                 "/later started",
-                "/later takes 1 ms",
+                "/later handles 1 ms",
                 "/later done after 1ms",
                 "/later stopped: shutdown",
             ]
