@@ -256,7 +256,7 @@ impl Actor for Counter {
             Msg::Ball(0, _) => self.latch.hit(),
             Msg::Ball(left, other) => {
                 self.sum += 1;
-                tell(&other, Msg::Ball(left - 1, cx.me())).await;
+                tell(&other, Msg::Ball(left - 1, cx.actor_ref())).await;
             }
             Msg::Gate(open) => open.notified().await,
             Msg::Fail => return Err(Planted),

@@ -7,6 +7,7 @@ mod agent_tools;
 mod ask;
 mod blocking;
 mod counter;
+mod first;
 mod machine;
 mod pfcp_association;
 mod pfcp_node;
@@ -30,11 +31,12 @@ use std::process::{ExitCode, Termination};
 /// The name of an example, and its `main`.
 type Lesson = (&'static str, fn() -> ExitCode);
 
-const LESSONS: [Lesson; 21] = [
+const LESSONS: [Lesson; 22] = [
     ("agent_tools", || agent_tools::main().report()),
     ("ask", || ask::main().report()),
     ("blocking", || blocking::main().report()),
     ("counter", || counter::main().report()),
+    ("first", || first::main().report()),
     ("machine", || machine::main().report()),
     ("pfcp_association", || pfcp_association::main().report()),
     ("pfcp_node", || pfcp_node::main().report()),

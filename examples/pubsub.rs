@@ -32,7 +32,8 @@ impl Actor for Log {
 
     /// A subscription ends with its actor. Made here, it is renewed in every incarnation.
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, TopicError> {
-        cx.system().subscribe::<Load>("**", cx.me().recipient())?;
+        cx.system()
+            .subscribe::<Load>("**", cx.actor_ref().recipient())?;
         Ok(Self::default())
     }
 
@@ -57,7 +58,7 @@ impl Actor for Gauge {
 
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, TopicError> {
         let line = cx.system().topic::<Load>("chicago/7")?;
-        line.subscribe(cx.me().recipient())?;
+        line.subscribe(cx.actor_ref().recipient())?;
         Ok(Self)
     }
 
@@ -78,7 +79,7 @@ impl Actor for Alarm {
     type Error = TopicError;
 
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, TopicError> {
-        let me = cx.me().recipient();
+        let me = cx.actor_ref().recipient();
         cx.system()
             .subscribe_where("chicago/*", me, |load: &Load| load.0 > 97)?;
         Ok(Self(0))

@@ -11,7 +11,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, TestSystem};
+use strowger::testing::{Hook, InjectedFault, TestSystem};
 use strowger::{Actor, Backoff, ChildSpec, Context, Recipient, Strategy, Supervisor, handlers};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -78,7 +78,7 @@ fn a_tower_that_fails_starts_over() {
             "/town/tower",
             Hook::Handle,
             3,
-            Fault::panic("struck by lightning"),
+            InjectedFault::panic("struck by lightning"),
         );
         system.advance(5 * HOUR);
         // The third strike is lost with its incarnation; the next incarnation counts from its own

@@ -1,8 +1,8 @@
 //! A pool of workers: an idle worker gets the next job, and a job that kills its worker costs only
 //! that job.
 //!
-//! The pool never waits. It keeps the callers' replies and asks the workers through a `Lane`: their
-//! answers come back as messages.
+//! The pool never waits. It keeps the callers' replies and asks the workers through a `ReplyLane`:
+//! their answers come back as messages.
 //!
 //! `cargo run -p strowger-examples workers`
 
@@ -13,8 +13,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use strowger::{
-    Actor, ActorRef, ActorSystem, Ask, BoxError, Completion, Context, Dynamic, Event, Lane, Reply,
-    Request, Restart, StartError, handlers,
+    Actor, ActorRef, ActorSystem, Ask, BoxError, Completion, Context, DynamicSupervisor, Event,
+    Reply, ReplyLane, Request, Restart, StartError, handlers,
 };
 
 /// Asks for the number of primes below this number.
@@ -51,7 +51,7 @@ struct Pool {
     /// For each worker, the reply of the caller that it works for.
     asking: Vec<Option<Reply<usize>>>,
     queue: VecDeque<Ask<Primes>>,
-    answers: Lane<usize>,
+    answers: ReplyLane<usize>,
 }
 
 #[handlers]
@@ -61,7 +61,7 @@ impl Actor for Pool {
 
     async fn pre_start(size: usize, cx: &mut Context<Self>) -> Result<Self, StartError> {
         // Children of a dynamic supervisor are temporary by default.
-        let team = Dynamic::new().restart(Restart::Permanent);
+        let team = DynamicSupervisor::new().restart(Restart::Permanent);
         let team = cx.dynamic::<Worker>("team", team)?;
         let workers = (0..size).map(|number| team.start_child(number.to_string(), ()));
         Ok(Self {

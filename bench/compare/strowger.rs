@@ -109,7 +109,7 @@ impl Actor for Gauge {
 
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, TopicError> {
         cx.system()
-            .subscribe("exchange/*/load", cx.me().recipient())?;
+            .subscribe("exchange/*/load", cx.actor_ref().recipient())?;
         Ok(Self)
     }
 
@@ -136,9 +136,9 @@ pub fn observe(system: &ActorSystem) {
     for actor in system.actors() {
         let _ = (
             actor.path,
-            actor.depth,
+            actor.mailbox_len,
             actor.handled,
-            actor.busy,
+            actor.busy_time,
             actor.restarts,
         );
     }

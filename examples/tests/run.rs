@@ -24,6 +24,11 @@ fn counter_counts_and_hands_a_message_back() {
 }
 
 #[test]
+fn first_program_counts_from_the_start_after_a_failure() {
+    assert_eq!(output("first"), ["40 + 2 = 42", "40 + 1 = 41"]);
+}
+
+#[test]
 fn supervision_brings_the_worker_back() {
     let expected = [
         "/office/worker starts with 84 lines",
@@ -298,10 +303,10 @@ fn pfcp_vendor_shows_elements_by_their_rows_and_keeps_the_others() {
 fn tools_of_an_agent_refuse_with_the_rule() {
     let expected = [
         "places changed: 1",
-        "`../../etc/passwd` leaves the root (rule: outside)",
-        "`large` needs 2000000 more bytes, but 14 of the 1000000 that may be added below this \
-         directory are used: delete what is not needed, or raise `octets` in its [[tools.files]], \
-         or with --limit octets=N (rule: octets)",
+        "`../../etc/passwd` leads outside the root (rule: outside)",
+        "`large` needs 2000000 more bytes, but 14 of the limit of 1000000 added below this \
+         directory are used: delete unneeded files, or raise `octets` in [[tools.files]] or with \
+         --limit octets=N (rule: octets)",
         "found in plan.txt",
         "refused: 1",
     ];

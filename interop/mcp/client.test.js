@@ -221,7 +221,7 @@ async function runsPrograms(call) {
     assert.deepEqual(value(called), { output });
   }
   const wrong = await call("program_call", { name: "counter", input: "two" });
-  assert.match(wrong.content[0].text, /not as the schema says/);
+  assert.match(wrong.content[0].text, /does not match its schema/);
   const listed = await call("program_list", {});
   const [{ name, state, calls }] = value(listed).programs;
   assert.deepEqual({ name, state, calls }, { name: "counter", state: "resident", calls: 3 });
@@ -338,7 +338,7 @@ test("what is refused says which rule forbids it", how, () =>
       assert.match(unknown.content[0].text, /unknown field `follow`/);
       const missing = await call("write_file", { path: "x" });
       assert.match(missing.content[0].text, /missing field `content`/);
-      await assert.rejects(call("format_disk", {}), /there is no tool "format_disk"/);
+      await assert.rejects(call("format_disk", {}), /unknown tool "format_disk"/);
       const media = await call("read_text_file", { path: "dot.png" });
       assert.match(media.content[0].text, /read_media_file/);
     });
@@ -368,7 +368,7 @@ test("progress is told, and a call that is cancelled ends alone", how, () =>
       });
       const [note, missing, main] = read.content[0].text.split("\n---\n");
       assert.equal(note, "note.txt:\ncall back\ntoday\n");
-      assert.match(missing, /^missing: .*there is no such file/);
+      assert.match(missing, /^missing: .*no such file/);
       assert.equal(main, "src/main.rs:\nfn main() {}\n");
       assert.ok(await toldInOrder(call) > 0);
       const cancel = new AbortController();

@@ -57,10 +57,13 @@ struct Cli {
 }
 
 const ENVIRONMENT: &str = "\
-Environment: CI=true makes a missing tool or missing fixtures a failure. XTASK_LIMIT=2h is the \
-time after which a run is ended with all programs that it started, XTASK_STEP_LIMIT=30m that of \
-each step and XTASK_TEST_LIMIT=10m that of each test program; a slow machine may need more than \
-the defaults.";
+Environment:
+  CI=true                fail if a tool or a fixture is missing
+  XTASK_LIMIT=2h         time limit of a run, including all programs that it started
+  XTASK_STEP_LIMIT=30m   time limit of a step
+  XTASK_TEST_LIMIT=10m   time limit of a test program
+
+These are the default limits; slow machines may need higher ones.";
 
 /// A verb, with the options of its module.
 #[derive(Debug, clap::Subcommand)]

@@ -50,8 +50,8 @@ struct Simulation {
 const RUNTIME: Simulation = Simulation {
     target: &["--test", "storm"],
     binary: "storm",
-    many: "no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_order",
-    twice: "one_seed_gives_the_same_storm_twice",
+    many: "messages_are_handled_once_in_order_or_reported",
+    twice: "same_seed_reproduces_the_storm",
     seeds: "STROWGER_STORM_SEEDS",
     seed: "STROWGER_SEED",
     trace: "STROWGER_STORM_TRACE",

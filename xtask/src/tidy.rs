@@ -67,15 +67,22 @@ pub(crate) fn run(project: &Project) -> Outcome {
     verbs.build();
     let mut findings = layout::check(&files);
     let read = |path: &String| std::fs::read_to_string(project.root().join(path)).ok();
-    let sources = files.iter().filter(|path| pages::may_be_quoted(path));
-    let sources: Vec<String> = sources.filter_map(read).collect();
+    let texts = |is_wanted: fn(&str) -> bool| {
+        let wanted = files.iter().filter(|path| is_wanted(path));
+        wanted.filter_map(read).collect()
+    };
+    let sources = pages::Sources {
+        quoted: texts(pages::may_be_quoted),
+        proofs: texts(pages::has_proofs),
+        verbs,
+    };
     let mut documents = BTreeMap::new();
     for path in &files {
         let Some(text) = read(path) else {
             continue;
         };
         findings.extend(lines::check(path, &text));
-        findings.extend(pages::check(path, &text, &sources, &verbs));
+        findings.extend(pages::check(path, &text, &sources));
         if path.ends_with("Cargo.lock") {
             findings.extend(packages::check_lock(path, &text));
         }

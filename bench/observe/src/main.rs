@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, Context, EventStream, MailboxSpec,
-    Observer, PathPattern, Rank, Reply, Request, TopQuery, TraceLimits, Tracer,
+    SystemObserver, PathPattern, TopRank, Reply, Request, TopQuery, TraceLimits, TraceReader,
 };
 use strowger_gateway::Recorder;
 use tracing_subscriber::EnvFilter;
@@ -64,9 +64,9 @@ const ACTORS: u64 = 100;
 /// The observers of a run.
 #[derive(Default)]
 struct Watch {
-    observer: Option<Observer>,
+    observer: Option<SystemObserver>,
     _events: Option<EventStream>,
-    _tracer: Option<Tracer>,
+    _tracer: Option<TraceReader>,
 }
 
 impl Watch {
@@ -88,7 +88,7 @@ impl Watch {
 
     async fn look(&mut self) {
         if let Some(observer) = &mut self.observer {
-            let top = observer.top(&TopQuery::new(Rank::Rate).rows(20)).await;
+            let top = observer.top(&TopQuery::new(TopRank::Rate).rows(20)).await;
             assert_eq!(top.totals.actors as u64, ACTORS);
         }
     }

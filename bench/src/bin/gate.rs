@@ -66,7 +66,7 @@ impl Actor for Counter {
             Msg::Ball(left, other) => {
                 self.0 += 1;
                 if left > 0 {
-                    tell(&other, Msg::Ball(left - 1, cx.me())).await;
+                    tell(&other, Msg::Ball(left - 1, cx.actor_ref())).await;
                 }
             }
             Msg::Fail => return Err(Planted),

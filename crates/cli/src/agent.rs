@@ -29,9 +29,9 @@ const NAME: &str = "strowger";
 /// The timeout for asks. Each call has a deadline of its own, which ends the ask earlier.
 const ASK_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
-const ADVICE: &str = "Files are reached below the allowed directories only; \
-    `list_allowed_directories` names them. A refusal says which rule forbids a call: another way \
-    to the same place is refused as well.";
+const ADVICE: &str = "Files are accessible only below the allowed directories, which \
+                      `list_allowed_directories` lists. A refusal names the rule that forbids a \
+                      call; another path to the same file is refused as well.";
 
 /// Returns an empty set of tools.
 pub(crate) fn none() -> McpTools {

@@ -36,7 +36,7 @@ Environment:
 Durations are written as 500ms, 1.5s, 2m or 1h; a plain number is in seconds.
 With --json, listings print one object per line.";
 
-/// Runs supervised actors and PFCP sessions in one tree, and talks to them.
+/// A runtime of supervised actors, with a PFCP (N4) node and tools for both.
 #[derive(Debug, Parser)]
 #[command(name = "strowger", version, propagate_version = true, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true, max_term_width = 100)]
@@ -227,6 +227,7 @@ mod tests {
             "docs",
             "docs/guides",
             "docs/internals",
+            "docs/reference",
             "docs/start",
             "docs/decisions",
             "packages/strowger",

@@ -11,8 +11,8 @@ use crate::file::read_plain;
 pub(crate) fn by_manifest(path: &Path) -> CliResult<(Vec<u8>, Manifest)> {
     let manifest = manifest(path)?;
     let Some(file) = &manifest.component.file else {
-        let text = format!("{}: does not say `component.file`", path.display());
-        return Err(Failure::input(text).hint("say where the component is"));
+        let text = format!("{}: no `component.file`", path.display());
+        return Err(Failure::input(text).hint("set it to the path of the component"));
     };
     Ok((read_bytes(file)?, manifest))
 }
@@ -49,14 +49,15 @@ pub(crate) fn read(path: &Path, text: &str) -> CliResult<Manifest> {
 pub(crate) fn foreign<'a>(mut imports: impl Iterator<Item = &'a str>) -> &'static str {
     match imports.any(|import| import.starts_with("wasi:")) {
         true => {
-            "no grant gives WASI: a component exports the world plain, durable, batched or \
-             complete of wit/component.wit and imports its interfaces alone. Build without WASI: \
-             Rust for wasm32-unknown-unknown, C with --target=wasm32 -nostdlib, `componentize-py \
-             --stub-wasi`, `jco componentize --disable all`; docs/components.md has more"
+            "the host does not provide WASI: a component exports one of the worlds plain, \
+             durable, batched or complete of wit/component.wit and may import only its \
+             interfaces. Build without WASI: Rust for wasm32-unknown-unknown, C with \
+             --target=wasm32 -nostdlib, `componentize-py --stub-wasi`, `jco componentize \
+             --disable all`; see docs/components.md"
         }
         false => {
-            "no grant gives what the host does not have: the contract is wit/component.wit; \
-             `strowger component inspect` shows each import"
+            "the host provides only the interfaces of wit/component.wit; `strowger component \
+             inspect` lists each import"
         }
     }
 }
@@ -66,41 +67,39 @@ pub(crate) fn not_loaded(file: &Path, error: &LoadError) -> Failure {
     let failure = Failure::input(format!("{}: {error}", file.display()));
     match error {
         LoadError::Denied(denied) if denied.iter().all(Denied::is_grantable) => {
-            failure.hint("grant it in the manifest; `strowger component inspect` shows each import")
+            failure.hint("grant it in the manifest; `strowger component inspect` lists each import")
         }
         LoadError::Denied(denied) => {
             failure.hint(foreign(denied.iter().map(|denied| denied.import.as_str())))
         }
         LoadError::Module => failure.hint(format!(
-            "`strowger component build {}` makes a component of it",
+            "make a component of it with `strowger component build {}`",
             file.display()
         )),
-        LoadError::Parts { .. } => failure.hint(
-            "join its core modules, such as with wasm-merge, or leave out adapters: each is one",
-        ),
-        LoadError::Slow { .. } => failure.hint(
-            "what was begun of it goes on, and what comes of it is kept: try again in a while",
-        ),
+        LoadError::Parts { .. } => {
+            failure.hint("merge its core modules, such as with wasm-merge, or leave out adapters")
+        }
+        LoadError::Slow { .. } => failure.hint("compiled code is kept: try again later"),
         LoadError::Signature { .. } => failure.hint(format!(
-            "sign it again, manifest and code: `strowger component sign {} --key KEY.pem`",
+            "sign the manifest and the code again: `strowger component sign {} --key KEY.pem`",
             file.display()
         )),
         LoadError::Untrusted { .. } => failure.hint(format!(
-            "have one of them sign it (`strowger component sign {} --key KEY.pem`), or add the \
-             signer's public key to [components.trust] signers of the node's configuration",
+            "sign it with a trusted key (`strowger component sign {} --key KEY.pem`), or add the \
+             signer's public key to [components.trust] signers in the node's configuration",
             file.display()
         )),
         LoadError::Excessive(beyond) => {
             let remedy = match beyond.bound {
-                Bound::Least => "write a longer time in the manifest, or allow a shorter one",
-                Bound::Most => "ask for less in the manifest, or allow more",
+                Bound::Least => "raise the time in the manifest, or lower the minimum",
+                Bound::Most => "lower the value in the manifest, or raise the cap",
             };
             failure.hint(format!(
                 "{remedy}: `{}` in [components.caps] of the node's configuration",
                 beyond.name()
             ))
         }
-        LoadError::Export { .. } => failure.hint("the contract is wit/component.wit"),
+        LoadError::Export { .. } => failure.hint("see the contract in wit/component.wit"),
         _ => failure,
     }
 }

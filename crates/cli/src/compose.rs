@@ -164,7 +164,7 @@ async fn watch(
     };
     let door = opened.map_err(|error| {
         Failure::outside(format!("HTTP endpoint: {error}"))
-            .hint("give it another address: --metrics ADDRESS")
+            .hint("choose another address: --metrics ADDR")
     })?;
     Ok(Some(door))
 }
@@ -176,9 +176,8 @@ async fn open(system: &ActorSystem, config: &Config, methods: Methods) -> CliRes
         let live = matches!(error, OpenError::Live { .. });
         let failure = Failure::outside(error.to_string());
         match live {
-            true => {
-                failure.hint("stop that node, or give this one another socket: --control SOCKET")
-            }
+            true => failure
+                .hint("stop that node, or choose another socket for this one: --control SOCKET"),
             false => failure,
         }
     };
@@ -190,7 +189,7 @@ async fn open(system: &ActorSystem, config: &Config, methods: Methods) -> CliRes
     match Gateway::open(system, &default, limits, methods.clone()).await {
         Err(OpenError::Live { .. }) => {
             let own = control::process_socket(&default);
-            tracing::info!(path = %own.display(), "another node has the usual control socket");
+            tracing::info!(path = %own.display(), "default control socket in use");
             let opened = Gateway::open(system, own, limits, methods).await;
             opened.map_err(failed)
         }
@@ -202,16 +201,18 @@ fn refused(error: &NodeError) -> Failure {
     let text = error.to_string();
     match error {
         NodeError::Config(_) | NodeError::NodeId(_) => {
-            Failure::input(text).hint("`strowger init -` prints a configuration with comments")
+            Failure::input(text).hint("`strowger init -` prints a commented configuration")
         }
         NodeError::Bind(bind) if bind.source.kind() == std::io::ErrorKind::AddrInUse => {
-            let taken = format!("cannot listen on {}: the port is taken", bind.address);
-            Failure::outside(taken).hint("stop who has it, or use --port 0 to get a free one")
+            let taken = format!("cannot listen on {}: the port is in use", bind.address);
+            Failure::outside(taken)
+                .hint("stop the process that uses it, or pick a free port with --port 0")
         }
-        NodeError::Store(StoreError::Locked { .. }) => Failure::outside(text)
-            .hint("end that process, or give this node another folder: `store.path`"),
+        NodeError::Store(StoreError::Locked { .. }) => {
+            Failure::outside(text).hint("stop that process, or set another directory: `store.path`")
+        }
         NodeError::Store(StoreError::NotAStore { .. }) => {
-            Failure::input(text).hint("`store.path` names an empty folder, or one to be made")
+            Failure::input(text).hint("set `store.path` to an empty or new directory")
         }
         _ => Failure::outside(text),
     }

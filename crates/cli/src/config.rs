@@ -273,7 +273,7 @@ impl Config {
     /// Returns an error if the file cannot be read, or with the place of a problem in it.
     pub(crate) fn read(path: &Path) -> CliResult<(Self, String)> {
         let text = std::fs::read_to_string(path).map_err(|error| {
-            Failure::file(path, &error).hint("`strowger init FILE` writes a configuration")
+            Failure::file(path, &error).hint("create a configuration with `strowger init FILE`")
         })?;
         let mut config = Self::parse(&text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
@@ -331,7 +331,7 @@ impl Config {
         ];
         for (key, value, least) in too_small {
             if value < least {
-                let what = format!("is {value}; it must be at least {least}");
+                let what = format!("is {value}; must be at least {least}");
                 return Some(Problem::at(key, &what));
             }
         }
@@ -357,7 +357,7 @@ impl Config {
         ];
         for (key, value) in spans {
             if value < MIN_DURATION || value > MAX_DURATION {
-                let what = format!("is {value:?}; it must be from 100ms to 60m");
+                let what = format!("is {value:?}; must be from 100ms to 60m");
                 return Some(Problem::at(key, &what));
             }
         }
@@ -366,14 +366,13 @@ impl Config {
             let Some(address) = address else { continue };
             if !address.ip().is_loopback() {
                 let what = format!(
-                    "is {address}; what passes there is not encrypted, so it must \
-                                    be an address of the loopback"
+                    "is {address}; must be a loopback address, because traffic is not encrypted"
                 );
                 return Some(Problem::at(key, &what));
             }
             if gateway.token_file.is_none() && self.doors.token.is_empty() {
-                let what = "needs gateway.token_file or a [[doors.token]]: everybody on this \
-                            machine can reach it";
+                let what = "needs gateway.token_file or a [[doors.token]], because every user of \
+                            this host can connect";
                 return Some(Problem::at(key, what));
             }
         }
@@ -390,12 +389,12 @@ impl Config {
         }
         let has_tokens = !self.doors.token.is_empty();
         if self.mcp.http && self.mcp.token_file.is_none() && !has_tokens {
-            let what = "needs mcp.token_file or a [[doors.token]]: everybody on this machine can \
-                        reach it";
+            let what = "needs mcp.token_file or a [[doors.token]], because every user of this \
+                        host can connect";
             return Some(Problem::at("mcp.http", what));
         }
         if self.metrics.tokens && !has_tokens {
-            let what = "needs a [[doors.token]]: nobody could read them";
+            let what = "needs a [[doors.token]], because nothing could authenticate";
             return Some(Problem::at("metrics.tokens", what));
         }
         if let Some(problem) = self.tools.problem(self.components.instances) {

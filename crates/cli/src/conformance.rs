@@ -23,9 +23,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use strowger::{
-    ActorSystem, Ask, BoxError, ChildSpec, Completion, Context, Door, Fault, MailboxSpec, Overflow,
-    Payload, Reader, Reply, Request, Restart, SendError, Source, SourceSpec, StartError, Strategy,
-    Supervisor, handlers,
+    ActorSystem, Ask, BoxError, ChildSpec, Completion, Context, Export, Fault, MailboxSpec,
+    Overflow, Payload, Reader, Reply, Request, Restart, SendError, Source, SourceSpec, StartError,
+    Strategy, Supervisor, handlers,
 };
 use strowger_gateway::RelaySpec;
 
@@ -138,9 +138,9 @@ impl Request for End {
 /// A message to a stream whose pause is over.
 struct GoOn(u64);
 
-fn export() -> Door<EchoMessage> {
-    let any = |payload: &Payload| payload.read::<Value>();
-    Door::new()
+fn export() -> Export<EchoMessage> {
+    let any = |payload: &Payload| payload.decode::<Value>();
+    Export::new()
         .ask_with("echo", |payload| Ok(EchoThis(payload.clone())), Ok)
         .ask::<Add>("add")
         .ask::<Sum>("sum")
@@ -172,7 +172,7 @@ impl strowger::Actor for Echo {
         abandoned: AbandonedCount,
         cx: &mut Context<Self>,
     ) -> Result<Self, BoxError> {
-        cx.system().expose(&cx.me(), export())?;
+        cx.system().export(&cx.actor_ref(), export())?;
         Ok(Self {
             sum: 0.0,
             abandoned,
@@ -200,7 +200,7 @@ impl strowger::Actor for Echo {
         self.next += 1;
         let reader = source.reader()?;
         // Only now that the reader exists: before, this would be answered at once.
-        source.when_idle(cx.lane().reply(self.next << 1 | 1));
+        source.notify_when_idle(cx.lane().reply(self.next << 1 | 1));
         ask.reply.send(reader);
         let numbers = NumberStream {
             source,
@@ -279,7 +279,9 @@ impl Echo {
                 Ok(0) => break,
                 Ok(_) => numbers.next += 1,
                 Err(SendError::Full(_)) => {
-                    numbers.source.when_ready(cx.lane().reply(stream << 1));
+                    numbers
+                        .source
+                        .notify_when_ready(cx.lane().reply(stream << 1));
                     return Ok(());
                 }
                 Err(error) => return Err(error.to_string().into()),
@@ -300,10 +302,10 @@ impl Echo {
 async fn waits(reply: &Reply<Value>, span: Duration) -> bool {
     let until = tokio::time::Instant::now() + span;
     while tokio::time::Instant::now() < until {
-        if !reply.is_wanted() {
+        if !reply.is_waiting() {
             return false;
         }
         tokio::time::sleep_until((tokio::time::Instant::now() + ABANDON_CHECK).min(until)).await;
     }
-    reply.is_wanted()
+    reply.is_waiting()
 }

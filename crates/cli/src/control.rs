@@ -5,7 +5,7 @@ use std::future::Future;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use strowger_gateway::{Client, ClientError, Code};
+use strowger_gateway::{Client, ClientError, FaultCode};
 
 use crate::exit::{CliResult, Failure};
 
@@ -36,7 +36,7 @@ pub(crate) fn block_on<T>(conversation: impl Future<Output = CliResult<T>>) -> C
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+        .map_err(|error| Failure::outside(format!("cannot start the async runtime: {error}")))?;
     runtime.block_on(conversation)
 }
 
@@ -44,12 +44,12 @@ pub(crate) fn block_on<T>(conversation: impl Future<Output = CliResult<T>>) -> C
 pub(crate) fn failed(error: &ClientError) -> Failure {
     match error {
         ClientError::NoNode { .. } => Failure::outside(error.to_string()).hint(
-            "start one with `strowger run` or `strowger demo`, or say where its socket is with \
+            "start a node with `strowger run` or `strowger demo`, or pass the path of its socket: \
              --control SOCKET",
         ),
         ClientError::Fault(fault) => match fault.code {
-            Code::UnknownTarget | Code::Forbidden => Failure::check(&fault.message),
-            Code::BadRequest => Failure::input(&fault.message),
+            FaultCode::UnknownTarget | FaultCode::Forbidden => Failure::check(&fault.message),
+            FaultCode::BadRequest => Failure::input(&fault.message),
             _ => Failure::outside(&fault.message),
         },
         ClientError::Deadline(_) => Failure::input(error.to_string()),
@@ -75,7 +75,10 @@ pub(crate) fn default_socket() -> CliResult<PathBuf> {
     }
     let found = fs::symlink_metadata(folder).map_err(|error| Failure::file(folder, &error))?;
     if !found.is_dir() || found.uid() != user()? || found.mode() & 0o077 != 0 {
-        let text = format!("{}: not a folder of ours alone", folder.display());
+        let text = format!(
+            "{}: not a directory owned by and private to this user",
+            folder.display()
+        );
         return Err(Failure::outside(text).hint("remove it, or use --control SOCKET"));
     }
     Ok(path)

@@ -32,8 +32,8 @@ pub(crate) fn read_plain(path: &Path, most: usize) -> CliResult<Vec<u8>> {
         return Err(other(path, found.file_type()));
     }
     let long = |length: u64| {
-        let text = format!("{}: has {length} bytes, more than {most}", path.display());
-        Failure::input(text).hint("is that the file which is meant?")
+        let text = format!("{}: {length} bytes, limit is {most}", path.display());
+        Failure::input(text).hint("check the path")
     };
     if found.len() > most as u64 {
         return Err(long(found.len()));
@@ -58,6 +58,6 @@ fn other(path: &Path, kind: FileType) -> Failure {
     } else {
         "a device"
     };
-    let text = format!("{}: is {kind}, not a plain file", path.display());
-    Failure::input(text).hint("name a plain file")
+    let text = format!("{}: is {kind}, not a regular file", path.display());
+    Failure::input(text).hint("pass a regular file")
 }

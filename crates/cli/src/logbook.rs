@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use strowger::{Path, PathPattern};
+use strowger::{ActorPath, PathPattern};
 use tokio::time::Sleep;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -43,7 +43,7 @@ struct LogLine {
     at: SystemTime,
     level: Level,
     target: &'static str,
-    path: Option<Path>,
+    path: Option<ActorPath>,
     text: String,
 }
 
@@ -84,7 +84,7 @@ impl Actors {
             .map_err(|error| format!("pattern {text:?}: {error}"))
     }
 
-    fn contain(&self, path: &Path) -> bool {
+    fn contain(&self, path: &ActorPath) -> bool {
         match self {
             Self::Below(top) => {
                 let rest = path.as_str().strip_prefix(top.as_str());
@@ -198,7 +198,7 @@ impl LogLine {
             "at_us": u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
             "level": self.level.as_str().to_lowercase(),
             "target": self.target,
-            "path": self.path.as_ref().map(Path::as_str),
+            "path": self.path.as_ref().map(ActorPath::as_str),
             "text": self.text,
         })
     }
@@ -212,12 +212,12 @@ impl<S: Subscriber> Layer<S> for LogbookLayer {
     fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
         let mut text = LineText::default();
         event.record(&mut text);
-        let named = text.path.take().map(|path| Path::from(path.as_str()));
+        let named = text.path.take().map(|path| ActorPath::from(path.as_str()));
         book().write(LogLine {
             at: SystemTime::now(),
             level: *event.metadata().level(),
             target: event.metadata().target(),
-            path: Path::current().or(named),
+            path: ActorPath::current().or(named),
             text: text.finish(),
         });
     }
@@ -268,7 +268,7 @@ mod tests {
             at: UNIX_EPOCH,
             level: Level::WARN,
             target: "test",
-            path: Some(Path::from(path)),
+            path: Some(ActorPath::from(path)),
             text: number.to_string(),
         }
     }

@@ -51,7 +51,7 @@ pub(crate) fn log_as_configured(filter: &str) {
 /// Checks a log filter.
 pub(crate) fn check_filter(filter: &str) -> Result<(), String> {
     let checked = EnvFilter::try_new(filter).map(drop);
-    checked.map_err(|error| format!("\"{filter}\" is not a filter of the log: {error}"))
+    checked.map_err(|error| format!("invalid log filter \"{filter}\": {error}"))
 }
 
 /// The style of a text on a terminal.

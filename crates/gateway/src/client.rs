@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger::{Code, Content, Fault, Payload};
+use strowger::{ContentType, Fault, FaultCode, Payload};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
@@ -30,23 +30,23 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The connection failed before the call was sent.
-    #[error("connection to the node: {0}")]
+    #[error("connection to the node failed: {0}")]
     Io(#[from] io::Error),
     /// The node closed the connection before the call was sent.
     #[error("the node closed the connection")]
     Closed,
     /// The connection was lost after at least a part of the call was sent: the call may have been
     /// handled.
-    #[error("the connection to the node was lost after the call had left")]
+    #[error("the connection to the node was lost after the call was sent")]
     Lost {
         /// The error of the system; `None` if the node closed the connection.
         source: Option<io::Error>,
     },
     /// The deadline cannot be encoded. Nothing was sent.
-    #[error("a deadline of {0:?} cannot be sent: it is at least 1 ms and at most 2^32 - 1 ms")]
+    #[error("invalid deadline {0:?}: must be from 1 ms to 2^32 - 1 ms")]
     Deadline(Duration),
     /// The peer does not speak this version of the protocol.
-    #[error("what listens there is not a node, or another version: {0}")]
+    #[error("not a node, or an incompatible version: {0}")]
     NotANode(String),
     /// The peer sent bytes that are not a frame.
     #[error(transparent)]
@@ -55,23 +55,23 @@ pub enum ClientError {
     #[error("{}", .0.message)]
     Fault(Fault),
     /// The node did not answer in time.
-    #[error("no answer within {0:?}")]
+    #[error("no reply within {0:?}")]
     TimedOut(Duration),
 }
 
 impl ClientError {
-    /// Returns the code that corresponds to the error. [`Code::Unreachable`] means that the call
-    /// was not sent, so it is always safe to send it again; [`Code::Lost`] means that it may have
-    /// been handled.
+    /// Returns the code that corresponds to the error. [`FaultCode::Unreachable`] means that the
+    /// call was not sent, so it is always safe to send it again; [`FaultCode::Lost`] means that it
+    /// may have been handled.
     #[must_use]
-    pub const fn code(&self) -> Code {
+    pub const fn code(&self) -> FaultCode {
         match self {
-            Self::NoNode { .. } | Self::Io(_) | Self::Closed => Code::Unreachable,
-            Self::Lost { .. } => Code::Lost,
-            Self::NotANode(_) | Self::Frame(_) => Code::Protocol,
+            Self::NoNode { .. } | Self::Io(_) | Self::Closed => FaultCode::Unreachable,
+            Self::Lost { .. } => FaultCode::Lost,
+            Self::NotANode(_) | Self::Frame(_) => FaultCode::Protocol,
             Self::Fault(fault) => fault.code,
-            Self::TimedOut(_) => Code::Deadline,
-            Self::Deadline(_) => Code::BadRequest,
+            Self::TimedOut(_) => FaultCode::Deadline,
+            Self::Deadline(_) => FaultCode::BadRequest,
         }
     }
 }
@@ -137,7 +137,7 @@ impl Client {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let mut client = Self::over(stream).await?;
-        let token = Frame::new(Kind::Token, 0).with_payload(Content::Text, token.to_owned());
+        let token = Frame::new(Kind::Token, 0).with_payload(ContentType::Text, token.to_owned());
         let mut octets = BytesMut::new();
         token.encode_into(MAX_FRAME, &mut octets)?;
         client.send(&octets, Instant::now() + HELLO_TIMEOUT).await?;
@@ -161,13 +161,13 @@ impl Client {
             Kind::Error => return Err(ClientError::Fault(fault_of(&hello))),
             Kind::Hello => {}
             other => {
-                let text = format!("it began with a frame of kind {other}");
+                let text = format!("the first frame has kind {other}");
                 return Err(ClientError::NotANode(text));
             }
         }
         let protocol = json_of(&hello.into_payload())?["protocol"].as_u64();
         if protocol < Some(PROTOCOL) {
-            let text = format!("protocol {protocol:?}, {PROTOCOL} or later is wanted");
+            let text = format!("protocol {protocol:?}, but {PROTOCOL} or later is required");
             return Err(ClientError::NotANode(text));
         }
         Ok(client)
@@ -200,17 +200,17 @@ impl Client {
     /// bytes or JSON. To read a stream, use [`stream`](Self::stream).
     ///
     /// # Errors
-    /// Returns an error if there is no answer, or the answer is a fault: [`Code::BadRequest`] if
-    /// the message is a stream.
+    /// Returns an error if there is no answer, or the answer is a fault: [`FaultCode::BadRequest`]
+    /// if the message is a stream.
     pub async fn ask(&mut self, name: &str, payload: Value) -> Result<Payload, ClientError> {
         let deadline = Some(self.deadline);
         let asked = self.begin(Kind::Call, name, &payload, deadline, 0);
         match asked.await?.step().await? {
             RowStep::Value(value) => Ok(value),
-            RowStep::End => Ok(Payload::NONE),
+            RowStep::End => Ok(Payload::EMPTY),
             RowStep::Row(_) => {
-                let text = format!("{name} sent an item, for which no credit was given");
-                Err(ClientError::Fault(Fault::new(Code::Protocol, text)))
+                let text = format!("{name} sent an item without credit");
+                Err(ClientError::Fault(Fault::new(FaultCode::Protocol, text)))
             }
         }
     }
@@ -264,7 +264,7 @@ impl Client {
             None => {
                 let target = u32::try_from(self.names.len()).unwrap_or(u32::MAX - 1) + 1;
                 let mut name =
-                    Frame::new(Kind::Name, 0).with_payload(Content::Text, method.to_owned());
+                    Frame::new(Kind::Name, 0).with_payload(ContentType::Text, method.to_owned());
                 name.target = target;
                 name.encode_into(MAX_FRAME, &mut octets)?;
                 self.names.insert(method.to_owned(), target);
@@ -395,7 +395,7 @@ impl Rows<'_> {
                 Kind::Done if ours => {
                     self.ended = true;
                     return Ok(match frame.content {
-                        Content::None => RowStep::End,
+                        ContentType::None => RowStep::End,
                         _ => RowStep::Value(frame.into_payload()),
                     });
                 }
@@ -435,14 +435,14 @@ impl Drop for Rows<'_> {
 fn fault_of(frame: &Frame) -> Fault {
     match json_of(&frame.clone().into_payload()) {
         Ok(value) => Fault::from_json(&value).unwrap_or_else(|wrong| wrong),
-        Err(error) => Fault::new(Code::Protocol, error.to_string()),
+        Err(error) => Fault::new(FaultCode::Protocol, error.to_string()),
     }
 }
 
 fn json_of(payload: &Payload) -> Result<Value, ClientError> {
     payload
-        .read()
-        .map_err(|fault| ClientError::Fault(Fault::new(Code::Protocol, fault.message)))
+        .decode()
+        .map_err(|fault| ClientError::Fault(Fault::new(FaultCode::Protocol, fault.message)))
 }
 
 #[cfg(test)]
@@ -477,19 +477,19 @@ mod tests {
         let before = of(|node| async move { drop(node) }).await;
         assert_eq!(
             before.map(drop).map_err(|error| error.code()),
-            Err(Code::Unreachable)
+            Err(FaultCode::Unreachable)
         );
         let after_hello = of(|mut node| async move { hello(&mut node).await }).await;
         let mut client = after_hello.expect("it says hello");
         let lost = client.call("tree", Value::Null).await;
-        assert_eq!(lost.map_err(|error| error.code()), Err(Code::Lost));
+        assert_eq!(lost.map_err(|error| error.code()), Err(FaultCode::Lost));
         let after_call = of(|mut node| async move {
             hello(&mut node).await;
             node.read_u8().await.expect("a call comes");
         });
         let mut client = after_call.await.expect("it says hello");
         let lost = client.call("tree", Value::Null).await;
-        assert_eq!(lost.map_err(|error| error.code()), Err(Code::Lost));
+        assert_eq!(lost.map_err(|error| error.code()), Err(FaultCode::Lost));
     }
 
     #[tokio::test(start_paused = true)]
@@ -500,7 +500,7 @@ mod tests {
         });
         let mut client = silent.await.expect("it says hello");
         let none = client.call("tree", Value::Null).await;
-        assert_eq!(none.map_err(|error| error.code()), Err(Code::Deadline));
+        assert_eq!(none.map_err(|error| error.code()), Err(FaultCode::Deadline));
     }
 
     #[tokio::test]
@@ -523,7 +523,10 @@ mod tests {
                 client.tell("@(a) b", Value::Null).await,
             ];
             for call in calls {
-                assert_eq!(call.map_err(|error| error.code()), Err(Code::BadRequest));
+                assert_eq!(
+                    call.map_err(|error| error.code()),
+                    Err(FaultCode::BadRequest)
+                );
             }
         }
         assert!(!client.left, "nothing was sent");

@@ -27,8 +27,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use strowger::{
-    Accepts, Actor, ActorRef, Calls, Code, Completion, Context, EarliestTimer, Entry, Exit, Fault,
-    Items, MailboxSpec, Pattern, Payload, PipeId, Put, Signal, Ticket, TooManyPipes,
+    Accepts, Actor, ActorRef, CallSink, Completion, Context, Delivery, DeliveryHandle,
+    EarliestTimer, Exit, Fault, FaultCode, MailboxSpec, MessagePattern, Payload, PayloadStream,
+    PipeId, RemoteEntry, Signal, TooManyPipes,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -85,15 +86,15 @@ pub(crate) enum ConnectionMsg {
     /// The timer message that checks for overdue calls.
     CheckDeadlines,
     /// An actor answered with a stream.
-    Items(Completion<Items>),
+    Items(Completion<PayloadStream>),
     /// A message was put into its mailbox, or was refused.
-    Put(u32, Kind, Result<Ticket, Fault>),
+    Delivered(u32, Kind, Result<DeliveryHandle, Fault>),
     /// A stream ended; `None` if its call had ended before.
     Streamed(u32, Option<Result<(), Fault>>),
 }
 
-impl Accepts<Completion<Items>> for ConnectionMsg {
-    fn wrap(items: Completion<Items>) -> Self {
+impl Accepts<Completion<PayloadStream>> for ConnectionMsg {
+    fn wrap(items: Completion<PayloadStream>) -> Self {
         Self::Items(items)
     }
 }
@@ -139,7 +140,7 @@ impl Actor for Connection {
             admitted_count,
             admitted: Arc::clone(&admitted),
         };
-        cx.task("reader", wire::read(read, limits, pending, cx.me()));
+        cx.task("reader", wire::read(read, limits, pending, cx.actor_ref()));
         cx.task("writer", wire::write(write, limits, Arc::clone(&outbox)));
         let connection = Self {
             methods,
@@ -191,8 +192,8 @@ impl Actor for Connection {
                 let silent = cx.now().saturating_duration_since(self.last_frame);
                 let patience = self.patience();
                 if silent >= patience && self.outbox.is_idle() {
-                    let text = format!("no frame for {patience:?}");
-                    self.close(&Fault::new(Code::Idle, text));
+                    let text = format!("idle: no frame for {patience:?}");
+                    self.close(&Fault::new(FaultCode::Idle, text));
                 }
             }
             ConnectionMsg::CheckDeadlines => {
@@ -204,7 +205,7 @@ impl Actor for Connection {
                     self.stream(id, items, cx);
                 }
             }
-            ConnectionMsg::Put(id, kind, put) => {
+            ConnectionMsg::Delivered(id, kind, put) => {
                 self.pipes.remove(&id);
                 self.put(id, kind, put);
                 self.deliver_next(id, cx);
@@ -212,7 +213,7 @@ impl Actor for Connection {
             ConnectionMsg::Streamed(id, end) => {
                 self.pipes.remove(&id);
                 if let Some(end) = end {
-                    self.outbox.finish(id, end.map(|()| Payload::NONE));
+                    self.outbox.finish(id, end.map(|()| Payload::EMPTY));
                 }
             }
         }
@@ -230,7 +231,8 @@ impl Actor for Connection {
                 let call = self.pipes.iter().find(|(_, one)| **one == pipe);
                 if let Some(id) = call.map(|(id, _)| *id) {
                     self.pipes.remove(&id);
-                    let fault = Fault::new(Code::Failed, format!("panic in a stream: {panic}"));
+                    let fault =
+                        Fault::new(FaultCode::Failed, format!("panic in a stream: {panic}"));
                     self.outbox.give_up(id, fault);
                     self.deliver_next(id, cx);
                 }
@@ -253,7 +255,7 @@ impl Connection {
     fn caller(&self) -> Result<&Caller, Fault> {
         let admitted = self.admitted.get().map(|admitted| &admitted.caller);
         // Frames arrive only after authentication.
-        admitted.ok_or_else(|| Fault::new(Code::Refused, "the client was not let in"))
+        admitted.ok_or_else(|| Fault::new(FaultCode::Refused, "the client is not authenticated"))
     }
 
     fn frame(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
@@ -269,15 +271,15 @@ impl Connection {
                 self.names.bind(&frame, &caller)?;
             }
             Kind::Cancel => {
-                let fault = Fault::new(Code::Cancelled, "the caller cancelled");
+                let fault = Fault::new(FaultCode::Cancelled, "cancelled by the caller");
                 self.give_up(frame.id, fault, cx);
             }
             Kind::Credit => self.outbox.grant(frame.id, frame.credit),
             // The reader has checked the token already, if one is required.
             Kind::Token => {}
             Kind::Hello | Kind::Item | Kind::Done | Kind::Error => {
-                let text = format!("a client does not send {} frames", frame.kind);
-                return Err(Fault::new(Code::Protocol, text));
+                let text = format!("clients must not send {} frames", frame.kind);
+                return Err(Fault::new(FaultCode::Protocol, text));
             }
         }
         Ok(())
@@ -286,13 +288,16 @@ impl Connection {
     fn call(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
         if frame.id <= self.last_id {
             let text = format!("call {} after call {}", frame.id, self.last_id);
-            return Err(Fault::new(Code::BadRequest, text + ": ids must grow"));
+            return Err(Fault::new(
+                FaultCode::BadRequest,
+                text + ": IDs must increase",
+            ));
         }
         self.last_id = frame.id;
         match self.names.get(frame.target) {
             None => {
                 let text = format!("no name is bound to target {}", frame.target);
-                Err(Fault::new(Code::UnknownTarget, text))
+                Err(Fault::new(FaultCode::UnknownTarget, text))
             }
             Some(BoundName::Method(name)) => {
                 let name = Arc::clone(name);
@@ -311,13 +316,13 @@ impl Connection {
                 rights.look(caller, frame.kind, cx.now())?;
                 if entry.as_ref().is_none_or(|entry| !entry.is_alive()) {
                     *entry = None;
-                    *entry = Some(cx.system().entry(address, kind)?);
+                    *entry = Some(cx.system().remote_entry(address, kind)?);
                 }
                 match entry.clone() {
                     Some(entry) => {
                         let pattern = entry.pattern();
                         let record = rights.begin(caller, frame.kind, pattern, cx.now())?;
-                        if is_asked(&frame) && pattern == Pattern::Stream {
+                        if is_asked(&frame) && pattern == MessagePattern::Stream {
                             return Err(stream_asked(kind));
                         }
                         self.message(frame, &entry, record, cx)
@@ -332,16 +337,16 @@ impl Connection {
     fn message(
         &mut self,
         frame: Frame,
-        entry: &Entry,
+        entry: &RemoteEntry,
         record: Option<Record>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
         let (id, kind) = (frame.id, frame.kind);
         let asked = Duration::from_millis(frame.deadline.into());
         let span = match (frame.deadline, entry.pattern()) {
-            (0, Pattern::Stream) if kind == Kind::Call => None,
+            (0, MessagePattern::Stream) if kind == Kind::Call => None,
             (0, _) => Some(DEFAULT_DEADLINE.min(self.limits.deadline)),
-            (_, Pattern::Stream) => Some(asked),
+            (_, MessagePattern::Stream) => Some(asked),
             _ => Some(asked.min(self.limits.deadline)),
         };
         let due = span.map(|span| (cx.now() + span, span));
@@ -389,17 +394,17 @@ impl Connection {
             Kind::Tell => entry.tell(&payload),
             _ => {
                 let outbox = Arc::clone(&self.outbox);
-                entry.call(&payload, id.into(), outbox as Arc<dyn Calls>)
+                entry.call(&payload, id.into(), outbox as Arc<dyn CallSink>)
             }
         };
         match put {
-            Put::Done(done) => {
+            Delivery::Settled(done) => {
                 self.put(id, kind, done);
                 true
             }
-            Put::Waits(waits) => {
+            Delivery::Queued(waits) => {
                 self.queues.set_first(entry.actor().id(), id);
-                let pipe = cx.pipe(waits, move |done| ConnectionMsg::Put(id, kind, done));
+                let pipe = cx.pipe(waits, move |done| ConnectionMsg::Delivered(id, kind, done));
                 self.keep(id, pipe);
                 false
             }
@@ -412,23 +417,23 @@ impl Connection {
             return;
         };
         while let Some(next) = self.queues.next(actor) {
-            if self.outbox.is_wanted(next.id.into()) && !self.deliver(next, cx) {
+            if self.outbox.is_waiting(next.id.into()) && !self.deliver(next, cx) {
                 return;
             }
         }
     }
 
     /// Continues with a message that was put into its mailbox or refused.
-    fn put(&self, id: u32, kind: Kind, put: Result<Ticket, Fault>) {
+    fn put(&self, id: u32, kind: Kind, put: Result<DeliveryHandle, Fault>) {
         match put {
-            Ok(_) if kind == Kind::Tell => self.outbox.finish(id, Ok(Payload::NONE)),
+            Ok(_) if kind == Kind::Tell => self.outbox.finish(id, Ok(Payload::EMPTY)),
             Ok(ticket) => self.outbox.hold(id, ticket),
             Err(fault) => self.outbox.finish(id, Err(fault)),
         }
     }
 
     /// Starts to send the items of a stream, as far as credit allows.
-    fn stream(&mut self, id: u32, items: Items, cx: &mut Context<Self>) {
+    fn stream(&mut self, id: u32, items: PayloadStream, cx: &mut Context<Self>) {
         if self.outbox.is_ending() {
             self.outbox.finish(id, Err(unread()));
             return;
@@ -448,7 +453,7 @@ impl Connection {
                 self.pipes.insert(id, pipe);
             }
             Err(error) => {
-                let fault = Fault::new(Code::Full, error.to_string());
+                let fault = Fault::new(FaultCode::Full, error.to_string());
                 self.outbox.give_up(id, fault);
             }
         }
@@ -468,8 +473,8 @@ impl Connection {
     fn run(&mut self, frame: Frame, name: Arc<str>, cx: &mut Context<Self>) -> Result<(), Fault> {
         let id = frame.id;
         if frame.kind == Kind::Tell {
-            let text = format!("the method {name} is called, not told");
-            return Err(Fault::new(Code::BadRequest, text));
+            let text = format!("{name} is a method: call it instead of sending a message");
+            return Err(Fault::new(FaultCode::BadRequest, text));
         }
         let caller = self.caller()?.clone();
         self.outbox.admit(id, OpenCall::default())?;
@@ -500,7 +505,7 @@ impl Connection {
                 }
             }
             Err(error) => {
-                let fault = Fault::new(Code::Failed, error.to_string());
+                let fault = Fault::new(FaultCode::Failed, error.to_string());
                 self.outbox.give_up(id, fault);
             }
         }
@@ -511,7 +516,7 @@ impl Connection {
         let Some(id) = key.parse().ok() else { return };
         self.rows.remove(&id);
         if self.method_calls.remove(&id).is_some() && !exit.is_orderly() {
-            let fault = Fault::new(Code::Failed, format!("the method {exit}"));
+            let fault = Fault::new(FaultCode::Failed, format!("the method {exit}"));
             self.outbox.give_up(id, fault);
         }
     }
@@ -533,7 +538,7 @@ impl Connection {
     fn overdue(&mut self, cx: &mut Context<Self>) {
         let (over, next) = self.outbox.overdue(cx.now());
         for (id, span) in over {
-            let fault = Fault::new(Code::Deadline, format!("no answer within {span:?}"));
+            let fault = Fault::new(FaultCode::Deadline, format!("no reply within {span:?}"));
             self.give_up(id, fault, cx);
         }
         if let Some(next) = next {
@@ -570,5 +575,5 @@ fn is_asked(frame: &Frame) -> bool {
 }
 
 fn unread() -> Fault {
-    Fault::new(Code::Cancelled, "the client says no more")
+    Fault::new(FaultCode::Cancelled, "the client stopped sending")
 }

@@ -30,7 +30,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use strowger::{ActorInfo, ActorSystem, Address, AnyRef, Code, Fault, Path, State};
+use strowger::{
+    ActorInfo, ActorLifecycle, ActorPath, ActorSystem, Address, AnyRef, Fault, FaultCode,
+};
 
 use crate::access::{Role, Subject, Verb};
 use crate::method::{Answer, Methods, Notes};
@@ -189,13 +191,13 @@ fn ps(system: &ActorSystem, params: &Value, notes: Notes) -> Result<Answer, Faul
 
 fn exposed(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
     let params = Params::of(params, &["address"])?;
-    let mut exposed = system.exposed();
+    let mut exposed = system.exports();
     if let Some(wanted) = params.text("address")? {
         let wanted: Address = wanted.parse()?;
         exposed.retain(|exposed| exposed.address == wanted);
         if exposed.is_empty() {
-            let text = format!("nobody is exposed at {wanted}");
-            return Err(Fault::new(Code::UnknownTarget, text));
+            let text = format!("no actor is exported at {wanted}");
+            return Err(Fault::new(FaultCode::UnknownTarget, text));
         }
     }
     Ok(Answer::rows(exposed.into_iter().map(|exposed| {
@@ -221,7 +223,7 @@ async fn kill(system: &ActorSystem, params: &Value) -> Result<Value, Fault> {
     let actor = one(system, &params)?;
     let (path, before) = (actor.path(), actor.info().restarts);
     if params.flag("panic")? {
-        actor.inject_panic("asked for through the control socket");
+        actor.inject_panic("requested through the control socket");
     } else {
         actor.kill();
     }
@@ -230,14 +232,14 @@ async fn kill(system: &ActorSystem, params: &Value) -> Result<Value, Fault> {
     // deadline of the call.
     let info = loop {
         let info = actor.info();
-        let restarted = info.restarts > before && info.state == State::Running;
-        if restarted || info.state == State::Ended {
+        let restarted = info.restarts > before && info.state == ActorLifecycle::Running;
+        if restarted || info.state == ActorLifecycle::Ended {
             break info;
         }
         tokio::time::sleep(CHECK_INTERVAL).await;
     };
     let exit = info.last_exit.map(|exit| exit.to_string());
-    let restarted = info.state == State::Running;
+    let restarted = info.state == ActorLifecycle::Running;
     Ok(json!({ "path": path.as_str(), "exit": exit, "restarted": restarted }))
 }
 
@@ -246,15 +248,15 @@ fn stats(info: &ActorInfo) -> Value {
     json!({
         "path": info.path.as_str(),
         "id": format!("{}.{}", info.id.slot, info.id.generation),
-        "kind": info.kind,
+        "kind": info.type_name,
         "state": info.state.to_string(),
-        "depth": info.depth,
+        "depth": info.mailbox_len,
         "capacity": info.capacity,
         "high_water": info.high_water,
         "dropped": info.dropped,
         "handled": info.handled,
-        "busy_us": micros(info.busy),
-        "waited_us": micros(info.waited),
+        "busy_us": micros(info.busy_time),
+        "waited_us": micros(info.queue_time),
         "memory": info.memory,
         "restarts": info.restarts,
         "last_exit": info.last_exit.as_ref().map(ToString::to_string),
@@ -268,21 +270,21 @@ fn micros(span: Duration) -> u64 {
 
 fn sort_key(key: &str) -> Result<fn(&ActorInfo) -> u64, Fault> {
     Ok(match key {
-        "depth" => |info| info.depth as u64,
+        "depth" => |info| info.mailbox_len as u64,
         "high_water" => |info| info.high_water as u64,
         "dropped" => |info| info.dropped,
         "handled" => |info| info.handled,
-        "busy_us" => |info| micros(info.busy),
-        "waited_us" => |info| micros(info.waited),
+        "busy_us" => |info| micros(info.busy_time),
+        "waited_us" => |info| micros(info.queue_time),
         "memory" => |info| info.memory as u64,
         "restarts" => |info| info.restarts.into(),
         "children" => |info| info.children as u64,
         _ => {
             let text = format!(
-                "cannot sort by {key:?}; there are depth, high_water, dropped, handled, busy_us, \
-                 waited_us, memory, restarts, children"
+                "cannot sort by {key:?}; expected depth, high_water, dropped, handled, busy_us, \
+                 waited_us, memory, restarts or children"
             );
-            return Err(Fault::new(Code::BadRequest, text));
+            return Err(Fault::new(FaultCode::BadRequest, text));
         }
     })
 }
@@ -290,32 +292,32 @@ fn sort_key(key: &str) -> Result<fn(&ActorInfo) -> u64, Fault> {
 /// Returns the actor at `path`, which must exist.
 fn one(system: &ActorSystem, params: &Params<'_>) -> Result<AnyRef, Fault> {
     let Some(path) = params.text("path")? else {
-        let text = "no \"path\" is given, such as \"/gateway/control\"";
-        return Err(Fault::new(Code::BadRequest, text));
+        let text = "missing parameter \"path\", such as \"/gateway/control\"";
+        return Err(Fault::new(FaultCode::BadRequest, text));
     };
     let found = system.find(path);
-    found.ok_or_else(|| Fault::new(Code::UnknownTarget, missing(system, path)))
+    found.ok_or_else(|| Fault::new(FaultCode::UnknownTarget, missing(system, path)))
 }
 
 /// Returns the actor at `path` and its descendants, or all actors.
 fn below(system: &ActorSystem, params: &Params<'_>) -> Result<Vec<ActorInfo>, Fault> {
     let mut actors = system.actors();
-    let path = params.text("path")?.map(Path::from);
-    let Some(path) = path.filter(|path| *path != Path::root()) else {
+    let path = params.text("path")?.map(ActorPath::from);
+    let Some(path) = path.filter(|path| *path != ActorPath::root()) else {
         return Ok(actors);
     };
     let inside = format!("{path}/");
     actors.retain(|info| info.path == path || info.path.as_str().starts_with(&inside));
     if actors.is_empty() {
         let text = missing(system, path.as_str());
-        return Err(Fault::new(Code::UnknownTarget, text));
+        return Err(Fault::new(FaultCode::UnknownTarget, text));
     }
     Ok(actors)
 }
 
 /// Describes which part of a path exists, and what is below it.
 fn missing(system: &ActorSystem, path: &str) -> String {
-    let path = Path::from(path);
+    let path = ActorPath::from(path);
     let mut reached = String::new();
     for key in path.keys() {
         let next = format!("{reached}/{key}");
@@ -345,15 +347,15 @@ struct Params<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Params<'a> {
     fn of(value: &'a Value, known: &[&str]) -> Result<Self, Fault> {
-        let wrong = |text| Err(Fault::new(Code::BadRequest, text));
+        let wrong = |text| Err(Fault::new(FaultCode::BadRequest, text));
         let object = match value {
             Value::Null => return Ok(Self(None)),
             Value::Object(object) => object,
-            _ => return wrong("parameters are not an object".to_owned()),
+            _ => return wrong("parameters must be an object".to_owned()),
         };
         match object.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => wrong(format!(
-                "unknown parameter {key:?}; there are {}",
+                "unknown parameter {key:?}; expected one of {}",
                 known.join(", ")
             )),
             None => Ok(Self(Some(object))),
@@ -391,7 +393,7 @@ impl<'a> Params<'a> {
             Some(value) => Ok(Some(value)),
             None => {
                 let text = format!("parameter {key:?} must be {what}");
-                Err(Fault::new(Code::BadRequest, text))
+                Err(Fault::new(FaultCode::BadRequest, text))
             }
         }
     }

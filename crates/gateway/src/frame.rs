@@ -6,7 +6,7 @@
 //! |---|---|
 //! | length | bytes of the payload, without the header |
 //! | kind | one of [`Kind`] |
-//! | content | the type of the payload, one of [`Content`] |
+//! | content | the type of the payload, one of [`ContentType`] |
 //! | flags | none is defined: zero |
 //! | id | a call on this connection, chosen by the client, not zero; zero is the connection |
 //! | target | a number that an earlier [`Kind::Name`] frame bound to a name |
@@ -32,7 +32,7 @@
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use strowger::{Content, Payload};
+use strowger::{ContentType, Payload};
 
 /// Length of a header, in bytes.
 pub const HEADER: usize = 24;
@@ -97,7 +97,7 @@ pub struct Frame {
     /// The kind of the frame.
     pub kind: Kind,
     /// The type of the payload.
-    pub content: Content,
+    pub content: ContentType,
     /// The identifier of the call; zero is the connection.
     pub id: u32,
     /// The target of the call, a number bound before.
@@ -116,7 +116,7 @@ impl Frame {
     pub const fn new(kind: Kind, id: u32) -> Self {
         Self {
             kind,
-            content: Content::None,
+            content: ContentType::None,
             id,
             target: 0,
             deadline: 0,
@@ -127,7 +127,7 @@ impl Frame {
 
     /// Sets the payload.
     #[must_use]
-    pub fn with_payload(mut self, content: Content, payload: impl Into<Bytes>) -> Self {
+    pub fn with_payload(mut self, content: ContentType, payload: impl Into<Bytes>) -> Self {
         self.content = content;
         self.payload = payload.into();
         self
@@ -136,7 +136,7 @@ impl Frame {
     /// Sets a JSON payload.
     #[must_use]
     pub fn with_json(self, value: &serde_json::Value) -> Self {
-        self.with_payload(Content::Json, value.to_string())
+        self.with_payload(ContentType::Json, value.to_string())
     }
 
     /// Returns the payload with its content type.
@@ -177,7 +177,7 @@ impl Frame {
 
 /// The error returned for bytes that are not a valid frame, with their position in the stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("frame at octet {at}: {kind}")]
+#[error("frame at byte {at}: {kind}")]
 #[non_exhaustive]
 pub struct FrameError {
     /// Offset of the frame from the start of the connection, in bytes.
@@ -191,7 +191,7 @@ pub struct FrameError {
 #[non_exhaustive]
 pub enum FrameErrorKind {
     /// The payload exceeds the limit of the receiver.
-    #[error("payload of {length} octets, the limit is {limit}")]
+    #[error("payload of {length} bytes, limit is {limit}")]
     TooLong {
         /// The announced length.
         length: u64,
@@ -208,10 +208,10 @@ pub enum FrameErrorKind {
     #[error("unknown flags {0:#06x}")]
     UnknownFlags(u16),
     /// The frame has a payload, but its content type says that it has none.
-    #[error("payload of {0} octets without a content type")]
+    #[error("payload of {0} bytes without a content type")]
     Untyped(u32),
     /// The stream ended inside a frame.
-    #[error("the stream ended after {have} of {need} octets")]
+    #[error("the stream ended after {have} of {need} bytes")]
     Truncated {
         /// Number of bytes received.
         have: usize,
@@ -323,7 +323,7 @@ impl Decoder {
         let (kind, content, flags) = (header.get_u8(), header.get_u8(), header.get_u16());
         let kind = Kind::from_octet(kind).ok_or(FrameErrorKind::UnknownKind(kind))?;
         let content =
-            Content::from_octet(content).ok_or(FrameErrorKind::UnknownContent(content))?;
+            ContentType::from_byte(content).ok_or(FrameErrorKind::UnknownContent(content))?;
         if flags != 0 {
             return Err(FrameErrorKind::UnknownFlags(flags));
         }
@@ -334,7 +334,7 @@ impl Decoder {
                 limit: self.limit,
             });
         }
-        if content == Content::None && length != 0 {
+        if content == ContentType::None && length != 0 {
             return Err(FrameErrorKind::Untyped(announced));
         }
         let mut frame = Frame::new(kind, header.get_u32());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger::{
-    ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, StartError, Strategy, Supervisor,
+    ActorSystem, ChildSpec, DynamicSupervisor, Restart, Shutdown, StartError, Strategy, Supervisor,
     SupervisorRef,
 };
 
@@ -55,13 +55,13 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The address is not a loopback address, and the connection would not be encrypted.
-    #[error("{address} is not an address of the loopback, and what passes there is not encrypted")]
+    #[error("{address} must be a loopback address, because traffic is not encrypted")]
     NotLoopback {
         /// The address.
         address: SocketAddr,
     },
     /// Every local user can reach the address, and no token is configured.
-    #[error("{address} needs a token: everybody on this machine can reach it")]
+    #[error("{address} needs a token, because every user of this host can connect")]
     NoToken {
         /// The address.
         address: SocketAddr,
@@ -115,11 +115,11 @@ impl Gateway {
             connections_key: "connections",
             counter: ConnectionCounter::default(),
         };
-        let connections = Dynamic::<Connection>::new()
+        let connections = DynamicSupervisor::<Connection>::new()
             .max_children(limits.children(1))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
-            .child(ChildSpec::dynamic("connections", connections))
+            .child(ChildSpec::dynamic_supervisor("connections", connections))
             .child(ChildSpec::new::<Listener<_>>("control", args).restart(Restart::Permanent))
             .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("gateway", supervisor).await?;

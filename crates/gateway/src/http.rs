@@ -33,7 +33,8 @@ use hyper::StatusCode;
 use metrics::{counter, describe_counter};
 use parking_lot::Mutex;
 use strowger::{
-    ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
+    ActorSystem, ChildSpec, DynamicSupervisor, Restart, Shutdown, Strategy, Supervisor,
+    SupervisorRef,
 };
 
 pub(crate) use self::answer::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
@@ -151,13 +152,10 @@ impl HttpDoor {
         let bound = wanted.bind()?;
         let address = bound.socket_address().unwrap_or(address);
         metrics::with_local_recorder(&recorder, || {
-            describe_counter!(
-                RESPONSES,
-                "Requests that the HTTP door answered, by status."
-            );
+            describe_counter!(RESPONSES, "HTTP requests answered, by status.");
             describe_counter!(
                 TURNED_AWAY,
-                "Silent clients that the HTTP door turned away because it had as many as it may."
+                "Idle HTTP clients disconnected because the connection limit was reached."
             );
             counter!(TURNED_AWAY).increment(0);
             for status in STATUSES {
@@ -178,7 +176,7 @@ impl HttpDoor {
             connections_key: "connections",
             counter: ConnectionCounter::default(),
         };
-        let connections = Dynamic::<HttpConnection>::new()
+        let connections = DynamicSupervisor::<HttpConnection>::new()
             // Connections that were told to close end a moment later.
             .max_children(
                 limits
@@ -189,7 +187,7 @@ impl HttpDoor {
             )
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
-            .child(ChildSpec::dynamic("connections", connections))
+            .child(ChildSpec::dynamic_supervisor("connections", connections))
             .child(ChildSpec::new::<Listener<_>>("http", args).restart(Restart::Permanent))
             .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("watch", supervisor).await?;

@@ -53,7 +53,7 @@
 //! increase, starting from 1. A call is answered by one `done` or `error` frame. A listing or a
 //! stream sends `item` frames before, one for each unit of credit that the client granted. An
 //! `error` with id 0 concerns the connection, which closes after it. Faults are
-//! `{"code", "message", "retryable"}`, with the codes of [`Code`].
+//! `{"code", "message", "retryable"}`, with the codes of [`FaultCode`].
 
 mod access;
 mod client;
@@ -90,4 +90,4 @@ pub use mcp::{
 pub use method::{Answer, Methods, Stream};
 pub use metric::{Exposition, Family, MetricKind, Recorder};
 pub use relay::RelaySpec;
-pub use strowger::{Code, Content, Fault};
+pub use strowger::{ContentType, Fault, FaultCode};

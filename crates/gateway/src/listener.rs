@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
-use strowger::{Actor, ActorSystem, Context, DynamicRef, Exit, MailboxSpec, Signal, StartError};
+use strowger::{
+    Actor, ActorSystem, Context, DynamicSupervisorRef, Exit, MailboxSpec, Signal, StartError,
+};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 use crate::connection::ByteStream;
@@ -206,7 +208,7 @@ impl<E: Endpoint> Actor for Listener<E> {
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), OpenError> {
         match signal {
             Signal::TaskEnded { .. } => {
-                let error = io::Error::other("no connections are accepted any more");
+                let error = io::Error::other("the listener stopped accepting connections");
                 Err(self.0.address.failed(error))
             }
             _ => Ok(()),
@@ -240,15 +242,15 @@ async fn accept<E: Endpoint>(
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%error, place = %args.address, "a client is not accepted");
+                tracing::warn!(%error, place = %args.address, "cannot accept a client");
                 budget.evict_one();
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
         let connections = system.find(connections_path.as_str());
-        let Some(connections): Option<DynamicRef<E::Connection>> =
-            connections.and_then(|actor| actor.dynamic())
+        let Some(connections): Option<DynamicSupervisorRef<E::Connection>> =
+            connections.and_then(|actor| actor.as_dynamic_supervisor())
         else {
             return;
         };
@@ -258,8 +260,8 @@ async fn accept<E: Endpoint>(
         };
         match connections.start_child(format!("c{number}"), made) {
             Ok(_) => {}
-            Err(StartError::Closed { .. }) => return,
-            Err(error) => tracing::warn!(%error, "a client is not served"),
+            Err(StartError::ParentEnding { .. }) => return,
+            Err(error) => tracing::warn!(%error, "client dropped"),
         }
     }
 }

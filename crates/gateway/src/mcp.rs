@@ -27,8 +27,8 @@ use rmcp::ServiceExt as _;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::{Value, json};
 use strowger::{
-    Actor, ActorSystem, ChildSpec, Code, Context, Dynamic, DynamicRef, Fault, Shutdown, StartError,
-    Strategy, Supervisor,
+    Actor, ActorSystem, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorRef, Fault,
+    FaultCode, Shutdown, StartError, Strategy, Supervisor,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -84,7 +84,10 @@ impl Default for McpLimits {
 
 /// Advice on how to raise a limit of the endpoint.
 fn raise(key: &str, value: &str) -> String {
-    format!("raise `{key}` below [mcp] of the node, or with --limit {key}={value} of strowger mcp")
+    format!(
+        "raise `{key}` in [mcp] of the node's configuration, or with --limit {key}={value} of \
+         strowger mcp"
+    )
 }
 
 /// The error returned when an agent is not served any more.
@@ -92,10 +95,10 @@ fn raise(key: &str, value: &str) -> String {
 #[non_exhaustive]
 pub enum McpError {
     /// The agent did not complete the handshake of the protocol.
-    #[error("the agent did not begin as it should: {0}")]
+    #[error("MCP initialization failed: {0}")]
     Handshake(String),
     /// The task that serves the agent failed.
-    #[error("the agent is not served any more: {0}")]
+    #[error("MCP session failed: {0}")]
     Ended(String),
 }
 
@@ -128,7 +131,7 @@ pub struct Mcp(Arc<McpInner>);
 struct McpInner {
     tools: McpTools,
     limits: McpLimits,
-    calls: DynamicRef<ToolCall>,
+    calls: DynamicSupervisorRef<ToolCall>,
     /// The caller if no other is given: the process itself, or the process that started it.
     owner: Caller,
     /// The destination of audit records.
@@ -153,21 +156,21 @@ impl Mcp {
         limits: McpLimits,
     ) -> Result<Self, StartError> {
         let ended = CancellationToken::new();
-        let calls = Dynamic::<ToolCall>::new()
+        let calls = DynamicSupervisor::<ToolCall>::new()
             .max_children(limits.calls)
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::OneForOne)
-            .child(ChildSpec::dynamic("calls", calls))
+            .child(ChildSpec::dynamic_supervisor("calls", calls))
             .child(ChildSpec::new::<SessionsGuard>("sessions", ended.clone()));
         let supervisor = system.supervise(KEY, supervisor).await?;
-        let closed = || StartError::Closed {
+        let closed = || StartError::ParentEnding {
             path: supervisor.path(),
         };
         let calls = supervisor.any_child("calls").ok_or_else(closed)?;
         Ok(Self(Arc::new(McpInner {
             tools,
             limits,
-            calls: calls.dynamic().ok_or_else(closed)?,
+            calls: calls.as_dynamic_supervisor().ok_or_else(closed)?,
             owner: Caller::owner(system, "stdio"),
             audit: Audit::of(system),
             next: AtomicU64::new(1),
@@ -253,7 +256,7 @@ impl Mcp {
             Ok(actor) => Ok(PendingAnswer::new(actor, answer, record)),
             Err(error) => {
                 if let Some(record) = &mut record {
-                    record.close(Err(Code::Full));
+                    record.close(Err(FaultCode::Full));
                 }
                 Err(start_fault(&error, inner.limits.calls))
             }
@@ -263,16 +266,19 @@ impl Mcp {
 
 /// Builds the fault for a call that could not be started.
 fn start_fault(error: &StartError, calls: usize) -> Fault {
-    if !matches!(error, StartError::TooMany { .. }) {
-        return Fault::new(Code::Full, format!("the call was not begun: {error}"));
+    if !matches!(error, StartError::TooManyChildren { .. }) {
+        return Fault::new(
+            FaultCode::Full,
+            format!("the call was not started: {error}"),
+        );
     }
     let text = format!(
-        "the call was not begun: {calls} are under way, of the {calls} that may be (limit \
-         `calls`): wait for one to end, or {}",
+        "the call was not started: {calls} of {calls} calls in progress (limit `calls`): wait for \
+         one to end, or {}",
         raise("calls", "N")
     );
     let details = json!({ "reason": "calls", "most": calls, "used": calls, "calls": calls });
-    Fault::new(Code::Full, text).with_details(details)
+    Fault::new(FaultCode::Full, text).with_details(details)
 }
 
 /// An actor that ends the sessions together with the subtree.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 
 use serde_json::{Map, Value};
-use strowger::{ActorSystem, Code, Fault, Path};
+use strowger::{ActorPath, ActorSystem, Fault, FaultCode};
 use tokio::time::Instant;
 
 use crate::access::{Caller, RowFilter, Verb};
@@ -64,8 +64,8 @@ impl fmt::Debug for Answer {
 type MethodFuture = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
 type MethodHandler = dyn Fn(MethodRequest) -> MethodFuture + Send + Sync;
 type Describing = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
-type Describer = dyn Fn(Path) -> Describing + Send + Sync;
-type Noter = dyn Fn(&Path) -> Option<Map<String, Value>> + Send + Sync;
+type Describer = dyn Fn(ActorPath) -> Describing + Send + Sync;
+type Noter = dyn Fn(&ActorPath) -> Option<Map<String, Value>> + Send + Sync;
 
 /// A call of a method.
 pub(crate) struct MethodRequest {
@@ -153,7 +153,7 @@ impl Methods {
     /// Adds details about some actors to `inspect`: the value that the function returns for their
     /// path.
     #[must_use]
-    pub fn describe<F>(mut self, describe: impl Fn(Path) -> F + Send + Sync + 'static) -> Self
+    pub fn describe<F>(mut self, describe: impl Fn(ActorPath) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Option<Value>> + Send + 'static,
     {
@@ -168,7 +168,7 @@ impl Methods {
     #[must_use]
     pub fn note(
         mut self,
-        note: impl Fn(&Path) -> Option<Map<String, Value>> + Send + Sync + 'static,
+        note: impl Fn(&ActorPath) -> Option<Map<String, Value>> + Send + Sync + 'static,
     ) -> Self {
         self.notes.0.push(Arc::new(note));
         self
@@ -243,14 +243,17 @@ impl Methods {
     fn unknown(&self, name: &str) -> Fault {
         let known: Vec<&str> = self.names().collect();
         let message = match known.as_slice() {
-            [] => format!("no method {name:?}: there are none at this door"),
-            known => format!("no method {name:?}; there are {}", known.join(", ")),
+            [] => format!("unknown method {name:?}: this endpoint has no methods"),
+            known => format!(
+                "unknown method {name:?}; expected one of {}",
+                known.join(", ")
+            ),
         };
-        Fault::new(Code::UnknownTarget, message)
+        Fault::new(FaultCode::UnknownTarget, message)
     }
 
     /// Returns the details about an actor, from the first describer that has some.
-    pub(crate) async fn described(&self, path: &Path) -> Option<Value> {
+    pub(crate) async fn described(&self, path: &ActorPath) -> Option<Value> {
         for describe in &self.describers {
             if let Some(value) = describe(path.clone()).await {
                 return Some(value);
@@ -262,15 +265,15 @@ impl Methods {
 
 /// Hides details of a fault from a caller with limited reach: an unknown target lists its
 /// neighbours, which may be out of reach.
-fn without_neighbours(fault: Fault, caller: &Caller, address: Option<&Path>) -> Fault {
-    if fault.code != Code::UnknownTarget || !caller.is_limited() {
+fn without_neighbours(fault: Fault, caller: &Caller, address: Option<&ActorPath>) -> Fault {
+    if fault.code != FaultCode::UnknownTarget || !caller.is_limited() {
         return fault;
     }
     let message = match address {
-        Some(address) => format!("nothing is at {address}"),
-        None => "nothing is there".to_owned(),
+        Some(address) => format!("no actor is exposed at {address}"),
+        None => "no actor is exposed there".to_owned(),
     };
-    Fault::new(Code::UnknownTarget, message)
+    Fault::new(FaultCode::UnknownTarget, message)
 }
 
 /// Filters the rows of a complete value; rows of a listing are filtered as they arrive.
@@ -296,7 +299,7 @@ pub(crate) struct Notes(Vec<Arc<Noter>>);
 
 impl Notes {
     /// Adds the members for an actor to its stats.
-    pub(crate) fn add(&self, path: &Path, stats: &mut Value) {
+    pub(crate) fn add(&self, path: &ActorPath, stats: &mut Value) {
         let Value::Object(into) = stats else {
             return;
         };

@@ -67,13 +67,13 @@ pub(crate) fn write(exposition: &mut Exposition) {
         (
             "process_cpu_seconds_total",
             MetricKind::Counter,
-            "Processor time that the process has used.",
+            "CPU time used by the process.",
             processor(),
         ),
         (
             "process_open_fds",
             MetricKind::Gauge,
-            "File descriptors that the process has open.",
+            "Open file descriptors of the process.",
             descriptors(),
         ),
     ];

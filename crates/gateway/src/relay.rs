@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{
-    Accepts, Actor, Ask, BoxError, ChildSpec, Code, Context, Door, Fault, Lag, MailboxSpec,
-    Overflow, Payload, Reader, Request, Source, SourceSpec,
+    Accepts, Actor, Ask, BoxError, ChildSpec, Context, Export, Fault, FaultCode, MailboxSpec,
+    Overflow, Payload, Reader, Request, SlowReader, Source, SourceSpec,
 };
 
 /// The configuration of a relay, which exposes a topic to external clients.
@@ -36,7 +36,7 @@ impl<T: Send + Sync + 'static> RelaySpec<T> {
     /// let load = RelaySpec::<Load>::new("node/load", |load| json!({ "percent": load.0 }));
     /// let relays = Supervisor::new(Strategy::OneForOne).child(load.child("load"));
     /// system.supervise("relays", relays).await?;
-    /// assert_eq!(system.exposed()[0].address.to_string(), "@(topic/node/load)");
+    /// assert_eq!(system.exports()[0].address.to_string(), "@(topic/node/load)");
     /// # Ok(())
     /// # }
     /// ```
@@ -111,18 +111,20 @@ impl<T: Send + Sync + 'static> Actor for Relay<T> {
 
     async fn pre_start(args: RelaySpec<T>, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let system = cx.system();
-        system.subscribe(&args.topic, cx.me().recipient::<Arc<T>>())?;
-        let spec = SourceSpec::DEFAULT.lag(Lag::Miss).window(WINDOW);
-        let door = Door::new().stream_with(
+        system.subscribe(&args.topic, cx.actor_ref().recipient::<Arc<T>>())?;
+        let spec = SourceSpec::DEFAULT
+            .slow_reader(SlowReader::Miss)
+            .window(WINDOW);
+        let door = Export::new().stream_with(
             "subscribe",
             |_| Ok(Subscribe),
             |reply: Result<Reader<Arc<Value>>, Fault>| reply,
             |value, missed| match missed {
-                0 => Payload::json(&json!({ "value": &*value })),
-                missed => Payload::json(&json!({ "value": &*value, "missed": missed })),
+                0 => Payload::from_json(&json!({ "value": &*value })),
+                missed => Payload::from_json(&json!({ "value": &*value, "missed": missed })),
             },
         );
-        system.expose_as(&format!("topic/{}", args.topic), &cx.me(), door)?;
+        system.export_as(&format!("topic/{}", args.topic), &cx.actor_ref(), door)?;
         Ok(Self {
             source: cx.source(spec),
             encode: args.encode,
@@ -138,7 +140,7 @@ impl<T: Send + Sync + 'static> Actor for Relay<T> {
         match message {
             RelayMsg::Subscribe(ask) => {
                 let reader = self.source.reader();
-                let full = |error| Fault::new(Code::Full, format!("{error}"));
+                let full = |error| Fault::new(FaultCode::Full, format!("{error}"));
                 ask.reply.send(reader.map_err(full));
             }
             RelayMsg::Published(message) if self.source.info().readers > 0 => {

@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use strowger::{
-    Actor, ActorRef, ActorSystem, Ask, Context, MailboxSpec, Observer, Request, Top, TopQuery,
+    Actor, ActorRef, ActorSystem, Ask, Context, MailboxSpec, Request, SystemObserver, TopQuery,
+    TopReport,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -14,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 pub(crate) struct TakeSnapshot(pub(crate) TopQuery);
 
 impl Request for TakeSnapshot {
-    type Reply = Top;
+    type Reply = TopReport;
 }
 
 pub(crate) enum SnapshotMsg {
@@ -31,7 +32,7 @@ impl strowger::Accepts<Ask<TakeSnapshot>> for SnapshotMsg {
 
 /// The actor that takes snapshots.
 pub(crate) struct SnapshotTaker {
-    observer: Option<Observer>,
+    observer: Option<SystemObserver>,
     last: Instant,
     last_duration: Duration,
 }
@@ -83,7 +84,7 @@ impl Actor for SnapshotTaker {
 }
 
 impl SnapshotTaker {
-    async fn take(&mut self, query: &TopQuery, system: &ActorSystem) -> Top {
+    async fn take(&mut self, query: &TopQuery, system: &ActorSystem) -> TopReport {
         sleep_until(self.last + self.last_duration * PAUSE_FACTOR).await;
         let observer = match &mut self.observer {
             Some(observer) => observer,
@@ -96,7 +97,7 @@ impl SnapshotTaker {
         };
         let top = observer.top(query).await;
         self.last = system.now();
-        self.last_duration = top.took;
+        self.last_duration = top.duration;
         top
     }
 }

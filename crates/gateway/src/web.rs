@@ -44,7 +44,7 @@ impl Callback for &Origins {
         if known {
             return Ok(answer);
         }
-        let told = "this origin is not one of gateway.origins\n".to_owned();
+        let told = "origin not allowed, see gateway.origins\n".to_owned();
         let mut refused = ErrorResponse::new(Some(told));
         *refused.status_mut() = StatusCode::FORBIDDEN;
         Err(refused)
@@ -81,7 +81,7 @@ fn frames(message: Message) -> io::Result<Option<Bytes>> {
     match message {
         Message::Binary(bytes) => Ok(Some(bytes)),
         Message::Text(_) => {
-            let text = "a text message; frames are in binary ones";
+            let text = "text message received; frames must be binary messages";
             Err(io::Error::new(io::ErrorKind::InvalidData, text))
         }
         _ => Ok(None),

@@ -12,8 +12,8 @@ use serde_json::json;
 use socket2::SockRef;
 use strowger::ActorSystem;
 use strowger_gateway::{
-    Content, Decoder, Doors, DoorsSpec, Frame, HttpDoor, HttpLimits, Kind, Mcp, McpHttp, McpLimits,
-    McpTools, Methods, Recorder, Role, Token, Vitals,
+    ContentType, Decoder, Doors, DoorsSpec, Frame, HttpDoor, HttpLimits, Kind, Mcp, McpHttp,
+    McpLimits, McpTools, Methods, Recorder, Role, Token, Vitals,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -186,8 +186,8 @@ async fn gets(address: SocketAddr, what: &str, headers: &str, body: &str) -> Res
 async fn pings(address: SocketAddr) -> Result<bool, Error> {
     let stream = TcpStream::connect(address).await?;
     let (mut socket, _) = client_async(format!("ws://{address}/"), stream).await?;
-    let token = Frame::new(Kind::Token, 0).with_payload(Content::Text, TOKEN);
-    let mut name = Frame::new(Kind::Name, 0).with_payload(Content::Text, "ping");
+    let token = Frame::new(Kind::Token, 0).with_payload(ContentType::Text, TOKEN);
+    let mut name = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, "ping");
     let mut call = Frame::new(Kind::Call, 1);
     (name.target, call.target) = (1, 1);
     let mut bytes = BytesMut::new();

@@ -8,14 +8,14 @@ use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Error, Generics, Path, Token, Type, WhereClause};
 
-use crate::handler::{self, Handler, Head};
+use crate::handler::{self, FnHead, Handler};
 
 /// Functions that the `Actor` trait calls by itself. Every other function of the block is a
 /// handler.
 const HOOKS: [&str; 3] = ["pre_start", "signal", "post_stop"];
 
 /// The `impl` of `Actor`, parsed as far as the generated code needs it.
-pub(crate) struct Block {
+pub(crate) struct ActorImpl {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) impl_token: Token![impl],
     pub(crate) generics: Generics,
@@ -24,31 +24,31 @@ pub(crate) struct Block {
     /// The span of the block's braces.
     pub(crate) braces: Span,
     /// Types, constants and hooks, which are passed through.
-    pub(crate) kept: TokenStream,
+    pub(crate) passthrough: TokenStream,
     pub(crate) handlers: Vec<Handler>,
-    pub(crate) faults: Vec<Error>,
+    pub(crate) errors: Vec<Error>,
 }
 
-impl Parse for Block {
+impl Parse for ActorImpl {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attributes = input.call(Attribute::parse_outer)?;
         let Some(impl_token) = input.parse::<Option<Token![impl]>>()? else {
-            return Err(input.error("expected the `impl Actor for ..` of an actor"));
+            return Err(input.error("expected `impl Actor for TYPE`"));
         };
         let mut generics: Generics = input.parse()?;
         let first: Type = input.parse()?;
         if !input.peek(Token![for]) {
             let what = format!(
-                "write `impl Actor for {0}`: the handlers stand beside `Args`, `Error` and \
-                 `pre_start` in one block",
+                "write `impl Actor for {0}`: the handlers belong in one block with `Args`, \
+                 `Error` and `pre_start`",
                 first.to_token_stream()
             );
             return Err(Error::new_spanned(first, what));
         }
         let actor_trait = match first {
-            Type::Path(path) if ends_in_actor(&path.path) => path.path,
+            Type::Path(path) if is_actor_trait(&path.path) => path.path,
             other => {
-                let what = "`handlers` is for an `impl` of `Actor`";
+                let what = "`#[handlers]` can only be used on an `impl` of `Actor`";
                 return Err(Error::new_spanned(other, what));
             }
         };
@@ -64,30 +64,30 @@ impl Parse for Block {
             actor_trait,
             this,
             braces: braces.span.join(),
-            kept: TokenStream::new(),
+            passthrough: TokenStream::new(),
             handlers: Vec::new(),
-            faults: Vec::new(),
+            errors: Vec::new(),
         };
         while !content.is_empty() {
             block.parse_item(&content)?;
         }
-        block.find_doubles();
-        if block.handlers.is_empty() && block.faults.is_empty() {
-            let what = "there is no handler in this block: for an actor that takes no messages \
-                        write `type Msg = std::convert::Infallible` and `handle` by hand";
-            block.faults.push(Error::new_spanned(&block.this, what));
+        block.find_duplicates();
+        if block.handlers.is_empty() && block.errors.is_empty() {
+            let what = "no handler in this block: for an actor without messages, write `type Msg \
+                        = std::convert::Infallible` and `handle` by hand";
+            block.errors.push(Error::new_spanned(&block.this, what));
         }
         Ok(block)
     }
 }
 
-fn ends_in_actor(path: &Path) -> bool {
+fn is_actor_trait(path: &Path) -> bool {
     path.segments
         .last()
         .is_some_and(|last| last.ident == "Actor")
 }
 
-impl Block {
+impl ActorImpl {
     fn parse_item(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         let attributes = input.call(Attribute::parse_outer)?;
         let visibility = input.parse()?;
@@ -113,7 +113,7 @@ impl Block {
         }
         let fn_token: Token![fn] = input.parse()?;
         let name: Ident = input.parse()?;
-        let head = Head {
+        let head = FnHead {
             attributes,
             visibility,
             qualifiers,
@@ -124,17 +124,17 @@ impl Block {
             return self.keep_hook(head, input);
         }
         if head.name == "handle" {
-            let what = "`handle` is written from the handlers: call the handler of a message \
-                        otherwise";
-            self.faults.push(Error::new(head.name.span(), what));
+            let what = "`handle` is generated from the handlers: choose another name for this \
+                        handler";
+            self.errors.push(Error::new(head.name.span(), what));
             return skip_function(input);
         }
         // A handler with an incomplete signature would make the rest of the block unreadable.
         let ahead = input.fork();
-        match handler::parse(head, input, &mut self.faults) {
+        match handler::parse(head, input, &mut self.errors) {
             Ok(handler) => self.handlers.push(handler),
             Err(error) => {
-                self.faults.push(error);
+                self.errors.push(error);
                 skip_function(&ahead)?;
                 syn::parse::discouraged::Speculative::advance_to(input, &ahead);
             }
@@ -162,48 +162,48 @@ impl Block {
         }
         let end: Token![;] = input.parse()?;
         if let Some(name) = name.filter(|name| is_type && name == "Msg") {
-            let what = "the message type is written from the handlers: leave `type Msg` out";
-            self.faults.push(Error::new(name.span(), what));
+            let what = "the message type is generated from the handlers: remove `type Msg`";
+            self.errors.push(Error::new(name.span(), what));
             return Ok(());
         }
         for attribute in attributes {
-            attribute.to_tokens(&mut self.kept);
+            attribute.to_tokens(&mut self.passthrough);
         }
-        self.kept.extend(item);
-        end.to_tokens(&mut self.kept);
+        self.passthrough.extend(item);
+        end.to_tokens(&mut self.passthrough);
         Ok(())
     }
 
-    fn keep_hook(&mut self, head: Head, input: ParseStream<'_>) -> syn::Result<()> {
+    fn keep_hook(&mut self, head: FnHead, input: ParseStream<'_>) -> syn::Result<()> {
         for attribute in &head.attributes {
-            attribute.to_tokens(&mut self.kept);
+            attribute.to_tokens(&mut self.passthrough);
         }
-        head.visibility.to_tokens(&mut self.kept);
-        self.kept.extend(head.qualifiers);
-        head.fn_token.to_tokens(&mut self.kept);
-        head.name.to_tokens(&mut self.kept);
+        head.visibility.to_tokens(&mut self.passthrough);
+        self.passthrough.extend(head.qualifiers);
+        head.fn_token.to_tokens(&mut self.passthrough);
+        head.name.to_tokens(&mut self.passthrough);
         while !input.peek(syn::token::Brace) {
-            self.kept.extend([input.parse::<TokenTree>()?]);
+            self.passthrough.extend([input.parse::<TokenTree>()?]);
         }
-        self.kept.extend([input.parse::<TokenTree>()?]);
+        self.passthrough.extend([input.parse::<TokenTree>()?]);
         Ok(())
     }
 
     /// Reports two handlers for one message, as far as the tokens show it. If one type is written
     /// in two ways, the compiler finds it.
-    fn find_doubles(&mut self) {
+    fn find_duplicates(&mut self) {
         let mut known: HashMap<(String, bool), Ident> = HashMap::new();
-        let faults = &mut self.faults;
+        let faults = &mut self.errors;
         self.handlers.retain(|handler| {
             let message = handler.message.to_token_stream().to_string();
-            match known.entry((message, handler.is_asked)) {
+            match known.entry((message, handler.is_request)) {
                 Entry::Vacant(free) => {
                     free.insert(handler.name.clone());
                     true
                 }
                 Entry::Occupied(taken) => {
                     let what = format!(
-                        "`{}` has a handler already, `{}`: an actor has one for each message",
+                        "duplicate handler for `{}`, which `{}` handles already",
                         taken.key().0,
                         taken.get()
                     );

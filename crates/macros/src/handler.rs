@@ -18,15 +18,15 @@ pub(crate) struct Handler {
     /// The return type.
     pub(crate) output: Option<Type>,
     pub(crate) body: TokenTree,
-    pub(crate) is_asked: bool,
+    pub(crate) is_request: bool,
     /// `true` if an error was found in the handler. It remains in the list, so that one mistake
     /// gives one error.
-    pub(crate) is_broken: bool,
+    pub(crate) has_errors: bool,
 }
 
 impl Handler {
     /// Returns the name of the enum variant for this handler: `AddLine` for `add_line`.
-    pub(crate) fn case(&self) -> Ident {
+    pub(crate) fn variant_name(&self) -> Ident {
         let name = self.name.unraw().to_string();
         let mut case = String::new();
         for word in name.split('_').filter(|word| !word.is_empty()) {
@@ -49,7 +49,7 @@ impl Handler {
 }
 
 /// The part of a function up to and including its name.
-pub(crate) struct Head {
+pub(crate) struct FnHead {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) visibility: Visibility,
     /// `async`, and anything else before `fn`.
@@ -63,7 +63,7 @@ pub(crate) struct Head {
 /// # Errors
 /// Returns an error if there is no message, or if the tokens that follow are not a function.
 pub(crate) fn parse(
-    mut head: Head,
+    mut head: FnHead,
     input: ParseStream<'_>,
     faults: &mut Vec<Error>,
 ) -> syn::Result<Handler> {
@@ -71,7 +71,7 @@ pub(crate) fn parse(
     let name = &head.name;
     let is_async = matches!(&*head.qualifiers, [TokenTree::Ident(word)] if word == "async");
     if !is_async {
-        let what = format!("a handler is async: write `async fn {name}`");
+        let what = format!("handlers must be async: write `async fn {name}`");
         let span = match &*head.qualifiers {
             [first, _, ..] => first.span(),
             _ => head.fn_token.span,
@@ -81,7 +81,7 @@ pub(crate) fn parse(
     if input.peek(Token![<]) {
         let span = input.span();
         input.parse::<syn::Generics>()?;
-        let what = "a handler has no parameters of its own: each of its messages has one type";
+        let what = "handlers cannot be generic: each of their messages has one type";
         faults.push(Error::new(span, what));
     }
     let arguments;
@@ -105,7 +105,7 @@ pub(crate) fn parse(
     head.attributes.retain(|one| !one.path().is_ident("ask"));
     let is_marked = head.attributes.len() < marked;
     Ok(Handler {
-        is_asked: is_marked || output.as_ref().is_some_and(answers),
+        is_request: is_marked || output.as_ref().is_some_and(returns_value),
         attributes: head.attributes,
         visibility: head.visibility,
         name: head.name,
@@ -114,7 +114,7 @@ pub(crate) fn parse(
         takes_context,
         output,
         body,
-        is_broken: faults.len() > before,
+        has_errors: faults.len() > before,
     })
 }
 
@@ -141,14 +141,14 @@ fn parse_arguments(
         parse_argument(arguments)?;
     }
     if !arguments.is_empty() {
-        let what = "a handler takes a message and its context, and nothing else";
+        let what = "handlers take a message and its context, and nothing else";
         faults.push(arguments.error(what));
     }
     Ok((message, takes_context))
 }
 
 fn parse_receiver(arguments: ParseStream<'_>, whole: Span) -> syn::Result<()> {
-    let what = "a handler takes `&mut self`: it is alone with its actor for one message";
+    let what = "handlers take `&mut self`: they have exclusive access to their actor";
     let start = arguments.span();
     let borrowed = arguments.parse::<Option<Token![&]>>()?.is_some();
     if borrowed && arguments.peek(syn::Lifetime) {
@@ -178,26 +178,27 @@ fn parse_receiver(arguments: ParseStream<'_>, whole: Span) -> syn::Result<()> {
 fn parse_message(arguments: ParseStream<'_>, name: &Ident, whole: Span) -> syn::Result<Type> {
     if arguments.is_empty() {
         let what = format!(
-            "a handler takes a message: `async fn {name}(&mut self, message: Type)`; \
-             methods that take none belong into an `impl` of their own"
+            "handlers take a message: `async fn {name}(&mut self, message: Type)`; move other \
+             methods to a separate `impl` block"
         );
         return Err(Error::new(whole, what));
     }
     let message = parse_argument(arguments)?;
     match &message {
         Type::Reference(reference) => {
-            let what = if last_word(&reference.elem).is_some_and(|word| word == "Context") {
+            let what = if last_segment_name(&reference.elem).is_some_and(|word| word == "Context") {
                 format!(
                     "the message comes before the context: \
                      `async fn {name}(&mut self, message: Type, cx: &mut Context<Self>)`"
                 )
             } else {
-                "a message is sent to the actor whole: it cannot be a reference".to_owned()
+                "messages are owned by the actor: take the message by value, not by reference"
+                    .to_owned()
             };
             Err(Error::new_spanned(&message, what))
         }
-        other if last_word(other).is_some_and(|word| word == "Signal") => {
-            let what = "signals come to the hook `signal`; they are not messages";
+        other if last_segment_name(other).is_some_and(|word| word == "Signal") => {
+            let what = "signals are not messages: use the hook `signal`";
             Err(Error::new_spanned(&message, what))
         }
         _ => Ok(message),
@@ -222,7 +223,7 @@ fn parse_argument(arguments: ParseStream<'_>) -> syn::Result<Type> {
     Ok(argument)
 }
 
-fn last_word(ty: &Type) -> Option<String> {
+fn last_segment_name(ty: &Type) -> Option<String> {
     match ty {
         Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
         _ => None,
@@ -231,7 +232,7 @@ fn last_word(ty: &Type) -> Option<String> {
 
 /// Returns `true` if a handler with this return type answers a request: any but `()` and
 /// `Result<(), _>`.
-fn answers(output: &Type) -> bool {
+fn returns_value(output: &Type) -> bool {
     match output {
         Type::Tuple(tuple) => !tuple.elems.is_empty(),
         Type::Path(path) => {
@@ -246,8 +247,8 @@ fn answers(output: &Type) -> bool {
             };
             last.ident != "Result" || !first.elems.is_empty()
         }
-        Type::Paren(inner) => answers(&inner.elem),
-        Type::Group(inner) => answers(&inner.elem),
+        Type::Paren(inner) => returns_value(&inner.elem),
+        Type::Group(inner) => returns_value(&inner.elem),
         other => !other.to_token_stream().is_empty(),
     }
 }

@@ -11,13 +11,16 @@ const ASSOCIATED: [&str; 3] = ["Args", "Error", "Msg"];
 /// Qualifies the actor's associated types. Inside the block they belong to the trait being
 /// implemented, but handlers become inherent methods of the type, where `Self::Error` is not
 /// defined.
-pub(crate) fn qualify(tokens: TokenStream, root: &TokenStream) -> TokenStream {
+pub(crate) fn qualify_associated_types(tokens: TokenStream, root: &TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut done = TokenStream::new();
     while let Some(token) = tokens.next() {
         match token {
             TokenTree::Group(group) => {
-                let mut inner = Group::new(group.delimiter(), qualify(group.stream(), root));
+                let mut inner = Group::new(
+                    group.delimiter(),
+                    qualify_associated_types(group.stream(), root),
+                );
                 inner.set_span(group.span());
                 done.extend([TokenTree::Group(inner)]);
             }
@@ -54,10 +57,10 @@ fn is_payload(token: &TokenTree) -> bool {
 }
 
 /// Replaces `Self` by a type, for use outside of an `impl`.
-pub(crate) fn name_self(tokens: TokenStream, this: &TokenStream) -> TokenStream {
+pub(crate) fn replace_self(tokens: TokenStream, this: &TokenStream) -> TokenStream {
     let named = tokens.into_iter().map(|token| match token {
         TokenTree::Group(group) => {
-            let mut inner = Group::new(group.delimiter(), name_self(group.stream(), this));
+            let mut inner = Group::new(group.delimiter(), replace_self(group.stream(), this));
             inner.set_span(group.span());
             TokenStream::from(TokenTree::Group(inner))
         }
@@ -68,10 +71,10 @@ pub(crate) fn name_self(tokens: TokenStream, this: &TokenStream) -> TokenStream 
 }
 
 /// Collects all identifiers in some tokens, at any depth.
-pub(crate) fn words(tokens: TokenStream, into: &mut HashSet<Ident>) {
+pub(crate) fn collect_idents(tokens: TokenStream, into: &mut HashSet<Ident>) {
     for token in tokens {
         match token {
-            TokenTree::Group(group) => words(group.stream(), into),
+            TokenTree::Group(group) => collect_idents(group.stream(), into),
             TokenTree::Ident(ident) => {
                 into.insert(ident);
             }

@@ -8,7 +8,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Error, GenericParam, Generics, Path, Token, Type};
 
-use crate::block::Block;
+use crate::block::ActorImpl;
 use crate::handler::Handler;
 use crate::tokens;
 
@@ -30,7 +30,7 @@ impl Parse for Options {
             } else {
                 let key: Ident = input.parse()?;
                 if key != "message" {
-                    let what = "unknown option: there are `message = Name` and `crate = path`";
+                    let what = "unknown option: expected `message = Name` or `crate = path`";
                     return Err(Error::new(key.span(), what));
                 }
                 input.parse::<Token![=]>()?;
@@ -46,7 +46,7 @@ impl Parse for Options {
 
 pub(crate) fn expand(options: TokenStream, block: TokenStream) -> TokenStream {
     let parsed = syn::parse2(options).and_then(|options| Ok((options, syn::parse2(block)?)));
-    let (options, block): (Options, Block) = match parsed {
+    let (options, block): (Options, ActorImpl) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return error.into_compile_error(),
     };
@@ -57,11 +57,11 @@ pub(crate) fn expand(options: TokenStream, block: TokenStream) -> TokenStream {
     let root = root.unwrap_or_else(|| quote!(::strowger));
     let name = options.message.or_else(|| message_name(&block.this));
     let Some(name) = name else {
-        let what = "this type has no name: call its messages with `#[handlers(message = Name)]`";
+        let what = "no name for the message type: set one with `#[handlers(message = Name)]`";
         return Error::new_spanned(&block.this, what).into_compile_error();
     };
-    let faults = block.faults.iter().map(Error::to_compile_error);
-    let written = Glue::new(&block, name, &root).write();
+    let faults = block.errors.iter().map(Error::to_compile_error);
+    let written = Expansion::new(&block, name, &root).write();
     quote!(#(#faults)* #written)
 }
 
@@ -71,18 +71,18 @@ fn message_name(this: &Type) -> Option<Ident> {
     Some(format_ident!("{last}Message"))
 }
 
-struct Glue<'a> {
-    block: &'a Block,
+struct Expansion<'a> {
+    block: &'a ActorImpl,
     root: &'a TokenStream,
     name: Ident,
     /// The generic parameters of the message type.
     generics: Generics,
-    cases: Vec<Case<'a>>,
+    cases: Vec<MessageVariant<'a>>,
     /// The `cfg` attributes of the whole block.
     cfgs: TokenStream,
 }
 
-struct Case<'a> {
+struct MessageVariant<'a> {
     handler: &'a Handler,
     name: Ident,
     /// The type that is sent, without `Self`, so that it is valid outside of the block.
@@ -92,26 +92,27 @@ struct Case<'a> {
     cfgs: TokenStream,
 }
 
-impl<'a> Glue<'a> {
-    fn new(block: &'a Block, name: Ident, root: &'a TokenStream) -> Self {
+impl<'a> Expansion<'a> {
+    fn new(block: &'a ActorImpl, name: Ident, root: &'a TokenStream) -> Self {
         let this = block.this.to_token_stream();
-        let cases: Vec<Case<'_>> = block
+        let cases: Vec<MessageVariant<'_>> = block
             .handlers
             .iter()
             .map(|handler| {
-                let sent = tokens::qualify(handler.message.to_token_stream(), root);
-                let sent = tokens::name_self(sent, &this);
+                let sent =
+                    tokens::qualify_associated_types(handler.message.to_token_stream(), root);
+                let sent = tokens::replace_self(sent, &this);
                 let span = handler.message.span();
-                let arrives = if handler.is_asked {
+                let arrives = if handler.is_request {
                     let root = tokens::respan(root, span);
                     quote_spanned!(span=> #root::Ask<#sent>)
                 } else {
                     sent.clone()
                 };
                 let cfgs = handler.attributes("cfg").map(ToTokens::to_token_stream);
-                Case {
+                MessageVariant {
                     handler,
-                    name: handler.case(),
+                    name: handler.variant_name(),
                     sent,
                     arrives,
                     cfgs: cfgs.collect(),
@@ -133,7 +134,7 @@ impl<'a> Glue<'a> {
 
     fn write(&self) -> TokenStream {
         let parts = [
-            self.conditions(),
+            self.bounds_check(),
             self.message(),
             self.debug(),
             self.accepts(),
@@ -145,16 +146,16 @@ impl<'a> Glue<'a> {
 
     /// The bounds on each message, as bounds of a function that is never called. The compiler
     /// checks it first, and so reports errors at the message instead of at generated code.
-    fn conditions(&self) -> TokenStream {
+    fn bounds_check(&self) -> TokenStream {
         let Self { root, cfgs, .. } = self;
         let parameters = &self.generics.params;
         let bounds = self.generics.where_clause.iter();
         let bounds = bounds.flat_map(|clause| clause.predicates.iter());
-        let quiet = quiet();
+        let quiet = lint_allows();
         let each = self.cases.iter().map(|case| {
-            let Case { sent, cfgs, .. } = case;
+            let MessageVariant { sent, cfgs, .. } = case;
             let bounds = bounds.clone();
-            let bound = if case.handler.is_asked {
+            let bound = if case.handler.is_request {
                 let root = tokens::respan(root, sent.span());
                 quote_spanned!(sent.span()=> #sent: #root::Request)
             } else {
@@ -175,7 +176,7 @@ impl<'a> Glue<'a> {
         let this = self.block.this.to_token_stream().to_string();
         let (parameters, bounds) = (&self.generics.params, &self.generics.where_clause);
         let cases = self.cases.iter().map(|case| {
-            let Case {
+            let MessageVariant {
                 name,
                 arrives,
                 cfgs,
@@ -183,14 +184,14 @@ impl<'a> Glue<'a> {
             } = case;
             let docs: Vec<_> = case.handler.attributes("doc").collect();
             let docs = if docs.is_empty() {
-                let line = format!("For the handler `{}`.", case.handler.name);
+                let line = format!("Message of the handler `{}`.", case.handler.name);
                 quote!(#[doc = #line])
             } else {
                 quote!(#(#docs)*)
             };
             quote!(#cfgs #docs #name(#arrives))
         });
-        let line = format!("What `{this}` takes: a case for each of its handlers.");
+        let line = format!("The messages of `{this}`, one variant per handler.");
         quote! {
             #cfgs
             #[doc = #line]
@@ -208,7 +209,7 @@ impl<'a> Glue<'a> {
         let Self { cfgs, name, .. } = self;
         let (parameters, arguments, bounds) = self.generics.split_for_impl();
         let f = Ident::new("f", Span::mixed_site());
-        let arms = self.cases.iter().map(|Case { name, cfgs, .. }| {
+        let arms = self.cases.iter().map(|MessageVariant { name, cfgs, .. }| {
             let text = name.to_string();
             quote!(#cfgs Self::#name(_) => #f.write_str(#text))
         });
@@ -226,9 +227,9 @@ impl<'a> Glue<'a> {
         let Self { root, name, .. } = self;
         let (parameters, arguments, bounds) = self.generics.split_for_impl();
         let message = Ident::new("message", Span::mixed_site());
-        let quiet = quiet();
+        let quiet = lint_allows();
         let each = self.cases.iter().map(|one| {
-            let Case {
+            let MessageVariant {
                 name: case,
                 arrives,
                 cfgs,
@@ -255,13 +256,13 @@ impl<'a> Glue<'a> {
     /// The trait implementation, with the two items that the user left out.
     fn actor(&self) -> TokenStream {
         let Self { root, name, .. } = self;
-        let Block {
+        let ActorImpl {
             attributes,
             impl_token,
             actor_trait,
             this,
             braces,
-            kept,
+            passthrough: kept,
             ..
         } = self.block;
         let (parameters, _, bounds) = self.block.generics.split_for_impl();
@@ -279,7 +280,7 @@ impl<'a> Glue<'a> {
                 #cx: &mut #root::Context<Self>,
             ) -> ::core::result::Result<(), Self::Error> #arms
         };
-        let quiet = quiet();
+        let quiet = lint_allows();
         let body = quote! {
             type Msg = #name #arguments;
             #kept
@@ -290,15 +291,15 @@ impl<'a> Glue<'a> {
         quote!(#(#attributes)* #impl_token #parameters #actor_trait for #this #bounds #body)
     }
 
-    fn arm(&self, case: &Case<'_>, cx: &Ident) -> TokenStream {
+    fn arm(&self, case: &MessageVariant<'_>, cx: &Ident) -> TokenStream {
         let Self { root, name, .. } = self;
-        let Case {
+        let MessageVariant {
             name: at,
             handler,
             cfgs,
             ..
         } = case;
-        if handler.is_broken {
+        if handler.has_errors {
             return quote!(#cfgs #name::#at(_) => ::core::unreachable!(),);
         }
         let method = &handler.name;
@@ -313,15 +314,15 @@ impl<'a> Glue<'a> {
             .as_ref()
             .map_or_else(|| method.span(), Spanned::span);
         let output = match &handler.output {
-            Some(output) => tokens::qualify(output.to_token_stream(), root),
+            Some(output) => tokens::qualify_associated_types(output.to_token_stream(), root),
             None => quote!(()),
         };
         let error = quote!(<Self as #root::Actor>::Error);
-        if handler.is_asked {
+        if handler.is_request {
             let request = &handler.message;
-            let request = tokens::qualify(request.to_token_stream(), root);
+            let request = tokens::qualify_associated_types(request.to_token_stream(), root);
             let wanted = quote!(<#request as #root::Request>::Reply);
-            let check = quote_spanned!(span=> #root::glue::Answer<#wanted, #error>);
+            let check = quote_spanned!(span=> #root::glue::IntoAnswer<#wanted, #error>);
             let check = quote_spanned!(span=> <#output as #check>::into_answer);
             quote! {
                 #cfgs
@@ -332,7 +333,7 @@ impl<'a> Glue<'a> {
             }
         } else {
             let check =
-                quote_spanned!(span=> <#output as #root::glue::Outcome<#error>>::into_outcome);
+                quote_spanned!(span=> <#output as #root::glue::IntoOutcome<#error>>::into_outcome);
             quote!(#cfgs #name::#at(#message) => #check(self.#method(#message #cx).await),)
         }
     }
@@ -341,8 +342,8 @@ impl<'a> Glue<'a> {
         let Self { root, cfgs, .. } = self;
         let this = &self.block.this;
         let (parameters, _, bounds) = self.block.generics.split_for_impl();
-        let whole = self.cases.iter().filter(|case| !case.handler.is_broken);
-        let methods = whole.map(|Case { handler, .. }| {
+        let whole = self.cases.iter().filter(|case| !case.handler.has_errors);
+        let methods = whole.map(|MessageVariant { handler, .. }| {
             let Handler {
                 attributes,
                 visibility,
@@ -350,12 +351,12 @@ impl<'a> Glue<'a> {
                 output,
                 ..
             } = handler;
-            let arguments = tokens::qualify(handler.arguments.clone(), root);
+            let arguments = tokens::qualify_associated_types(handler.arguments.clone(), root);
             let output = output
                 .as_ref()
-                .map(|output| tokens::qualify(output.to_token_stream(), root));
+                .map(|output| tokens::qualify_associated_types(output.to_token_stream(), root));
             let output = output.map(|output| quote!(-> #output));
-            let body = tokens::qualify(handler.body.to_token_stream(), root);
+            let body = tokens::qualify_associated_types(handler.body.to_token_stream(), root);
             quote!(#(#attributes)* #visibility async fn #name(#arguments) #output #body)
         });
         quote! {
@@ -371,7 +372,7 @@ impl<'a> Glue<'a> {
 }
 
 /// Allows lints about the form of paths, as the macro cannot see what is imported.
-fn quiet() -> TokenStream {
+fn lint_allows() -> TokenStream {
     quote! {
         #[allow(
             clippy::absolute_paths, unused_qualifications,
@@ -381,10 +382,10 @@ fn quiet() -> TokenStream {
 }
 
 /// Returns the actor's generic parameters that its messages use, with the bounds on these alone.
-fn named_parameters(all: &Generics, cases: &[Case<'_>]) -> Generics {
+fn named_parameters(all: &Generics, cases: &[MessageVariant<'_>]) -> Generics {
     let mut named = HashSet::new();
     for case in cases {
-        tokens::words(case.sent.clone(), &mut named);
+        tokens::collect_idents(case.sent.clone(), &mut named);
     }
     let unnamed: HashSet<Ident> = all
         .params
@@ -394,7 +395,7 @@ fn named_parameters(all: &Generics, cases: &[Case<'_>]) -> Generics {
         .collect();
     let is_own = |tokens: TokenStream| {
         let mut words = HashSet::new();
-        tokens::words(tokens, &mut words);
+        tokens::collect_idents(tokens, &mut words);
         words.is_disjoint(&unnamed)
     };
     let mut own = all.clone();

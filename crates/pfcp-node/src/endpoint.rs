@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use strowger::{
-    Accepts, Actor, ActorRef, Ask, Completion, Context, EarliestTimer, Exit, Lane, MailboxSpec,
-    Reply, Signal,
+    Accepts, Actor, ActorRef, Ask, Completion, Context, EarliestTimer, Exit, MailboxSpec, Reply,
+    ReplyLane, Signal,
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::AssociationId;
@@ -107,7 +107,7 @@ impl Accepts<Ask<RequestRelease>> for EndpointMsg {
 pub(crate) struct Endpoint {
     shared: Arc<Shared>,
     protocol: Protocol,
-    lane: Lane<SessionResponse>,
+    lane: ReplyLane<SessionResponse>,
     association_sessions: FxHashMap<AssociationId, AssociationSessions>,
     sessions: SeidMap<SessionEntry>,
     /// Requests in progress at a session, by the token of their reply.
@@ -171,7 +171,7 @@ impl Actor for Endpoint {
             shared,
         };
         endpoint.shared.wait_for_all_writes().await;
-        *endpoint.shared.endpoint.lock() = Some(cx.me());
+        *endpoint.shared.endpoint.lock() = Some(cx.actor_ref());
         // The previous incarnation may not have written the end of these sessions; the store
         // decides.
         endpoint.shared.ended.lock().clear();
@@ -254,7 +254,10 @@ impl Endpoint {
     fn read(&self, socket: usize, cx: &mut Context<Self>) {
         let shared = Arc::clone(&self.shared);
         let named = move |seid| Some(shared.store.session(seid)?.peer_seid);
-        let reader = self.shared.sockets.read_with_faults(socket, cx.me(), named);
+        let reader = self
+            .shared
+            .sockets
+            .read_with_faults(socket, cx.actor_ref(), named);
         cx.task(reader_name(socket), reader);
     }
 
@@ -279,7 +282,7 @@ impl Endpoint {
         let outgoing = std::iter::from_fn(|| self.protocol.poll_transmit());
         self.outgoing.extend(outgoing);
         self.handled_since_send += 1;
-        if cx.has_more() && self.outgoing.len().max(self.handled_since_send) < SEND_BATCH {
+        if cx.has_messages() && self.outgoing.len().max(self.handled_since_send) < SEND_BATCH {
             return;
         }
         self.send().await;
@@ -373,8 +376,8 @@ impl Endpoint {
             Event::AssociationReleased { association } => self.association_released(&association),
             Event::Response {
                 request, octets, ..
-            } => self.answered(request, Some(octets)),
-            Event::RequestFailed { request, .. } => self.answered(request, None),
+            } => self.answered(now, request, Some(octets)),
+            Event::RequestFailed { request, .. } => self.answered(now, request, None),
             Event::RequestWithdrawn { request, octets } => self.withdrawn(request, &octets),
             Event::PeerSilent { association } => {
                 if let Some(association) = self.protocol.associations().get(association) {
@@ -395,11 +398,11 @@ impl Endpoint {
     }
 
     /// Handles the outcome of a request of ours: one of the owner, or a session report.
-    fn answered(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
+    fn answered(&mut self, now: Instant, request: RequestId, answer: Option<Arc<[u8]>>) {
         if self.node_reports.contains_key(&request) {
             self.node_report_completed(request, answer.as_ref().ok_or(NodeRequestError::NoAnswer));
         } else {
-            self.reported(request, answer);
+            self.reported(now, request, answer);
         }
     }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use strowger::{
-    ActorSystem, Backoff, ChildSpec, Exit, Path, StartError, Strategy, Supervisor, SupervisorRef,
-    TopicError,
+    ActorPath, ActorSystem, Backoff, ChildSpec, Exit, StartError, Strategy, Supervisor,
+    SupervisorRef, TopicError,
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
@@ -531,12 +531,12 @@ impl NodeHandle {
         self.supervisor.stopped().await
     }
 
-    fn path(&self, node: &NodeName, seid: Option<Seid>) -> Path {
+    fn path(&self, node: &NodeName, seid: Option<Seid>) -> ActorPath {
         let mut path = format!("/{SUPERVISOR}/{ENDPOINT}/{}", key_of(node));
         if let Some(seid) = seid {
             path = format!("{path}/{}", session_key(seid));
         }
-        Path::from(path.as_str())
+        ActorPath::from(path.as_str())
     }
 
     fn info(&self, record: &SessionRecord) -> SessionInfo {
@@ -547,7 +547,7 @@ impl NodeHandle {
             node: record.owner.node.to_string(),
             peer: record.owner.address,
             path: self.path(&record.owner.node, Some(record.seid)).to_string(),
-            ue_addresses: Vec::new(),
+            ue_addresses: ids.ue_addresses,
             teids: Vec::new(),
             pdrs: ids.pdrs,
             fars: ids.fars,
@@ -556,9 +556,8 @@ impl NodeHandle {
             octets: record.rules.octets().len(),
         };
         for claim in ids.claims {
-            match claim {
-                AddressClaim::Ue(address) => info.ue_addresses.push(address),
-                AddressClaim::Teid { teid, address } => info.teids.push((teid, address)),
+            if let AddressClaim::Teid { teid, address } = claim {
+                info.teids.push((teid, address));
             }
         }
         info

@@ -128,7 +128,7 @@ fn run(seed: u64, trace: bool) -> RunOutcome {
     system.shutdown(Duration::from_secs(5));
     WALL.set(None);
     let schedule = system.trace().digest();
-    if !system.leaves_nothing() {
+    if !system.into_is_leak_free() {
         wrong.push("something of the system is left when all have ended".to_owned());
     }
     RunOutcome {

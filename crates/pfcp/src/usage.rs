@@ -400,6 +400,7 @@ impl UsageMeter {
         for (&id, rule) in &mut self.rules {
             if !made.contains(&id)
                 && rule.parameters.wants(ReportingTriggers::LIUSA)
+                && rule.may_report()
                 && linked(rule)
             {
                 // Beyond the limit, if need be: a linked report belongs to one that is queued
@@ -589,7 +590,7 @@ impl UsageMeter {
         // A FAR that buffers may receive a packet at any time, even if nothing is buffered now.
         let buffers = |action: &FarAction| action.has_action(ApplyAction::BUFF);
         self.rules.is_empty()
-            && self.queue.is_empty()
+            && self.queue.is_over()
             && !self.buffers.has_pending()
             && self.inactivity.is_none()
             && !self.paths.fars.values().any(buffers)
@@ -620,7 +621,7 @@ fn volume(path: &PdrPath, traffic: PacketBurst) -> Volume {
     }
 }
 
-/// Number of seconds from 1900 to 2020.
+/// Number of seconds from 1900 to 2 January 2020.
 const YEAR_2020: u32 = 3_786_912_000;
 
 /// The action for packets when a quota is exhausted and the rule does not specify one.

@@ -97,10 +97,14 @@ impl FindingKind {
     #[must_use]
     pub const fn cause(self) -> Option<Cause> {
         match self {
+            // The causes are those of TS 29.244 §7.6: missing elements §7.6.6, lengths §7.6.7,
+            // values §7.6.8. A receiver ignores unknown and unexpected elements (§7.6.9) and
+            // repetitions (§7.6.10).
             Self::Missing => Some(Cause::MANDATORY_IE_MISSING),
             Self::ConditionalMissing(_) => Some(Cause::CONDITIONAL_IE_MISSING),
             Self::Incorrect(_) => Some(Cause::MANDATORY_IE_INCORRECT),
             Self::Length(_) => Some(Cause::INVALID_LENGTH),
+            // The message is known, but it is not part of the service on the interface.
             Self::WrongInterface => Some(Cause::SERVICE_NOT_SUPPORTED),
             Self::Tolerated(_) | Self::Repeated | Self::Unexpected | Self::Newer { .. } => None,
         }
@@ -152,6 +156,7 @@ impl Rejection {
     #[must_use]
     pub fn of(error: &Error, octets: &[u8]) -> Option<Self> {
         let cause = match error.kind() {
+            // §7.6.6 to §7.6.8 call for an answer to each request whose elements can be told apart.
             ErrorKind::Missing(_) => Cause::MANDATORY_IE_MISSING,
             ErrorKind::Length { .. } | ErrorKind::Excess { .. } => Cause::INVALID_LENGTH,
             // The boundaries within a group are unknown, but those of the elements around it are
@@ -165,6 +170,7 @@ impl Rejection {
                 Cause::INVALID_LENGTH
             }
             ErrorKind::Malformed { .. } | ErrorKind::Depth { .. } => Cause::MANDATORY_IE_INCORRECT,
+            // A header or a top-level length is wrong, so the message is discarded (§7.6.3).
             _ => return None,
         };
         let offending_ie = match error.kind() {
@@ -174,6 +180,7 @@ impl Rejection {
         Some(Self {
             cause,
             offending_ie,
+            // The message has no checked parts, so the rule is looked for in its bytes.
             failed_rule: rule::of_path(error.path(), octets),
             path: error.path().clone(),
             text: error.to_string(),
@@ -183,6 +190,7 @@ impl Rejection {
     fn of_finding(finding: &Finding) -> Option<Self> {
         Some(Self {
             cause: finding.kind.cause()?,
+            // No element is at fault if the message itself is.
             offending_ie: (finding.kind != FindingKind::WrongInterface).then_some(finding.ie),
             failed_rule: finding.failed_rule.clone(),
             path: finding.path.clone(),
@@ -210,6 +218,8 @@ pub fn validate(view: &MessageView<'_>, scope: impl Into<Scope>) -> Result<Inter
     // The decoder has already determined the interfaces on which the message is valid in the newest
     // release.
     let valid_on = view.valid_on().and(scope.on);
+    // For an older release the result would be too strict: it requires elements that are newer. And
+    // if no interface is left, only the full check knows the reason.
     if !valid_on.is_empty() && scope.release == Release::R19 {
         return Ok(valid_on);
     }
@@ -247,6 +257,7 @@ pub struct Tolerated {
 pub fn tolerate(view: &MessageView<'_>, scope: impl Into<Scope>) -> Result<Tolerated, Rejection> {
     let scope = scope.into();
     let valid_on = view.valid_on().and(scope.on);
+    // A message that is valid deviates in nothing.
     if !valid_on.is_empty() && scope.release == Release::R19 {
         return Ok(Tolerated {
             on: valid_on,
@@ -329,18 +340,22 @@ impl<'a, 'b> Validation<'a, 'b> {
             .findings
             .iter()
             .filter(|finding| finding.kind.cause().is_some());
+        // A fault on all interfaces is the reason whichever one is meant. Without such a fault, the
+        // last one decided.
         let worst = refusals.clone().find(|finding| finding.on.contains(on));
         match worst
             .or_else(|| refusals.clone().next_back())
             .and_then(Rejection::of_finding)
         {
             Some(rejection) => Err(rejection),
+            // No interface was asked for, so none was excluded.
             None => Ok(on),
         }
     }
 
     /// Excludes the interfaces that do not use the message, and checks the message for the others.
     fn message(&mut self) {
+        // First, because the tables of a message say nothing about interfaces that do not use it.
         let home = self.view.message_type().interfaces_in(self.release);
         let foreign = self.on.without(home);
         if !foreign.is_empty() {
@@ -373,9 +388,12 @@ impl<'a, 'b> Validation<'a, 'b> {
         );
         let mut places = [0usize; 64];
         for part in group.parts() {
+            // The message is refused already; more findings would not change the answer, which
+            // names one element (Offending IE, §8.2.22).
             if self.candidates.is_empty() && !self.all {
                 return;
             }
+            // An element without a row has NO_SLOT, beyond the array. Its index is not used.
             let place = places.get_mut(usize::from(part.slot())).map_or(0, |next| {
                 *next += 1;
                 *next - 1
@@ -386,6 +404,8 @@ impl<'a, 'b> Validation<'a, 'b> {
 
     fn part(&mut self, part: Part<'a>, place: usize, path: Option<&GroupPath<'a, '_>>) {
         let Some(member) = part.member() else {
+            // The decoder gives an element with a wrong length no row, so that nothing reads its
+            // fields. The table says whether the element is expected here at all.
             let has_row = |path: &GroupPath<'_, '_>| match path.part.descriptor() {
                 Some(Descriptor::Group(table)) => table.member(part.ie()).is_some(),
                 _ => false,
@@ -398,6 +418,7 @@ impl<'a, 'b> Validation<'a, 'b> {
                 self.push_deviation(deviation, strict, part.ie(), path);
                 return;
             }
+            // Vendor-specific elements may be in any message, so none is unexpected.
             if self.all && !part.ie().is_vendor() {
                 let repeated = part.is_repeated();
                 let kind = if repeated {
@@ -409,6 +430,8 @@ impl<'a, 'b> Validation<'a, 'b> {
             }
             return;
         };
+        // A receiver of the release does not know the element, and ignores it with its contents
+        // (§7.6.9).
         if release::is_newer(part, self.release) {
             if self.all {
                 let kind = FindingKind::Newer {
@@ -430,6 +453,9 @@ impl<'a, 'b> Validation<'a, 'b> {
         match member.descriptor {
             Descriptor::Leaf(_) => {
                 if let Some(clause) = incorrect(part.ie(), part.raw()) {
+                    // The cause is that for a mandatory element also where the element is optional:
+                    // the value asks for something that cannot be done, and ignoring it would
+                    // accept a rule without its effect.
                     let strict = FindingKind::Incorrect(clause);
                     match Deviation::of_value(part) {
                         Some(deviation) => self.push_deviation(deviation, strict, part.ie(), path),
@@ -472,6 +498,8 @@ impl<'a, 'b> Validation<'a, 'b> {
     /// Returns `true` if missing elements are tolerated in this group: the top level of a response
     /// whose Cause is a rejection.
     fn may_lack(&self, path: Option<&GroupPath<'a, '_>>) -> bool {
+        // Rejections have rules of their own (§7.2.3.2). A group inside one must be complete all
+        // the same.
         self.tolerant
             && path.is_none()
             && self.view.message_type().is_response()
@@ -505,11 +533,14 @@ impl<'a, 'b> Validation<'a, 'b> {
         path: Option<&GroupPath<'a, '_>>,
         may_lack: bool,
     ) {
+        // One comparison for nearly all groups; members are looked at one by one only where bits
+        // remain.
         let lacking = table.required_by(self.on) & !condition::filled_slots(group);
         for (slot, member) in table.members.iter().enumerate() {
             let on = table
                 .interfaces_requiring(member, self.release)
                 .and(self.on);
+            // A member that the release does not have is required nowhere.
             if lacking >> slot & 1 == 1 && !on.is_empty() {
                 let kind = match may_lack {
                     true => FindingKind::Tolerated(Deviation::BareRejection),
@@ -528,6 +559,7 @@ impl<'a, 'b> Validation<'a, 'b> {
         on: Interfaces,
         path: Option<&GroupPath<'a, '_>>,
     ) {
+        // Findings that are ignored exclude no interface.
         if kind.cause().is_some() {
             self.candidates = self.candidates.without(on);
         }
@@ -539,6 +571,7 @@ impl<'a, 'b> Validation<'a, 'b> {
                 ie: part.ie(),
                 index: *index,
             });
+            // Outwards, so the outermost group that is a rule wins.
             failed_rule = rule::named_by(*part).or(failed_rule);
             next = *outer;
         }

@@ -12,27 +12,27 @@ use tokio::time::Instant;
 
 use crate::actor::Actor;
 use crate::budget::charge_poll;
-use crate::cell::{ActorId, AnyCell, Cell, PhaseGoal};
+use crate::cell::{ActorCell, ActorId, ErasedCell, PhaseGoal};
 use crate::event::Event;
 use crate::exit::Exit;
 use crate::info::ActorInfo;
-use crate::mailbox::{Mailbox, Refusal, System};
-use crate::metric::Count;
-use crate::path::Path;
+use crate::mailbox::{Mailbox, PushError, SystemMessage};
+use crate::metric::MetricEvent;
+use crate::path::ActorPath;
 use crate::recipient::Recipient;
-use crate::reply::{self, Ask, Request, Unanswered};
-use crate::ring::{AskRing, Asking};
+use crate::reply::{self, Ask, ReplyError, Request};
+use crate::ring::{AskEdge, AskRing};
 use crate::schedule::strand::OpaqueMessage;
 use crate::seeded_bug::{Bug, seeded};
-use crate::sending::Sending;
-use crate::supervision::DynamicRef;
+use crate::sending::SendFuture;
+use crate::supervision::DynamicSupervisorRef;
 
 /// With at least this much time to the deadline, an ask may set the deadline a little after it was
 /// sent.
-const SOON: Duration = Duration::from_millis(10);
+const MIN_DEFERRED_DEADLINE: Duration = Duration::from_millis(10);
 
 /// A refused message is never taken out of its place.
-const KEPT: &str = "a message that is refused stays";
+const NOT_TAKEN: &str = "a message that is refused stays";
 
 /// A conversion into an actor's message type from a message of type `T`.
 ///
@@ -42,7 +42,7 @@ const KEPT: &str = "a message that is refused stays";
 /// `wrap` runs while the mailbox is locked, and only once there is room, so that a refused message
 /// comes back as the caller passed it: build the value and do nothing else.
 #[diagnostic::on_unimplemented(
-    message = "actors with messages of type `{Self}` do not take `{T}`",
+    message = "actors with messages of type `{Self}` do not accept `{T}`",
     label = "not a message of this actor",
     note = "to take it, implement `Accepts<{T}>` for `{Self}`, or a handler in `#[handlers]`",
     note = "a `Request` is sent with `ask` and arrives as an `Ask`; every other message is told"
@@ -73,7 +73,7 @@ pub enum SendError<T> {
     #[error("the actor is being drained")]
     Draining(T),
     /// The message's time to live passed before there was room.
-    #[error("there was no room within the time to live")]
+    #[error("mailbox was full until the message expired")]
     Expired(T),
 }
 
@@ -100,7 +100,7 @@ impl<T> fmt::Debug for SendError<T> {
     }
 }
 
-impl Refusal {
+impl PushError {
     /// Builds the error that hands the message back.
     #[cold]
     pub(crate) fn hand_back<T>(self, message: T) -> SendError<T> {
@@ -142,8 +142,8 @@ pub enum AskError {
     /// Ask from a task ([`Context::pipe`](crate::Context::pipe)), or have the answer arrive as a
     /// message ([`Context::lane`](crate::Context::lane)): then the asker continues meanwhile.
     #[error(
-        "the ask would wait for itself: {path}; ask from a pipe, or take the answer in a lane, and \
-         the hook goes on meanwhile"
+        "ask refused: it would deadlock ({path}); ask from a pipe, or receive the answer through a \
+         lane"
     )]
     Ring {
         /// The actors in the ring, each of which waits for the next: from the asker back to the
@@ -159,11 +159,11 @@ impl From<Arc<AskRing>> for AskError {
     }
 }
 
-impl From<Unanswered> for AskError {
-    fn from(unanswered: Unanswered) -> Self {
+impl From<ReplyError> for AskError {
+    fn from(unanswered: ReplyError) -> Self {
         match unanswered {
-            Unanswered::Dropped => Self::Dropped,
-            Unanswered::Panicked => Self::Panicked,
+            ReplyError::Dropped => Self::Dropped,
+            ReplyError::Panicked => Self::Panicked,
         }
     }
 }
@@ -172,7 +172,7 @@ impl From<Unanswered> for AskError {
 ///
 /// The address stays valid over restarts. Once the actor has ended for good, every send fails and
 /// hands the message back. An address does not keep its actor alive.
-pub struct ActorRef<M>(pub(crate) Arc<Cell<M>>);
+pub struct ActorRef<M>(pub(crate) Arc<ActorCell<M>>);
 
 impl<M> Clone for ActorRef<M> {
     fn clone(&self) -> Self {
@@ -182,7 +182,7 @@ impl<M> Clone for ActorRef<M> {
 
 impl<M> fmt::Debug for ActorRef<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ActorRef({})", self.0.node.path())
+        write!(f, "ActorRef({})", self.0.core.path())
     }
 }
 
@@ -205,7 +205,7 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        self.0.send_now(message, None).map(drop)
+        self.0.try_send(message, None).map(drop)
     }
 
     /// Sends a message. If the mailbox is full and its rule is to wait, waits in turn for room.
@@ -223,12 +223,12 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        Sending::new(&self.0, message)
+        SendFuture::new(&self.0, message)
     }
 
     /// Sends a message that expires at `until`, if given; returns its number in the mailbox.
     #[inline]
-    pub(crate) async fn deliver<T>(
+    pub(crate) async fn send_expiring<T>(
         &self,
         message: T,
         until: Option<Instant>,
@@ -236,7 +236,7 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        Sending::new(&self.0, message).deliver(until).await
+        SendFuture::new(&self.0, message).deliver(until).await
     }
 
     /// Sends a request and waits for its answer, up to the default deadline of the system.
@@ -247,7 +247,7 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<Ask<R>>,
     {
-        self.ask_within(request, self.0.node.shared.ask_deadline)
+        self.ask_within(request, self.0.core.shared.ask_deadline)
             .await
     }
 
@@ -266,20 +266,20 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<Ask<R>>,
     {
-        let (reply, mut answer) = reply::slot();
-        let scheduler = &self.0.node.shared.scheduler;
+        let (reply, mut answer) = reply::reply_slot();
+        let scheduler = &self.0.core.shared.scheduler;
         let mut may_poll = scheduler.announce_ask();
         // The mailbox reads the ask from this place once it holds its lock.
         let mut ask = Some(OpaqueMessage::new(Ask { request, reply }));
         let sent = self.0.send(&mut ask, None);
-        let mut sending = pin!(self.send_in_turn(sent, ask));
+        let mut sending = pin!(self.send_waiting(sent, ask));
         // Until the ask is in the mailbox, it counts as behind everything that is.
-        let mut asked = PendingAsk::new(&self.0.mailbox);
+        let mut asked = CancelOnDrop::new(&self.0.mailbox);
         // The clock is read, and the deadline set, only if the first poll does not complete.
-        let mut deadline = self.0.node.shared.alarms.deadline(within);
-        let mut asking = Asking::new(&self.0.node);
+        let mut deadline = self.0.core.shared.alarms.deadline(within);
+        let mut asking = AskEdge::new(&self.0.core);
         // Nearly every ask is answered before its deadline is needed.
-        if within >= SOON {
+        if within >= MIN_DEFERRED_DEADLINE {
             answer.defer_deadline();
         }
         let mut poll = |cx: &mut TaskContext<'_>| {
@@ -289,18 +289,18 @@ impl<M: Send + 'static> ActorRef<M> {
                 asked.number = Some(sent?);
             }
             let Some(number) = asked.number else {
-                asking.pending(cx, u64::MAX, || answer.watch())?;
+                asking.on_pending(cx, u64::MAX, || answer.pending_flag())?;
                 return deadline
                     .poll_ask(cx, &self.0)
                     .map(|()| Err(AskError::TimedOut));
             };
             if mem::take(&mut may_poll) {
-                scheduler.look_for_answer(|| answer.is_there());
+                scheduler.spin_for_answer(|| answer.is_ready());
             }
             let polled = answer.poll_wait(
                 cx,
-                |answer| scheduler.list(answer),
-                |cx, answer| Ok(asking.pending(cx, number, || answer.watch())?),
+                |answer| scheduler.register_ask(answer),
+                |cx, answer| Ok(asking.on_pending(cx, number, || answer.pending_flag())?),
                 |cx| deadline.poll_ask(cx, &self.0).map(|()| AskError::TimedOut),
             );
             polled.map(|ended| {
@@ -314,9 +314,9 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Waits for room for a request if the mailbox was full and its rule is to wait; returns the
     /// number of the request.
-    async fn send_in_turn<R: Request>(
+    async fn send_waiting<R: Request>(
         &self,
-        sent: Result<u64, Refusal>,
+        sent: Result<u64, PushError>,
         ask: Option<OpaqueMessage<Ask<R>>>,
     ) -> Result<u64, AskError>
     where
@@ -324,8 +324,8 @@ impl<M: Send + 'static> ActorRef<M> {
     {
         match (sent, ask) {
             (Ok(number), _) => Ok(number),
-            (Err(Refusal::Full), Some(ask)) if self.0.mailbox.spec().waits() => {
-                let sent = self.deliver(ask.into_inner(), None).await;
+            (Err(PushError::Full), Some(ask)) if self.0.mailbox.spec().waits() => {
+                let sent = self.send_expiring(ask.into_inner(), None).await;
                 sent.map_err(|refused| match refused {
                     SendError::Closed(_) => AskError::Closed,
                     SendError::Full(_) => AskError::Full,
@@ -333,9 +333,9 @@ impl<M: Send + 'static> ActorRef<M> {
                     SendError::Expired(_) => AskError::TimedOut,
                 })
             }
-            (Err(Refusal::Full), _) => Err(AskError::Full),
-            (Err(Refusal::Closed), _) => Err(AskError::Closed),
-            (Err(Refusal::Draining), _) => Err(AskError::Draining),
+            (Err(PushError::Full), _) => Err(AskError::Full),
+            (Err(PushError::Closed), _) => Err(AskError::Closed),
+            (Err(PushError::Draining), _) => Err(AskError::Draining),
         }
     }
 
@@ -352,37 +352,37 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Returns the actor's identifier.
     #[must_use]
     pub fn id(&self) -> ActorId {
-        self.0.node.id
+        self.0.core.id
     }
 
     /// Returns the actor's path in the tree.
     #[must_use]
-    pub fn path(&self) -> Path {
-        self.0.node.path()
+    pub fn path(&self) -> ActorPath {
+        self.0.core.path()
     }
 
     /// Returns `true` unless the actor has ended for good.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        !self.0.node.is_over()
+        !self.0.core.is_ending()
     }
 
     /// Asks the actor to stop. It ends with [`Exit::Shutdown`] once it has handled its current
     /// message, ahead of all messages that wait.
     pub fn stop(&self) {
-        AnyCell::stop(&*self.0);
+        ErasedCell::stop(&*self.0);
     }
 
     /// Ends the actor at its next await, without `post_stop`.
     pub fn kill(&self) {
-        AnyCell::kill(&*self.0);
+        ErasedCell::kill(&*self.0);
     }
 
     /// Returns `true` if the actor was killed and has not ended yet. Code that computes for long
     /// without an await checks this, and gives up.
     #[must_use]
     pub fn is_killed(&self) -> bool {
-        self.0.node.is_killed()
+        self.0.core.is_killed()
     }
 
     /// Waits until the actor has ended for good, over all restarts.
@@ -391,24 +391,24 @@ impl<M: Send + 'static> ActorRef<M> {
     /// its own actor, nor for one that waits for it, such as a stopping parent. Monitor the actor
     /// instead ([`Context::monitor`](crate::Context::monitor)).
     pub async fn stopped(&self) -> Exit {
-        ended(&*self.0).await
+        wait_ended(&*self.0).await
     }
 
     /// Returns the same address without its message type.
     #[must_use]
     pub fn erase(&self) -> AnyRef {
-        AnyRef(Arc::clone(&self.0) as Arc<dyn AnyCell>)
+        AnyRef(Arc::clone(&self.0) as Arc<dyn ErasedCell>)
     }
 }
 
 /// A request that waits for its answer. If the asker gives up, the request need not be handled.
-pub(crate) struct PendingAsk<'a, M> {
+pub(crate) struct CancelOnDrop<'a, M> {
     mailbox: &'a Mailbox<M>,
     /// The number of the request, while it is in the mailbox and not answered.
     pub(crate) number: Option<u64>,
 }
 
-impl<'a, M> PendingAsk<'a, M> {
+impl<'a, M> CancelOnDrop<'a, M> {
     /// Creates a request that is not in the mailbox yet.
     pub(crate) const fn new(mailbox: &'a Mailbox<M>) -> Self {
         let number = None;
@@ -416,42 +416,42 @@ impl<'a, M> PendingAsk<'a, M> {
     }
 }
 
-impl<M> Drop for PendingAsk<'_, M> {
+impl<M> Drop for CancelOnDrop<'_, M> {
     fn drop(&mut self) {
         if let Some(number) = self.number
-            && !seeded(Bug::DroppedAskIsHandled)
+            && !seeded(Bug::CancelledAskHandled)
         {
-            self.mailbox.abandon_message(number);
+            self.mailbox.cancel_message(number);
         }
     }
 }
 
-async fn ended(cell: &dyn AnyCell) -> Exit {
-    let node = cell.node();
-    node.reached(PhaseGoal::Ended).await;
+async fn wait_ended(cell: &dyn ErasedCell) -> Exit {
+    let node = cell.core();
+    node.wait_for_phase(PhaseGoal::Ended).await;
     node.last_exit().expect("an actor that ended has an exit")
 }
 
-impl<M: Send + 'static> Cell<M> {
+impl<M: Send + 'static> ActorCell<M> {
     #[inline]
     pub(crate) fn send<T>(
         &self,
         message: &mut Option<OpaqueMessage<T>>,
         until: Option<Instant>,
-    ) -> Result<u64, Refusal>
+    ) -> Result<u64, PushError>
     where
         M: Accepts<T>,
     {
         let placed = self.mailbox.push(message, until, M::wrap)?;
         if placed.dropped > 0 {
-            self.overflowed(placed.dropped);
+            self.report_overflow(placed.dropped);
         }
         Ok(placed.number)
     }
 
     /// Sends a message without waiting.
     #[inline]
-    pub(crate) fn send_now<T>(
+    pub(crate) fn try_send<T>(
         &self,
         message: T,
         until: Option<Instant>,
@@ -461,27 +461,27 @@ impl<M: Send + 'static> Cell<M> {
     {
         let mut message = Some(OpaqueMessage::new(message));
         let sent = self.send(&mut message, until);
-        sent.map_err(|refused| refused.hand_back(message.take().expect(KEPT).into_inner()))
+        sent.map_err(|refused| refused.hand_back(message.take().expect(NOT_TAKEN).into_inner()))
     }
 
     /// Puts a message in a place that was reserved; returns its number. If the actor ends at this
     /// moment, the message is lost like all that wait.
-    pub(crate) fn fill(&self, ticket: u64, message: M, until: Option<Instant>) -> u64 {
+    pub(crate) fn fill_reserved(&self, ticket: u64, message: M, until: Option<Instant>) -> u64 {
         self.mailbox
-            .fill(ticket, message, until)
+            .fill_reserved(ticket, message, until)
             .unwrap_or_else(|| {
-                self.lost(1);
+                self.report_dead_letters(1);
                 u64::MAX
             })
     }
 
     /// Reports messages that no actor will handle.
     #[cold]
-    pub(crate) fn lost(&self, count: u64) {
-        let node = &self.node;
+    pub(crate) fn report_dead_letters(&self, count: u64) {
+        let node = &self.core;
         node.shared
             .events
-            .emit(Count::DeadLetters(count), || Event::DeadLetter {
+            .emit(MetricEvent::DeadLetters(count), || Event::DeadLetter {
                 path: node.path(),
                 count,
                 exit: node.last_exit().unwrap_or(Exit::Shutdown),
@@ -489,11 +489,11 @@ impl<M: Send + 'static> Cell<M> {
     }
 
     #[cold]
-    fn overflowed(&self, count: u64) {
-        let node = &self.node;
+    fn report_overflow(&self, count: u64) {
+        let node = &self.core;
         node.shared
             .events
-            .emit(Count::Overflow(count), || Event::Overflow {
+            .emit(MetricEvent::Overflow(count), || Event::Overflow {
                 path: node.path(),
                 count,
             });
@@ -502,7 +502,7 @@ impl<M: Send + 'static> Cell<M> {
 
 /// The address of an actor without its message type.
 #[derive(Clone)]
-pub struct AnyRef(pub(crate) Arc<dyn AnyCell>);
+pub struct AnyRef(pub(crate) Arc<dyn ErasedCell>);
 
 impl fmt::Debug for AnyRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -514,19 +514,19 @@ impl AnyRef {
     /// Returns the actor's identifier.
     #[must_use]
     pub fn id(&self) -> ActorId {
-        self.0.node().id
+        self.0.core().id
     }
 
     /// Returns the actor's path in the tree.
     #[must_use]
-    pub fn path(&self) -> Path {
-        self.0.node().path()
+    pub fn path(&self) -> ActorPath {
+        self.0.core().path()
     }
 
     /// Returns `true` unless the actor has ended for good.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        !self.0.node().is_over()
+        !self.0.core().is_ending()
     }
 
     /// Asks the actor to stop; see [`ActorRef::stop`].
@@ -542,12 +542,13 @@ impl AnyRef {
     /// Makes the actor panic with this message before it takes the next one; for tests and drills
     /// of its supervision.
     pub fn inject_panic(&self, message: &str) {
-        self.0.system(System::Panic(Arc::from(message)), None);
+        self.0
+            .push_system(SystemMessage::Panic(Arc::from(message)), None);
     }
 
     /// Waits until the actor has ended for good, over all restarts.
     pub async fn stopped(&self) -> Exit {
-        ended(&*self.0).await
+        wait_ended(&*self.0).await
     }
 
     /// Returns the actor's stats at this moment.
@@ -555,13 +556,13 @@ impl AnyRef {
     pub fn info(&self) -> ActorInfo {
         let stats = self.0.stats();
         let memory = self.0.memory(&stats);
-        self.0.node().info(stats, self.0.spec(), memory)
+        self.0.core().info(stats, self.0.spec(), memory)
     }
 
     /// Returns the address as that of a dynamic supervisor of children of type `A`, if it is one.
     #[must_use]
-    pub fn dynamic<A: Actor>(&self) -> Option<DynamicRef<A>> {
-        DynamicRef::of(self)
+    pub fn as_dynamic_supervisor<A: Actor>(&self) -> Option<DynamicSupervisorRef<A>> {
+        DynamicSupervisorRef::from_ref(self)
     }
 
     /// Returns the address with its message type, if that type is `M`.

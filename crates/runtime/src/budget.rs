@@ -20,7 +20,7 @@ pub(crate) fn charge_poll<T>(
 ) -> Poll<T> {
     let budget = ready!(coop::poll_proceed(cx));
     let polled = poll(cx);
-    if polled.is_ready() && !seeded(Bug::WaitIsFree) {
+    if polled.is_ready() && !seeded(Bug::ReadyWaitNotCharged) {
         budget.made_progress();
     }
     polled
@@ -36,7 +36,7 @@ pub(crate) async fn charge_ready() {
 pub(crate) fn charge() {
     if coop::has_budget_remaining()
         && let Poll::Ready(budget) = coop::poll_proceed(&mut Context::from_waker(Waker::noop()))
-        && !seeded(Bug::StartIsFree)
+        && !seeded(Bug::SpawnNotCharged)
     {
         budget.made_progress();
     }
@@ -48,15 +48,15 @@ pub(crate) fn charge() {
 /// A task that does nothing but tell thus yields now and then: it does not keep its worker, and the
 /// receiver handles messages that are still in the caches of its processor.
 #[inline(always)]
-pub(crate) fn count_tell() -> bool {
+pub(crate) fn should_charge_tell() -> bool {
     thread_local! {
-        static TOLD: Cell<u8> = const { Cell::new(0) };
+        static SENT_SINCE_CHARGE: Cell<u8> = const { Cell::new(0) };
     }
     let count = |told: &Cell<u8>| {
         told.set(told.get().wrapping_add(1));
         told.get().is_multiple_of(TELLS_PER_UNIT)
     };
-    TOLD.try_with(count).unwrap_or(false)
+    SENT_SINCE_CHARGE.try_with(count).unwrap_or(false)
 }
 
 /// Number of messages that cost as much as one wait.
@@ -76,14 +76,16 @@ pub(crate) struct TurnBudget {
 impl TurnBudget {
     /// Takes over the budget at the beginning of a poll.
     pub(crate) fn begin() -> Self {
-        Self { restore: unit() }
+        Self {
+            restore: take_unit(),
+        }
     }
 
     /// Refills the budget.
     #[inline]
     pub(crate) fn renew(&mut self) {
         if self.restore.take().is_some() {
-            self.restore = unit();
+            self.restore = take_unit();
         }
     }
 }
@@ -99,7 +101,7 @@ impl Drop for TurnBudget {
 
 /// Takes a unit of the budget, which is given back unless progress is recorded.
 #[inline]
-fn unit() -> Option<RestoreOnPending> {
+fn take_unit() -> Option<RestoreOnPending> {
     if !coop::has_budget_remaining() {
         return None;
     }
@@ -120,7 +122,7 @@ thread_local! {
 /// row: the next task that is woken then goes through the worker's queue, and a sleeping worker is
 /// woken through the kernel to look for it. If no budget is left, the task that was woken last goes
 /// to the queue as well, but no other worker is woken: it is the next task that this worker runs.
-pub(crate) fn spend_all() {
+pub(crate) fn exhaust() {
     let spend = |last: &Cell<Option<RestoreOnPending>>| {
         if !coop::has_budget_remaining() {
             return;
@@ -129,8 +131,8 @@ pub(crate) fn spend_all() {
         // then takes this unit is like it. Only the first call takes as many steps as there are
         // units.
         drop(last.take());
-        for _ in 0..UNITS {
-            let Some(unit) = unit() else {
+        for _ in 0..MAX_UNITS {
+            let Some(unit) = take_unit() else {
                 return;
             };
             if !coop::has_budget_remaining() {
@@ -145,7 +147,7 @@ pub(crate) fn spend_all() {
 }
 
 /// More units than tokio gives a task for a poll.
-const UNITS: u32 = 1024;
+const MAX_UNITS: u32 = 1024;
 
 #[cfg(all(test, not(strowger_loom)))]
 mod tests {
@@ -154,7 +156,7 @@ mod tests {
     /// Returns the number of waits that a task has left in this poll.
     fn left() -> u32 {
         let mut units = Vec::new();
-        while let Some(unit) = unit() {
+        while let Some(unit) = take_unit() {
             units.push(unit);
         }
         let left = u32::try_from(units.len()).expect("a budget is small");
@@ -168,13 +170,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_budget_that_is_given_up_is_whole_in_the_next_poll() {
+    async fn exhausted_budget_is_full_in_the_next_poll() {
         for _ in 0..3 {
             in_task(|| {
                 assert!(left() > 100, "a poll begins with a whole budget");
-                spend_all();
+                exhaust();
                 assert_eq!(left(), 0);
-                spend_all();
+                exhaust();
                 assert_eq!(left(), 0);
             })
             .await;
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_share_is_renewed_and_what_was_spent_of_it_stays_spent() {
+    async fn renewed_turn_budget_stays_charged_to_the_task() {
         in_task(|| {
             let whole = left();
             let mut budget = TurnBudget::begin();
@@ -202,9 +204,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_share_of_nothing_stays_nothing() {
+    async fn turn_budget_of_an_exhausted_task_is_empty() {
         in_task(|| {
-            spend_all();
+            exhaust();
             let mut budget = TurnBudget::begin();
             budget.renew();
             assert_eq!(left(), 0);

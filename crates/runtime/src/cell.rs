@@ -17,36 +17,36 @@ use std::sync::{Arc, Weak};
 use crate::budget::charge_poll;
 use crate::children::Children;
 use crate::event::Event;
-use crate::exit::{Exit, discard_one};
-use crate::info::{ActorInfo, COUNTED, State};
-use crate::mailbox::{Mailbox, MailboxSpec, MailboxStats, System};
+use crate::exit::{Exit, drop_caught};
+use crate::info::{ActorInfo, ActorLifecycle, STATS_ENABLED};
+use crate::mailbox::{Mailbox, MailboxSpec, MailboxStats, SystemMessage};
 use crate::membership::WeakMembership;
-use crate::metric::Count;
+use crate::metric::MetricEvent;
 use crate::monitor::MonitorId;
-use crate::path::{Key, Path};
+use crate::path::{ActorPath, Key};
 use crate::reply::{Completion, CompletionSink};
 use crate::ring::PhaseEdge;
-use crate::schedule::strand::{self, Lock};
+use crate::schedule::strand::{self, SpinLock};
 use crate::schedule::wake::wake;
-use crate::supervision::{Overseer, Shutdown, ShutdownLimit};
+use crate::supervision::{RestartPolicy, Shutdown, ShutdownLimit};
 use crate::system::SystemState;
-pub(crate) use end::{down, finish, finish_down, finish_if_down, notify_links};
-use flags::Flags;
+pub(crate) use end::{down_signal, end_actor, end_if_down, end_supervised_if_down, notify_links};
+use flags::AtomicFlags;
 pub use id::ActorId;
+use node_state::{ActorState, MonitorEntry, PhaseWait};
 pub(crate) use node_state::{LinkEnd, Phase, PhaseGoal};
-use node_state::{MonitorEntry, NodeState, PhaseWait};
-use phase_cell::PhaseCell;
+use phase_cell::AtomicPhase;
 
 /// The cell of an actor that takes messages of type `M`.
-pub(crate) struct Cell<M> {
-    pub(crate) node: Node,
+pub(crate) struct ActorCell<M> {
+    pub(crate) core: ActorCore,
     pub(crate) mailbox: Mailbox<M>,
 }
 
 /// A cell without its message type, as the tree, supervisors and the registry see it.
-pub(crate) trait AnyCell: Send + Sync {
-    fn node(&self) -> &Node;
-    fn system(&self, system: System, incarnation: Option<u32>) -> bool;
+pub(crate) trait ErasedCell: Send + Sync {
+    fn core(&self) -> &ActorCore;
+    fn push_system(&self, system: SystemMessage, incarnation: Option<u32>) -> bool;
     fn incarnation(&self) -> u32;
     fn first_unanswered(&self) -> Option<u64>;
     fn stats(&self) -> MailboxStats;
@@ -55,26 +55,26 @@ pub(crate) trait AnyCell: Send + Sync {
     /// Returns an estimate of the memory that it takes, in bytes.
     fn memory(&self, stats: &MailboxStats) -> usize;
     /// Returns a number that changes with every message that is taken.
-    fn progress(&self) -> u64;
+    fn handled_count(&self) -> u64;
     /// Asks the incarnation to stop, ahead of all messages that wait.
     fn stop(&self);
     /// Ends the incarnation at its next await.
     fn kill(&self);
     /// Ends an incarnation that nothing will run any more.
-    fn abandon(&self);
+    fn end_if_parked(&self);
     /// Records that nobody wants the message with this number any more.
     #[cfg(feature = "messages")]
-    fn abandon_message(&self, number: u64);
+    fn cancel_message(&self, number: u64);
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-impl<M: Send + 'static> AnyCell for Cell<M> {
-    fn node(&self) -> &Node {
-        &self.node
+impl<M: Send + 'static> ErasedCell for ActorCell<M> {
+    fn core(&self) -> &ActorCore {
+        &self.core
     }
 
-    fn system(&self, system: System, incarnation: Option<u32>) -> bool {
-        self.mailbox.system(system, incarnation)
+    fn push_system(&self, system: SystemMessage, incarnation: Option<u32>) -> bool {
+        self.mailbox.push_system(system, incarnation)
     }
 
     fn incarnation(&self) -> u32 {
@@ -82,8 +82,8 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
     }
 
     #[cfg(feature = "messages")]
-    fn abandon_message(&self, number: u64) {
-        self.mailbox.abandon_message(number);
+    fn cancel_message(&self, number: u64) {
+        self.mailbox.cancel_message(number);
     }
 
     fn first_unanswered(&self) -> Option<u64> {
@@ -104,27 +104,27 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
     fn memory(&self, stats: &MailboxStats) -> usize {
         let counts = 2 * size_of::<usize>();
-        size_of::<Self>() + counts + stats.bytes + (self.node.kind)().heap_bytes
+        size_of::<Self>() + counts + stats.bytes + (self.core.type_info)().heap_bytes
     }
 
-    fn progress(&self) -> u64 {
+    fn handled_count(&self) -> u64 {
         self.mailbox.progress()
     }
 
     fn stop(&self) {
         if let Some((ready, place)) = self.mailbox.stop() {
-            self.node.shared.scheduler.push_local(ready, place);
+            self.core.shared.scheduler.push_local(ready, place);
         }
     }
 
     fn kill(&self) {
-        if self.node.kill() {
+        if self.core.kill() {
             self.mailbox.strand().wake();
         }
     }
 
-    fn abandon(&self) {
-        strand::abandon(self);
+    fn end_if_parked(&self) {
+        strand::end_if_parked(self);
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
@@ -134,7 +134,7 @@ impl<M: Send + 'static> AnyCell for Cell<M> {
 
 /// The way of a lane into a cell: the wrapping of completions is fixed when the lane is created.
 pub(crate) struct LaneSink<M, T> {
-    pub(crate) cell: Weak<Cell<M>>,
+    pub(crate) cell: Weak<ActorCell<M>>,
     pub(crate) incarnation: u32,
     pub(crate) wrap: fn(Completion<T>) -> M,
 }
@@ -143,14 +143,14 @@ impl<M: Send + 'static, T> CompletionSink<T> for LaneSink<M, T> {
     fn complete(&self, completion: Completion<T>) {
         if let Some(cell) = self.cell.upgrade() {
             cell.mailbox
-                .complete(self.incarnation, (self.wrap)(completion), None);
+                .push_completion(self.incarnation, (self.wrap)(completion), None);
         }
     }
 }
 
 /// The properties that all actors of one type share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ActorKind {
+pub(crate) struct ActorTypeInfo {
     /// The name of the Rust type.
     pub(crate) name: &'static str,
     /// Bytes of an incarnation that have no room in its cell, the actor's value among them.
@@ -158,21 +158,21 @@ pub(crate) struct ActorKind {
 }
 
 /// The part of a cell that does not depend on the message type.
-pub(crate) struct Node {
+pub(crate) struct ActorCore {
     pub(crate) id: ActorId,
     pub(crate) key: Key,
     /// Number of the actor among its siblings, in the order of their start.
-    pub(crate) place: u64,
-    pub(crate) kind: fn() -> ActorKind,
+    pub(crate) start_index: u64,
+    pub(crate) type_info: fn() -> ActorTypeInfo,
     pub(crate) owner: Owner,
     pub(crate) shared: Arc<SystemState>,
     pub(crate) children: Children,
     /// The time that the actor may take to stop.
-    pub(crate) limit: ShutdownLimit,
+    pub(crate) shutdown_limit: ShutdownLimit,
     /// `KILLED`, `SPANNED`, `TRACED`.
-    flags: Flags,
-    phase_cell: PhaseCell,
-    state: Lock<NodeState>,
+    flags: AtomicFlags,
+    phase_cell: AtomicPhase,
+    state: SpinLock<ActorState>,
 }
 
 /// The owner of an actor.
@@ -181,20 +181,20 @@ pub(crate) enum Owner {
     System,
     /// An actor that does not restart its children, and is told when they end.
     Parent {
-        cell: Arc<dyn AnyCell>,
+        cell: Arc<dyn ErasedCell>,
         incarnation: u32,
     },
     /// A dynamic supervisor that does not restart its children, and need not be told when they end.
-    Dynamic { cell: Arc<dyn AnyCell> },
+    Dynamic { cell: Arc<dyn ErasedCell> },
     /// A supervisor, which decides after each exit.
     Supervisor {
-        cell: Arc<dyn AnyCell>,
+        cell: Arc<dyn ErasedCell>,
         incarnation: u32,
     },
 }
 
 impl Owner {
-    pub(crate) fn cell(&self) -> Option<&Arc<dyn AnyCell>> {
+    pub(crate) fn cell(&self) -> Option<&Arc<dyn ErasedCell>> {
         match self {
             Self::System => None,
             Self::Parent { cell, .. } | Self::Dynamic { cell } | Self::Supervisor { cell, .. } => {
@@ -212,23 +212,23 @@ const SPANNED: u8 = 4;
 const TRACED: u8 = 2;
 
 /// The parts of which a node is built.
-pub(crate) struct NodeParts {
+pub(crate) struct ActorCoreParts {
     pub(crate) id: ActorId,
     pub(crate) key: Key,
-    pub(crate) place: u64,
-    pub(crate) kind: fn() -> ActorKind,
+    pub(crate) start_index: u64,
+    pub(crate) kind: fn() -> ActorTypeInfo,
     pub(crate) owner: Owner,
     pub(crate) shared: Arc<SystemState>,
     pub(crate) shutdown: Shutdown,
 }
 
-impl Node {
+impl ActorCore {
     #[inline(always)]
-    pub(crate) fn new(parts: NodeParts) -> Self {
-        let NodeParts {
+    pub(crate) fn new(parts: ActorCoreParts) -> Self {
+        let ActorCoreParts {
             id,
             key,
-            place,
+            start_index: place,
             kind,
             owner,
             shared,
@@ -237,69 +237,73 @@ impl Node {
         Self {
             id,
             key,
-            place,
-            kind,
+            start_index: place,
+            type_info: kind,
             owner,
             shared,
-            limit: shutdown.into(),
+            shutdown_limit: shutdown.into(),
             children: Children::default(),
-            flags: Flags::default(),
-            phase_cell: PhaseCell::default(),
-            state: Lock::new(NodeState::default()),
+            flags: AtomicFlags::default(),
+            phase_cell: AtomicPhase::default(),
+            state: SpinLock::new(ActorState::default()),
         }
     }
 
-    pub(crate) fn path(&self) -> Path {
+    pub(crate) fn path(&self) -> ActorPath {
         let mut keys = vec![&self.key];
         let mut above = self.owner.cell();
         while let Some(cell) = above {
-            keys.push(&cell.node().key);
-            above = cell.node().owner.cell();
+            keys.push(&cell.core().key);
+            above = cell.core().owner.cell();
         }
-        Path::from_keys_upward(&keys)
+        ActorPath::from_keys_upward(&keys)
     }
 
     /// Returns the child with this key.
-    pub(crate) fn child(&self, key: &Key) -> Option<Arc<dyn AnyCell>> {
+    pub(crate) fn child(&self, key: &Key) -> Option<Arc<dyn ErasedCell>> {
         self.children.get(&self.shared.cells, key)
     }
 
     /// Returns the children in the order of their start.
-    pub(crate) fn children(&self) -> Vec<Arc<dyn AnyCell>> {
-        self.children.all(&self.shared.cells)
+    pub(crate) fn children(&self) -> Vec<Arc<dyn ErasedCell>> {
+        self.children.collect(&self.shared.cells)
     }
 
     pub(crate) fn phase(&self) -> Phase {
         self.phase_cell.phase()
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.phase_cell.is_over()
+    pub(crate) fn is_ending(&self) -> bool {
+        self.phase_cell.is_ending()
     }
 
     /// Returns the exit of the last incarnation.
     pub(crate) fn last_exit(&self) -> Option<Exit> {
-        match self.phase_cell.last() {
+        match self.phase_cell.last_exit_kind() {
             Ok(exit) => exit,
             Err(_) => self.state.lock().last_exit(),
         }
     }
 
     pub(crate) fn is_killed(&self) -> bool {
-        self.flags.has(KILLED)
+        self.flags.intersects(KILLED)
     }
 
     /// Returns `true` if the actor is killed, or may be traced; read for each message.
     #[inline(always)]
-    pub(crate) fn has_flag(&self) -> bool {
-        let seen = if COUNTED { KILLED | TRACED } else { KILLED };
-        self.flags.has(seen)
+    pub(crate) fn needs_slow_path(&self) -> bool {
+        let seen = if STATS_ENABLED {
+            KILLED | TRACED
+        } else {
+            KILLED
+        };
+        self.flags.intersects(seen)
     }
 
     /// Returns `true` if this actor may be traced.
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
-        COUNTED && self.flags.has(TRACED)
+        STATS_ENABLED && self.flags.intersects(TRACED)
     }
 
     pub(crate) fn set_traced(&self, traced: bool) {
@@ -313,7 +317,7 @@ impl Node {
     /// Marks the incarnation as killed; returns `false` if there is none.
     fn kill(&self) -> bool {
         let state = self.state.lock();
-        let lives = !self.is_over() && self.phase() != Phase::Down;
+        let lives = !self.is_ending() && self.phase() != Phase::Down;
         if lives {
             self.flags.set(KILLED);
         }
@@ -328,13 +332,13 @@ impl Node {
             return Some(0);
         }
         let mut state = self.state.lock();
-        if self.is_over() {
+        if self.is_ending() {
             return None;
         }
         if self.is_killed() {
             self.flags.clear(KILLED);
         }
-        let rare = state.rare();
+        let rare = state.cold_mut();
         rare.restarts += 1;
         let restarts = rare.restarts;
         self.phase_cell.enter(Phase::Starting);
@@ -346,18 +350,22 @@ impl Node {
     /// Records the end of an incarnation, and prepares the node for the one that follows at once,
     /// without being down in between: a kill from now on is meant for that one. Returns the links
     /// of the incarnation that ended.
-    pub(crate) fn restart_in_place(&self, exit: Exit, overseen: Arc<dyn Overseer>) -> Vec<LinkEnd> {
+    pub(crate) fn restart_in_place(
+        &self,
+        exit: Exit,
+        overseen: Arc<dyn RestartPolicy>,
+    ) -> Vec<LinkEnd> {
         let mut earlier = None;
         let mut state = self.state.lock();
         state.set_last_exit(&self.phase_cell, exit, &mut earlier);
-        let rare = state.rare();
+        let rare = state.cold_mut();
         rare.restarts += 1;
-        let overseers = (rare.overseer.take(), rare.overseen.replace(overseen));
+        let overseers = (rare.child_policy.take(), rare.own_policy.replace(overseen));
         let links = mem::take(&mut rare.links);
         self.phase_cell.enter(Phase::Starting);
         drop(state);
         drop(overseers);
-        discard_one(earlier);
+        drop_caught(earlier);
         self.children.open();
         links
     }
@@ -371,29 +379,29 @@ impl Node {
         }
         let mut state = self.state.lock();
         self.phase_cell.enter(phase);
-        let Some(rare) = &mut state.rare else { return };
-        if rare.waiting.is_empty() {
+        let Some(rare) = &mut state.cold else { return };
+        if rare.phase_waiters.is_empty() {
             return;
         }
-        let waiting = mem::take(&mut rare.waiting);
+        let waiting = mem::take(&mut rare.phase_waiters);
         drop(state);
         waiting.into_iter().for_each(|(_, waker)| wake(waker));
     }
 
     /// Records the end of an incarnation; returns the links that it had.
     pub(crate) fn record_exit(&self, exit: &Exit) -> Vec<LinkEnd> {
-        self.leave_span();
+        self.end_span();
         let mut earlier = None;
         let mut state = self.state.lock();
         state.set_last_exit(&self.phase_cell, exit.clone(), &mut earlier);
-        let Some(rare) = &mut state.rare else {
+        let Some(rare) = &mut state.cold else {
             return Vec::new();
         };
-        let overseer = rare.overseer.take();
+        let overseer = rare.child_policy.take();
         let links = mem::take(&mut rare.links);
         drop(state);
         drop(overseer);
-        discard_one(earlier);
+        drop_caught(earlier);
         links
     }
 
@@ -401,7 +409,7 @@ impl Node {
     ///
     /// Every wait of the runtime for the end or the start of an actor is one of these, so that none
     /// is missing in the wait graph.
-    pub(crate) async fn reached(&self, goal: PhaseGoal) {
+    pub(crate) async fn wait_for_phase(&self, goal: PhaseGoal) {
         let mut wait = PhaseWait {
             node: self,
             ticket: None,
@@ -412,18 +420,18 @@ impl Node {
     }
 
     /// Adds a monitor; returns the exit instead if the actor has ended.
-    pub(crate) fn watch(
+    pub(crate) fn add_monitor(
         &self,
         id: MonitorId,
-        cell: Weak<dyn AnyCell>,
+        cell: Weak<dyn ErasedCell>,
         incarnation: u32,
     ) -> Option<Exit> {
         let mut state = self.state.lock();
-        if self.is_over() {
+        if self.is_ending() {
             drop(state);
             return self.last_exit();
         }
-        state.rare().monitors.push(MonitorEntry {
+        state.cold_mut().monitors.push(MonitorEntry {
             id,
             cell,
             incarnation,
@@ -431,8 +439,8 @@ impl Node {
         None
     }
 
-    pub(crate) fn unwatch(&self, id: MonitorId) {
-        if let Some(rare) = &mut self.state.lock().rare {
+    pub(crate) fn remove_monitor(&self, id: MonitorId) {
+        if let Some(rare) = &mut self.state.lock().cold {
             rare.monitors.retain(|watcher| watcher.id != id);
         }
     }
@@ -440,26 +448,26 @@ impl Node {
     /// Adds a link; returns the exit instead if the actor has ended.
     pub(crate) fn link(&self, link: LinkEnd) -> Option<Exit> {
         let mut state = self.state.lock();
-        if self.is_over() {
+        if self.is_ending() {
             drop(state);
             return self.last_exit();
         }
-        state.rare().links.push(link);
+        state.cold_mut().links.push(link);
         None
     }
 
     pub(crate) fn unlink(&self, id: ActorId) {
-        if let Some(rare) = &mut self.state.lock().rare {
+        if let Some(rare) = &mut self.state.lock().cold {
             rare.links.retain(|link| link.id != id);
         }
     }
 
     /// Records a registered name, to be freed at the end; returns `false` if the actor has ended.
-    pub(crate) fn named(&self, name: Arc<str>) -> bool {
+    pub(crate) fn add_registered_name(&self, name: Arc<str>) -> bool {
         let mut state = self.state.lock();
-        let alive = !self.is_over();
+        let alive = !self.is_ending();
         if alive {
-            state.rare().names.push(name);
+            state.cold_mut().names.push(name);
         }
         alive
     }
@@ -467,70 +475,72 @@ impl Node {
     /// Records a membership, to be left at the end; returns `false` if the actor has ended.
     pub(crate) fn add_membership(&self, membership: WeakMembership) -> bool {
         let mut state = self.state.lock();
-        if self.is_over() {
+        if self.is_ending() {
             return false;
         }
-        let memberships = &mut state.rare().memberships;
+        let memberships = &mut state.cold_mut().memberships;
         if !memberships.iter().any(|one| one.ptr_eq(&membership)) {
             memberships.push(membership);
         }
         true
     }
 
-    pub(crate) fn attach(&self, value: Arc<dyn Any + Send + Sync>) {
-        self.state.lock().rare().attached = Some(value);
+    pub(crate) fn set_extension(&self, value: Arc<dyn Any + Send + Sync>) {
+        self.state.lock().cold_mut().extension = Some(value);
     }
 
-    pub(crate) fn attached(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.state.lock().rare.as_ref()?.attached.clone()
+    pub(crate) fn extension(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.state.lock().cold.as_ref()?.extension.clone()
     }
 
     /// Sets the overseer that decides about the children of this actor.
-    pub(crate) fn oversee(&self, overseer: Arc<dyn Overseer>) {
-        self.state.lock().rare().overseer = Some(overseer);
+    pub(crate) fn set_child_policy(&self, overseer: Arc<dyn RestartPolicy>) {
+        self.state.lock().cold_mut().child_policy = Some(overseer);
     }
 
-    pub(crate) fn overseer(&self) -> Option<Arc<dyn Overseer>> {
-        self.state.lock().rare.as_ref()?.overseer.clone()
+    pub(crate) fn child_policy(&self) -> Option<Arc<dyn RestartPolicy>> {
+        self.state.lock().cold.as_ref()?.child_policy.clone()
     }
 
     /// Returns the overseer that decides about this actor, which has this parent. It stays the same
     /// for as long as the actor exists, so it is kept after the first restart.
-    pub(crate) fn overseen_by(&self, parent: &Self) -> Option<Arc<dyn Overseer>> {
+    pub(crate) fn own_policy(&self, parent: &Self) -> Option<Arc<dyn RestartPolicy>> {
         let mut state = self.state.lock();
-        let rare = state.rare.as_mut();
-        let kept = rare.and_then(|rare| rare.overseen.take());
+        let rare = state.cold.as_mut();
+        let kept = rare.and_then(|rare| rare.own_policy.take());
         drop(state);
-        kept.or_else(|| parent.overseer())
+        kept.or_else(|| parent.child_policy())
     }
 
     /// Counts the first start, and reports it.
-    pub(crate) fn started(&self) {
+    pub(crate) fn report_started(&self) {
         self.shared
             .events
-            .emit(Count::Started, || Event::Started { path: self.path() });
+            .emit(MetricEvent::Started, || Event::Started {
+                path: self.path(),
+            });
         tracing::debug!(target: "strowger", path = %self.path(), "actor starts");
     }
 
     pub(crate) fn restarts(&self) -> u32 {
         let state = self.state.lock();
-        state.rare.as_ref().map_or(0, |rare| rare.restarts)
+        state.cold.as_ref().map_or(0, |rare| rare.restarts)
     }
 
     pub(crate) fn info(&self, stats: MailboxStats, spec: MailboxSpec, memory: usize) -> ActorInfo {
         ActorInfo {
             path: self.path(),
             id: self.id,
-            kind: (self.kind)().name,
-            state: State::from(self.phase()),
-            depth: stats.depth,
+            type_name: (self.type_info)().name,
+            state: ActorLifecycle::from(self.phase()),
+            mailbox_len: stats.depth,
             capacity: spec.capacity(),
             high_water: stats.high_water,
             dropped: stats.dropped,
             expired: stats.expired,
             handled: stats.handled,
-            busy: stats.busy,
-            waited: stats.waited,
+            busy_time: stats.busy,
+            queue_time: stats.waited,
             memory,
             restarts: self.restarts(),
             last_exit: self.last_exit(),
@@ -544,8 +554,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_leaves_room_for_a_message_below_half_a_kilobyte() {
+    fn actor_cell_with_message_fits_in_512_bytes() {
         let counts = 2 * size_of::<usize>();
-        assert!(size_of::<Cell<[u64; 4]>>() + counts + 32 <= 512);
+        assert!(size_of::<ActorCell<[u64; 4]>>() + counts + 32 <= 512);
     }
 }

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::cell::{ActorId, AnyCell, Node};
+use crate::cell::{ActorCore, ActorId, ErasedCell};
 use crate::path::Key;
-use crate::system::Cells;
+use crate::system::ActorSlab;
 use closable_mutex::ClosableMutex;
 
 /// The child table of one node; allocated when the first child is added.
@@ -23,13 +23,13 @@ use closable_mutex::ClosableMutex;
 pub(crate) struct Children(ClosableMutex<Option<Box<ChildIndex>>>);
 
 /// The node has or had a child, or one is being added.
-const USED: u8 = 1;
+const NON_EMPTY_ONCE: u8 = 1;
 /// The table accepts no more children.
 const CLOSED: u8 = 2;
 /// The children stop all at once, not one after the other.
-const TOGETHER: u8 = 4;
+const STOP_TOGETHER: u8 = 4;
 /// Children are also started by others than the task that runs the actor.
-const OTHERS: u8 = 8;
+const SHARED: u8 = 8;
 
 #[derive(Default)]
 struct ChildIndex {
@@ -40,11 +40,11 @@ struct ChildIndex {
 /// The entry of one child.
 struct IndexedChild {
     id: ActorId,
-    code: u32,
+    half_hash: u32,
 }
 
 /// Returns half of the hash of a key.
-fn code(key: &Key) -> u32 {
+fn half_hash(key: &Key) -> u32 {
     (key.hash_code() >> 32) as u32
 }
 
@@ -55,14 +55,14 @@ fn spread(code: u32) -> u64 {
 
 /// The reason why a child was not added to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InsertError {
+pub(crate) enum ChildInsertError {
     Taken,
     Closed,
     TooMany,
 }
 
 impl ChildIndex {
-    const fn take_place(&mut self) -> u64 {
+    const fn next_start_index(&mut self) -> u64 {
         let place = self.next;
         self.next += 1;
         place
@@ -73,51 +73,54 @@ impl Children {
     /// Reserves a place in the start order, for a child that may leave it and come back.
     pub(crate) fn reserve(&self) -> u64 {
         let mut children = self.0.lock();
-        children.get_or_insert_default().take_place()
+        children.get_or_insert_default().next_start_index()
     }
 
     /// Creates a child and adds it to the table, if its key is free and the table is open. `place`
     /// is a reserved place, or `None` for the last.
-    pub(crate) fn insert<C: AnyCell + 'static>(
+    pub(crate) fn insert<C: ErasedCell + 'static>(
         &self,
-        cells: &Cells,
+        cells: &ActorSlab,
         key: &Key,
         limit: usize,
         place: Option<u64>,
         make: impl FnOnce(u64) -> Arc<C>,
-    ) -> Result<Arc<C>, InsertError> {
-        let Some(mut guard) = self.0.enter() else {
-            return Err(InsertError::Closed);
+    ) -> Result<Arc<C>, ChildInsertError> {
+        let Some(mut guard) = self.0.lock_if_open() else {
+            return Err(ChildInsertError::Closed);
         };
         let children = guard.get_or_insert_default();
         let full = children.by_key.len() >= limit;
         // If the child is rejected, the place taken here remains a gap, which does no harm: only
         // the order of places matters.
-        let place = place.unwrap_or_else(|| children.take_place());
-        let code = code(key);
+        let place = place.unwrap_or_else(|| children.next_start_index());
+        let code = half_hash(key);
         let entry = children.by_key.entry(
             spread(code),
-            |child| child.code == code && cells.has_key(child.id, key),
-            |child| spread(child.code),
+            |child| child.half_hash == code && cells.has_key(child.id, key),
+            |child| spread(child.half_hash),
         );
         let Entry::Vacant(vacant) = entry else {
-            return Err(InsertError::Taken);
+            return Err(ChildInsertError::Taken);
         };
         if full {
-            return Err(InsertError::TooMany);
+            return Err(ChildInsertError::TooMany);
         }
         let cell = make(place);
-        let id = cell.node().id;
-        vacant.insert(IndexedChild { id, code });
+        let id = cell.core().id;
+        vacant.insert(IndexedChild {
+            id,
+            half_hash: code,
+        });
         Ok(cell)
     }
 
-    pub(crate) fn remove(&self, node: &Node) {
+    pub(crate) fn remove(&self, node: &ActorCore) {
         let mut guard = self.0.lock();
         let Some(children) = &mut *guard else {
             return;
         };
-        let hash = spread(code(&node.key));
+        let hash = spread(half_hash(&node.key));
         let found = children
             .by_key
             .find_entry(hash, |child| child.id == node.id);
@@ -126,19 +129,19 @@ impl Children {
         }
     }
 
-    pub(crate) fn get(&self, cells: &Cells, key: &Key) -> Option<Arc<dyn AnyCell>> {
+    pub(crate) fn get(&self, cells: &ActorSlab, key: &Key) -> Option<Arc<dyn ErasedCell>> {
         let guard = self.0.lock();
         let by_key = &guard.as_ref()?.by_key;
-        let code = code(key);
+        let code = half_hash(key);
         let found = by_key.find(spread(code), |child| {
-            child.code == code && cells.has_key(child.id, key)
+            child.half_hash == code && cells.has_key(child.id, key)
         });
         cells.get(found?.id)
     }
 
     /// Returns the children in start order.
-    pub(crate) fn all(&self, cells: &Cells) -> Vec<Arc<dyn AnyCell>> {
-        if !self.0.has(USED) {
+    pub(crate) fn collect(&self, cells: &ActorSlab) -> Vec<Arc<dyn ErasedCell>> {
+        if !self.0.has(NON_EMPTY_ONCE) {
             return Vec::new();
         }
         let guard = self.0.lock();
@@ -147,8 +150,8 @@ impl Children {
         };
         let ids: Vec<_> = children.by_key.iter().map(|child| child.id).collect();
         drop(guard);
-        let mut all = cells.each(&ids);
-        all.sort_by_cached_key(|cell| cell.node().place);
+        let mut all = cells.get_all(&ids);
+        all.sort_by_cached_key(|cell| cell.core().start_index);
         all
     }
 
@@ -174,18 +177,18 @@ impl Children {
     }
 
     /// Closes the table and returns the children in start order.
-    pub(crate) fn close(&self, cells: &Cells) -> Vec<Arc<dyn AnyCell>> {
+    pub(crate) fn close(&self, cells: &ActorSlab) -> Vec<Arc<dyn ErasedCell>> {
         self.0.close();
-        self.all(cells)
+        self.collect(cells)
     }
 
     /// Makes the children stop all at once instead of one after the other.
     pub(crate) fn stop_together(&self) {
-        self.0.set_together();
+        self.0.set_stop_together();
     }
 
     pub(crate) fn stops_together(&self) -> bool {
-        self.0.has(TOGETHER)
+        self.0.has(STOP_TOGETHER)
     }
 
     /// Opens the table again. Called when the next incarnation is prepared.
@@ -195,8 +198,8 @@ impl Children {
 
     /// Records that children will also be started by others than the task that runs the actor. Must
     /// be called before that is possible.
-    pub(crate) fn open_to_others(&self) {
-        self.0.set_others();
+    pub(crate) fn allow_concurrent_starts(&self) {
+        self.0.set_shared();
     }
 }
 
@@ -232,21 +235,21 @@ mod tests {
         let mut seen = FxHashMap::default();
         let mut keys = (0..).map(|number| format!("key {number}"));
         let alike = keys.find_map(|key| {
-            let before = seen.insert(code(&Key::from(key.as_str())), key.clone());
+            let before = seen.insert(half_hash(&Key::from(key.as_str())), key.clone());
             before.map(|before| (before, key))
         });
         alike.expect("there are more keys than halves")
     }
 
     #[tokio::test]
-    async fn keys_of_the_same_hash_are_told_apart() {
+    async fn keys_with_equal_hashes_are_distinguished() {
         let (one, other) = alike();
         let system = ActorSystem::new("alike").expect("tests run in tokio");
         let start = |key: &str| system.spawn::<IdleActor>(key, ());
         let first = start(&one).expect("the key is free");
         let second = start(&other).expect("the key is free");
         for (key, actor) in [(&one, &first), (&other, &second)] {
-            assert!(matches!(start(key), Err(StartError::Taken { .. })));
+            assert!(matches!(start(key), Err(StartError::KeyTaken { .. })));
             let found = system
                 .find(format!("/{key}").as_str())
                 .map(|found| found.id());

@@ -15,18 +15,18 @@ use tokio::time::Instant;
 
 use crate::actor::Actor;
 use crate::address::{Accepts, ActorRef, AnyRef};
-use crate::cell::{self, ActorId, AnyCell, Cell, LaneSink, LinkEnd, Node, Owner};
+use crate::cell::{self, ActorCell, ActorCore, ActorId, ErasedCell, LaneSink, LinkEnd, Owner};
 use crate::clock;
 use crate::exit::Exit;
-use crate::mailbox::{LookResult, MailboxState, Receiver, System};
+use crate::mailbox::{FastTake, MailboxState, Receiver, SystemMessage};
 use crate::monitor::{MonitorId, Signal};
-use crate::path::{Key, Path};
-use crate::reply::{Completion, Lane};
+use crate::path::{ActorPath, Key};
+use crate::reply::{Completion, ReplyLane};
 use crate::run;
 use crate::schedule::TaskHandle;
 use crate::schedule::strand::{Exclusive, HostRef, OpaqueMessage, StrandGuard};
 use crate::stream::{OwnedSources, Source, SourceSpec};
-use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
+use crate::supervision::{DynamicSupervisor, DynamicSupervisorRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, StartError};
 use crate::timer::{TimerKey, Timers};
 use pipe::Pipes;
@@ -37,7 +37,7 @@ pub use pipe::{PipeId, TooManyPipes};
 /// Everything that is created through it (timers, tasks, monitors, links, children, lanes) belongs
 /// to the incarnation and ends with it.
 pub struct Context<A: Actor> {
-    cell: HostRef<Cell<A::Msg>>,
+    cell: HostRef<ActorCell<A::Msg>>,
     incarnation: u32,
     /// In an `Exclusive`, so that contexts are `Sync` even if messages are not.
     receiver: Exclusive<Receiver<A::Msg>>,
@@ -54,30 +54,30 @@ struct IncarnationState<M> {
     timers: Exclusive<Timers<M>>,
     /// Number of items since the clock was last compared with the earliest timer, modulo
     /// `sources::TIMER_STRIDE`: at 0 it is compared before the next item.
-    since_timers: u32,
+    items_since_clock_check: u32,
     tasks: Vec<OwnedTask>,
     next_task: u64,
     pipes: Pipes,
-    monitors: FxHashMap<MonitorId, Weak<dyn AnyCell>>,
+    monitors: FxHashMap<MonitorId, Weak<dyn ErasedCell>>,
     sources: OwnedSources,
     /// The exit that the actor itself asked for, unless it is [`Exit::Normal`].
     exit: Option<Exit>,
     /// Number of messages that are lost if the incarnation ends in a handler.
-    at_stake: u64,
+    messages_at_risk: u64,
 }
 
 impl<M> Default for IncarnationState<M> {
     fn default() -> Self {
         Self {
             timers: Exclusive::new(Timers::new()),
-            since_timers: 0,
+            items_since_clock_check: 0,
             tasks: Vec::new(),
             next_task: 0,
             pipes: Pipes::new(),
             monitors: FxHashMap::default(),
             sources: OwnedSources::default(),
             exit: None,
-            at_stake: 1,
+            messages_at_risk: 1,
         }
     }
 }
@@ -90,15 +90,15 @@ struct OwnedTask {
 
 impl<A: Actor> fmt::Debug for Context<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Context({})", self.cell.node.path())
+        write!(f, "Context({})", self.cell.core.path())
     }
 }
 
 impl<A: Actor> Context<A> {
-    pub(crate) fn new(cell: HostRef<Cell<A::Msg>>, incarnation: u32) -> Self {
+    pub(crate) fn new(cell: HostRef<ActorCell<A::Msg>>, incarnation: u32) -> Self {
         Self {
             incarnation,
-            receiver: Exclusive::new(Receiver::new(cell.node.shared.scheduler.is_timed())),
+            receiver: Exclusive::new(Receiver::new(cell.core.shared.scheduler.has_beat())),
             state: None,
             exit_requested: false,
             handling: false,
@@ -107,14 +107,17 @@ impl<A: Actor> Context<A> {
     }
 
     /// Returns `true` if everything that belonged to the incarnation was released.
-    pub(crate) const fn has_ended(&self) -> bool {
+    pub(crate) const fn is_released(&self) -> bool {
         self.state.is_none()
     }
 
     /// Turns this into the context of the next incarnation, once the last one has ended. Returns
     /// `true` if the last one had been told to stop.
-    pub(crate) fn renew(&mut self) -> bool {
-        let (incarnation, stopped) = self.cell.mailbox.renew(self.receiver.get_mut());
+    pub(crate) fn begin_next_incarnation(&mut self) -> bool {
+        let (incarnation, stopped) = self
+            .cell
+            .mailbox
+            .begin_next_incarnation(self.receiver.get_mut());
         self.incarnation = incarnation;
         self.exit_requested = false;
         self.handling = false;
@@ -125,15 +128,15 @@ impl<A: Actor> Context<A> {
         self.state.get_or_insert_default()
     }
 
-    pub(crate) fn node(&self) -> &Node {
-        &self.cell.node
+    pub(crate) fn node(&self) -> &ActorCore {
+        &self.cell.core
     }
 
-    pub(crate) fn cell_ref(&self) -> &Cell<A::Msg> {
+    pub(crate) fn cell_ref(&self) -> &ActorCell<A::Msg> {
         &self.cell
     }
 
-    pub(crate) fn cell(&self) -> Arc<Cell<A::Msg>> {
+    pub(crate) fn cell(&self) -> Arc<ActorCell<A::Msg>> {
         self.cell.share()
     }
 
@@ -141,50 +144,50 @@ impl<A: Actor> Context<A> {
         self.incarnation
     }
 
-    pub(crate) fn any(&self) -> Arc<dyn AnyCell> {
+    pub(crate) fn erased(&self) -> Arc<dyn ErasedCell> {
         self.cell.share()
     }
 
     /// Returns the actor's own address.
     #[must_use]
-    pub fn me(&self) -> ActorRef<A::Msg> {
+    pub fn actor_ref(&self) -> ActorRef<A::Msg> {
         ActorRef(self.cell.share())
     }
 
     /// Returns the system that the actor belongs to.
     #[must_use]
     pub fn system(&self) -> ActorSystem {
-        ActorSystem::from_shared(&self.cell.node.shared)
+        ActorSystem::from_shared(&self.cell.core.shared)
     }
 
     /// Returns the actor's identifier.
     #[must_use]
     pub fn id(&self) -> ActorId {
-        self.cell.node.id
+        self.cell.core.id
     }
 
     /// Returns the actor's path in the tree.
     #[must_use]
-    pub fn path(&self) -> Path {
-        self.cell.node.path()
+    pub fn path(&self) -> ActorPath {
+        self.cell.core.path()
     }
 
     /// Returns the current time of the system's clock.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.cell.node.shared.now()
+        self.cell.core.shared.now()
     }
 
     /// Returns the number of messages that wait.
     #[must_use]
-    pub fn depth(&self) -> usize {
+    pub fn mailbox_len(&self) -> usize {
         self.cell.mailbox.stats().depth
     }
 
-    /// Returns `true` if messages wait. Usually cheaper than [`Self::depth`], which locks the
+    /// Returns `true` if messages wait. Usually cheaper than [`Self::mailbox_len`], which locks the
     /// mailbox.
     #[must_use]
-    pub fn has_more(&self) -> bool {
+    pub fn has_messages(&self) -> bool {
         self.cell.mailbox.has_more()
     }
 
@@ -199,10 +202,10 @@ impl<A: Actor> Context<A> {
         args: B::Args,
     ) -> Result<ActorRef<B::Msg>, StartError> {
         let owner = Owner::Parent {
-            cell: self.any(),
+            cell: self.erased(),
             incarnation: self.incarnation,
         };
-        self.cell.node.shared.spawn::<B>(owner, &key.into(), args)
+        self.cell.core.shared.spawn::<B>(owner, &key.into(), args)
     }
 
     /// Starts a supervisor below this actor and waits until its children have started.
@@ -215,10 +218,10 @@ impl<A: Actor> Context<A> {
         supervisor: Supervisor,
     ) -> Result<SupervisorRef, StartError> {
         let owner = Owner::Parent {
-            cell: self.any(),
+            cell: self.erased(),
             incarnation: self.incarnation,
         };
-        let shared = Arc::clone(&self.cell.node.shared);
+        let shared = Arc::clone(&self.cell.core.shared);
         shared.supervise(owner, &key.into(), supervisor).await
     }
 
@@ -229,28 +232,28 @@ impl<A: Actor> Context<A> {
     pub fn dynamic<B: Actor>(
         &mut self,
         key: impl Into<Key>,
-        dynamic: Dynamic<B>,
-    ) -> Result<DynamicRef<B>, StartError> {
+        dynamic: DynamicSupervisor<B>,
+    ) -> Result<DynamicSupervisorRef<B>, StartError> {
         let owner = Owner::Parent {
-            cell: self.any(),
+            cell: self.erased(),
             incarnation: self.incarnation,
         };
-        DynamicRef::start(&self.cell.node.shared, owner, &key.into(), dynamic)
+        DynamicSupervisorRef::start(&self.cell.core.shared, owner, &key.into(), dynamic)
     }
 
     /// Monitors an actor: exactly one [`Signal::Down`] arrives when it ends, or at once if it has
     /// ended.
     pub fn monitor(&mut self, actor: impl Into<AnyRef>) -> MonitorId {
         let AnyRef(target) = actor.into();
-        let id = self.cell.node.shared.next_monitor();
-        let any = self.any();
+        let id = self.cell.core.shared.next_monitor();
+        let any = self.erased();
         self.state().monitors.insert(id, Arc::downgrade(&target));
         if let Some(exit) = target
-            .node()
-            .watch(id, Arc::downgrade(&any), self.incarnation)
+            .core()
+            .add_monitor(id, Arc::downgrade(&any), self.incarnation)
         {
-            let down = cell::down(id, target.node(), &exit);
-            any.system(System::Signal(down), Some(self.incarnation));
+            let down = cell::down_signal(id, target.core(), &exit);
+            any.push_system(SystemMessage::Signal(down), Some(self.incarnation));
         }
         id
     }
@@ -263,7 +266,7 @@ impl<A: Actor> Context<A> {
             .remove(&id)
             .and_then(|weak| weak.upgrade())
         {
-            target.node().unwatch(id);
+            target.core().remove_monitor(id);
         }
     }
 
@@ -271,8 +274,8 @@ impl<A: Actor> Context<A> {
     /// other one ends too, with [`Exit::Linked`].
     pub fn link(&mut self, actor: impl Into<AnyRef>) {
         let AnyRef(other) = actor.into();
-        let any = self.any();
-        if other.node().id == any.node().id {
+        let any = self.erased();
+        if other.core().id == any.core().id {
             return;
         }
         let mine = LinkEnd {
@@ -280,41 +283,43 @@ impl<A: Actor> Context<A> {
             cell: Arc::downgrade(&any),
             incarnation: self.incarnation,
         };
-        if let Some(exit) = other.node().link(mine) {
+        if let Some(exit) = other.core().link(mine) {
             if !exit.is_orderly() {
                 let exit = Exit::Linked {
-                    path: other.node().path(),
+                    path: other.core().path(),
                     exit: Arc::new(exit),
                 };
-                any.system(System::Stop(exit), Some(self.incarnation));
+                any.push_system(SystemMessage::Stop(exit), Some(self.incarnation));
             }
             return;
         }
         let theirs = LinkEnd {
-            id: other.node().id,
+            id: other.core().id,
             cell: Arc::downgrade(&other),
             incarnation: other.incarnation(),
         };
-        self.cell.node.link(theirs);
+        self.cell.core.link(theirs);
     }
 
     /// Removes a link made by [`Context::link`].
     pub fn unlink(&mut self, actor: impl Into<AnyRef>) {
         let AnyRef(other) = actor.into();
-        other.node().unlink(self.id());
-        self.cell.node.unlink(other.node().id);
+        other.core().unlink(self.id());
+        self.cell.core.unlink(other.core().id);
     }
 
     /// Sets how many messages are lost if this incarnation ends in a handler; the default is one.
     /// An actor that keeps the message that it is handling for its next incarnation sets 0 before
     /// it fails; an actor that took several messages sets their number.
-    pub fn set_at_stake(&mut self, messages: u64) {
-        self.state().at_stake = messages;
+    pub fn set_messages_at_risk(&mut self, messages: u64) {
+        self.state().messages_at_risk = messages;
     }
 
     /// Returns the number of messages that are lost if a handler ends the incarnation.
-    pub(crate) fn at_stake(&self) -> u64 {
-        self.state.as_ref().map_or(1, |state| state.at_stake)
+    pub(crate) fn messages_at_risk(&self) -> u64 {
+        self.state
+            .as_ref()
+            .map_or(1, |state| state.messages_at_risk)
     }
 
     /// Sends a message to this incarnation after a delay.
@@ -361,18 +366,18 @@ impl<A: Actor> Context<A> {
         future: impl Future<Output = ()> + Send + 'static,
     ) {
         let name = name.into();
-        let cell = Arc::downgrade(&self.any());
+        let cell = Arc::downgrade(&self.erased());
         let incarnation = self.incarnation;
-        let number = self.next_task();
-        let place = || self.cell.node.path();
-        let handle = self.cell.node.shared.scheduler.spawn(place, async move {
-            let outcome = run::caught(AssertUnwindSafe(future)).await;
+        let number = self.next_task_number();
+        let place = || self.cell.core.path();
+        let handle = self.cell.core.shared.scheduler.spawn(place, async move {
+            let outcome = run::catch_panic(AssertUnwindSafe(future)).await;
             let Some(cell) = cell.upgrade() else { return };
             let news = match outcome {
-                Ok(()) => System::TaskEnded(number),
-                Err(message) => System::Stop(Exit::Panicked(message)),
+                Ok(()) => SystemMessage::TaskEnded(number),
+                Err(message) => SystemMessage::Stop(Exit::Panicked(message)),
             };
-            cell.system(news, Some(incarnation));
+            cell.push_system(news, Some(incarnation));
         });
         self.state().tasks.push(OwnedTask {
             number,
@@ -383,11 +388,11 @@ impl<A: Actor> Context<A> {
 
     /// Creates a lane: a source of replies whose answers come back to this incarnation as messages.
     #[must_use]
-    pub fn lane<T: Send + 'static>(&self) -> Lane<T>
+    pub fn lane<T: Send + 'static>(&self) -> ReplyLane<T>
     where
         A::Msg: Accepts<Completion<T>>,
     {
-        Lane::new(Arc::new(LaneSink {
+        ReplyLane::new(Arc::new(LaneSink {
             cell: Arc::downgrade(&self.cell()),
             incarnation: self.incarnation,
             wrap: A::Msg::wrap,
@@ -397,7 +402,7 @@ impl<A: Actor> Context<A> {
     /// Creates a stream that this incarnation feeds and ends.
     #[must_use]
     pub fn source<T: Clone + Send + 'static>(&mut self, spec: SourceSpec) -> Source<T> {
-        let owner = self.any();
+        let owner = self.erased();
         Source::new(spec, owner, &mut self.state().sources)
     }
 
@@ -409,7 +414,7 @@ impl<A: Actor> Context<A> {
     }
 
     /// Returns a new number for a task or a pipe.
-    fn next_task(&mut self) -> u64 {
+    fn next_task_number(&mut self) -> u64 {
         let state = self.state();
         state.next_task += 1;
         state.next_task
@@ -417,7 +422,7 @@ impl<A: Actor> Context<A> {
 
     /// Returns `true` if more than the mailbox has to be checked.
     #[inline(always)]
-    pub(crate) const fn is_special(&self) -> bool {
+    pub(crate) const fn needs_slow_path(&self) -> bool {
         self.exit_requested || self.state.is_some()
     }
 
@@ -435,33 +440,33 @@ impl<A: Actor> Context<A> {
 
     /// Looks for messages, provided that nothing else has to be checked.
     #[inline(always)]
-    pub(crate) fn look<'a>(
+    pub(crate) fn try_take<'a>(
         &mut self,
-        lanes: Option<StrandGuard<'a, MailboxState<A::Msg>>>,
+        state: Option<StrandGuard<'a, MailboxState<A::Msg>>>,
         message: &mut Option<OpaqueMessage<A::Msg>>,
-    ) -> LookResult<'a, A::Msg> {
+    ) -> FastTake<'a, A::Msg> {
         let receiver = self.receiver.get_mut();
-        receiver.look(&self.cell.mailbox, lanes, message)
+        receiver.take_fast(&self.cell.mailbox, state, message)
     }
 
     /// Updates the records of monitors, tasks and pipes. Returns the signal for the actor, or
     /// `None` if there is none to deliver, for example because it is out of date.
-    pub(crate) fn signal(&mut self, news: System) -> Option<Signal> {
+    pub(crate) fn signal(&mut self, news: SystemMessage) -> Option<Signal> {
         match news {
-            System::Signal(signal) => match &signal {
+            SystemMessage::Signal(signal) => match &signal {
                 Signal::Down { id, .. } => self.state.as_mut()?.monitors.remove(id).map(|_| signal),
                 Signal::ChildEnded { .. }
                 | Signal::TaskEnded { .. }
                 | Signal::PipePanicked { .. } => Some(signal),
             },
-            System::TaskEnded(number) => {
+            SystemMessage::TaskEnded(number) => {
                 let tasks = &mut self.state.as_mut()?.tasks;
                 let place = tasks.iter().position(|task| task.number == number)?;
                 let name = tasks.swap_remove(place).name;
                 Some(Signal::TaskEnded { name })
             }
-            System::PipePanicked(number, panic) => self.pipe_panicked(number, panic),
-            System::Stop(_) | System::Panic(_) => None,
+            SystemMessage::PipePanicked(number, panic) => self.pipe_panicked(number, panic),
+            SystemMessage::Stop(_) | SystemMessage::Panic(_) => None,
         }
     }
 
@@ -491,15 +496,15 @@ impl<A: Actor> Context<A> {
         if let Some(state) = self.state.take() {
             for (id, target) in state.monitors {
                 if let Some(target) = target.upgrade() {
-                    target.node().unwatch(id);
+                    target.core().remove_monitor(id);
                 }
             }
-            state.timers.into_inner().end();
+            state.timers.into_inner().discard();
         }
     }
 
     /// Puts back the messages that the incarnation took out of the mailbox and did not handle.
-    pub(crate) fn give_back(&mut self) {
-        self.receiver.get_mut().end(&self.cell.mailbox);
+    pub(crate) fn return_batch(&mut self) {
+        self.receiver.get_mut().return_batch(&self.cell.mailbox);
     }
 }

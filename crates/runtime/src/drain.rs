@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::address::ActorRef;
-use crate::cell::{Cell, Phase, PhaseGoal};
-use crate::exit::{Exit, discard};
-use crate::mailbox::{Drain, System};
+use crate::cell::{ActorCell, Phase, PhaseGoal};
+use crate::exit::{Exit, drop_all_caught};
+use crate::mailbox::{Drain, SystemMessage};
 use crate::ring::PhaseEdge;
 
 impl<M: Send + 'static> ActorRef<M> {
@@ -34,16 +34,17 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use strowger::testing::{Order, Puppet, Story, TestSystem};
+    /// use strowger::testing::{ScriptCommand, ScriptedActor, RecordedEvent, TestSystem};
     ///
     /// let system = TestSystem::new(1);
-    /// let probe = system.probe::<Story>();
-    /// let puppet = system.spawn::<Puppet>("p", probe.recipient());
-    /// for order in [Order::Note(1), Order::Wait(Duration::from_secs(9)), Order::Note(2)] {
+    /// let probe = system.probe::<RecordedEvent>();
+    /// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    /// let sleep = ScriptCommand::Sleep(Duration::from_secs(9));
+    /// for order in [ScriptCommand::Note(1), sleep, ScriptCommand::Note(2)] {
     ///     puppet.try_tell(order).expect("there is room");
     /// }
     /// let left = system.run(puppet.drain(Duration::from_secs(5)));
-    /// assert!(matches!(left[..], [Order::Note(2)]));
+    /// assert!(matches!(left[..], [ScriptCommand::Note(2)]));
     /// assert!(!puppet.is_alive());
     /// ```
     pub async fn drain(&self, within: Duration) -> Vec<M> {
@@ -51,43 +52,44 @@ impl<M: Send + 'static> ActorRef<M> {
         let Some(drain) = cell.mailbox.drain() else {
             return Vec::new();
         };
-        let drainer = Drainer { cell, drain };
-        let node = &cell.node;
+        let drainer = DrainWaiter { cell, drain };
+        let node = &cell.core;
         let alarms = &node.shared.alarms;
-        if let Some(left) = alarms.within(within, drainer.left()).await {
+        if let Some(left) = alarms.timeout(within, drainer.unhandled()).await {
             return left;
         }
         if node.phase() == Phase::Down {
             // No incarnation runs that could handle messages or stop.
             cell.mailbox.end_drain();
         } else {
-            cell.mailbox.system(System::Stop(Exit::Shutdown), None);
+            cell.mailbox
+                .push_system(SystemMessage::Stop(Exit::Shutdown), None);
         }
-        let Some(limit) = node.limit.get() else {
-            return drainer.left().await;
+        let Some(limit) = node.shutdown_limit.get() else {
+            return drainer.unhandled().await;
         };
-        if let Some(left) = alarms.within(limit, drainer.left()).await {
+        if let Some(left) = alarms.timeout(limit, drainer.unhandled()).await {
             return left;
         }
         self.kill();
-        drainer.left().await
+        drainer.unhandled().await
     }
 }
 
 /// A caller that waits for the end of a drain.
-struct Drainer<'a, M: Send + 'static> {
-    cell: &'a Cell<M>,
+struct DrainWaiter<'a, M: Send + 'static> {
+    cell: &'a ActorCell<M>,
     drain: Arc<Drain<M>>,
 }
 
-impl<M: Send + 'static> Drainer<'_, M> {
-    async fn left(&self) -> Vec<M> {
+impl<M: Send + 'static> DrainWaiter<'_, M> {
+    async fn unhandled(&self) -> Vec<M> {
         // A drain is over at the end of the incarnation, at the latest.
-        let mut edge = PhaseEdge::new(&self.cell.node, PhaseGoal::Down);
+        let mut edge = PhaseEdge::new(&self.cell.core, PhaseGoal::Down);
         poll_fn(|cx| {
-            let left = self.drain.poll_left(cx.waker());
+            let left = self.drain.poll_unhandled(cx.waker());
             if left.is_pending() {
-                edge.pending();
+                edge.on_pending();
             }
             left
         })
@@ -95,12 +97,12 @@ impl<M: Send + 'static> Drainer<'_, M> {
     }
 }
 
-impl<M: Send + 'static> Drop for Drainer<'_, M> {
+impl<M: Send + 'static> Drop for DrainWaiter<'_, M> {
     fn drop(&mut self) {
-        let left = self.drain.leave();
+        let left = self.drain.remove_waiter();
         if !left.is_empty() {
-            self.cell.lost(left.len() as u64);
-            discard(left);
+            self.cell.report_dead_letters(left.len() as u64);
+            drop_all_caught(left);
         }
     }
 }

@@ -7,8 +7,8 @@ use thiserror::Error;
 /// The error returned when a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "\"{text}\" is not a time: write a number and one of us, ms, s, m and h, such as \"500ms\", \
-     \"1.5s\" or \"2m\""
+    "invalid duration \"{text}\": expected a number and a unit (us, ms, s, m or h), such as \
+     \"500ms\", \"1.5s\" or \"2m\""
 )]
 pub struct DurationError {
     /// The text, cut short if it is long.
@@ -33,21 +33,21 @@ pub struct DurationError {
 /// assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
 /// assert_eq!(parse_duration("3"), Ok(Duration::from_secs(3)));
 /// let wrong = parse_duration("soon").expect_err("it is no number");
-/// assert!(wrong.to_string().starts_with("\"soon\" is not a time: "));
+/// assert!(wrong.to_string().starts_with("invalid duration \"soon\": "));
 /// ```
 ///
 /// # Errors
 /// Returns an error if the text is not a duration, or if it is longer than 500 years.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
-    read(text).ok_or_else(|| DurationError {
-        text: text.chars().take(SHOWN).collect(),
+    parse(text).ok_or_else(|| DurationError {
+        text: text.chars().take(MAX_QUOTED_CHARS).collect(),
     })
 }
 
 /// Number of characters of a rejected text that are repeated in the error.
-const SHOWN: usize = 40;
+const MAX_QUOTED_CHARS: usize = 40;
 
-fn read(text: &str) -> Option<Duration> {
+fn parse(text: &str) -> Option<Duration> {
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
     let (number, unit) =
         text.split_at(text.find(|letter| !is_number(letter)).unwrap_or(text.len()));
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_a_number_and_a_unit() {
+    fn parses_number_and_unit() {
         for (text, micros) in [
             ("250us", 250),
             ("0.5ms", 500),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_durations_are_parsed_as_they_were() {
+    fn debug_format_round_trips() {
         for nanos in [
             0,
             1,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_told_what_would_be() {
+    fn invalid_duration_error_suggests_the_format() {
         for text in [
             "",
             "s",
@@ -141,7 +141,7 @@ mod tests {
         ] {
             let wrong = parse_duration(text).expect_err(text).to_string();
             assert!(
-                wrong.starts_with(&format!("\"{text}\" is not a time: ")),
+                wrong.starts_with(&format!("invalid duration \"{text}\": ")),
                 "{wrong}"
             );
         }

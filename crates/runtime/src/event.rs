@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 
 use crate::budget::charge_poll;
 use crate::exit::Exit;
-use crate::metric::{self, Count};
-use crate::path::Path;
+use crate::metric::{self, MetricEvent};
+use crate::path::ActorPath;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
-use crate::trace::Traces;
+use crate::trace::TraceRegistry;
 
 /// An event in the life of an actor.
 #[derive(Debug, Clone)]
@@ -23,33 +23,33 @@ pub enum Event {
     /// An actor started for the first time.
     Started {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
     },
     /// An actor ended for good.
     Stopped {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// The exit of the actor.
         exit: Exit,
     },
     /// An actor is restarted.
     Restarted {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// The exit of the last incarnation.
         exit: Exit,
     },
     /// A supervisor gave up: too many of its children failed.
     Escalated {
         /// The path of the supervisor.
-        path: Path,
+        path: ActorPath,
         /// The exit of the child.
         exit: Exit,
     },
     /// Messages were lost when their actor ended: the one being handled, or all in the mailbox.
     DeadLetter {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// Number of messages.
         count: u64,
         /// The exit of the actor.
@@ -59,7 +59,7 @@ pub enum Event {
     /// their askers had stopped waiting.
     Expired {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// Number of messages.
         count: u64,
     },
@@ -67,14 +67,14 @@ pub enum Event {
     /// period, while it lasts.
     LongHandler {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// The time that the hook had held its worker when this was noticed.
         held: Duration,
     },
     /// Messages were dropped because a mailbox was full.
     Overflow {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// Number of messages.
         count: u64,
     },
@@ -83,7 +83,7 @@ pub enum Event {
 impl Event {
     /// Returns the path of the actor that the event is about.
     #[must_use]
-    pub const fn path(&self) -> &Path {
+    pub const fn path(&self) -> &ActorPath {
         match self {
             Self::Started { path }
             | Self::Stopped { path, .. }
@@ -104,25 +104,25 @@ impl fmt::Display for Event {
             Self::Stopped { exit, .. } => write!(f, "stopped: {exit}"),
             Self::Restarted { exit, .. } => write!(f, "restarted: {exit}"),
             Self::Escalated { exit, .. } => write!(f, "escalated: {exit}"),
-            Self::DeadLetter { count, exit, .. } => write!(f, "dead letters, {count}: {exit}"),
+            Self::DeadLetter { count, exit, .. } => write!(f, "{count} dead letters: {exit}"),
             Self::Expired { count, .. } => write!(f, "{count} expired"),
-            Self::LongHandler { held, .. } => write!(f, "holds its worker for {held:?}"),
-            Self::Overflow { count, .. } => write!(f, "overflow, {count} dropped"),
+            Self::LongHandler { held, .. } => write!(f, "has blocked its worker for {held:?}"),
+            Self::Overflow { count, .. } => write!(f, "mailbox overflow: {count} dropped"),
         }
     }
 }
 
 /// Number of events that are queued for each subscriber.
-const CAPACITY: usize = 1024;
+const EVENT_QUEUE_LEN: usize = 1024;
 
 #[derive(Default)]
-pub(crate) struct Events {
+pub(crate) struct EventBus {
     /// Checked before an event is built, so that an event without subscribers costs one load. This
     /// is a hint: a subscriber added at the same moment may miss the event. The queues themselves
     /// are behind a lock.
     subscribers: AtomicUsize,
     queues: Mutex<Vec<Arc<Mutex<EventQueue>>>>,
-    traces: Traces,
+    traces: TraceRegistry,
     /// Written before `queues` is locked to close them, and read after `queues` was locked to add
     /// one. So either closing finds the new queue in the list, or the lock makes this flag visible
     /// to the new subscriber.
@@ -137,9 +137,9 @@ struct EventQueue {
     closed: bool,
 }
 
-impl Events {
+impl EventBus {
     /// Counts an occurrence and sends its event to all subscribers.
-    pub(crate) fn emit(&self, turn: Count<'_>, make: impl FnOnce() -> Event) {
+    pub(crate) fn emit(&self, turn: MetricEvent<'_>, make: impl FnOnce() -> Event) {
         metric::count(turn);
         if self.subscribers.load(Ordering::Relaxed) == 0 {
             return;
@@ -149,7 +149,7 @@ impl Events {
         let queues = self.queues.lock().clone();
         for queue in queues {
             let mut queue = queue.lock();
-            let full = queue.events.len() == CAPACITY;
+            let full = queue.events.len() == EVENT_QUEUE_LEN;
             let oldest = if full { queue.events.pop_front() } else { None };
             queue.lost += u64::from(full);
             queue.events.push_back(event.clone());
@@ -163,17 +163,17 @@ impl Events {
     }
 
     /// Returns all traces, which receive events too.
-    pub(crate) const fn traces(&self) -> &Traces {
+    pub(crate) const fn traces(&self) -> &TraceRegistry {
         &self.traces
     }
 
     /// Records that there is one more subscriber.
-    pub(crate) fn wanted(&self) {
+    pub(crate) fn add_subscriber(&self) {
         self.subscribers.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Records that there is one subscriber less.
-    pub(crate) fn unwanted(&self) {
+    pub(crate) fn remove_subscriber(&self) {
         self.subscribers.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -185,7 +185,7 @@ impl Events {
         if self.closed.load(Ordering::Relaxed) {
             queue.lock().closed = true;
         }
-        self.wanted();
+        self.add_subscriber();
         EventStream {
             queue,
             events: Arc::clone(self),
@@ -214,7 +214,7 @@ impl Events {
 /// It buffers the last 1024 unread events; older ones are dropped and counted as lost.
 pub struct EventStream {
     queue: Arc<Mutex<EventQueue>>,
-    events: Arc<Events>,
+    events: Arc<EventBus>,
 }
 
 impl EventStream {
@@ -253,7 +253,7 @@ impl Drop for EventStream {
             .queues
             .lock()
             .retain(|queue| !Arc::ptr_eq(queue, &self.queue));
-        self.events.unwanted();
+        self.events.remove_subscriber();
     }
 }
 

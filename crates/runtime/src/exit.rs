@@ -6,7 +6,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::path::Path;
+use crate::path::ActorPath;
 
 /// An error of any type, as returned by actors.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -34,14 +34,14 @@ pub enum Exit {
     /// An actor that was linked to this one ended.
     Linked {
         /// The path of the linked actor.
-        path: Path,
+        path: ActorPath,
         /// The exit of the linked actor.
         exit: Arc<Self>,
     },
     /// A supervisor gave up on a child.
     Escalated {
         /// The path of the child whose exit was one too many.
-        child: Path,
+        child: ActorPath,
         /// The exit of that child.
         exit: Arc<Self>,
     },
@@ -85,31 +85,31 @@ impl fmt::Display for Exit {
             Self::Failed(error) => write!(f, "failed: {error}"),
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::Linked { path, exit } => write!(f, "linked {path} ended: {exit}"),
-            Self::Escalated { child, exit } => write!(f, "gave up on {child}: {exit}"),
+            Self::Escalated { child, exit } => write!(f, "escalated {child}: {exit}"),
         }
     }
 }
 
 /// Returns the message of a panic.
-pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> Arc<str> {
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> Arc<str> {
     let text = payload
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    Arc::from(text.unwrap_or("a value that is not text"))
+    Arc::from(text.unwrap_or("a panic payload that is not a string"))
 }
 
 /// Drops values of foreign types one by one. A destructor that panics is logged, and affects
 /// neither the other values nor the caller.
-pub(crate) fn discard<T>(values: impl IntoIterator<Item = T>) {
-    values.into_iter().for_each(discard_one);
+pub(crate) fn drop_all_caught<T>(values: impl IntoIterator<Item = T>) {
+    values.into_iter().for_each(drop_caught);
 }
 
 /// Does the same for one value.
 #[inline(always)]
-pub(crate) fn discard_one<T>(value: T) {
+pub(crate) fn drop_caught<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        let panic = panic_text(payload.as_ref());
+        let panic = panic_message(payload.as_ref());
         tracing::error!(kind = std::any::type_name::<T>(), %panic, "panic in a destructor");
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::address::{Accepts, ActorRef, SendError};
-use crate::cell::Node;
+use crate::cell::ActorCore;
 use crate::clock;
 use crate::event::Event;
-use crate::metric::Count;
+use crate::metric::MetricEvent;
 
 impl<M: Send + 'static> ActorRef<M> {
     /// Sends a message that expires after `ttl`. If the mailbox is full and its rule is to wait,
@@ -21,17 +21,17 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use strowger::testing::{Order, Puppet, Story, TestSystem};
+    /// use strowger::testing::{ScriptCommand, ScriptedActor, RecordedEvent, TestSystem};
     ///
     /// let system = TestSystem::new(1);
-    /// let probe = system.probe::<Story>();
-    /// let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    /// let probe = system.probe::<RecordedEvent>();
+    /// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
     /// let second = Duration::from_secs(1);
-    /// puppet.try_tell(Order::Wait(5 * second)).expect("there is room");
-    /// puppet.try_tell_within(Order::Note(1), 4 * second).expect("there is room");
-    /// puppet.try_tell_within(Order::Note(2), 6 * second).expect("there is room");
+    /// puppet.try_tell(ScriptCommand::Sleep(5 * second)).expect("there is room");
+    /// puppet.try_tell_within(ScriptCommand::Note(1), 4 * second).expect("there is room");
+    /// puppet.try_tell_within(ScriptCommand::Note(2), 6 * second).expect("there is room");
     /// system.advance(5 * second);
-    /// assert_eq!(probe.story(), ["/p started", "/p noted 2"]);
+    /// assert_eq!(probe.event_lines(), ["/p started", "/p noted 2"]);
     /// ```
     ///
     /// # Errors
@@ -41,8 +41,8 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        let until = clock::saturating_add(self.0.node.shared.now(), ttl);
-        self.deliver(message, Some(until)).await.map(drop)
+        let until = clock::saturating_add(self.0.core.shared.now(), ttl);
+        self.send_expiring(message, Some(until)).await.map(drop)
     }
 
     /// Sends a message that expires after `ttl`, without waiting; see [`ActorRef::tell_within`].
@@ -53,8 +53,8 @@ impl<M: Send + 'static> ActorRef<M> {
     where
         M: Accepts<T>,
     {
-        let until = clock::saturating_add(self.0.node.shared.now(), ttl);
-        self.0.send_now(message, Some(until)).map(drop)
+        let until = clock::saturating_add(self.0.core.shared.now(), ttl);
+        self.0.try_send(message, Some(until)).map(drop)
     }
 }
 
@@ -65,10 +65,10 @@ pub(crate) fn remaining(until: Instant) -> Duration {
 
 /// Reports messages that expired.
 #[cold]
-pub(crate) fn expired(node: &Node, count: u64) {
+pub(crate) fn report_expired(node: &ActorCore, count: u64) {
     node.shared
         .events
-        .emit(Count::Expired(count), || Event::Expired {
+        .emit(MetricEvent::Expired(count), || Event::Expired {
             path: node.path(),
             count,
         });

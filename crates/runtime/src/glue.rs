@@ -84,7 +84,7 @@ pub use strowger_macros::handlers;
     note = "an error of a told message ends the incarnation: it must be the actor's `Error`, `{E}`",
     note = "if this is the answer to a request, mark the handler with `#[ask]`"
 )]
-pub trait Outcome<E> {
+pub trait IntoOutcome<E> {
     /// Converts the value into what [`Actor::handle`](crate::Actor::handle) returns.
     ///
     /// # Errors
@@ -92,13 +92,13 @@ pub trait Outcome<E> {
     fn into_outcome(self) -> Result<(), E>;
 }
 
-impl<E> Outcome<E> for () {
+impl<E> IntoOutcome<E> for () {
     fn into_outcome(self) -> Result<(), E> {
         Ok(())
     }
 }
 
-impl<E> Outcome<E> for Result<(), E> {
+impl<E> IntoOutcome<E> for Result<(), E> {
     fn into_outcome(self) -> Self {
         self
     }
@@ -110,7 +110,7 @@ impl<E> Outcome<E> for Result<(), E> {
     label = "not `{R}` and not `Result<{R}, {E}>`",
     note = "return what the `Request` of this message names as its `Reply`"
 )]
-pub trait Answer<R, E> {
+pub trait IntoAnswer<R, E> {
     /// Converts the value into the answer, or the error that prevented it.
     ///
     /// # Errors
@@ -118,13 +118,13 @@ pub trait Answer<R, E> {
     fn into_answer(self) -> Result<R, E>;
 }
 
-impl<R, E> Answer<R, E> for R {
+impl<R, E> IntoAnswer<R, E> for R {
     fn into_answer(self) -> Result<R, E> {
         Ok(self)
     }
 }
 
-impl<R, E> Answer<R, E> for Result<R, E> {
+impl<R, E> IntoAnswer<R, E> for Result<R, E> {
     fn into_answer(self) -> Self {
         self
     }

@@ -12,13 +12,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::address::{AnyRef, SendError};
-use crate::exit::{discard_one, panic_text};
-use crate::path::Path;
+use crate::exit::{drop_caught, panic_message};
+use crate::path::ActorPath;
 use crate::recipient::Recipient;
 use crate::selection;
 use directory::GroupDirectory;
 
-pub(crate) use directory::Directories;
+pub(crate) use directory::GroupDirectories;
 
 /// A named group of actors that handle messages of type `T`.
 ///
@@ -62,8 +62,8 @@ pub(crate) use directory::Directories;
 ///     let worker = system.spawn::<Worker>(key, results.recipient());
 ///     workers.join(worker.recipient()).expect("it lives");
 /// }
-/// workers.send_in_turn(2).expect("there is room");
-/// workers.send_in_turn(3).expect("there is room");
+/// workers.send_round_robin(2).expect("there is room");
+/// workers.send_round_robin(3).expect("there is room");
 /// let mut squares = results.drain();
 /// squares.sort();
 /// assert_eq!(squares, [4, 9]);
@@ -81,7 +81,7 @@ pub enum GroupError {
     #[error("{path} has ended and cannot be in group {group:?}")]
     Ended {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// The name of the group.
         group: Arc<str>,
     },
@@ -130,7 +130,7 @@ impl GroupEvent {
 /// The outcome of a message to all members.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Broadcast {
+pub struct BroadcastOutcome {
     /// Number of members whose mailboxes took the message, by their own overflow rule.
     pub delivered: usize,
     /// Number of members that missed the message because their conversion panicked.
@@ -146,7 +146,7 @@ pub struct GroupInfo {
     /// The name of the group.
     pub name: Arc<str>,
     /// The name of the Rust type of its messages.
-    pub kind: &'static str,
+    pub message_type: &'static str,
     /// Number of members.
     pub members: usize,
 }
@@ -217,11 +217,11 @@ impl<T: Send + 'static> Group<T> {
     ///
     /// The messages of each sender reach each member in order. For one order over all senders, use
     /// a [`Topic`](crate::Topic).
-    pub fn broadcast(&self, message: &T) -> Broadcast
+    pub fn broadcast(&self, message: &T) -> BroadcastOutcome
     where
         T: Clone,
     {
-        let mut broadcast = Broadcast::default();
+        let mut broadcast = BroadcastOutcome::default();
         for member in self.directory.all(&self.name).iter() {
             let message = message.clone();
             match catch_unwind(AssertUnwindSafe(|| member.try_tell(message))) {
@@ -233,10 +233,11 @@ impl<T: Send + 'static> Group<T> {
                 }
                 Ok(Err(SendError::Closed(message) | SendError::Expired(message))) => drop(message),
                 Err(payload) => {
-                    let panic = panic_text(payload.as_ref());
+                    let panic = panic_message(payload.as_ref());
                     let path = member.actor().path();
-                    tracing::error!(group = %self.name, %path, %panic, "panic in a conversion");
-                    discard_one(payload);
+                    let group = &self.name;
+                    tracing::error!(%group, %path, %panic, "panic in a message conversion");
+                    drop_caught(payload);
                     broadcast.panicked += 1;
                 }
             }
@@ -249,7 +250,7 @@ impl<T: Send + 'static> Group<T> {
     /// # Errors
     /// Returns the message in the error: `Full` if no member has room, `Closed` if there are no
     /// members.
-    pub fn send_in_turn(&self, message: T) -> Result<(), SendError<T>> {
+    pub fn send_round_robin(&self, message: T) -> Result<(), SendError<T>> {
         let Some((first, mut member)) = self.directory.next(&self.name, None) else {
             return Err(SendError::Closed(message));
         };
@@ -282,7 +283,7 @@ impl<T: Send + 'static> Group<T> {
     /// Returns the message in the error: `Full` if the owner has no room, `Closed` if there are no
     /// members.
     pub fn send_by_key(&self, key: impl Hash, message: T) -> Result<(), SendError<T>> {
-        match self.directory.owner(&self.name, selection::digest(key)) {
+        match self.directory.owner(&self.name, selection::hash_key(key)) {
             Some(member) => member.try_tell(message),
             None => Err(SendError::Closed(message)),
         }

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use crate::cell::{ActorId, Phase};
 use crate::exit::Exit;
-use crate::path::Path;
+use crate::path::ActorPath;
 
 /// `true` if stats are kept and actors can be traced. That is always so, unless the compiler is
 /// given `--cfg strowger_uncounted`, which `cargo xtask bench observe` does to measure their cost.
-pub(crate) const COUNTED: bool = !cfg!(strowger_uncounted);
+pub(crate) const STATS_ENABLED: bool = !cfg!(strowger_uncounted);
 
 /// The state of an actor in its lifecycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum State {
+pub enum ActorLifecycle {
     /// In `pre_start`.
     Starting,
     /// Handling messages, or waiting for them.
@@ -27,7 +27,7 @@ pub enum State {
     Ended,
 }
 
-impl From<Phase> for State {
+impl From<Phase> for ActorLifecycle {
     fn from(phase: Phase) -> Self {
         match phase {
             Phase::Starting => Self::Starting,
@@ -39,7 +39,7 @@ impl From<Phase> for State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ActorLifecycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Starting => "starting",
@@ -55,15 +55,15 @@ impl fmt::Display for State {
 #[derive(Debug, Clone)]
 pub struct ActorInfo {
     /// Path of the actor.
-    pub path: Path,
+    pub path: ActorPath,
     /// Identifier of the actor.
     pub id: ActorId,
     /// Name of the actor's Rust type.
-    pub kind: &'static str,
+    pub type_name: &'static str,
     /// State of the actor in its lifecycle.
-    pub state: State,
+    pub state: ActorLifecycle,
     /// Number of messages that wait.
-    pub depth: usize,
+    pub mailbox_len: usize,
     /// Number of messages that may wait; `None` if there is no bound.
     pub capacity: Option<usize>,
     /// Highest number of messages that ever waited, to within a sixteenth.
@@ -79,9 +79,9 @@ pub struct ActorInfo {
     pub handled: u64,
     /// Time that the actor was at work, including the time that its hooks waited; estimated from
     /// samples while its messages are short.
-    pub busy: Duration,
+    pub busy_time: Duration,
     /// Longest time that the messages taken out last can have waited.
-    pub waited: Duration,
+    pub queue_time: Duration,
     /// Estimated memory in bytes: the cell, the incarnation with the value in it, and the mailbox
     /// by capacity. What the value and the messages hold on the heap is not counted.
     pub memory: usize,

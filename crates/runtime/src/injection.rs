@@ -8,27 +8,27 @@ pub(crate) use never::*;
 
 #[cfg(feature = "testing")]
 mod armed {
-    use crate::cell::Node;
+    use crate::cell::ActorCore;
     use crate::exit::BoxError;
-    use crate::testing::Fault;
     pub(crate) use crate::testing::Hook;
+    use crate::testing::InjectedFault;
 
     /// The faults injected into one call of a hook.
-    pub(crate) struct Injection(Hook, Vec<Fault>);
+    pub(crate) struct Injection(Hook, Vec<InjectedFault>);
 
     /// Returns `true` if any fault is planned in the system.
     #[inline]
-    pub(crate) fn any_planned(node: &Node) -> bool {
-        node.shared.faults.are_planned()
+    pub(crate) fn has_planned_faults(node: &ActorCore) -> bool {
+        node.shared.faults.has_planned()
     }
 
     /// Counts a hook that is about to run, and returns the faults planned for this call.
-    pub(crate) fn planned(node: &Node, hook: Hook) -> Injection {
-        let any = any_planned(node);
+    pub(crate) fn take_injection(node: &ActorCore, hook: Hook) -> Injection {
+        let any = has_planned_faults(node);
         Injection(
             hook,
             match any {
-                true => node.shared.faults.due(&node.path(), hook),
+                true => node.shared.faults.take_due(&node.path(), hook),
                 false => Vec::new(),
             },
         )
@@ -40,15 +40,15 @@ mod armed {
         }
 
         /// Carries out the faults.
-        pub(crate) async fn carry_out(self, node: &Node) -> Result<(), BoxError> {
-            node.shared.faults.carry_out(self.0, self.1).await
+        pub(crate) async fn apply(self, node: &ActorCore) -> Result<(), BoxError> {
+            node.shared.faults.inject_all(self.0, self.1).await
         }
     }
 }
 
 #[cfg(not(feature = "testing"))]
 mod never {
-    use crate::cell::Node;
+    use crate::cell::ActorCore;
     use crate::exit::BoxError;
 
     /// Never injects anything.
@@ -62,12 +62,12 @@ mod never {
     }
 
     #[inline(always)]
-    pub(crate) const fn any_planned(_: &Node) -> bool {
+    pub(crate) const fn has_planned_faults(_: &ActorCore) -> bool {
         false
     }
 
     #[inline(always)]
-    pub(crate) const fn planned(_: &Node, _: Hook) -> Injection {
+    pub(crate) const fn take_injection(_: &ActorCore, _: Hook) -> Injection {
         Injection
     }
 
@@ -78,7 +78,7 @@ mod never {
         }
 
         #[expect(clippy::unused_async, reason = "as with faults")]
-        pub(crate) async fn carry_out(self, _: &Node) -> Result<(), BoxError> {
+        pub(crate) async fn apply(self, _: &ActorCore) -> Result<(), BoxError> {
             Ok(())
         }
     }

@@ -95,7 +95,7 @@
 //!
 //! # Access from outside
 //!
-//! With the feature `messages`, another language or process reaches an actor through a `Door`: a
+//! With the feature `messages`, another language or process reaches an actor through an `Export`: a
 //! set of message names, each of which is converted to a message of the actor's own type. Nothing
 //! is reachable unless it was exposed (`ActorSystem::expose`).
 //!
@@ -169,35 +169,36 @@ pub use event::{Event, EventStream};
 pub use exit::{BoxError, Exit};
 #[cfg(feature = "macros")]
 pub use glue::handlers;
-pub use group::{Broadcast, Group, GroupError, GroupEvent, GroupInfo};
-pub use info::{ActorInfo, State, TreeNode};
+pub use group::{BroadcastOutcome, Group, GroupError, GroupEvent, GroupInfo};
+pub use info::{ActorInfo, ActorLifecycle, TreeNode};
 pub use late::LateAsk;
 pub use mailbox::{MailboxSpec, Overflow};
 #[cfg(feature = "messages")]
 pub use message::{
-    Address, Answer, Calls, Code, Content, Door, Entry, Envelope, ExposeError, Exposed, Fault,
-    Items, JsonAnswer, Pattern, Payload, Put, Ticket,
+    Address, CallReply, CallSink, ContentType, Delivery, DeliveryHandle, Envelope, Export,
+    ExportError, ExportInfo, Fault, FaultCode, JsonReply, MessagePattern, Payload, PayloadStream,
+    RemoteEntry,
 };
 pub use monitor::{MonitorId, Signal};
-pub use path::{Key, Path, PathPattern, PatternError};
+pub use path::{ActorPath, Key, PathPattern, PathPatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;
-pub use reply::{Ask, Completion, Lane, Reply, Request, Unanswered};
+pub use reply::{Ask, Completion, Reply, ReplyError, ReplyLane, Request};
 pub use ring::{AskRing, RingWait};
-pub use size::{Size, SizeError};
+pub use size::{ByteSize, ByteSizeError};
 pub use stream::{
-    FlowError, Inlet, Lag, Offer, Outlet, ReadError, Reader, Source, SourceError, SourceInfo,
-    SourceSpec,
+    FlowError, ReadError, Reader, ReceiverCredit, SendDecision, SenderCredit, SlowReader, Source,
+    SourceError, SourceInfo, SourceSpec,
 };
 pub use supervision::{
-    Backoff, ChildError, ChildInfo, ChildSpec, Dynamic, DynamicRef, Restart, Shutdown, Strategy,
-    Supervisor, SupervisorRef,
+    Backoff, ChildError, ChildInfo, ChildSpec, DynamicSupervisor, DynamicSupervisorRef, Restart,
+    Shutdown, Strategy, Supervisor, SupervisorRef,
 };
-pub use system::{ActorSystem, BuildError, Builder, ShutdownReport, StartError};
+pub use system::{ActorSystem, ActorSystemBuilder, BuildError, ShutdownReport, StartError};
 pub use timer::{EarliestTimer, TimerKey};
-pub use top::{Observer, Rank, Ranked, Top, TopQuery, Totals};
-pub use topic::{Published, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
-pub use trace::{TraceEnd, TraceLimits, TraceRecord, TraceStep, Tracer};
+pub use top::{SystemObserver, TopQuery, TopRank, TopReport, TopRow, TopTotals};
+pub use topic::{PublishOutcome, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
+pub use trace::{TraceEnd, TraceLimits, TraceReader, TraceRecord, TraceStep};
 #[cfg(feature = "serde")]
 pub use written::{deserialize_duration, deserialize_size};
 

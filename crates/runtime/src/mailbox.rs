@@ -32,30 +32,30 @@ use std::task::{Poll, Waker};
 
 use tokio::time::Instant;
 
-use crate::exit::{Exit, discard};
-use crate::info::COUNTED;
+use crate::exit::{Exit, drop_all_caught};
+use crate::info::STATS_ENABLED;
 use crate::monitor::Signal;
 use crate::schedule::strand::{MessageQueue, OpaqueMessage, Runnable, Strand, StrandGuard};
 use crate::seeded_bug::{Bug, seeded};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Weakening, weakened};
+use drain::Admission;
 pub(crate) use drain::Drain;
-use drain::Gate;
 use expiry::Expiry;
-use rare::RareMailboxState;
-use receiver::BUDGET;
-pub(crate) use receiver::{LookResult, Receiver, TakeResult};
+use rare::ColdMailboxState;
+use receiver::TURN_BUDGET;
+pub(crate) use receiver::{FastTake, Receiver, TakeResult};
 pub use spec::{MailboxSpec, Overflow};
 pub(crate) use stats::MailboxStats;
 
 /// An actor that waits for messages: the right to run it, and the worker that it belongs to.
-pub(crate) type PlacedRunnable = (Runnable, u32);
+pub(crate) type HomedRunnable = (Runnable, u32);
 
 /// The promise of a sender.
-const ONCE: &str = "a message is sent once";
+const SENT_ONCE: &str = "a message is sent once";
 
 /// A system message: an order, which comes before everything else, or a signal.
 #[derive(Debug)]
-pub(crate) enum System {
+pub(crate) enum SystemMessage {
     Stop(Exit),
     Signal(Signal),
     Panic(Arc<str>),
@@ -63,16 +63,16 @@ pub(crate) enum System {
     PipePanicked(u64, Arc<str>),
 }
 
-impl System {
+impl SystemMessage {
     /// Returns `true` if it ends the incarnation.
-    const fn is_order(&self) -> bool {
+    const fn ends_incarnation(&self) -> bool {
         matches!(self, Self::Stop(_) | Self::Panic(_))
     }
 }
 
 /// The reason why a message was refused. The message stays with its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum PushError {
     Closed,
     Draining,
     Full,
@@ -80,13 +80,13 @@ pub(crate) enum Refusal {
 
 /// The next thing that the receiver takes.
 #[derive(Debug)]
-pub(crate) enum Received<M> {
+pub(crate) enum ReceivedItem<M> {
     /// An order to end with [`Exit::Shutdown`].
     Stop,
-    System(Box<System>),
+    System(Box<SystemMessage>),
     Message(M),
     /// The output of the pipe with this number.
-    Piped(u64, M),
+    PipeOutput(u64, M),
     /// This number of messages had expired or were abandoned, and were dropped.
     Expired(u64),
 }
@@ -96,7 +96,7 @@ pub(crate) enum Received<M> {
 // lines.
 #[repr(C)]
 pub(crate) struct Mailbox<M> {
-    lanes: Strand<MailboxState<M>>,
+    strand: Strand<MailboxState<M>>,
     /// Number of messages of its batch that the receiver has not handled; written by the receiver
     /// only.
     batch_len: AtomicUsize,
@@ -113,7 +113,7 @@ pub(crate) struct Mailbox<M> {
 // The fields that every message needs come first.
 #[repr(C)]
 pub(crate) struct MailboxState<M> {
-    user: MessageQueue<M>,
+    messages: MessageQueue<M>,
     /// Number of messages of its batch that the receiver had not handled at the last check; never
     /// too small.
     batch_len: usize,
@@ -122,32 +122,32 @@ pub(crate) struct MailboxState<M> {
     slow_path_depth: usize,
     /// Number of messages ever pushed; see `expiry`.
     push_count: u64,
-    gate: Gate,
+    admission: Admission,
     /// Set while the actor waits for something to be pushed.
     receiving: bool,
     /// Set while an order to stop waits in front of the system lane.
-    stop: bool,
+    stop_requested: bool,
     /// Set if a sender began to wait since the receiver last granted places.
     has_new_waiter: bool,
     /// Set unless the receiver's last item was a message of the user lane.
-    other_work: bool,
+    last_was_control: bool,
     /// A new budget for the receiver: how many items the actor may handle before it lets others
     /// run. Zero once the receiver has taken it.
-    budget: u16,
+    new_budget: u16,
     /// Set when a turn begins, and cleared when the receiver has noticed.
     turn_began: bool,
     /// Set while a hook waits for an order to stop: then the actor is not idle, though `receiving`
     /// is set.
-    hook_receives: bool,
+    hook_waits_for_stop: bool,
     incarnation: u32,
     /// Highest number of messages that ever waited, saturating.
     high_water: u32,
-    rare: Option<Box<RareMailboxState<M>>>,
+    cold: Option<Box<ColdMailboxState<M>>>,
 }
 
 /// The result of a push.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Accepted {
+pub(crate) struct Pushed {
     /// The message's number; see `expiry`. Meaningless if the overflow rule dropped the message.
     pub(crate) number: u64,
     /// Number of messages that the overflow rule dropped.
@@ -161,7 +161,7 @@ struct CompletedItem<M> {
 }
 
 /// The completions and system messages that are meant for one incarnation only.
-type IncarnationQueues<M> = (VecDeque<CompletedItem<M>>, VecDeque<System>);
+type IncarnationQueues<M> = (VecDeque<CompletedItem<M>>, VecDeque<SystemMessage>);
 
 /// Senders that wait for room, oldest first; the first `granted` of them hold a place.
 #[derive(Default)]
@@ -185,7 +185,7 @@ impl SenderQueue {
 }
 
 impl<M> MailboxState<M> {
-    fn granted(&self) -> usize {
+    fn granted_places(&self) -> usize {
         self.waiting().map_or(0, |waiting| waiting.granted)
     }
 
@@ -195,13 +195,13 @@ impl<M> MailboxState<M> {
         let next_ticket = u64::from(self.incarnation) << 32;
         // While senders wait, every push takes the slow path.
         self.slow_path_depth = 0;
-        self.rare().waiting.get_or_insert_with(|| SenderQueue {
+        self.cold_mut().senders.get_or_insert_with(|| SenderQueue {
             next_ticket,
             ..SenderQueue::default()
         })
     }
 
-    fn has_ungranted(&self) -> bool {
+    fn has_waiting_sender(&self) -> bool {
         self.waiting()
             .is_some_and(|waiting| waiting.granted < waiting.senders.len())
     }
@@ -210,7 +210,7 @@ impl<M> MailboxState<M> {
     #[inline(always)]
     fn push(&mut self, message: impl FnOnce() -> M, until: Option<Instant>) -> u64 {
         // Building the message may panic; nothing has changed at that point.
-        self.user.push(message());
+        self.messages.push(message());
         let number = self.push_count;
         self.push_count += 1;
         if let Some(until) = until {
@@ -224,23 +224,26 @@ impl<M> MailboxState<M> {
     /// zero while senders wait.
     fn note_depth(&mut self, depth: usize, capacity: usize) {
         self.slow_path_depth = capacity;
-        if COUNTED {
+        if STATS_ENABLED {
             let depth = u32::try_from(depth).unwrap_or(u32::MAX);
             self.high_water = self.high_water.max(depth);
             let mark = self.high_water.saturating_add(self.high_water / 16);
             self.slow_path_depth = capacity.min(mark as usize);
         }
+        // Waiting senders come first, so every push must see them.
         if self.waiting().is_some() {
             self.slow_path_depth = 0;
         }
     }
 
     /// Grants free places to the senders that have waited longest; returns the wakers to wake.
-    fn grant(&mut self, capacity: usize, batch_len: usize) -> Vec<Waker> {
-        let used = self.user.len() + batch_len;
+    fn grant_places(&mut self, capacity: usize, batch_len: usize) -> Vec<Waker> {
+        let used = self.messages.len() + batch_len;
         let Some(waiting) = self.waiting_mut() else {
             return Vec::new();
         };
+        // `granted` counts from the front of the queue, and a sender that fills its place leaves
+        // it, so places go out in the order in which the senders came.
         let places = capacity.saturating_sub(used).min(waiting.senders.len());
         let mut wakers = Vec::new();
         while waiting.granted < places {
@@ -251,16 +254,16 @@ impl<M> MailboxState<M> {
     }
 
     fn has_work(&self) -> bool {
-        self.stop || !self.user.is_empty() || self.has_other_work()
+        self.stop_requested || !self.messages.is_empty() || self.has_control_items()
     }
 
     fn needs_lock(&self) -> bool {
-        self.has_signals() || self.has_ungranted()
+        self.has_signals() || self.has_waiting_sender()
     }
 
     /// Returns `true` if something other than messages needs the receiver.
     fn has_signals(&self) -> bool {
-        self.stop || self.gate != Gate::Open || self.has_other_work()
+        self.stop_requested || self.admission != Admission::Open || self.has_control_items()
     }
 
     /// Queues a system message. The most common one, a plain order to stop, is a flag and needs no
@@ -268,24 +271,27 @@ impl<M> MailboxState<M> {
     ///
     /// Orders overtake the signals that wait, so that an end does not depend on how many there are.
     /// They keep their own order: the first of them decides the exit.
-    fn push_system(&mut self, system: System) {
-        let is_plain_stop = matches!(system, System::Stop(Exit::Shutdown));
+    fn push_system(&mut self, system: SystemMessage) {
+        let is_plain_stop = matches!(system, SystemMessage::Stop(Exit::Shutdown));
         let behind = seeded(Bug::StopWaitsForSignals);
-        let first = self.rare.as_ref().and_then(|rare| rare.system.front());
-        if is_plain_stop && !first.is_some_and(|first| behind || first.is_order()) {
-            self.stop = true;
+        let first = self.cold.as_ref().and_then(|cold| cold.system.front());
+        // A flag may stand for the order only if it would be first: another order that waits
+        // decides the exit, and must be taken before it.
+        if is_plain_stop && !first.is_some_and(|first| behind || first.ends_incarnation()) {
+            self.stop_requested = true;
             return;
         }
-        let queue = &mut self.rare().system;
-        if !system.is_order() || behind {
+        let queue = &mut self.cold_mut().system;
+        // Signals keep their order among themselves, behind all orders.
+        if !system.ends_incarnation() || behind {
             queue.push_back(system);
             return;
         }
-        let orders = queue.iter().take_while(|one| one.is_order());
+        let orders = queue.iter().take_while(|one| one.ends_incarnation());
         let mut at = 0;
         for order in orders {
             // A second order to stop changes nothing.
-            if is_plain_stop && matches!(order, System::Stop(_)) {
+            if is_plain_stop && matches!(order, SystemMessage::Stop(_)) {
                 return;
             }
             at += 1;
@@ -294,37 +300,37 @@ impl<M> MailboxState<M> {
     }
 
     /// Returns `true` if an order waits, which comes before everything else.
-    fn has_order(&self) -> bool {
-        let first = || self.rare.as_ref()?.system.front();
-        self.stop || first().is_some_and(System::is_order)
+    fn has_stop_request(&self) -> bool {
+        let first = || self.cold.as_ref()?.system.front();
+        self.stop_requested || first().is_some_and(SystemMessage::ends_incarnation)
     }
 
-    fn pop_system(&mut self) -> Option<Received<M>> {
-        if mem::take(&mut self.stop) {
-            return Some(Received::Stop);
+    fn pop_system(&mut self) -> Option<ReceivedItem<M>> {
+        if mem::take(&mut self.stop_requested) {
+            return Some(ReceivedItem::Stop);
         }
-        let system = self.rare.as_mut()?.system.pop_front()?;
-        Some(Received::System(Box::new(system)))
+        let system = self.cold.as_mut()?.system.pop_front()?;
+        Some(ReceivedItem::System(Box::new(system)))
     }
 
     /// Takes the order to stop that waits ahead of everything else, if there is one.
     #[inline]
     pub(crate) fn take_stop(&mut self) -> bool {
-        if self.stop {
+        if self.stop_requested {
             self.receiving = false;
-            self.other_work = true;
+            self.last_was_control = true;
         }
-        mem::take(&mut self.stop)
+        mem::take(&mut self.stop_requested)
     }
 
     /// Takes out what is meant for one incarnation only.
-    fn take_own(&mut self) -> Option<IncarnationQueues<M>> {
-        let rare = self.rare.as_mut()?;
-        let none = rare.completions.is_empty() && rare.system.is_empty();
+    fn take_incarnation_queues(&mut self) -> Option<IncarnationQueues<M>> {
+        let cold = self.cold.as_mut()?;
+        let none = cold.completions.is_empty() && cold.system.is_empty();
         (!none).then(|| {
             (
-                mem::take(&mut rare.completions),
-                mem::take(&mut rare.system),
+                mem::take(&mut cold.completions),
+                mem::take(&mut cold.system),
             )
         })
     }
@@ -334,22 +340,22 @@ impl<M> Mailbox<M> {
     #[inline(always)]
     pub(crate) fn new(spec: MailboxSpec) -> Self {
         Self {
-            lanes: Strand::new(MailboxState {
-                user: MessageQueue::new(),
+            strand: Strand::new(MailboxState {
+                messages: MessageQueue::new(),
                 batch_len: 0,
                 slow_path_depth: 0,
                 push_count: 0,
-                gate: Gate::Open,
+                admission: Admission::Open,
                 receiving: false,
-                stop: false,
+                stop_requested: false,
                 has_new_waiter: false,
-                other_work: true,
-                budget: BUDGET,
+                last_was_control: true,
+                new_budget: TURN_BUDGET,
                 turn_began: false,
-                hook_receives: false,
+                hook_waits_for_stop: false,
                 incarnation: 0,
                 high_water: 0,
-                rare: None,
+                cold: None,
             }),
             batch_len: AtomicUsize::new(0),
             lock_needed: AtomicBool::new(false),
@@ -361,7 +367,7 @@ impl<M> Mailbox<M> {
     }
 
     pub(crate) const fn strand(&self) -> &Strand<MailboxState<M>> {
-        &self.lanes
+        &self.strand
     }
 
     #[inline(always)]
@@ -373,7 +379,7 @@ impl<M> Mailbox<M> {
     }
 
     fn batch_len(&self) -> usize {
-        if seeded(Bug::CapacityForgetsBatch) {
+        if seeded(Bug::BatchNotCountedInCapacity) {
             return 0;
         }
         // A stale value is too large, never too small: a sender may see a place late, never early.
@@ -387,66 +393,77 @@ impl<M> Mailbox<M> {
         message: &mut Option<OpaqueMessage<T>>,
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
-    ) -> Result<Accepted, Refusal> {
-        let mut lanes = self.lanes.lock();
-        if lanes.gate != Gate::Open {
-            return Err(lanes.gate.refusal());
+    ) -> Result<Pushed, PushError> {
+        let mut state = self.strand.lock();
+        if state.admission != Admission::Open {
+            return Err(state.admission.refusal());
         }
-        if lanes.user.len() + lanes.batch_len >= lanes.slow_path_depth && self.is_full(&mut lanes) {
-            return self.push_over(lanes, message, until, wrap);
+        // `batch_len` is the cached count, which is never too small: below `slow_path_depth` there
+        // is room for certain, and the push reads no atomic of the receiver.
+        if state.messages.len() + state.batch_len >= state.slow_path_depth
+            && self.is_full(&mut state)
+        {
+            return self.push_overflowing(state, message, until, wrap);
         }
-        let number = lanes.push(|| wrap(message.take().expect(ONCE).into_inner()), until);
-        wake_receiver(lanes);
-        Ok(Accepted { number, dropped: 0 })
+        let number = state.push(
+            || wrap(message.take().expect(SENT_ONCE).into_inner()),
+            until,
+        );
+        wake_receiver(state);
+        Ok(Pushed { number, dropped: 0 })
     }
 
     /// Returns `true` if there is no room for one more message; otherwise records the new depth.
     #[cold]
-    fn is_full(&self, lanes: &mut MailboxState<M>) -> bool {
+    fn is_full(&self, state: &mut MailboxState<M>) -> bool {
         // The cached count of the batch may be too large; refresh it.
-        lanes.batch_len = self.batch_len();
-        let used = lanes.user.len() + lanes.batch_len;
-        let full = lanes.has_ungranted() || used + lanes.granted() >= self.capacity;
+        state.batch_len = self.batch_len();
+        let used = state.messages.len() + state.batch_len;
+        // A sender must not overtake those that wait, even if a place is free at this moment.
+        let full = state.has_waiting_sender() || used + state.granted_places() >= self.capacity;
         if !full {
-            lanes.note_depth(used + 1, self.capacity);
+            state.note_depth(used + 1, self.capacity);
         }
         full
     }
 
     #[cold]
-    fn push_over<T>(
+    fn push_overflowing<T>(
         &self,
-        mut lanes: StrandGuard<'_, MailboxState<M>>,
+        mut state: StrandGuard<'_, MailboxState<M>>,
         message: &mut Option<OpaqueMessage<T>>,
         until: Option<Instant>,
         wrap: impl FnOnce(T) -> M,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<Pushed, PushError> {
         // Displaced messages are dropped after the lock is released: their destructors are foreign
         // code.
         let displaced = match self.overflow {
-            Overflow::Wait | Overflow::Fail => return Err(Refusal::Full),
+            Overflow::Wait | Overflow::Fail => return Err(PushError::Full),
             Overflow::DropNewest => {
-                lanes.rare().dropped += 1;
-                drop(lanes);
+                state.cold_mut().dropped += 1;
+                drop(state);
                 drop(message.take());
-                return Ok(Accepted {
+                return Ok(Pushed {
                     number: u64::MAX,
                     dropped: 1,
                 });
             }
-            Overflow::DropOldest => lanes.user.take_first(),
-            Overflow::KeepLatest => mem::take(&mut lanes.user),
+            Overflow::DropOldest => state.messages.take_first(),
+            Overflow::KeepLatest => mem::take(&mut state.messages),
         };
-        lanes.note_gone(displaced.len() as u64);
+        state.add_removed_unhandled(displaced.len() as u64);
         let missed = u64::from(seeded(Bug::OverflowMiscounted));
         let count = (displaced.len() as u64).saturating_sub(missed);
-        lanes.rare().dropped += count;
-        let front = lanes.front(self.batch_len());
-        lanes.forget_expiries(front);
-        let number = lanes.push(|| wrap(message.take().expect(ONCE).into_inner()), until);
-        wake_receiver(lanes);
-        discard(displaced.into_values());
-        Ok(Accepted {
+        state.cold_mut().dropped += count;
+        let front = state.front_number(self.batch_len());
+        state.forget_expiries(front);
+        let number = state.push(
+            || wrap(message.take().expect(SENT_ONCE).into_inner()),
+            until,
+        );
+        wake_receiver(state);
+        drop_all_caught(displaced.into_values());
+        Ok(Pushed {
             number,
             dropped: count,
         })
@@ -455,13 +472,13 @@ impl<M> Mailbox<M> {
     /// Waits for a place. Ready with `true` once `ticket` holds one, or with `false` if the mailbox
     /// refuses messages.
     pub(crate) fn poll_reserve(&self, ticket: &mut Option<u64>, waker: &Waker) -> Poll<bool> {
-        let mut lanes = self.lanes.lock();
-        if lanes.gate != Gate::Open {
+        let mut state = self.strand.lock();
+        if state.admission != Admission::Open {
             return Poll::Ready(false);
         }
-        let used = lanes.user.len() + self.batch_len() + lanes.granted();
-        let room = used < self.capacity && !lanes.has_ungranted();
-        let waiting = lanes.sender_queue();
+        let used = state.messages.len() + self.batch_len() + state.granted_places();
+        let room = used < self.capacity && !state.has_waiting_sender();
+        let waiting = state.sender_queue();
         if let Some(ticket) = *ticket {
             let at = waiting
                 .senders
@@ -470,6 +487,7 @@ impl<M> Mailbox<M> {
                 // A drain cleared the queue, and the next incarnation has already begun.
                 return Poll::Ready(false);
             };
+            // The first `granted` senders hold a place each.
             if at < waiting.granted {
                 return Poll::Ready(true);
             }
@@ -485,28 +503,31 @@ impl<M> Mailbox<M> {
             waiting.granted += 1;
             return Poll::Ready(true);
         }
-        lanes.has_new_waiter = true;
+        // The receiver may be about to park. The flag keeps it running for one more look, in which
+        // it grants the places that its batch has freed meanwhile.
+        state.has_new_waiter = true;
         self.lock_needed.store(true, Ordering::Relaxed);
         Poll::Pending
     }
 
     /// Reserves a place if there is one now. Returns `Ok(None)` if the overflow rule always makes
     /// room.
-    pub(crate) fn try_reserve(&self) -> Result<Option<u64>, Refusal> {
-        let mut lanes = self.lanes.lock();
-        if lanes.gate != Gate::Open {
-            return Err(lanes.gate.refusal());
+    pub(crate) fn try_reserve(&self) -> Result<Option<u64>, PushError> {
+        let mut state = self.strand.lock();
+        if state.admission != Admission::Open {
+            return Err(state.admission.refusal());
         }
         if !self.spec().batches() {
             return Ok(None);
         }
-        let used = lanes.user.len() + self.batch_len() + lanes.granted();
-        if used >= self.capacity || lanes.has_ungranted() {
-            return Err(Refusal::Full);
+        let used = state.messages.len() + self.batch_len() + state.granted_places();
+        if used >= self.capacity || state.has_waiting_sender() {
+            return Err(PushError::Full);
         }
-        let waiting = lanes.sender_queue();
+        let waiting = state.sender_queue();
         let ticket = waiting.next_ticket;
         waiting.next_ticket += 1;
+        // The place is granted at once, so this waker is never called.
         waiting.senders.push_back((ticket, Waker::noop().clone()));
         waiting.granted += 1;
         Ok(Some(ticket))
@@ -514,39 +535,47 @@ impl<M> Mailbox<M> {
 
     /// Puts a message in the place that `ticket` holds. If the mailbox has closed since, drops the
     /// message, as it drops all that wait when the actor ends, and returns `None`.
-    pub(crate) fn fill(&self, ticket: u64, message: M, until: Option<Instant>) -> Option<u64> {
-        let mut lanes = self.lanes.lock();
-        if lanes.gate == Gate::Closed {
-            drop(lanes);
+    pub(crate) fn fill_reserved(
+        &self,
+        ticket: u64,
+        message: M,
+        until: Option<Instant>,
+    ) -> Option<u64> {
+        let mut state = self.strand.lock();
+        if state.admission == Admission::Closed {
+            drop(state);
             return None;
         }
-        if let Some(waiting) = lanes.waiting_mut() {
+        if let Some(waiting) = state.waiting_mut() {
             waiting.remove(ticket);
             if waiting.senders.is_empty() {
-                lanes.take_waiting();
+                state.take_waiting();
             }
         }
-        let depth = lanes.user.len() + self.batch_len() + 1;
-        lanes.note_depth(depth, self.capacity);
-        let number = lanes.push(|| message, until);
-        wake_receiver(lanes);
+        // The granted place was counted until now, so the depth cannot exceed the capacity here.
+        let depth = state.messages.len() + self.batch_len() + 1;
+        state.note_depth(depth, self.capacity);
+        let number = state.push(|| message, until);
+        wake_receiver(state);
         Some(number)
     }
 
     /// Gives up a place, or a turn in the queue for one.
     #[cold]
-    pub(crate) fn give_up(&self, ticket: u64) {
-        let mut lanes = self.lanes.lock();
-        let Some(waiting) = lanes.waiting_mut() else {
+    pub(crate) fn release_place(&self, ticket: u64) {
+        let mut state = self.strand.lock();
+        let Some(waiting) = state.waiting_mut() else {
             return;
         };
         waiting.remove(ticket);
         if waiting.senders.is_empty() {
-            lanes.take_waiting();
+            state.take_waiting();
             return;
         }
-        let wakers = lanes.grant(self.capacity, self.batch_len());
-        drop(lanes);
+        // Wakers run after the lock is released: they are foreign code, and may send to this
+        // mailbox.
+        let wakers = state.grant_places(self.capacity, self.batch_len());
+        drop(state);
         if weakened(Weakening::GivenUpPlaceWakesSender) {
             return;
         }
@@ -555,15 +584,16 @@ impl<M> Mailbox<M> {
 
     /// Delivers an answer, or the output of a pipe, beyond the capacity. Returns `false` if the
     /// incarnation that asked for it is gone.
-    pub(crate) fn complete(&self, incarnation: u32, message: M, pipe: Option<u64>) -> bool {
-        let mut lanes = self.lanes.lock();
-        if lanes.gate == Gate::Closed || lanes.incarnation != incarnation {
-            drop(lanes);
+    pub(crate) fn push_completion(&self, incarnation: u32, message: M, pipe: Option<u64>) -> bool {
+        let mut state = self.strand.lock();
+        // The answer to an incarnation that has ended would reach a state that never asked for it.
+        if state.admission == Admission::Closed || state.incarnation != incarnation {
+            drop(state);
             return false;
         }
         let completed = CompletedItem { message, pipe };
-        lanes.rare().completions.push_back(completed);
-        self.notify(lanes);
+        state.cold_mut().completions.push_back(completed);
+        self.notify(state);
         true
     }
 
@@ -576,13 +606,14 @@ impl<M> Mailbox<M> {
 
 /// Releases the lock, and wakes the actor if it was waiting for what was pushed.
 #[inline(always)]
-fn wake_receiver<M>(mut lanes: StrandGuard<'_, MailboxState<M>>) {
+fn wake_receiver<M>(mut state: StrandGuard<'_, MailboxState<M>>) {
     if weakened(Weakening::PushWakesReceiver) {
         return;
     }
-    if lanes.receiving {
-        lanes.receiving = false;
-        lanes.wake();
+    // Clearing the flag under the lock makes this sender the only one that wakes the actor.
+    if state.receiving {
+        state.receiving = false;
+        state.wake();
     }
 }
 

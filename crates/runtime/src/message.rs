@@ -8,11 +8,11 @@
 //! the actor      M: Accepts<T> or Accepts<Ask<T>>   Reply<T::Reply>
 //! ```
 //!
-//! An actor's own messages stay typed. A [`Door`] gives names to some of them and defines how their
-//! bytes are decoded and encoded; [`ActorSystem::expose`](crate::ActorSystem::expose) makes it
-//! reachable at an address. A message that arrives over a connection goes through an [`Entry`], the
-//! route for one address and one message name. No task waits for the answer: it is passed to
-//! [`Calls`], a sink that the connection owns.
+//! An actor's own messages stay typed. An [`Export`] gives names to some of them and defines how
+//! their bytes are decoded and encoded; [`ActorSystem::expose`](crate::ActorSystem::expose) makes
+//! it reachable at an address. A message that arrives over a connection goes through a
+//! [`RemoteEntry`], the route for one address and one message name. No task waits for the answer:
+//! it is passed to [`CallSink`], a sink that the connection owns.
 
 mod address;
 mod directory;
@@ -23,10 +23,12 @@ mod fault;
 mod payload;
 
 pub use address::Address;
-pub(crate) use directory::ExposedActors;
-pub use directory::{ExposeError, Exposed};
-pub use door::{Door, JsonAnswer};
-pub use entry::{Answer, Calls, Entry, Items, Pattern, Put, Ticket};
+pub(crate) use directory::ExportRegistry;
+pub use directory::{ExportError, ExportInfo};
+pub use door::{Export, JsonReply};
+pub use entry::{
+    CallReply, CallSink, Delivery, DeliveryHandle, MessagePattern, PayloadStream, RemoteEntry,
+};
 pub use envelope::Envelope;
-pub use fault::{Code, Fault};
-pub use payload::{Content, Payload};
+pub use fault::{Fault, FaultCode};
+pub use payload::{ContentType, Payload};

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 
 /// A countable occurrence.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Count<'a> {
+pub(crate) enum MetricEvent<'a> {
     Started,
     Stopped(&'a Exit),
     Restarted,
@@ -34,7 +34,7 @@ static METADATA: Metadata<'static> =
 
 /// Counts an occurrence. Without a recorder this costs only the check for one, as all keys are
 /// static.
-pub(crate) fn count(turn: Count<'_>) {
+pub(crate) fn count(turn: MetricEvent<'_>) {
     macro_rules! key {
         ($name:ident $(, $exit:literal)?) => {{
             static LABELS: &[Label] = &[$(Label::from_static_parts("exit", $exit))?];
@@ -43,10 +43,10 @@ pub(crate) fn count(turn: Count<'_>) {
         }};
     }
     match turn {
-        Count::Started => {
-            turn_of_life(key!(STARTED), key!(ACTORS), |actors| actors.increment(1));
+        MetricEvent::Started => {
+            count_and_gauge(key!(STARTED), key!(ACTORS), |actors| actors.increment(1));
         }
-        Count::Stopped(exit) => {
+        MetricEvent::Stopped(exit) => {
             let key = match exit {
                 Exit::Normal => key!(STOPPED, "normal"),
                 Exit::Ignored => key!(STOPPED, "ignored"),
@@ -57,22 +57,22 @@ pub(crate) fn count(turn: Count<'_>) {
                 Exit::Linked { .. } => key!(STOPPED, "linked"),
                 Exit::Escalated { .. } => key!(STOPPED, "escalated"),
             };
-            turn_of_life(key, key!(ACTORS), |actors| actors.decrement(1));
+            count_and_gauge(key, key!(ACTORS), |actors| actors.decrement(1));
         }
-        Count::Restarted => add(key!(RESTARTS), 1),
-        Count::Escalated => add(key!(ESCALATIONS), 1),
-        Count::DeadLetters(letters) => add(key!(DEAD_LETTERS), letters),
-        Count::Expired(messages) => {
+        MetricEvent::Restarted => add(key!(RESTARTS), 1),
+        MetricEvent::Escalated => add(key!(ESCALATIONS), 1),
+        MetricEvent::DeadLetters(letters) => add(key!(DEAD_LETTERS), letters),
+        MetricEvent::Expired(messages) => {
             add(key!(DEAD_LETTERS), messages);
             add(key!(EXPIRED), messages);
         }
-        Count::LongHandler => add(key!(LONG_HANDLERS), 1),
-        Count::Overflow(messages) => add(key!(OVERFLOW), messages),
+        MetricEvent::LongHandler => add(key!(LONG_HANDLERS), 1),
+        MetricEvent::Overflow(messages) => add(key!(OVERFLOW), messages),
     }
 }
 
 /// Counts a start or an end, and adjusts the number of living actors.
-fn turn_of_life(counter: &'static Key, gauge: &'static Key, change: impl FnOnce(Gauge)) {
+fn count_and_gauge(counter: &'static Key, gauge: &'static Key, change: impl FnOnce(Gauge)) {
     with_recorder(|recorder| {
         recorder.register_counter(counter, &METADATA).increment(1);
         change(recorder.register_gauge(gauge, &METADATA));
@@ -85,7 +85,7 @@ fn add(key: &'static Key, by: u64) {
 
 /// Registers the descriptions of all metrics with the recorder.
 pub(crate) fn describe() {
-    describe_gauge!(ACTORS, "Actors that live, supervisors included.");
+    describe_gauge!(ACTORS, "Number of running actors, including supervisors.");
     describe_counter!(
         STARTED,
         "Actors that were started; a restart does not count."
@@ -95,12 +95,12 @@ pub(crate) fn describe() {
         "Actors that ended for good, by the kind of their exit."
     );
     describe_counter!(RESTARTS, "Restarts of actors by their supervisors.");
-    describe_counter!(ESCALATIONS, "Supervisors that gave up on a child.");
-    describe_counter!(DEAD_LETTERS, "Messages that nobody handled.");
     describe_counter!(
-        EXPIRED,
-        "Of those, messages whose time had passed, or whose asker had gone."
+        ESCALATIONS,
+        "Supervisors that failed because a child was restarted too often."
     );
+    describe_counter!(DEAD_LETTERS, "Messages that no actor handled.");
+    describe_counter!(EXPIRED, "Dead letters that expired or whose asker gave up.");
     describe_counter!(
         OVERFLOW,
         "Messages that a full mailbox or a full subscriber dropped."
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_in_the_document_and_no_other() {
+    fn documented_metrics_match_emitted_metrics() {
         let document = include_str!("../../../docs/metrics.md");
         // The rest of the page describes a node, which has a test of its own.
         let ours = document.split("## The runtime").nth(1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cell::ActorId;
 use crate::context::PipeId;
 use crate::exit::Exit;
-use crate::path::Path;
+use crate::path::ActorPath;
 
 /// Identifies a monitor; unique within its system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +24,7 @@ pub enum Signal {
         /// The actor that ended.
         actor: ActorId,
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// The exit of the actor.
         exit: Exit,
     },

@@ -7,16 +7,16 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use key::Key;
-pub use pattern::{PathPattern, PatternError};
+pub use pattern::{PathPattern, PathPatternError};
 
 /// The path of an actor in the tree: the keys from the root to the actor, as in `/n4/smf-1/0x2a`.
 ///
 /// An actor does not store its path. It is built from the keys of the actor and its ancestors on
 /// request.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Path(Arc<str>);
+pub struct ActorPath(Arc<str>);
 
-impl Path {
+impl ActorPath {
     /// Returns the path of the root, `/`.
     #[must_use]
     pub fn root() -> Self {
@@ -27,7 +27,7 @@ impl Path {
     /// measurements. Returns `None` in tasks, pipes and anything else that is not a hook.
     #[must_use]
     pub fn current() -> Option<Self> {
-        crate::ring::path()
+        crate::ring::current_path()
     }
 
     /// Returns the path as a string.
@@ -61,13 +61,13 @@ impl Path {
     }
 
     /// Returns the path of a child.
-    pub(crate) fn below(&self, key: &Key) -> Self {
+    pub(crate) fn child(&self, key: &Key) -> Self {
         let parent = self.0.trim_end_matches('/');
         Self(format!("{parent}/{key}").into())
     }
 }
 
-impl From<&str> for Path {
+impl From<&str> for ActorPath {
     /// Accepts a path with or without the leading slash.
     fn from(text: &str) -> Self {
         let mut path = String::with_capacity(text.len() + 1);
@@ -82,19 +82,19 @@ impl From<&str> for Path {
     }
 }
 
-impl AsRef<str> for Path {
+impl AsRef<str> for ActorPath {
     fn as_ref(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for ActorPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl fmt::Debug for Path {
+impl fmt::Debug for ActorPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 
 use crate::address::{Accepts, AnyRef, SendError};
 use crate::budget::charge_ready;
-use crate::cell::Cell;
+use crate::cell::ActorCell;
 use crate::clock;
 use crate::expiry::remaining;
-use crate::mailbox::Refusal;
+use crate::mailbox::PushError;
 
 /// The address of any actor that takes messages of type `T`, whatever else it takes.
-pub struct Recipient<T>(Arc<dyn TellTarget<T>>);
+pub struct Recipient<T>(Arc<dyn RecipientTarget<T>>);
 
 impl<T> Clone for Recipient<T> {
     fn clone(&self) -> Self {
@@ -31,7 +31,7 @@ impl<T> fmt::Debug for Recipient<T> {
 }
 
 impl<T: Send + 'static> Recipient<T> {
-    pub(crate) fn new<M: Accepts<T>>(cell: Arc<Cell<M>>) -> Self {
+    pub(crate) fn new<M: Accepts<T>>(cell: Arc<ActorCell<M>>) -> Self {
         Self(cell)
     }
 
@@ -50,7 +50,7 @@ impl<T: Send + 'static> Recipient<T> {
     /// # Errors
     /// Hands the message back, as [`Recipient::try_tell`] does.
     pub fn try_tell_within(&self, message: T, ttl: Duration) -> Result<(), SendError<T>> {
-        self.0.try_tell(message, Some(self.until(ttl)))
+        self.0.try_tell(message, Some(self.expiry_of(ttl)))
     }
 
     /// Sends a message. If the mailbox is full and its rule is to wait, waits in turn for room.
@@ -70,35 +70,37 @@ impl<T: Send + 'static> Recipient<T> {
     /// Hands the message back, as [`Recipient::tell`] does, and with `Expired` if its time passes
     /// before there is room.
     pub async fn tell_within(&self, message: T, ttl: Duration) -> Result<(), SendError<T>> {
-        let until = self.until(ttl);
+        let until = self.expiry_of(ttl);
         self.deliver(message, Some(until)).await
     }
 
-    fn until(&self, ttl: Duration) -> Instant {
+    fn expiry_of(&self, ttl: Duration) -> Instant {
         let AnyRef(cell) = self.actor();
-        clock::saturating_add(cell.node().shared.now(), ttl)
+        clock::saturating_add(cell.core().shared.now(), ttl)
     }
 
     async fn deliver(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         match self.0.try_tell(message, until) {
             Err(SendError::Full(message)) if self.0.waits() => {
                 let mut reservation = Reservation {
-                    sender_queue: self.0.sender_queue(),
+                    target: self.0.sender_queue(),
                     ticket: None,
                 };
                 let placed = match until {
                     None => Some(reservation.reserve().await),
                     Some(until) => {
                         let AnyRef(cell) = self.actor();
-                        let alarms = &cell.node().shared.alarms;
-                        alarms.within(remaining(until), reservation.reserve()).await
+                        let alarms = &cell.core().shared.alarms;
+                        alarms
+                            .timeout(remaining(until), reservation.reserve())
+                            .await
                     }
                 };
                 match placed {
                     None => Err(SendError::Expired(message)),
                     Some(false) => Err(self.0.refusal().hand_back(message)),
                     Some(true) => {
-                        self.0.fill(reservation.take(), message, until);
+                        self.0.fill_reserved(reservation.take(), message, until);
                         Ok(())
                     }
                 }
@@ -118,7 +120,7 @@ impl<T: Send + 'static> Recipient<T> {
         &self,
         convert: impl Fn(S) -> T + Send + Sync + 'static,
     ) -> Recipient<S> {
-        Recipient(Arc::new(Mapped {
+        Recipient(Arc::new(ConvertingTarget {
             inner: Arc::clone(&self.0),
             convert: Box::new(convert),
         }))
@@ -127,7 +129,7 @@ impl<T: Send + 'static> Recipient<T> {
     /// Returns the address of the actor that receives the messages.
     #[must_use]
     pub fn actor(&self) -> AnyRef {
-        Arc::clone(&self.0).any()
+        Arc::clone(&self.0).actor_ref()
     }
 }
 
@@ -135,19 +137,19 @@ impl<T: Send + 'static> Recipient<T> {
 pub(crate) trait ReservePlace: Send + Sync {
     fn waits(&self) -> bool;
     /// Reserves a place if there is one now; `Ok(None)` if the overflow rule always makes room.
-    fn try_reserve(&self) -> Result<Option<u64>, Refusal>;
+    fn try_reserve(&self) -> Result<Option<u64>, PushError>;
     fn poll_reserve(&self, ticket: &mut Option<u64>, cx: &Context<'_>) -> Poll<bool>;
-    fn give_up(&self, ticket: u64);
+    fn release_place(&self, ticket: u64);
     /// Returns the reason why the mailbox takes no message any more.
-    fn refusal(&self) -> Refusal;
+    fn refusal(&self) -> PushError;
 }
 
-impl<M: Send + 'static> ReservePlace for Cell<M> {
+impl<M: Send + 'static> ReservePlace for ActorCell<M> {
     fn waits(&self) -> bool {
         self.mailbox.spec().waits()
     }
 
-    fn try_reserve(&self) -> Result<Option<u64>, Refusal> {
+    fn try_reserve(&self) -> Result<Option<u64>, PushError> {
         self.mailbox.try_reserve()
     }
 
@@ -155,25 +157,25 @@ impl<M: Send + 'static> ReservePlace for Cell<M> {
         self.mailbox.poll_reserve(ticket, cx.waker())
     }
 
-    fn give_up(&self, ticket: u64) {
-        self.mailbox.give_up(ticket);
+    fn release_place(&self, ticket: u64) {
+        self.mailbox.release_place(ticket);
     }
 
-    fn refusal(&self) -> Refusal {
+    fn refusal(&self) -> PushError {
         self.mailbox.refusal()
     }
 }
 
 /// A sender's place in the queue for a full mailbox, given up when dropped.
 pub(crate) struct Reservation<'a, L: ReservePlace + ?Sized> {
-    sender_queue: &'a L,
+    target: &'a L,
     ticket: Option<u64>,
 }
 
 impl<'a, L: ReservePlace + ?Sized> Reservation<'a, L> {
     pub(crate) const fn new(sender_queue: &'a L) -> Self {
         Self {
-            sender_queue,
+            target: sender_queue,
             ticket: None,
         }
     }
@@ -185,7 +187,7 @@ impl<'a, L: ReservePlace + ?Sized> Reservation<'a, L> {
 
     /// Like `reserve`.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<bool> {
-        self.sender_queue.poll_reserve(&mut self.ticket, cx)
+        self.target.poll_reserve(&mut self.ticket, cx)
     }
 
     /// Returns `true` if the sender is in the queue.
@@ -194,7 +196,7 @@ impl<'a, L: ReservePlace + ?Sized> Reservation<'a, L> {
     }
 
     pub(crate) const fn sender_queue(&self) -> &'a L {
-        self.sender_queue
+        self.target
     }
 
     /// Takes the place, to be filled at once.
@@ -208,52 +210,52 @@ impl<'a, L: ReservePlace + ?Sized> Reservation<'a, L> {
 impl<L: ReservePlace + ?Sized> Drop for Reservation<'_, L> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            self.sender_queue.give_up(ticket);
+            self.target.release_place(ticket);
         }
     }
 }
 
 /// The target of a recipient: a cell that takes `T`, or one behind a conversion.
-trait TellTarget<T>: ReservePlace {
+trait RecipientTarget<T>: ReservePlace {
     fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>>;
-    fn fill(&self, ticket: u64, message: T, until: Option<Instant>);
+    fn fill_reserved(&self, ticket: u64, message: T, until: Option<Instant>);
     fn sender_queue(&self) -> &dyn ReservePlace;
-    fn any(self: Arc<Self>) -> AnyRef;
+    fn actor_ref(self: Arc<Self>) -> AnyRef;
 }
 
-impl<M, T> TellTarget<T> for Cell<M>
+impl<M, T> RecipientTarget<T> for ActorCell<M>
 where
     M: Accepts<T>,
     T: Send + 'static,
 {
     fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
-        self.send_now(message, until).map(drop)
+        self.try_send(message, until).map(drop)
     }
 
-    fn fill(&self, ticket: u64, message: T, until: Option<Instant>) {
-        Self::fill(self, ticket, M::wrap(message), until);
+    fn fill_reserved(&self, ticket: u64, message: T, until: Option<Instant>) {
+        Self::fill_reserved(self, ticket, M::wrap(message), until);
     }
 
     fn sender_queue(&self) -> &dyn ReservePlace {
         self
     }
 
-    fn any(self: Arc<Self>) -> AnyRef {
+    fn actor_ref(self: Arc<Self>) -> AnyRef {
         AnyRef(self)
     }
 }
 
-struct Mapped<T, U> {
-    inner: Arc<dyn TellTarget<U>>,
+struct ConvertingTarget<T, U> {
+    inner: Arc<dyn RecipientTarget<U>>,
     convert: Box<dyn Fn(T) -> U + Send + Sync>,
 }
 
-impl<T, U> ReservePlace for Mapped<T, U> {
+impl<T, U> ReservePlace for ConvertingTarget<T, U> {
     fn waits(&self) -> bool {
         self.inner.waits()
     }
 
-    fn try_reserve(&self) -> Result<Option<u64>, Refusal> {
+    fn try_reserve(&self) -> Result<Option<u64>, PushError> {
         self.inner.try_reserve()
     }
 
@@ -261,16 +263,16 @@ impl<T, U> ReservePlace for Mapped<T, U> {
         self.inner.poll_reserve(ticket, cx)
     }
 
-    fn give_up(&self, ticket: u64) {
-        self.inner.give_up(ticket);
+    fn release_place(&self, ticket: u64) {
+        self.inner.release_place(ticket);
     }
 
-    fn refusal(&self) -> Refusal {
+    fn refusal(&self) -> PushError {
         self.inner.refusal()
     }
 }
 
-impl<T: Send + 'static, U: Send + 'static> TellTarget<T> for Mapped<T, U> {
+impl<T: Send + 'static, U: Send + 'static> RecipientTarget<T> for ConvertingTarget<T, U> {
     fn try_tell(&self, message: T, until: Option<Instant>) -> Result<(), SendError<T>> {
         // The place comes first: once converted, the message could not be handed back.
         match self.inner.try_reserve() {
@@ -283,30 +285,32 @@ impl<T: Send + 'static, U: Send + 'static> TellTarget<T> for Mapped<T, U> {
             }
             Ok(Some(ticket)) => {
                 let mut reservation = Reservation {
-                    sender_queue: self.inner.sender_queue(),
+                    target: self.inner.sender_queue(),
                     ticket: Some(ticket),
                 };
                 let converted = (self.convert)(message);
-                self.inner.fill(reservation.take(), converted, until);
+                self.inner
+                    .fill_reserved(reservation.take(), converted, until);
                 Ok(())
             }
         }
     }
 
-    fn fill(&self, ticket: u64, message: T, until: Option<Instant>) {
+    fn fill_reserved(&self, ticket: u64, message: T, until: Option<Instant>) {
         let mut reservation = Reservation {
-            sender_queue: self.inner.sender_queue(),
+            target: self.inner.sender_queue(),
             ticket: Some(ticket),
         };
         let converted = (self.convert)(message);
-        self.inner.fill(reservation.take(), converted, until);
+        self.inner
+            .fill_reserved(reservation.take(), converted, until);
     }
 
     fn sender_queue(&self) -> &dyn ReservePlace {
         self
     }
 
-    fn any(self: Arc<Self>) -> AnyRef {
-        Arc::clone(&self.inner).any()
+    fn actor_ref(self: Arc<Self>) -> AnyRef {
+        Arc::clone(&self.inner).actor_ref()
     }
 }

@@ -14,7 +14,7 @@ use crate::cell::ActorId;
 pub enum RegisterError {
     /// Another actor has the name.
     #[error("the name {name:?} is taken")]
-    Taken {
+    NameTaken {
         /// The taken name.
         name: Arc<str>,
     },
@@ -34,11 +34,11 @@ impl Registry {
     pub(crate) fn register(&self, name: Arc<str>, actor: AnyRef) -> Result<(), RegisterError> {
         let mut names = self.0.lock();
         if names.contains_key(&name) {
-            return Err(RegisterError::Taken { name });
+            return Err(RegisterError::NameTaken { name });
         }
         // An ending actor first marks itself as ended and then frees its names, so either this call
         // fails or the actor's end frees the name.
-        if !actor.0.node().named(Arc::clone(&name)) {
+        if !actor.0.core().add_registered_name(Arc::clone(&name)) {
             return Err(RegisterError::Ended { name });
         }
         names.insert(name, actor);
@@ -60,7 +60,7 @@ impl Registry {
         names
     }
 
-    pub(crate) fn free(&self, id: ActorId, freed: &[Arc<str>]) {
+    pub(crate) fn remove_all(&self, id: ActorId, freed: &[Arc<str>]) {
         if freed.is_empty() {
             return;
         }

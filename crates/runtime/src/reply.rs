@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::schedule::strand::{self, Giver, RecentAsks, Taker};
+use crate::schedule::strand::{self, RecentAsks, SlotReceiver, SlotSender};
 use crate::schedule::wake::wake;
 use crate::seeded_bug::{Bug, seeded_once};
 use crate::sync::{AtomicBool, Ordering, Weakening, weakened};
@@ -44,7 +44,7 @@ pub struct Ask<R: Request> {
 /// The reason why a request was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unanswered {
+pub enum ReplyError {
     /// The reply was dropped.
     #[error("the reply was dropped without an answer")]
     Dropped,
@@ -53,24 +53,25 @@ pub enum Unanswered {
     Panicked,
 }
 
-/// An answer, or the lack of one, for a [`Lane`].
+/// An answer, or the lack of one, for a [`ReplyLane`].
 #[derive(Debug)]
 pub struct Completion<T> {
-    /// The number that the owner of the lane passed to [`Lane::reply`].
+    /// The number that the owner of the lane passed to [`ReplyLane::reply`].
     pub token: u64,
     /// The answer.
-    pub result: Result<T, Unanswered>,
+    pub result: Result<T, ReplyError>,
 }
 
-/// The right to answer once. Dropping it is an answer too: [`Unanswered`].
+/// The right to answer once. Dropping it is an answer too: [`ReplyError`].
 ///
 /// A reply is a sink: the answer goes to the task that waits in `ask`, or into the mailbox of an
-/// actor ([`Lane`]). A reply may be passed on to other actors; no task is needed to wait for it.
+/// actor ([`ReplyLane`]). A reply may be passed on to other actors; no task is needed to wait for
+/// it.
 #[must_use = "dropping a reply answers that there is no answer"]
 pub struct Reply<T>(ReplyTarget<T>);
 
 enum ReplyTarget<T> {
-    Slot(Giver<Result<T, Unanswered>, Arc<AnswerPending>>),
+    Slot(SlotSender<Result<T, ReplyError>, Arc<PendingFlag>>),
     Lane {
         sink: Arc<dyn CompletionSink<T>>,
         token: u64,
@@ -83,8 +84,8 @@ enum ReplyTarget<T> {
 /// A sink for an answer that leaves the process.
 #[cfg(feature = "messages")]
 pub(crate) trait ExternalReply<T>: Send + Sync {
-    fn settle(self: Box<Self>, result: Result<T, Unanswered>);
-    fn is_wanted(&self) -> bool;
+    fn deliver(self: Box<Self>, result: Result<T, ReplyError>);
+    fn is_waiting(&self) -> bool;
 }
 
 /// A sink for completions; implemented by the cells of actors.
@@ -96,7 +97,7 @@ impl<T> Reply<T> {
     /// Sends the answer.
     #[inline]
     pub fn send(mut self, answer: T) {
-        self.settle(Ok(answer));
+        self.deliver(Ok(answer));
     }
 
     /// Creates a reply whose answer is discarded, for a request whose answer is of no interest.
@@ -119,38 +120,38 @@ impl<T> Reply<T> {
     /// Returns `true` if the asker still waits: it has neither given up nor run out of time. A
     /// handler that works for long can check this now and then, and stop. A lane always waits.
     #[must_use]
-    pub fn is_wanted(&self) -> bool {
+    pub fn is_waiting(&self) -> bool {
         match &self.0 {
             #[cfg(feature = "messages")]
-            ReplyTarget::External(external) => external.is_wanted(),
-            ReplyTarget::Slot(slot) => !slot.is_left(),
+            ReplyTarget::External(external) => external.is_waiting(),
+            ReplyTarget::Slot(slot) => !slot.is_closed(),
             ReplyTarget::Lane { .. } => true,
             ReplyTarget::Done => false,
         }
     }
 
     #[inline(always)]
-    fn settle(&mut self, result: Result<T, Unanswered>) {
+    fn deliver(&mut self, result: Result<T, ReplyError>) {
         match mem::replace(&mut self.0, ReplyTarget::Done) {
             ReplyTarget::Slot(slot) => {
-                if let Some(waker) = slot.put(result, |open| open.close())
-                    && !seeded_once(Bug::OneAnswerWakesNothing)
+                if let Some(waker) = slot.send(result, |open| open.close())
+                    && !seeded_once(Bug::OneAnswerLosesItsWakeup)
                 {
                     wake(waker);
                 }
             }
-            target => target.settle(result),
+            target => target.deliver(result),
         }
     }
 }
 
 impl<T> ReplyTarget<T> {
     /// Answers an asker that does not wait in `ask`.
-    fn settle(self, result: Result<T, Unanswered>) {
+    fn deliver(self, result: Result<T, ReplyError>) {
         match self {
             Self::Lane { sink, token } => sink.complete(Completion { token, result }),
             #[cfg(feature = "messages")]
-            Self::External(external) => external.settle(result),
+            Self::External(external) => external.deliver(result),
             Self::Slot(_) | Self::Done => {}
         }
     }
@@ -161,11 +162,11 @@ impl<T> Drop for Reply<T> {
         if !matches!(self.0, ReplyTarget::Done) {
             let panicking = std::thread::panicking();
             let why = if panicking {
-                Unanswered::Panicked
+                ReplyError::Panicked
             } else {
-                Unanswered::Dropped
+                ReplyError::Dropped
             };
-            self.settle(Err(why));
+            self.deliver(Err(why));
         }
     }
 }
@@ -181,11 +182,11 @@ impl<T> fmt::Debug for Reply<T> {
 /// The owner mints a token for each request. Answers arrive as [`Completion`]s beyond the capacity
 /// of the mailbox, so a full mailbox never blocks an answer. Answers for an incarnation that has
 /// ended are dropped.
-pub struct Lane<T> {
+pub struct ReplyLane<T> {
     sink: Arc<dyn CompletionSink<T>>,
 }
 
-impl<T> Lane<T> {
+impl<T> ReplyLane<T> {
     pub(crate) fn new(sink: Arc<dyn CompletionSink<T>>) -> Self {
         Self { sink }
     }
@@ -199,7 +200,7 @@ impl<T> Lane<T> {
     }
 }
 
-impl<T> Clone for Lane<T> {
+impl<T> Clone for ReplyLane<T> {
     fn clone(&self) -> Self {
         Self {
             sink: Arc::clone(&self.sink),
@@ -207,7 +208,7 @@ impl<T> Clone for Lane<T> {
     }
 }
 
-impl<T> fmt::Debug for Lane<T> {
+impl<T> fmt::Debug for ReplyLane<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Lane")
     }
@@ -220,9 +221,9 @@ impl<T> fmt::Debug for Lane<T> {
 /// waited itself since: it took that lock between its answer and the look, which therefore sees the
 /// answer. In any other case, an answer may arrive at the same moment, and both readings are true.
 #[derive(Debug)]
-pub(crate) struct AnswerPending(AtomicBool);
+pub(crate) struct PendingFlag(AtomicBool);
 
-impl AnswerPending {
+impl PendingFlag {
     pub(crate) fn is_open(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -234,8 +235,8 @@ impl AnswerPending {
 
 /// The waiting side of a reply. Dropping it discards the answer.
 pub(crate) struct PendingReply<T> {
-    slot: Taker<Result<T, Unanswered>, Arc<AnswerPending>>,
-    open: Option<Arc<AnswerPending>>,
+    slot: SlotReceiver<Result<T, ReplyError>, Arc<PendingFlag>>,
+    open: Option<Arc<PendingFlag>>,
     arming: DeadlineArming,
 }
 
@@ -245,15 +246,15 @@ enum DeadlineArming {
     /// The deadline is set once the ask has been in a list of recent asks.
     Deferred,
     /// The ask is in such a list, or was taken from it since the last poll.
-    Listed,
+    Registered,
     /// Every poll looks at the deadline, and the first one sets it.
     Armed,
 }
 
 /// Creates a reply and the place where its answer arrives.
 #[inline]
-pub(crate) fn slot<T>() -> (Reply<T>, PendingReply<T>) {
-    let (giver, slot) = strand::slot();
+pub(crate) fn reply_slot<T>() -> (Reply<T>, PendingReply<T>) {
+    let (giver, slot) = strand::channel();
     let pending = PendingReply {
         slot,
         open: None,
@@ -264,11 +265,11 @@ pub(crate) fn slot<T>() -> (Reply<T>, PendingReply<T>) {
 
 impl<T> PendingReply<T> {
     /// Returns a flag that shows, from now on, whether the answer is still to come.
-    pub(crate) fn watch(&mut self) -> Arc<AnswerPending> {
+    pub(crate) fn pending_flag(&mut self) -> Arc<PendingFlag> {
         if let Some(open) = &self.open {
             return Arc::clone(open);
         }
-        let open = Arc::new(AnswerPending(AtomicBool::new(true)));
+        let open = Arc::new(PendingFlag(AtomicBool::new(true)));
         if !self.slot.watch(Arc::clone(&open)) {
             open.close();
         }
@@ -278,14 +279,14 @@ impl<T> PendingReply<T> {
 
     /// Returns `true` if the answer has arrived.
     #[inline]
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.slot.is_full()
     }
 
     /// Puts the ask, which waits, in a list of recent asks.
     #[inline]
-    pub(crate) fn list(&mut self, list: &'static RecentAsks) {
-        self.slot.list(list);
+    pub(crate) fn add_to_recent(&mut self, list: &'static RecentAsks) {
+        self.slot.insert_into(list);
     }
 
     /// Lets the ask go without its deadline until it was in a list of recent asks.
@@ -295,8 +296,8 @@ impl<T> PendingReply<T> {
     }
 
     /// Polls the wait of an ask: for the answer and then, unless the monitor will wake the ask
-    /// because `list` put it in a list of recent asks, for the deadline, whose error ends the wait.
-    /// Before it looks at the deadline, the ask is recorded as a wait by `note`.
+    /// because `add_to_recent` put it in a list of recent asks, for the deadline, whose error ends
+    /// the wait. Before it looks at the deadline, the ask is recorded as a wait by `note`.
     ///
     /// All that composes a wait is in this function, so that the loom models poll the very code
     /// that asks run. `Pending` means in every case that the task will be woken.
@@ -307,20 +308,20 @@ impl<T> PendingReply<T> {
         list: impl FnOnce(&mut Self) -> bool,
         note: impl FnOnce(&Context<'_>, &mut Self) -> Result<(), E>,
         deadline: impl FnOnce(&mut Context<'_>) -> Poll<E>,
-    ) -> Poll<Result<Result<T, Unanswered>, E>> {
+    ) -> Poll<Result<Result<T, ReplyError>, E>> {
         if let Poll::Ready(answer) = self.poll(cx) {
             return Poll::Ready(Ok(answer));
         }
         let will_be_called = match self.arming {
             // It waits since before it was listed, so the list finds its waker.
             DeadlineArming::Deferred => list(self),
-            DeadlineArming::Listed => {
-                self.slot.will_be_called() || weakened(Weakening::UnlistedAskArmsDeadline)
+            DeadlineArming::Registered => {
+                self.slot.will_be_woken() || weakened(Weakening::UnlistedAskArmsDeadline)
             }
             DeadlineArming::Armed => false,
         };
         if will_be_called {
-            self.arming = DeadlineArming::Listed;
+            self.arming = DeadlineArming::Registered;
             return Poll::Pending;
         }
         self.arming = DeadlineArming::Armed;
@@ -329,9 +330,9 @@ impl<T> PendingReply<T> {
     }
 
     #[inline]
-    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<T, Unanswered>> {
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<T, ReplyError>> {
         let answer = self.slot.poll(cx.waker());
-        answer.map(|answer| answer.unwrap_or(Err(Unanswered::Dropped)))
+        answer.map(|answer| answer.unwrap_or(Err(ReplyError::Dropped)))
     }
 }
 
@@ -343,12 +344,12 @@ mod tests {
 
     use super::*;
 
-    fn poll<T>(answer: &mut PendingReply<T>) -> Poll<Result<T, Unanswered>> {
+    fn poll<T>(answer: &mut PendingReply<T>) -> Poll<Result<T, ReplyError>> {
         answer.poll(&Context::from_waker(Waker::noop()))
     }
 
     #[derive(Default)]
-    struct Taken(Mutex<Vec<(u64, Result<u32, Unanswered>)>>);
+    struct Taken(Mutex<Vec<(u64, Result<u32, ReplyError>)>>);
 
     impl CompletionSink<u32> for Taken {
         fn complete(&self, completion: Completion<u32>) {
@@ -358,54 +359,54 @@ mod tests {
 
     #[test]
     fn an_answer_arrives_once() {
-        let (reply, mut answer) = slot();
+        let (reply, mut answer) = reply_slot();
         assert_eq!(poll(&mut answer), Poll::Pending);
         reply.send(7);
         assert_eq!(poll(&mut answer), Poll::Ready(Ok(7)));
     }
 
     #[test]
-    fn dropping_a_reply_is_an_answer() {
-        let (reply, mut answer) = slot::<u32>();
+    fn dropped_reply_answers_with_an_error() {
+        let (reply, mut answer) = reply_slot::<u32>();
         drop(reply);
-        assert_eq!(poll(&mut answer), Poll::Ready(Err(Unanswered::Dropped)));
+        assert_eq!(poll(&mut answer), Poll::Ready(Err(ReplyError::Dropped)));
     }
 
     #[test]
-    fn a_reply_that_a_panic_drops_says_so() {
-        let (reply, mut answer) = slot::<u32>();
+    fn reply_dropped_by_panic_reports_panicked() {
+        let (reply, mut answer) = reply_slot::<u32>();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _reply = reply;
             std::panic::resume_unwind(Box::new(()));
         }));
         assert!(panicked.is_err());
-        assert_eq!(poll(&mut answer), Poll::Ready(Err(Unanswered::Panicked)));
+        assert_eq!(poll(&mut answer), Poll::Ready(Err(ReplyError::Panicked)));
     }
 
     #[test]
     fn late_answer_is_dropped() {
         let payload = Arc::new(());
-        let (reply, answer) = slot();
+        let (reply, answer) = reply_slot();
         drop(answer);
         reply.send(Arc::clone(&payload));
         assert_eq!(Arc::strong_count(&payload), 1);
     }
 
     #[test]
-    fn answer_that_nobody_took_goes_with_the_slot() {
+    fn untaken_answer_is_dropped_with_the_slot() {
         let payload = Arc::new(());
-        let (reply, answer) = slot();
+        let (reply, answer) = reply_slot();
         reply.send(Arc::clone(&payload));
         drop(answer);
         assert_eq!(Arc::strong_count(&payload), 1);
     }
 
     #[test]
-    fn who_watches_knows_of_the_answer_before_it_is_there() {
-        let (reply, mut answer) = slot();
+    fn pending_flag_is_cleared_before_the_answer_is_visible() {
+        let (reply, mut answer) = reply_slot();
         assert_eq!(poll(&mut answer), Poll::Pending);
-        let open = answer.watch();
-        assert!(open.is_open() && Arc::ptr_eq(&open, &answer.watch()));
+        let open = answer.pending_flag();
+        assert!(open.is_open() && Arc::ptr_eq(&open, &answer.pending_flag()));
         assert_eq!(poll(&mut answer), Poll::Pending);
         reply.send(7);
         assert!(!open.is_open());
@@ -413,14 +414,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_gives_each_answer_its_token() {
+    fn lane_completions_carry_their_token() {
         let taken = Arc::new(Taken::default());
-        let lane = Lane::new(Arc::<Taken>::clone(&taken));
+        let lane = ReplyLane::new(Arc::<Taken>::clone(&taken));
         let (first, second) = (lane.reply(1), lane.reply(2));
         second.send(20);
         drop(first);
         Reply::ignored().send(0_u32);
-        let expected = [(2, Ok(20)), (1, Err(Unanswered::Dropped))];
+        let expected = [(2, Ok(20)), (1, Err(ReplyError::Dropped))];
         assert_eq!(*taken.0.lock(), expected);
     }
 }

@@ -8,7 +8,8 @@
 //!   anywhere;
 //! - for the end or the start of B: a supervisor that stops or starts a child, a caller of
 //!   `stopped`, `started`, `supervise`, `drain`, `terminate_child` or `shutdown`. All of these wait
-//!   for a phase with [`Node::reached`] or for the end of a drain, and both record the wait.
+//!   for a phase with [`ActorCore::wait_for_phase`] or for the end of a drain, and both record the
+//!   wait.
 //!
 //! Some edges are read from the state of the actors instead of being recorded:
 //!
@@ -18,8 +19,8 @@
 //! - an actor that is down waits for its supervisor, which decides about the next incarnation and
 //!   may be inside a hook.
 //!
-//! These edges appear without a call of the actors in the ring, so [`closing`] and [`went_down`]
-//! look for rings when they do.
+//! These edges appear without a call of the actors in the ring, so [`on_children_closing`] and
+//! [`on_actor_down`] look for rings when they do.
 //!
 //! Of the waits that form a ring at least one must be an ask (or a call of a supervisor), because
 //! only an ask can be refused. If the ask is recorded last, it fails itself. If another edge
@@ -47,58 +48,58 @@ use std::task::{Context, Waker};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
-use crate::cell::{ActorId, Node, PhaseGoal};
-use crate::path::Path;
-use crate::reply::AnswerPending;
-use crate::schedule::strand::Current;
+use crate::cell::{ActorCore, ActorId, PhaseGoal};
+use crate::path::ActorPath;
+use crate::reply::PendingFlag;
+use crate::schedule::strand::CurrentRef;
 use crate::schedule::wake::wake;
 use crate::seeded_bug::{Bug, seeded};
 use crate::system::SystemState;
 pub use ask_ring::{AskRing, RingWait};
-use search::Search;
+use search::RingSearch;
 
 thread_local! {
     /// The actor whose hook is running on this thread.
-    static INSIDE: Current<Node> = const { Current::none() };
+    static CURRENT_ACTOR: CurrentRef<ActorCore> = const { CurrentRef::new() };
 }
 
 /// Runs a part of a hook.
 #[inline(always)]
-pub(crate) fn inside<R>(node: &Node, work: impl FnOnce() -> R) -> R {
-    Current::enter(&INSIDE, node, work)
+pub(crate) fn with_actor<R>(node: &ActorCore, work: impl FnOnce() -> R) -> R {
+    CurrentRef::enter(&CURRENT_ACTOR, node, work)
 }
 
 /// Returns the path of the actor whose hook is running on this thread.
-pub(crate) fn path() -> Option<Path> {
-    Current::with(&INSIDE, |node| node.map(Node::path))
+pub(crate) fn current_path() -> Option<ActorPath> {
+    CurrentRef::with(&CURRENT_ACTOR, |node| node.map(ActorCore::path))
 }
 
 /// Passes the actor whose hook is running on this thread to `look`.
-pub(crate) fn with_current<R>(look: impl FnOnce(Option<&Node>) -> R) -> R {
-    Current::with(&INSIDE, look)
+pub(crate) fn with_current<R>(look: impl FnOnce(Option<&ActorCore>) -> R) -> R {
+    CurrentRef::with(&CURRENT_ACTOR, look)
 }
 
 /// The recorded waits of all actors of a system, by the actor that waits.
 #[derive(Default)]
-pub(crate) struct WaitGraph(Mutex<Waits>);
+pub(crate) struct WaitGraph(Mutex<WaitMap>);
 
-type Waits = FxHashMap<ActorId, Waiter>;
+type WaitMap = FxHashMap<ActorId, Waiter>;
 
 /// An actor that waits.
 struct Waiter {
-    waits: Vec<Arc<Wait>>,
+    waits: Vec<Arc<WaitEdge>>,
     /// The actors above it in the tree, which change as little as its address. A search that comes
     /// to an actor that ends goes through all waiters for those below it.
-    above: Box<[ActorId]>,
+    ancestors: Box<[ActorId]>,
 }
 
 impl Waiter {
     fn new(shared: &SystemState, id: ActorId) -> Self {
         let cell = shared.get(id);
-        let above = cell.iter().flat_map(|cell| above(cell.node()));
+        let above = cell.iter().flat_map(|cell| ancestors(cell.core()));
         Self {
             waits: Vec::new(),
-            above: above.map(|node| node.id).collect(),
+            ancestors: above.map(|node| node.id).collect(),
         }
     }
 }
@@ -112,15 +113,15 @@ impl fmt::Debug for WaitGraph {
 }
 
 /// A recorded wait.
-struct Wait {
+struct WaitEdge {
     from: ActorId,
     on: ActorId,
     /// The `first_unanswered` of the waiting actor when the wait began, which identifies the hook.
     first_unanswered: u64,
-    goal: Goal,
+    goal: WaitGoal,
 }
 
-enum Goal {
+enum WaitGoal {
     Answer(AnswerGoal),
     Phase(PhaseGoal),
 }
@@ -129,14 +130,14 @@ enum Goal {
 struct AnswerGoal {
     /// The number of the request in the mailbox of the callee.
     number: u64,
-    answer: Arc<AnswerPending>,
+    answer: Arc<PendingFlag>,
     /// The ring because of which the ask is refused.
     ring: OnceLock<Arc<AskRing>>,
     waker: Mutex<Waker>,
 }
 
 impl AnswerGoal {
-    fn is_open(&self) -> bool {
+    fn is_unanswered(&self) -> bool {
         self.answer.is_open() && self.ring.get().is_none()
     }
 
@@ -159,45 +160,45 @@ impl AnswerGoal {
     }
 }
 
-impl Wait {
+impl WaitEdge {
     fn answer(&self) -> Option<&AnswerGoal> {
         match &self.goal {
-            Goal::Answer(goal) => Some(goal),
-            Goal::Phase(_) => None,
+            WaitGoal::Answer(goal) => Some(goal),
+            WaitGoal::Phase(_) => None,
         }
     }
 
     fn reason(&self) -> RingWait {
         match &self.goal {
-            Goal::Answer(_) => RingWait::Answer,
-            Goal::Phase(goal) if goal.is_end() => RingWait::End,
-            Goal::Phase(_) => RingWait::Start,
+            WaitGoal::Answer(_) => RingWait::Answer,
+            WaitGoal::Phase(goal) if goal.is_end() => RingWait::End,
+            WaitGoal::Phase(_) => RingWait::Start,
         }
     }
 }
 
 /// A wait for an actor that is recorded while it is polled inside a hook. Dropping it removes it.
-struct Edge<'a> {
-    on: &'a Node,
-    wait: Option<Arc<Wait>>,
+struct EdgeGuard<'a> {
+    on: &'a ActorCore,
+    wait: Option<Arc<WaitEdge>>,
 }
 
-impl<'a> Edge<'a> {
-    const fn new(on: &'a Node) -> Self {
+impl<'a> EdgeGuard<'a> {
+    const fn new(on: &'a ActorCore) -> Self {
         Self { on, wait: None }
     }
 
     /// Returns the actor whose hook is polling, if it is one of this system.
     fn waiting_actor(&self) -> Option<ActorId> {
-        Current::with(&INSIDE, |node| {
+        CurrentRef::with(&CURRENT_ACTOR, |node| {
             let node = node.filter(|node| Arc::ptr_eq(&node.shared, &self.on.shared));
-            node.filter(|node| !implies(node, self.on))
+            node.filter(|node| !waits_for_exit(node, self.on))
                 .map(|node| node.id)
         })
     }
 
     /// Returns the wait, if this actor is known to be waiting.
-    fn known(&self, from: Option<ActorId>) -> Option<&Wait> {
+    fn recorded_for(&self, from: Option<ActorId>) -> Option<&WaitEdge> {
         self.wait.as_deref().filter(|wait| Some(wait.from) == from)
     }
 
@@ -206,18 +207,18 @@ impl<'a> Edge<'a> {
     fn record(
         &mut self,
         from: Option<ActorId>,
-        goal: impl FnOnce() -> Goal,
-    ) -> Option<(MutexGuard<'a, Waits>, Arc<Wait>)> {
-        self.forget();
+        goal: impl FnOnce() -> WaitGoal,
+    ) -> Option<(MutexGuard<'a, WaitMap>, Arc<WaitEdge>)> {
+        self.remove();
         let shared = &self.on.shared;
         let from = from?;
-        let wait = Arc::new(Wait {
+        let wait = Arc::new(WaitEdge {
             from,
             on: self.on.id,
             first_unanswered: first_unanswered(shared, from)?,
             goal: goal(),
         });
-        let mut waits = shared.waits.0.lock();
+        let mut waits = shared.wait_graph.0.lock();
         let waiter = waits.entry(from);
         let waiter = waiter.or_insert_with(|| Waiter::new(shared, from));
         waiter.waits.push(Arc::clone(&wait));
@@ -225,9 +226,9 @@ impl<'a> Edge<'a> {
         Some((waits, wait))
     }
 
-    fn forget(&mut self) {
+    fn remove(&mut self) {
         let Some(wait) = self.wait.take() else { return };
-        let mut waits = self.on.shared.waits.0.lock();
+        let mut waits = self.on.shared.wait_graph.0.lock();
         if let Some(waiter) = waits.get_mut(&wait.from) {
             waiter.waits.retain(|one| !Arc::ptr_eq(one, &wait));
             if waiter.waits.is_empty() {
@@ -238,44 +239,44 @@ impl<'a> Edge<'a> {
     }
 }
 
-impl Drop for Edge<'_> {
+impl Drop for EdgeGuard<'_> {
     fn drop(&mut self) {
-        self.forget();
+        self.remove();
     }
 }
 
 /// Returns `true` if the state of an actor says that it waits for the end of another one.
-fn implies(from: &Node, on: &Node) -> bool {
+fn waits_for_exit(from: &ActorCore, on: &ActorCore) -> bool {
     let parent = on.owner.cell();
-    from.children.is_closed() && parent.is_some_and(|parent| parent.node().id == from.id)
+    from.children.is_closed() && parent.is_some_and(|parent| parent.core().id == from.id)
 }
 
 /// An ask, which is recorded while it waits inside a hook.
-pub(crate) struct Asking<'a> {
-    edge: Edge<'a>,
+pub(crate) struct AskEdge<'a> {
+    edge: EdgeGuard<'a>,
 }
 
-impl<'a> Asking<'a> {
-    pub(crate) const fn new(on: &'a Node) -> Self {
+impl<'a> AskEdge<'a> {
+    pub(crate) const fn new(on: &'a ActorCore) -> Self {
         Self {
-            edge: Edge::new(on),
+            edge: EdgeGuard::new(on),
         }
     }
 
     /// Records that the ask is pending. Returns an error if the ask is part of a ring, now or as
     /// soon as it becomes part of one: then the asker is woken.
     #[inline]
-    pub(crate) fn pending(
+    pub(crate) fn on_pending(
         &mut self,
         cx: &Context<'_>,
         number: u64,
-        answer: impl FnOnce() -> Arc<AnswerPending>,
+        answer: impl FnOnce() -> Arc<PendingFlag>,
     ) -> Result<(), Arc<AskRing>> {
         let from = self.edge.waiting_actor();
         if from.is_none() && self.edge.wait.is_none() {
             return Ok(());
         }
-        let known = self.edge.known(from).and_then(Wait::answer);
+        let known = self.edge.recorded_for(from).and_then(WaitEdge::answer);
         match known.filter(|goal| goal.number == number) {
             Some(goal) => goal.check(cx),
             None => self.record(cx, from, number, answer),
@@ -288,10 +289,10 @@ impl<'a> Asking<'a> {
         cx: &Context<'_>,
         from: Option<ActorId>,
         number: u64,
-        answer: impl FnOnce() -> Arc<AnswerPending>,
+        answer: impl FnOnce() -> Arc<PendingFlag>,
     ) -> Result<(), Arc<AskRing>> {
         let goal = || {
-            Goal::Answer(AnswerGoal {
+            WaitGoal::Answer(AnswerGoal {
                 number,
                 answer: answer(),
                 ring: OnceLock::new(),
@@ -301,7 +302,7 @@ impl<'a> Asking<'a> {
         let Some((waits, wait)) = self.edge.record(from, goal) else {
             return Ok(());
         };
-        let mut search = Search::new(&waits, &self.edge.on.shared, wait.from);
+        let mut search = RingSearch::new(&waits, &self.edge.on.shared, wait.from);
         let mut found = None;
         search.run(Some(&wait), |search, last| {
             found = Some(search.ring(last, Some(&wait.from)));
@@ -309,7 +310,7 @@ impl<'a> Asking<'a> {
         });
         drop(search);
         drop(waits);
-        match found.filter(|_| !seeded(Bug::RingUnnoticed)) {
+        match found.filter(|_| !seeded(Bug::AskRingNotDetected)) {
             None => Ok(()),
             // Other actors look for rings from now on as if it were gone.
             Some(ring) => match wait.answer() {
@@ -322,14 +323,14 @@ impl<'a> Asking<'a> {
 
 /// A wait for the phase of another actor, which is recorded while it is polled inside a hook.
 pub(crate) struct PhaseEdge<'a> {
-    edge: Edge<'a>,
+    edge: EdgeGuard<'a>,
     goal: PhaseGoal,
 }
 
 impl<'a> PhaseEdge<'a> {
-    pub(crate) const fn new(on: &'a Node, goal: PhaseGoal) -> Self {
+    pub(crate) const fn new(on: &'a ActorCore, goal: PhaseGoal) -> Self {
         Self {
-            edge: Edge::new(on),
+            edge: EdgeGuard::new(on),
             goal,
         }
     }
@@ -337,9 +338,9 @@ impl<'a> PhaseEdge<'a> {
     /// Records that the phase was not reached yet, and refuses the asks that this makes part of a
     /// ring.
     #[inline]
-    pub(crate) fn pending(&mut self) {
+    pub(crate) fn on_pending(&mut self) {
         let from = self.edge.waiting_actor();
-        if self.edge.wait.is_none() && from.is_none() || self.edge.known(from).is_some() {
+        if self.edge.wait.is_none() && from.is_none() || self.edge.recorded_for(from).is_some() {
             return;
         }
         self.record(from);
@@ -348,10 +349,10 @@ impl<'a> PhaseEdge<'a> {
     #[cold]
     fn record(&mut self, from: Option<ActorId>) {
         let goal = self.goal;
-        if seeded(Bug::EndIsNoWait) {
+        if seeded(Bug::ExitWaitNotInGraph) {
             return;
         }
-        if let Some((waits, wait)) = self.edge.record(from, || Goal::Phase(goal)) {
+        if let Some((waits, wait)) = self.edge.record(from, || WaitGoal::Phase(goal)) {
             refuse_rings(waits, &self.edge.on.shared, wait.from, Some(&wait));
         }
     }
@@ -359,22 +360,22 @@ impl<'a> PhaseEdge<'a> {
 
 /// Refuses asks of which the answer would have to wait for an actor that begins to end its
 /// children, and that these keep from ending.
-pub(crate) fn closing(node: &Node) {
-    refuse_rings(node.shared.waits.0.lock(), &node.shared, node.id, None);
+pub(crate) fn on_children_closing(node: &ActorCore) {
+    refuse_rings(node.shared.wait_graph.0.lock(), &node.shared, node.id, None);
 }
 
 /// Refuses asks that wait for an actor that is down now, and that keep its supervisor from
 /// restarting it.
-pub(crate) fn went_down(node: &Node) {
-    refuse_rings(node.shared.waits.0.lock(), &node.shared, node.id, None);
+pub(crate) fn on_actor_down(node: &ActorCore) {
+    refuse_rings(node.shared.wait_graph.0.lock(), &node.shared, node.id, None);
 }
 
 /// Refuses an ask of each ring through an actor: through this wait of it, if one is given.
 fn refuse_rings(
-    waits: MutexGuard<'_, Waits>,
+    waits: MutexGuard<'_, WaitMap>,
     shared: &SystemState,
     from: ActorId,
-    by: Option<&Arc<Wait>>,
+    by: Option<&Arc<WaitEdge>>,
 ) {
     if waits.is_empty() {
         return;
@@ -382,7 +383,7 @@ fn refuse_rings(
     let (mut wakers, mut silent, mut again) = (Vec::new(), None, true);
     while again {
         again = false;
-        Search::new(&waits, shared, from).run(by, |search, last| {
+        RingSearch::new(&waits, shared, from).run(by, |search, last| {
             let Some((victim, goal)) = search.last_ask(last) else {
                 silent = Some(search.ring(last, None));
                 return ControlFlow::Continue(());
@@ -414,7 +415,7 @@ fn first_unanswered(shared: &SystemState, id: ActorId) -> Option<u64> {
 }
 
 /// Returns the nodes above an actor in the tree, from its parent up.
-fn above(node: &Node) -> impl Iterator<Item = &Node> {
-    std::iter::successors(node.owner.cell(), |cell| cell.node().owner.cell())
-        .map(|cell| cell.node())
+fn ancestors(node: &ActorCore) -> impl Iterator<Item = &ActorCore> {
+    std::iter::successors(node.owner.cell(), |cell| cell.core().owner.cell())
+        .map(|cell| cell.core())
 }

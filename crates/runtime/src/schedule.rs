@@ -35,11 +35,11 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::clock;
-use crate::path::Path;
+use crate::path::ActorPath;
 use crate::reply::PendingReply;
-use pool::{Pool, PoolOwner};
+use pool::{Pool, SchedulerHost};
 #[cfg(feature = "testing")]
-use seeded::{RunQueue, Task};
+use seeded::{SeededScheduler, SeededTask};
 use strand::Runnable;
 
 /// The scheduler of a system: runs actors, and futures beside them.
@@ -47,7 +47,7 @@ use strand::Runnable;
 pub(crate) enum Scheduler {
     Pool(Arc<Pool>),
     #[cfg(feature = "testing")]
-    Seeded(Arc<RunQueue>),
+    Seeded(Arc<SeededScheduler>),
 }
 
 impl Scheduler {
@@ -67,7 +67,7 @@ impl Scheduler {
     }
 
     /// Begins to run the actors of a system.
-    pub(crate) fn open(&self, owner: Weak<dyn PoolOwner>) {
+    pub(crate) fn open(&self, owner: Weak<dyn SchedulerHost>) {
         match self {
             Self::Pool(pool) => pool.open(owner),
             #[cfg(feature = "testing")]
@@ -85,7 +85,7 @@ impl Scheduler {
     }
 
     /// Records a new incarnation, and assigns it a place.
-    pub(crate) fn admit(&self) -> u32 {
+    pub(crate) fn add_incarnation(&self) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit(),
             #[cfg(feature = "testing")]
@@ -93,9 +93,9 @@ impl Scheduler {
         }
     }
 
-    /// Like `admit`, for an incarnation that follows another one at this place. It stays there:
-    /// another worker would have to be woken, and would have nothing of it in its caches.
-    pub(crate) fn admit_again(&self, place: u32) -> u32 {
+    /// Like `add_incarnation`, for an incarnation that follows another one at this place. It stays
+    /// there: another worker would have to be woken, and would have nothing of it in its caches.
+    pub(crate) fn readd_incarnation(&self, place: u32) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit_again(place),
             #[cfg(feature = "testing")]
@@ -103,8 +103,8 @@ impl Scheduler {
         }
     }
 
-    /// Like `admit`, for an incarnation that gets a thread of its own.
-    pub(crate) fn admit_blocking(&self, path: impl FnOnce() -> Path) -> u32 {
+    /// Like `add_incarnation`, for an incarnation that gets a thread of its own.
+    pub(crate) fn add_blocking_incarnation(&self, path: impl FnOnce() -> ActorPath) -> u32 {
         match self {
             Self::Pool(pool) => pool.admit_blocking(&path()),
             #[cfg(feature = "testing")]
@@ -115,7 +115,7 @@ impl Scheduler {
     /// Lists an ask that begins to wait, so that its asker is called if it waits for long. Returns
     /// `true` if the asker will be called.
     #[inline]
-    pub(crate) fn list<T>(&self, answer: &mut PendingReply<T>) -> bool {
+    pub(crate) fn register_ask<T>(&self, answer: &mut PendingReply<T>) -> bool {
         match self {
             Self::Pool(pool) => pool.list(answer),
             #[cfg(feature = "testing")]
@@ -134,7 +134,7 @@ impl Scheduler {
     }
 
     /// Polls for the answer to an ask that was announced, and has been sent since.
-    pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
+    pub(crate) fn spin_for_answer(&self, is_there: impl Fn() -> bool) {
         match self {
             Self::Pool(pool) => pool.look_for_answer(is_there),
             #[cfg(feature = "testing")]
@@ -143,7 +143,7 @@ impl Scheduler {
     }
 
     /// Returns `true` if turns are bounded in time. Under the test kit, handlers take no time.
-    pub(crate) const fn is_timed(&self) -> bool {
+    pub(crate) const fn has_beat(&self) -> bool {
         match self {
             Self::Pool(_) => true,
             #[cfg(feature = "testing")]
@@ -154,7 +154,7 @@ impl Scheduler {
     /// Returns `true` if an actor that is restarted at once may begin its next incarnation in the
     /// same turn. Under the test kit, this is drawn from the seed.
     #[inline]
-    pub(crate) fn may_renew(&self) -> bool {
+    pub(crate) fn may_restart_in_place(&self) -> bool {
         match self {
             Self::Pool(_) => true,
             #[cfg(feature = "testing")]
@@ -163,7 +163,7 @@ impl Scheduler {
     }
 
     /// Records that an incarnation is over.
-    pub(crate) fn release(&self, place: u32) {
+    pub(crate) fn remove_incarnation(&self, place: u32) {
         match self {
             Self::Pool(pool) => pool.release(place),
             #[cfg(feature = "testing")]
@@ -202,7 +202,7 @@ impl Scheduler {
     /// Starts a task. The path of the actor that it belongs to is read for traces only.
     pub(crate) fn spawn(
         &self,
-        path: impl FnOnce() -> Path,
+        path: impl FnOnce() -> ActorPath,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> TaskHandle {
         match self {
@@ -219,7 +219,7 @@ impl Scheduler {
 
 /// The way in which a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum TaskEnd {
     Finished,
     Aborted,
     /// It panicked, with this message.
@@ -234,7 +234,7 @@ pub(crate) struct TaskHandle(TaskInner);
 enum TaskInner {
     Tokio(JoinHandle<()>),
     #[cfg(feature = "testing")]
-    Seeded(Arc<Task>),
+    Seeded(Arc<SeededTask>),
 }
 
 impl TaskHandle {
@@ -249,14 +249,14 @@ impl TaskHandle {
 }
 
 impl Future for TaskHandle {
-    type Output = Ended;
+    type Output = TaskEnd;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TaskEnd> {
         match &mut self.0 {
             TaskInner::Tokio(handle) => Pin::new(handle).poll(cx).map(|joined| match joined {
-                Ok(()) => Ended::Finished,
-                Err(error) => error.try_into_panic().map_or(Ended::Aborted, |payload| {
-                    Ended::Panicked(crate::exit::panic_text(payload.as_ref()))
+                Ok(()) => TaskEnd::Finished,
+                Err(error) => error.try_into_panic().map_or(TaskEnd::Aborted, |payload| {
+                    TaskEnd::Panicked(crate::exit::panic_message(payload.as_ref()))
                 }),
             }),
             #[cfg(feature = "testing")]
@@ -270,20 +270,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn every_kind_of_end_is_seen_by_the_owner() {
+    async fn owner_sees_every_kind_of_task_end() {
         let scheduler = Scheduler::current().expect("the test runs in tokio");
-        assert_eq!(scheduler.spawn(Path::root, async {}).await, Ended::Finished);
-        let stuck = scheduler.spawn(Path::root, std::future::pending());
+        assert_eq!(
+            scheduler.spawn(ActorPath::root, async {}).await,
+            TaskEnd::Finished
+        );
+        let stuck = scheduler.spawn(ActorPath::root, std::future::pending());
         stuck.abort();
-        assert_eq!(stuck.await, Ended::Aborted);
-        let task = scheduler.spawn(Path::root, async {
+        assert_eq!(stuck.await, TaskEnd::Aborted);
+        let task = scheduler.spawn(ActorPath::root, async {
             std::panic::resume_unwind(Box::new("boom"));
         });
-        assert_eq!(task.await, Ended::Panicked("boom".into()));
+        assert_eq!(task.await, TaskEnd::Panicked("boom".into()));
     }
 
     #[test]
-    fn outside_tokio_there_is_nothing_to_run_on() {
+    fn current_is_none_outside_tokio() {
         assert!(Scheduler::current().is_none());
     }
 }

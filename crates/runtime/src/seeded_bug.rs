@@ -2,23 +2,23 @@
 
 strowger_seeded_bug::bugs! {
     /// The message that was being handled when its actor failed is not reported as a dead letter.
-    DeadLetterUnreported,
+    DeadLetterNotReported,
     /// An overflow that drops messages reports one too few.
     OverflowMiscounted,
     /// Messages that an incarnation took out and did not handle are put behind newer ones.
-    BatchGoesBehind,
+    BatchReturnedToBack,
     /// Messages that an actor took out and has not handled do not count against its capacity.
-    CapacityForgetsBatch,
+    BatchNotCountedInCapacity,
     /// A cancelled timer fires nevertheless.
-    CancelledTimerComes,
+    CancelledTimerFires,
     /// The monitor that was added first is not notified of the exit.
-    DownForgotten,
+    MonitorNotNotified,
     /// A supervisor carries out one restart more than the intensity allows.
     IntensityOffByOne,
     /// The exit of an actor by a panic is not propagated to the actors linked to it.
-    LinkForgotten,
+    LinkNotNotified,
     /// A killed actor does not end its children.
-    ChildrenOutliveTheirParent,
+    KilledParentLeavesChildren,
     /// A sibling is restarted while it is still running.
     IncarnationsOverlap,
     /// A supervisor answers all exits before it serves a request.
@@ -26,51 +26,51 @@ strowger_seeded_bug::bugs! {
     /// A child that is asked to stop while it is being restarted goes on running.
     StopLostInRestart,
     /// An actor that chose not to run is treated as one that ran and ended.
-    IgnoredStartIsAnEnd,
+    IgnoredStartTreatedAsExit,
     /// Actors that ask each other in a ring wait for each other.
-    RingUnnoticed,
+    AskRingNotDetected,
     /// A wait for the end of an actor is not an edge of the wait graph.
-    EndIsNoWait,
+    ExitWaitNotInGraph,
     /// A turn goes on when its time slice is over.
-    TurnOutlivesItsBeat,
+    TurnIgnoresBeat,
     /// An actor whose turn was ended by its time slice is put at the front of the run queue.
-    HogComesFirst,
+    PreemptedActorQueuedFirst,
     /// An ask that has been waiting for a while is not woken by the monitor, and so has no
     /// deadline.
-    WaitingIsNotCalled,
+    StalledAskNotWoken,
     /// The run queue of a dispatcher whose thread is held by a handler is not taken over by
     /// another.
-    HeldIsNotRelieved,
+    BlockedDispatcherNotRelieved,
     /// A wait that completes at once is not charged to the task's budget.
-    WaitIsFree,
+    ReadyWaitNotCharged,
     /// Starting an actor is not charged to the task that starts it.
-    StartIsFree,
+    SpawnNotCharged,
     /// A message that finds room is not charged to the task that sends it.
-    TellIsFree,
+    TellNotCharged,
     /// A dispatcher that was woken and has not begun may be chosen to relieve itself.
-    CalledHelpsItself,
+    WokenDispatcherRelievesItself,
     /// A dispatcher that another runtime has asked once never parks again.
-    LooksForEver,
+    DispatcherSpinsForever,
     /// An actor that has ended remains a member of its groups.
-    MemberOutlivesItsEnd,
+    EndedActorStaysInGroup,
     /// An answer that arrives while its ask becomes watched is not noticed.
-    AnswerDuringWatchIsLost,
+    AnswerLostWhileWatchIsSet,
     /// One answer of many wakes nothing.
-    OneAnswerWakesNothing,
+    OneAnswerLosesItsWakeup,
     /// A request is handled although its asker has dropped it.
-    DroppedAskIsHandled,
+    CancelledAskHandled,
     /// An actor that receives a message from a task runs on the stack of that task.
-    RunsWhereItIsTold,
+    TellRunsInline,
     /// An actor starts on the stack of the task that spawns it.
-    StartsWhereItIsSpawned,
+    SpawnRunsInline,
     /// A dispatcher goes on for as long as it has work.
-    NeverPauses,
+    DispatcherNeverYields,
     /// A task that was woken by an actor waits until the dispatcher pauses for another reason.
-    NeverGivesWay,
+    DispatcherIgnoresWokenTasks,
     /// A turn handles all messages that there are, without a limit.
-    TurnHasNoCount,
+    TurnHasNoMessageLimit,
     /// Timers that are due are handled although the turn is over.
-    TimersOutliveTheTurn,
+    TimersIgnoreTurnEnd,
     /// Timers that are due come before messages, without a limit.
     TimersStarveMessages,
     /// Signals come before all other sources, without a limit.

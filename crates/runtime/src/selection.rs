@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use rustc_hash::FxHasher;
 
 /// Hashes a key; the result is the same in every process.
-pub(crate) fn digest(key: impl Hash) -> u64 {
+pub(crate) fn hash_key(key: impl Hash) -> u64 {
     let mut hasher = FxHasher::default();
     key.hash(&mut hasher);
     hasher.finish()
@@ -51,7 +51,7 @@ mod tests {
     fn leaving_candidate_moves_only_its_keys() {
         let all: Vec<u64> = (0..10).collect();
         let fewer: Vec<u64> = all.iter().copied().filter(|one| *one != 3).collect();
-        for key in (0..1000).map(digest) {
+        for key in (0..1000).map(hash_key) {
             let before = owner(key, &all);
             if before != Some(3) {
                 assert_eq!(owner(key, &fewer), before);
@@ -64,7 +64,7 @@ mod tests {
         let all: Vec<u64> = (0..10).collect();
         let mut counts = [0_u32; 10];
         for key in 0..10_000_u64 {
-            let owner = owner(digest(key), &all).expect("there are candidates");
+            let owner = owner(hash_key(key), &all).expect("there are candidates");
             counts[usize::try_from(owner).expect("below ten")] += 1;
         }
         assert!(

@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 use tokio::time::Instant;
 
 use crate::address::{Accepts, SendError};
-use crate::budget::{charge_poll, count_tell};
-use crate::cell::Cell;
+use crate::budget::{charge_poll, should_charge_tell};
+use crate::cell::ActorCell;
 use crate::expiry::remaining;
-use crate::mailbox::Refusal;
+use crate::mailbox::PushError;
 use crate::recipient::Reservation;
 use crate::schedule::strand::OpaqueMessage;
 use crate::seeded_bug::{Bug, seeded};
@@ -22,15 +22,15 @@ use crate::seeded_bug::{Bug, seeded};
 /// stalls if it reads as a whole what was just written in parts, for as long as everything else
 /// takes.
 #[must_use = "nothing is sent before it is awaited"]
-pub(crate) struct Sending<'a, M: Send + 'static, T> {
+pub(crate) struct SendFuture<'a, M: Send + 'static, T> {
     /// The message, until it is sent.
     message: Option<OpaqueMessage<T>>,
-    reservation: Reservation<'a, Cell<M>>,
+    reservation: Reservation<'a, ActorCell<M>>,
 }
 
-impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
+impl<'a, M: Accepts<T>, T> SendFuture<'a, M, T> {
     #[inline(always)]
-    pub(crate) const fn new(cell: &'a Cell<M>, message: T) -> Self {
+    pub(crate) const fn new(cell: &'a ActorCell<M>, message: T) -> Self {
         Self {
             message: Some(OpaqueMessage::new(message)),
             reservation: Reservation::new(cell),
@@ -45,10 +45,10 @@ impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
     /// Puts the message in, if there is room; returns its number. Returns `None` if the sender has
     /// to wait for room.
     #[inline(always)]
-    fn attempt(&mut self, until: Option<Instant>) -> Option<Result<u64, Refusal>> {
+    fn attempt(&mut self, until: Option<Instant>) -> Option<Result<u64, PushError>> {
         let cell = self.reservation.sender_queue();
         match cell.send(&mut self.message, until) {
-            Err(Refusal::Full) if cell.mailbox.spec().waits() => None,
+            Err(PushError::Full) if cell.mailbox.spec().waits() => None,
             sent => Some(sent),
         }
     }
@@ -56,9 +56,9 @@ impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
     /// Hands the message back, once the task was charged for it: a task that tries again and again
     /// yields now and then.
     #[cold]
-    fn poll_refused(
+    fn poll_reject(
         &mut self,
-        refused: Refusal,
+        refused: PushError,
         cx: &mut Context<'_>,
     ) -> Poll<Result<u64, SendError<T>>> {
         charge_poll(cx, |_| Poll::Ready(Err(refused.hand_back(self.take()))))
@@ -71,11 +71,11 @@ impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
         match self
             .reservation
             .sender_queue()
-            .node
+            .core
             .shared
             .scheduler
-            .is_timed()
-            && !seeded(Bug::TellIsFree)
+            .has_beat()
+            && !seeded(Bug::TellNotCharged)
         {
             true => charge_poll(cx, |_| Poll::Ready(())),
             false => Poll::Ready(()),
@@ -84,7 +84,7 @@ impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
 
     /// Puts the message in once there is room for it.
     #[cold]
-    fn poll_turn(
+    fn poll_reserved(
         &mut self,
         until: Option<Instant>,
         cx: &Context<'_>,
@@ -95,7 +95,7 @@ impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
                 return Err(cell.mailbox.refusal().hand_back(self.take()));
             }
             let message = M::wrap(self.take());
-            Ok(cell.fill(self.reservation.take(), message, until))
+            Ok(cell.fill_reserved(self.reservation.take(), message, until))
         })
     }
 
@@ -104,26 +104,26 @@ impl<'a, M: Accepts<T>, T> Sending<'a, M, T> {
         match self.attempt(until) {
             None => {}
             Some(Ok(number)) => return Ok(number),
-            Some(Err(refused)) => return poll_fn(|cx| self.poll_refused(refused, cx)).await,
+            Some(Err(refused)) => return poll_fn(|cx| self.poll_reject(refused, cx)).await,
         }
-        let alarms = &self.reservation.sender_queue().node.shared.alarms;
-        let polled = poll_fn(|cx| self.poll_turn(until, cx));
+        let alarms = &self.reservation.sender_queue().core.shared.alarms;
+        let polled = poll_fn(|cx| self.poll_reserved(until, cx));
         let Some(until) = until else {
             return polled.await;
         };
         // Boxed; otherwise every hook that tells would have room for it.
-        let done = Box::pin(alarms.within(remaining(until), polled)).await;
+        let done = Box::pin(alarms.timeout(remaining(until), polled)).await;
         done.unwrap_or_else(|| Err(SendError::Expired(self.take())))
     }
 }
 
-impl<M: Accepts<T>, T> Future for Sending<'_, M, T> {
+impl<M: Accepts<T>, T> Future for SendFuture<'_, M, T> {
     type Output = Result<(), SendError<T>>;
 
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if count_tell() {
+        if should_charge_tell() {
             ready!(this.poll_charge(cx));
         }
         let attempted = match this.reservation.waits() {
@@ -132,12 +132,12 @@ impl<M: Accepts<T>, T> Future for Sending<'_, M, T> {
         };
         let sent = match attempted {
             Some(Ok(_)) => return Poll::Ready(Ok(())),
-            Some(Err(refused)) => this.poll_refused(refused, cx),
-            None => this.poll_turn(None, cx),
+            Some(Err(refused)) => this.poll_reject(refused, cx),
+            None => this.poll_reserved(None, cx),
         };
         sent.map(|sent| sent.map(drop))
     }
 }
 
 // Nothing in it is pinned.
-impl<M: Send + 'static, T> Unpin for Sending<'_, M, T> {}
+impl<M: Send + 'static, T> Unpin for SendFuture<'_, M, T> {}

@@ -12,24 +12,24 @@ use thiserror::Error;
 /// largest unit in which the size is a whole number.
 ///
 /// ```
-/// use strowger::Size;
+/// use strowger::ByteSize;
 ///
-/// assert_eq!("64KiB".parse(), Ok(Size::new(65_536)));
-/// assert_eq!("65536".parse(), Ok(Size::new(65_536)));
-/// assert_eq!(Size::new(3 << 20).to_string(), "3MiB");
-/// let wrong = "64 apples".parse::<Size>().expect_err("it has no such unit");
-/// assert!(wrong.to_string().starts_with("\"64 apples\" is not a size: "));
+/// assert_eq!("64KiB".parse(), Ok(ByteSize::new(65_536)));
+/// assert_eq!("65536".parse(), Ok(ByteSize::new(65_536)));
+/// assert_eq!(ByteSize::new(3 << 20).to_string(), "3MiB");
+/// let wrong = "64 apples".parse::<ByteSize>().expect_err("it has no such unit");
+/// assert!(wrong.to_string().starts_with("invalid size \"64 apples\": "));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Size(u64);
+pub struct ByteSize(u64);
 
 /// The error returned when a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "\"{text}\" is not a size: write a whole number of bytes, alone or with one of KiB, MiB and \
-     GiB, such as 65536, \"64KiB\" or \"16MiB\""
+    "invalid size \"{text}\": expected a whole number of bytes, optionally with KiB, MiB or GiB, \
+     such as 65536, \"64KiB\" or \"16MiB\""
 )]
-pub struct SizeError {
+pub struct ByteSizeError {
     /// The text, cut short if it is long.
     text: String,
 }
@@ -38,9 +38,9 @@ pub struct SizeError {
 const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
 /// Number of characters of a rejected text that are repeated in the error.
-const SHOWN: usize = 40;
+const MAX_QUOTED_CHARS: usize = 40;
 
-impl Size {
+impl ByteSize {
     /// Creates a size from a number of bytes.
     #[must_use]
     pub const fn new(bytes: u64) -> Self {
@@ -54,17 +54,17 @@ impl Size {
     }
 }
 
-impl FromStr for Size {
-    type Err = SizeError;
+impl FromStr for ByteSize {
+    type Err = ByteSizeError;
 
-    fn from_str(text: &str) -> Result<Self, SizeError> {
-        read(text).map(Self).ok_or_else(|| SizeError {
-            text: text.chars().take(SHOWN).collect(),
+    fn from_str(text: &str) -> Result<Self, ByteSizeError> {
+        parse(text).map(Self).ok_or_else(|| ByteSizeError {
+            text: text.chars().take(MAX_QUOTED_CHARS).collect(),
         })
     }
 }
 
-fn read(text: &str) -> Option<u64> {
+fn parse(text: &str) -> Option<u64> {
     let is_unit = |letter: char| !letter.is_ascii_digit();
     let (number, unit) = text.split_at(text.find(is_unit).unwrap_or(text.len()));
     let number: u64 = number.parse().ok()?;
@@ -75,7 +75,7 @@ fn read(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = |shift: u32| self.0 != 0 && self.0.is_multiple_of(1 << shift);
         match UNITS.iter().find(|(_, shift)| whole(*shift)) {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_a_number_alone_or_with_a_unit() {
+    fn parses_number_with_optional_unit() {
         for (text, bytes) in [
             ("0", 0),
             ("1", 1),
@@ -102,12 +102,12 @@ mod tests {
             ("18446744073709551615", u64::MAX),
             ("17179869183GiB", 17_179_869_183 << 30),
         ] {
-            assert_eq!(text.parse(), Ok(Size::new(bytes)), "{text}");
+            assert_eq!(text.parse(), Ok(ByteSize::new(bytes)), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_size_is_told_what_would_be() {
+    fn invalid_size_error_suggests_the_format() {
         for text in [
             "",
             "KiB",
@@ -126,16 +126,16 @@ mod tests {
             "18446744073709551616",
             "17179869184GiB",
         ] {
-            let wrong = text.parse::<Size>().expect_err(text).to_string();
-            let begins = format!("\"{text}\" is not a size: ");
+            let wrong = text.parse::<ByteSize>().expect_err(text).to_string();
+            let begins = format!("invalid size \"{text}\": ");
             assert!(wrong.starts_with(&begins), "{wrong}");
         }
-        let long = "x".repeat(10_000).parse::<Size>().expect_err("a text");
+        let long = "x".repeat(10_000).parse::<ByteSize>().expect_err("a text");
         assert!(long.to_string().len() < 250);
     }
 
     #[test]
-    fn a_size_is_shown_in_the_largest_whole_unit() {
+    fn displays_in_the_largest_whole_unit() {
         for (bytes, shown) in [
             (0, "0 bytes"),
             (1, "1 byte"),
@@ -145,7 +145,7 @@ mod tests {
             (256 << 20, "256MiB"),
             (1 << 40, "1024GiB"),
         ] {
-            assert_eq!(Size::new(bytes).to_string(), shown);
+            assert_eq!(ByteSize::new(bytes).to_string(), shown);
         }
     }
 }

@@ -61,8 +61,8 @@ impl AnyRef {
     /// As for [`ActorRef::started`].
     pub async fn started(&self) -> Result<(), StartError> {
         let cell = Arc::clone(&self.0);
-        let node = cell.node();
-        node.reached(PhaseGoal::Started).await;
+        let node = cell.core();
+        node.wait_for_phase(PhaseGoal::RanOnce).await;
         if node.phase() != Phase::Ended {
             return Ok(());
         }

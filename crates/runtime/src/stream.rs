@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A reader grants credit, and the source sends no more than that. A reader that stops reading
-//! therefore blocks its source, misses items, or is disconnected, as the source's [`Lag`] rule
-//! says. Memory is bounded by the number of readers and their windows in any case. The flow control
-//! of either side is a pure value ([`Outlet`], [`Inlet`]); here both are in one process, with a
-//! queue between them.
+//! therefore blocks its source, misses items, or is disconnected, as the source's [`SlowReader`]
+//! rule says. Memory is bounded by the number of readers and their windows in any case. The flow
+//! control of either side is a pure value ([`SenderCredit`], [`ReceiverCredit`]); here both are in
+//! one process, with a queue between them.
 
 mod flow;
 mod link;
@@ -25,19 +25,19 @@ use parking_lot::Mutex;
 
 use crate::address::SendError;
 use crate::budget::charge_poll;
-use crate::cell::AnyCell;
-use crate::exit::{BoxError, Exit, discard};
+use crate::cell::ErasedCell;
+use crate::exit::{BoxError, Exit, drop_all_caught};
 use crate::reply::Reply;
-use link::{Delivered, ReaderLink, ReaderSet};
+use link::{OfferOutcome, ReaderLink, ReaderSet};
 
-pub use flow::{FlowError, Inlet, Lag, Offer, Outlet};
+pub use flow::{FlowError, ReceiverCredit, SendDecision, SenderCredit, SlowReader};
 pub(crate) use owned::OwnedSources;
 pub use reader::{ReadError, Reader};
 
 /// Settings of a source: how it treats its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceSpec {
-    lag: Lag,
+    slow_reader: SlowReader,
     window: u32,
     max_window: u32,
     readers: usize,
@@ -48,7 +48,7 @@ impl SourceSpec {
     /// The default settings: the source waits for the slowest reader; windows of 64 items, and up
     /// to 4096 if readers ask for it; up to 1024 readers; no replay.
     pub const DEFAULT: Self = Self {
-        lag: Lag::Wait,
+        slow_reader: SlowReader::Wait,
         window: 64,
         max_window: 4096,
         readers: 1024,
@@ -57,8 +57,8 @@ impl SourceSpec {
 
     /// Sets what happens to a reader that is too slow.
     #[must_use]
-    pub const fn lag(mut self, lag: Lag) -> Self {
-        self.lag = lag;
+    pub const fn slow_reader(mut self, lag: SlowReader) -> Self {
+        self.slow_reader = lag;
         self
     }
 
@@ -108,7 +108,7 @@ impl Default for SourceSpec {
 #[non_exhaustive]
 pub enum SourceError {
     /// The limit on readers is reached.
-    #[error("the source has its {limit} readers")]
+    #[error("the limit of {limit} readers is reached")]
     TooManyReaders {
         /// The limit.
         limit: usize,
@@ -139,8 +139,9 @@ pub struct SourceInfo {
 /// when all items have been sent, or [`Source::fail`] on an error.
 ///
 /// # In a handler
-/// [`Source::try_send`] never waits. If a reader blocks it, [`Source::when_ready`] sends the actor
-/// a message as soon as there is credit again, and the actor can handle other messages meanwhile.
+/// [`Source::try_send`] never waits. If a reader blocks it, [`Source::notify_when_ready`] sends the
+/// actor a message as soon as there is credit again, and the actor can handle other messages
+/// meanwhile.
 ///
 /// ```
 /// use strowger::testing::TestSystem;
@@ -194,7 +195,7 @@ pub struct SourceInfo {
 ///             match source.try_send(self.next) {
 ///                 Ok(_) => self.next += 1,
 ///                 Err(SendError::Full(_)) => {
-///                     source.when_ready(cx.lane().reply(0));
+///                     source.notify_when_ready(cx.lane().reply(0));
 ///                     return Ok(());
 ///                 }
 ///                 Err(error) => return Err(error.to_string().into()),
@@ -230,7 +231,7 @@ pub struct Source<T: Clone + Send + 'static> {
 struct SourceState<T> {
     links: Mutex<ReaderLinks<T>>,
     reader_set: Arc<ReaderSet>,
-    owner: Arc<dyn AnyCell>,
+    owner: Arc<dyn ErasedCell>,
 }
 
 struct ReaderLinks<T> {
@@ -241,7 +242,11 @@ struct ReaderLinks<T> {
 }
 
 impl<T: Clone + Send + 'static> Source<T> {
-    pub(crate) fn new(spec: SourceSpec, owner: Arc<dyn AnyCell>, owned: &mut OwnedSources) -> Self {
+    pub(crate) fn new(
+        spec: SourceSpec,
+        owner: Arc<dyn ErasedCell>,
+        owned: &mut OwnedSources,
+    ) -> Self {
         let shared = Arc::new(SourceState {
             links: Mutex::new(ReaderLinks {
                 readers: Vec::new(),
@@ -284,7 +289,7 @@ impl<T: Clone + Send + 'static> Source<T> {
             links.readers.retain(|link| !link.is_over());
         }
         let SourceSpec {
-            lag,
+            slow_reader: lag,
             window,
             max_window,
             ..
@@ -316,7 +321,7 @@ impl<T: Clone + Send + 'static> Source<T> {
             drop(links);
             return Err(SendError::Closed(item));
         }
-        if self.spec.lag == Lag::Wait && self.shared.reader_set.is_blocked() {
+        if self.spec.slow_reader == SlowReader::Wait && self.shared.reader_set.is_blocked() {
             drop(links);
             return Err(SendError::Full(item));
         }
@@ -336,20 +341,20 @@ impl<T: Clone + Send + 'static> Source<T> {
             let one = if last { item.take() } else { item.clone() };
             let Some(one) = one else { break };
             match link.offer(one) {
-                Delivered::Yes => reached += 1,
-                Delivered::Missed => self.missed += 1,
-                Delivered::Disconnected => {
+                OfferOutcome::Queued => reached += 1,
+                OfferOutcome::Missed => self.missed += 1,
+                OfferOutcome::Disconnected => {
                     self.disconnected += 1;
                     over = true;
                 }
-                Delivered::Gone => over = true,
+                OfferOutcome::Gone => over = true,
             }
         }
         if over {
             links.readers.retain(|link| !link.is_over());
         }
         drop(links);
-        discard([item, forgotten]);
+        drop_all_caught([item, forgotten]);
         Ok(reached)
     }
 
@@ -360,7 +365,7 @@ impl<T: Clone + Send + 'static> Source<T> {
     /// # Errors
     /// Returns the item in the error if the incarnation has ended.
     pub async fn send(&mut self, item: T) -> Result<usize, SendError<T>> {
-        if self.spec.lag == Lag::Wait {
+        if self.spec.slow_reader == SlowReader::Wait {
             self.ready().await;
         }
         self.try_send(item)
@@ -377,19 +382,19 @@ impl<T: Clone + Send + 'static> Source<T> {
     /// Sends `reply` once every reader has granted credit. With a reply from
     /// [`Context::lane`](crate::Context::lane), that is a message to the actor. A second reply
     /// replaces the first, which is dropped.
-    pub fn when_ready(&self, reply: Reply<()>) {
+    pub fn notify_when_ready(&self, reply: Reply<()>) {
         self.shared.reader_set.when_ready(reply);
     }
 
     /// Sends `reply` once there are no readers left: all were dropped or disconnected. A second
     /// reply replaces the first, which is dropped.
-    pub fn when_idle(&self, reply: Reply<()>) {
+    pub fn notify_when_idle(&self, reply: Reply<()>) {
         self.shared.reader_set.when_idle(reply);
     }
 
-    /// Disconnects the readers that have granted no credit, as [`Lag::Disconnect`] does
+    /// Disconnects the readers that have granted no credit, as [`SlowReader::Disconnect`] does
     /// automatically. Returns their number.
-    pub fn disconnect_laggards(&mut self) -> usize {
+    pub fn disconnect_slow_readers(&mut self) -> usize {
         let mut links = self.shared.links.lock();
         let mut count = 0;
         links.readers.retain(|link| {
@@ -429,8 +434,8 @@ impl<T: Clone + Send + 'static> Drop for Source<T> {
     fn drop(&mut self) {
         let cause = self.shared.links.lock().cause.clone();
         if let Some(exit) = cause {
-            self.shared.end(Some(&self.shared.why(exit)));
-        } else if !std::thread::panicking() && !self.shared.owner.node().is_killed() {
+            self.shared.end(Some(&self.shared.read_error(exit)));
+        } else if !std::thread::panicking() && !self.shared.owner.core().is_killed() {
             self.shared.end(Some(&ReadError::Dropped));
         }
         // Otherwise the incarnation is ending, and it ends this source as soon as the exit is
@@ -448,9 +453,9 @@ impl<T: Clone + Send + 'static> fmt::Debug for Source<T> {
 }
 
 impl<T> SourceState<T> {
-    fn why(&self, exit: Exit) -> ReadError {
+    fn read_error(&self, exit: Exit) -> ReadError {
         ReadError::Ended {
-            path: self.owner.node().path(),
+            path: self.owner.core().path(),
             exit,
         }
     }

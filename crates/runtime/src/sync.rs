@@ -2,7 +2,7 @@
 
 mod weakening;
 
-pub(crate) use weakening::{Weakening, weaken, weaken_to, weakened};
+pub(crate) use weakening::{Weakening, weaken, weaken_or, weakened};
 
 #[cfg(not(strowger_loom))]
 pub(crate) use plain::*;
@@ -25,7 +25,7 @@ mod plain {
     }
 
     /// Spins, or yields to other threads, in a loop that waits for one of them.
-    pub(crate) fn relax(round: u32) {
+    pub(crate) fn spin_or_yield(round: u32) {
         if round < 8 {
             for _ in 0..16 << round.min(4) {
                 std::hint::spin_loop();
@@ -164,7 +164,7 @@ mod checked {
         guard.expect("a model ends with its first panic")
     }
 
-    pub(crate) fn relax(_round: u32) {
+    pub(crate) fn spin_or_yield(_round: u32) {
         loom::thread::yield_now();
     }
 }

@@ -12,24 +12,24 @@ use tokio::time::Instant;
 
 use crate::actor::Actor;
 use crate::address::{ActorRef, AnyRef};
-use crate::cell::{ActorId, AnyCell, Owner};
+use crate::cell::{ActorId, ErasedCell, Owner};
 use crate::event::EventStream;
-use crate::group::{Directories, Group, GroupInfo};
+use crate::group::{Group, GroupDirectories, GroupInfo};
 use crate::info::{ActorInfo, TreeNode};
 use crate::late::{self, LateAsk};
 #[cfg(feature = "messages")]
-use crate::message::ExposedActors;
+use crate::message::ExportRegistry;
 use crate::metric;
-use crate::path::{Key, Path, PathPattern};
+use crate::path::{ActorPath, Key, PathPattern};
 use crate::recipient::Recipient;
 use crate::registry::RegisterError;
 use crate::schedule::Scheduler;
-use crate::schedule::pool::PoolOwner;
-use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
-use crate::top::{Observer, pass_on};
+use crate::schedule::pool::SchedulerHost;
+use crate::supervision::{DynamicSupervisor, DynamicSupervisorRef, Supervisor, SupervisorRef};
+use crate::top::{SystemObserver, yield_now};
 use crate::topic::{Exchanges, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
-use crate::trace::{TraceLimits, Tracer};
-pub(crate) use cells::Cells;
+use crate::trace::{TraceLimits, TraceReader};
+pub(crate) use cells::ActorSlab;
 pub use state::StartError;
 pub(crate) use state::{CellSettings, SystemState};
 
@@ -48,7 +48,7 @@ pub enum BuildError {
 /// Settings of a system, created by [`ActorSystem::builder`].
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder {
+pub struct ActorSystemBuilder {
     name: Arc<str>,
     ask_deadline: Duration,
     handler_limit: Duration,
@@ -56,7 +56,7 @@ pub struct Builder {
     topic_limits: TopicLimits,
 }
 
-impl Builder {
+impl ActorSystemBuilder {
     /// Sets how long [`ActorRef::ask`] waits for an answer. The default is five seconds.
     pub const fn ask_deadline(mut self, deadline: Duration) -> Self {
         self.ask_deadline = deadline;
@@ -93,7 +93,7 @@ impl Builder {
     /// # Errors
     /// Returns an error outside of a tokio runtime, and in a program that aborts on panic.
     pub fn build(self) -> Result<ActorSystem, BuildError> {
-        can_unwind(cfg!(panic = "unwind"))?;
+        check_unwind(cfg!(panic = "unwind"))?;
         let scheduler = Scheduler::current().ok_or(BuildError::NoRuntime)?;
         Ok(ActorSystem::with_scheduler(self, scheduler))
     }
@@ -107,12 +107,12 @@ impl Builder {
 pub struct ActorSystem {
     shared: Arc<SystemState>,
     /// `None` in handles that actors obtained from their context; those do not keep the system up.
-    _up: Option<Arc<Up>>,
+    _up: Option<Arc<SystemGuard>>,
 }
 
-struct Up(Arc<SystemState>);
+struct SystemGuard(Arc<SystemState>);
 
-impl Drop for Up {
+impl Drop for SystemGuard {
     fn drop(&mut self) {
         for cell in self.0.root.close(&self.0.cells) {
             cell.kill();
@@ -130,7 +130,7 @@ pub struct ShutdownReport {
     /// Number of actors that ended.
     pub stopped: usize,
     /// The actors that had not ended within the limit.
-    pub not_stopped: Vec<Path>,
+    pub not_stopped: Vec<ActorPath>,
 }
 
 impl ActorSystem {
@@ -143,8 +143,8 @@ impl ActorSystem {
     }
 
     /// Returns a builder with default settings.
-    pub fn builder(name: impl Into<Arc<str>>) -> Builder {
-        Builder {
+    pub fn builder(name: impl Into<Arc<str>>) -> ActorSystemBuilder {
+        ActorSystemBuilder {
             name: name.into(),
             ask_deadline: Duration::from_secs(5),
             handler_limit: Duration::from_millis(50),
@@ -153,14 +153,14 @@ impl ActorSystem {
         }
     }
 
-    pub(crate) fn with_scheduler(settings: Builder, scheduler: Scheduler) -> Self {
+    pub(crate) fn with_scheduler(settings: ActorSystemBuilder, scheduler: Scheduler) -> Self {
         metric::describe();
         let shared = Arc::new(SystemState::new(settings, scheduler));
         shared
             .scheduler
-            .open(Arc::downgrade(&shared) as Weak<dyn PoolOwner>);
+            .open(Arc::downgrade(&shared) as Weak<dyn SchedulerHost>);
         Self {
-            _up: Some(Arc::new(Up(Arc::clone(&shared)))),
+            _up: Some(Arc::new(SystemGuard(Arc::clone(&shared)))),
             shared,
         }
     }
@@ -218,12 +218,12 @@ impl ActorSystem {
     ///
     /// # Errors
     /// Returns an error if the key is invalid or taken, or if the system is shutting down.
-    pub fn dynamic<A: Actor>(
+    pub fn supervise_dynamic<A: Actor>(
         &self,
         key: impl Into<Key>,
-        dynamic: Dynamic<A>,
-    ) -> Result<DynamicRef<A>, StartError> {
-        DynamicRef::start(&self.shared, Owner::System, &key.into(), dynamic)
+        dynamic: DynamicSupervisor<A>,
+    ) -> Result<DynamicSupervisorRef<A>, StartError> {
+        DynamicSupervisorRef::start(&self.shared, Owner::System, &key.into(), dynamic)
     }
 
     /// Registers an actor under a name until the actor ends.
@@ -258,13 +258,13 @@ impl ActorSystem {
 
     /// Returns the actor at this path.
     #[must_use]
-    pub fn find(&self, path: impl Into<Path>) -> Option<AnyRef> {
+    pub fn find(&self, path: impl Into<ActorPath>) -> Option<AnyRef> {
         let path = path.into();
         let mut keys = path.keys();
         let cells = &self.shared.cells;
         let mut cell = self.shared.root.get(cells, &Key::from(keys.next()?))?;
         for key in keys {
-            cell = cell.node().children.get(cells, &Key::from(key))?;
+            cell = cell.core().children.get(cells, &Key::from(key))?;
         }
         Some(AnyRef(cell))
     }
@@ -280,10 +280,10 @@ impl ActorSystem {
     #[must_use]
     pub fn actors(&self) -> Vec<ActorInfo> {
         let mut list = Vec::new();
-        let mut left = self.shared.root.all(&self.shared.cells);
+        let mut left = self.shared.root.collect(&self.shared.cells);
         left.reverse();
         while let Some(cell) = left.pop() {
-            left.extend(cell.node().children().into_iter().rev());
+            left.extend(cell.core().children().into_iter().rev());
             list.push(AnyRef(cell).info());
         }
         list
@@ -292,7 +292,7 @@ impl ActorSystem {
     /// Returns the tree of all actors.
     #[must_use]
     pub fn tree(&self) -> Vec<TreeNode> {
-        let all = self.shared.root.all(&self.shared.cells);
+        let all = self.shared.root.collect(&self.shared.cells);
         all.into_iter().map(tree_node).collect()
     }
 
@@ -347,17 +347,19 @@ impl ActorSystem {
     /// deleted.
     #[must_use]
     pub fn group<T: Send + 'static>(&self, name: impl Into<Arc<str>>) -> Group<T> {
-        self.shared.extension::<Directories>().group(name.into())
+        self.shared
+            .extension::<GroupDirectories>()
+            .group(name.into())
     }
 
     /// Returns the groups that have members, sorted by name and type.
     #[must_use]
     pub fn groups(&self) -> Vec<GroupInfo> {
-        self.shared.extension::<Directories>().infos()
+        self.shared.extension::<GroupDirectories>().infos()
     }
 
     #[cfg(feature = "messages")]
-    pub(crate) fn directory(&self) -> Arc<ExposedActors> {
+    pub(crate) fn export_registry(&self) -> Arc<ExportRegistry> {
         self.shared.extension()
     }
 
@@ -367,14 +369,14 @@ impl ActorSystem {
     }
 
     #[cfg(feature = "testing")]
-    pub(crate) fn faults(&self) -> &crate::testing::Faults {
+    pub(crate) fn faults(&self) -> &crate::testing::FaultPlan {
         &self.shared.faults
     }
 
     /// Creates an observer of all actors, which finds the busiest of them and computes rates.
     #[must_use]
-    pub fn observer(&self) -> Observer {
-        Observer::new(Arc::clone(&self.shared))
+    pub fn observer(&self) -> SystemObserver {
+        SystemObserver::new(Arc::clone(&self.shared))
     }
 
     /// Returns the asks that have been waiting for a second or longer, the oldest first: an actor
@@ -393,15 +395,15 @@ impl ActorSystem {
 
     /// Records what the actors with matching paths do, including actors that start later, until a
     /// limit is reached or the tracer is dropped.
-    pub async fn trace(&self, pattern: PathPattern, limits: TraceLimits) -> Tracer {
+    pub async fn trace(&self, pattern: PathPattern, limits: TraceLimits) -> TraceReader {
         let shared = &self.shared;
-        let tracer = Tracer::attach(&shared.events, pattern, limits, shared.now());
+        let tracer = TraceReader::attach(&shared.events, pattern, limits, shared.now());
         let mut page = Vec::new();
         let mut slot = Some(0);
         while let Some(from) = slot {
             slot = shared.page(from, &mut page);
-            page.drain(..).for_each(|cell| tracer.mark(cell.node()));
-            pass_on().await;
+            page.drain(..).for_each(|cell| tracer.mark(cell.core()));
+            yield_now().await;
         }
         tracer
     }
@@ -422,8 +424,8 @@ impl ActorSystem {
     }
 }
 
-fn tree_node(cell: Arc<dyn AnyCell>) -> TreeNode {
-    let children = cell.node().children().into_iter().map(tree_node).collect();
+fn tree_node(cell: Arc<dyn ErasedCell>) -> TreeNode {
+    let children = cell.core().children().into_iter().map(tree_node).collect();
     TreeNode {
         info: AnyRef(cell).info(),
         children,
@@ -431,7 +433,7 @@ fn tree_node(cell: Arc<dyn AnyCell>) -> TreeNode {
 }
 
 /// Rejects a program in which a panic aborts the process: no actor could be restarted.
-const fn can_unwind(unwinds: bool) -> Result<(), BuildError> {
+const fn check_unwind(unwinds: bool) -> Result<(), BuildError> {
     if unwinds {
         Ok(())
     } else {
@@ -450,10 +452,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_aborts_on_panic_is_refused_with_what_to_change() {
-        let refused = can_unwind(false).expect_err("nothing could be restarted");
+    fn panic_abort_build_is_rejected_with_advice() {
+        let refused = check_unwind(false).expect_err("nothing could be restarted");
         let text = refused.to_string();
         assert!(text.contains("panic = \"abort\"") && text.contains("panic = \"unwind\""));
-        assert!(can_unwind(cfg!(panic = "unwind")).is_ok());
+        assert!(check_unwind(cfg!(panic = "unwind")).is_ok());
     }
 }

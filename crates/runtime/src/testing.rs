@@ -57,33 +57,33 @@ use tokio::time::Instant;
 use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::event::EventStream;
-use crate::path::{Key, Path};
+use crate::path::{ActorPath, Key};
 use crate::schedule::Scheduler;
-use crate::schedule::seeded::RunQueue;
-use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
+use crate::schedule::seeded::SeededScheduler;
+use crate::supervision::{DynamicSupervisor, DynamicSupervisorRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, ShutdownReport};
 
-pub use crate::schedule::seeded::{Step, Trace};
-pub(crate) use fault::Faults;
-pub use fault::{Fault, Hook};
+pub use crate::schedule::seeded::{ScheduleStep, ScheduleTrace};
+pub(crate) use fault::FaultPlan;
+pub use fault::{Hook, InjectedFault};
 pub use probe::{Probe, ProbeMsg};
-pub use puppet::{Chapter, Order, Puppet, Story};
+pub use puppet::{EventKind, RecordedEvent, ScriptCommand, ScriptedActor};
 
 /// An actor system on virtual time, with a schedule determined by a seed.
 ///
 /// Its methods drive the system from a plain `#[test]` and must not be called from async code.
 /// Timers have a granularity of one millisecond.
 pub struct TestSystem {
-    driver: Arc<Driver>,
+    driver: Arc<TestDriver>,
     /// Dropped before the driver.
     system: Option<ActorSystem>,
 }
 
 /// The virtual time within which anything that a test waits for must happen.
-const LIMIT: Duration = Duration::from_secs(3600);
+const MAX_VIRTUAL_TIME: Duration = Duration::from_secs(3600);
 
 /// The number of turns without any progress of time after which a run is aborted.
-const TURNS: u64 = 5_000_000;
+const MAX_IDLE_TURNS: u64 = 5_000_000;
 
 impl TestSystem {
     /// Creates an empty system.
@@ -98,13 +98,13 @@ impl TestSystem {
             let _inside = runtime.enter();
             Instant::now()
         };
-        let queue = RunQueue::new(seed, start);
-        queue.keep_time_of(runtime.handle().clone());
+        let queue = SeededScheduler::new(seed, start);
+        queue.set_clock(runtime.handle().clone());
         let scheduler = Scheduler::Seeded(Arc::clone(&queue));
         let settings = ActorSystem::builder("test").seed(seed);
         let system = Some(ActorSystem::with_scheduler(settings, scheduler));
         Self {
-            driver: Arc::new(Driver {
+            driver: Arc::new(TestDriver {
                 runtime,
                 queue,
                 seed,
@@ -175,8 +175,12 @@ impl TestSystem {
     ///
     /// # Panics
     /// Panics if the key is taken or invalid.
-    pub fn dynamic<A: Actor>(&self, key: impl Into<Key>, dynamic: Dynamic<A>) -> DynamicRef<A> {
-        match self.system().dynamic(key, dynamic) {
+    pub fn dynamic<A: Actor>(
+        &self,
+        key: impl Into<Key>,
+        dynamic: DynamicSupervisor<A>,
+    ) -> DynamicSupervisorRef<A> {
+        match self.system().supervise_dynamic(key, dynamic) {
             Ok(dynamic) => dynamic,
             Err(error) => panic!("{error}"),
         }
@@ -201,7 +205,7 @@ impl TestSystem {
     /// # Panics
     /// Panics if the run does not end within five million turns.
     pub fn run_until_idle(&self) {
-        self.driver.settle();
+        self.driver.run_until_idle();
     }
 
     /// Advances time, stopping at each timer on the way, and then runs until idle.
@@ -209,8 +213,8 @@ impl TestSystem {
     /// # Panics
     /// Panics if actors run for five million turns without waiting for a timer.
     pub fn advance(&self, by: Duration) {
-        self.driver.drive(async { tokio::time::sleep(by).await });
-        self.driver.settle();
+        self.driver.block_on(async { tokio::time::sleep(by).await });
+        self.driver.run_until_idle();
     }
 
     /// Runs the system until a future completes. Time advances when only timers are left.
@@ -218,21 +222,21 @@ impl TestSystem {
     /// # Panics
     /// Panics if the future does not complete within an hour of virtual time.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
-        let Some(output) = self.driver.drive_within(LIMIT, future) else {
-            panic!("not done within {LIMIT:?} of virtual time");
+        let Some(output) = self.driver.block_on_within(MAX_VIRTUAL_TIME, future) else {
+            panic!("not done within {MAX_VIRTUAL_TIME:?} of virtual time");
         };
         output
     }
 
     /// Injects a fault into an actor: the hook of the actor at `path` fails when it is about to run
     /// for the `nth` time, counted from now and across restarts. The first time is 1.
-    pub fn inject(&self, path: impl Into<Path>, hook: Hook, nth: u64, fault: Fault) {
+    pub fn inject(&self, path: impl Into<ActorPath>, hook: Hook, nth: u64, fault: InjectedFault) {
         self.system().faults().add(path.into(), hook, nth, fault);
     }
 
     /// Takes the injected faults that have occurred, in order.
     #[must_use]
-    pub fn take_struck(&self) -> Vec<(Hook, Fault)> {
+    pub fn take_injected_faults(&self) -> Vec<(Hook, InjectedFault)> {
         self.system().faults().take_injected()
     }
 
@@ -252,7 +256,7 @@ impl TestSystem {
     /// Something remains if an address, or anything else with a reference to one of its actors, is
     /// still held: by the caller, or by actors that hold each other's addresses in a cycle.
     #[must_use]
-    pub fn leaves_nothing(self) -> bool {
+    pub fn into_is_leak_free(self) -> bool {
         let shared = self.system().downgrade();
         drop(self);
         shared.strong_count() == 0
@@ -261,7 +265,7 @@ impl TestSystem {
     /// Returns a record of the actors that ran so far, in order. It is the same for the same seed
     /// and the same calls.
     #[must_use]
-    pub fn trace(&self) -> Trace {
+    pub fn trace(&self) -> ScheduleTrace {
         self.driver.queue.trace()
     }
 }
@@ -289,18 +293,18 @@ impl fmt::Debug for TestSystem {
 }
 
 /// Drives the run queue inside a tokio runtime with a paused clock.
-struct Driver {
+struct TestDriver {
     runtime: Runtime,
-    queue: Arc<RunQueue>,
+    queue: Arc<SeededScheduler>,
     seed: u64,
     start: Instant,
 }
 
-impl Driver {
+impl TestDriver {
     /// Runs until a future completes. The future is polled only when no actor can run.
     ///
     /// If nothing can run, tokio parks; with a paused clock, that advances time to the next timer.
-    fn drive<F: Future>(&self, future: F) -> F::Output {
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(async {
             let mut future = pin!(future);
             let mut turns = 0u64;
@@ -309,9 +313,12 @@ impl Driver {
                 loop {
                     while self.queue.run_one(cx.waker()) {
                         turns += 1;
-                        if turns == TURNS {
+                        if turns == MAX_IDLE_TURNS {
                             let now = Instant::now();
-                            assert!(now > since, "no end after {TURNS} turns without a timer");
+                            assert!(
+                                now > since,
+                                "no end after {MAX_IDLE_TURNS} turns without a timer"
+                            );
                             (turns, since) = (0, now);
                         }
                     }
@@ -327,9 +334,9 @@ impl Driver {
         })
     }
 
-    fn drive_within<F: Future>(&self, within: Duration, future: F) -> Option<F::Output> {
+    fn block_on_within<F: Future>(&self, within: Duration, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
-        self.drive(async {
+        self.block_on(async {
             let mut deadline = pin!(tokio::time::sleep(within));
             poll_fn(|cx| {
                 if let Poll::Ready(output) = future.as_mut().poll(cx) {
@@ -341,8 +348,8 @@ impl Driver {
         })
     }
 
-    fn settle(&self) {
-        self.drive(async {
+    fn run_until_idle(&self) {
+        self.block_on(async {
             // Each round gives tasks that were spawned on tokio directly a turn.
             for _ in 0..4 {
                 tokio::task::yield_now().await;

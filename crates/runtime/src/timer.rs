@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
 use crate::clock;
-use crate::exit::discard;
+use crate::exit::drop_all_caught;
 use crate::seeded_bug::{Bug, seeded};
 
 use alarm::Alarm;
@@ -35,18 +35,18 @@ pub use earliest::EarliestTimer;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimerKey(u64);
 
-enum Kind<M> {
+enum TimerKind<M> {
     Once(M),
     Every(Duration, Box<dyn FnMut() -> M + Send>),
 }
 
 #[derive(PartialEq, Eq)]
-struct Due {
+struct HeapEntry {
     at: Instant,
     key: u64,
 }
 
-impl Ord for Due {
+impl Ord for HeapEntry {
     /// Orders the earliest timer as the greatest, and of two at the same instant the one that was
     /// set first.
     fn cmp(&self, other: &Self) -> Ordering {
@@ -54,15 +54,15 @@ impl Ord for Due {
     }
 }
 
-impl PartialOrd for Due {
+impl PartialOrd for HeapEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 pub(crate) struct Timers<M> {
-    heap: BinaryHeap<Due>,
-    live: FxHashMap<u64, Kind<M>>,
+    heap: BinaryHeap<HeapEntry>,
+    live: FxHashMap<u64, TimerKind<M>>,
     next_key: u64,
     alarm: Option<Alarm>,
 }
@@ -78,7 +78,7 @@ impl<M> Timers<M> {
     }
 
     pub(crate) fn once(&mut self, at: Instant, message: M) -> TimerKey {
-        self.insert(at, Kind::Once(message))
+        self.insert(at, TimerKind::Once(message))
     }
 
     pub(crate) fn every(
@@ -90,21 +90,21 @@ impl<M> Timers<M> {
         // A period of zero would keep the actor from doing anything else.
         self.insert(
             first,
-            Kind::Every(period.max(Duration::from_millis(1)), make),
+            TimerKind::Every(period.max(Duration::from_millis(1)), make),
         )
     }
 
-    fn insert(&mut self, at: Instant, kind: Kind<M>) -> TimerKey {
+    fn insert(&mut self, at: Instant, kind: TimerKind<M>) -> TimerKey {
         let key = self.next_key;
         self.next_key += 1;
-        self.heap.push(Due { at, key });
+        self.heap.push(HeapEntry { at, key });
         self.live.insert(key, kind);
         TimerKey(key)
     }
 
     /// Cancels a timer. Returns `true` if it had not fired yet.
     pub(crate) fn cancel(&mut self, key: TimerKey) -> bool {
-        if seeded(Bug::CancelledTimerComes) {
+        if seeded(Bug::CancelledTimerFires) {
             return self.live.contains_key(&key.0);
         }
         let cancelled = self.live.remove(&key.0).is_some();
@@ -118,9 +118,9 @@ impl<M> Timers<M> {
     }
 
     /// Drops all timers and their messages.
-    pub(crate) fn end(self) {
+    pub(crate) fn discard(self) {
         drop(self.alarm);
-        discard(self.live.into_values());
+        drop_all_caught(self.live.into_values());
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -166,15 +166,15 @@ impl<M> Timers<M> {
             .remove(&due.key)
             .expect("the caller checked that it lives");
         match kind {
-            Kind::Once(message) => message,
-            Kind::Every(period, mut make) => {
+            TimerKind::Once(message) => message,
+            TimerKind::Every(period, mut make) => {
                 let message = make();
                 // Missed ticks are skipped, and the phase is kept.
                 let late = now.saturating_duration_since(due.at).as_nanos() / period.as_nanos();
                 let skipped = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
                 let at = clock::saturating_add(due.at, period.saturating_mul(skipped));
-                self.heap.push(Due { at, key: due.key });
-                self.live.insert(due.key, Kind::Every(period, make));
+                self.heap.push(HeapEntry { at, key: due.key });
+                self.live.insert(due.key, TimerKind::Every(period, make));
                 message
             }
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cell::{ActorId, AnyCell};
+use crate::cell::{ActorId, ErasedCell};
 use crate::info::ActorInfo;
 use crate::mailbox::MailboxStats;
 use crate::path::PathPattern;
@@ -23,7 +23,7 @@ use crate::system::SystemState;
 /// The property by which actors are ranked, greatest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
-pub enum Rank {
+pub enum TopRank {
     /// Number of queued messages.
     #[default]
     Depth,
@@ -41,14 +41,14 @@ pub enum Rank {
 #[derive(Debug, Clone, Default)]
 #[must_use = "a query does nothing until it is given to an observer"]
 pub struct TopQuery {
-    rank: Rank,
+    rank: TopRank,
     rows: usize,
     within: Option<PathPattern>,
 }
 
 impl TopQuery {
     /// Shows the first twenty actors by this rank.
-    pub const fn new(rank: Rank) -> Self {
+    pub const fn new(rank: TopRank) -> Self {
         Self {
             rank,
             rows: 20,
@@ -56,26 +56,30 @@ impl TopQuery {
         }
     }
 
-    /// Sets the number of actors to show, at most [`TopQuery::MOST`].
+    /// Sets the number of actors to show, at most [`TopQuery::MAX_ROWS`].
     pub const fn rows(mut self, rows: usize) -> Self {
-        self.rows = if rows > Self::MOST { Self::MOST } else { rows };
+        self.rows = if rows > Self::MAX_ROWS {
+            Self::MAX_ROWS
+        } else {
+            rows
+        };
         self
     }
 
     /// Restricts the reading to actors whose path matches.
-    pub fn matching(mut self, pattern: PathPattern) -> Self {
+    pub fn within_pattern(mut self, pattern: PathPattern) -> Self {
         self.within = Some(pattern);
         self
     }
 
     /// The maximum number of rows in a reading.
-    pub const MOST: usize = 1024;
+    pub const MAX_ROWS: usize = 1024;
 }
 
 /// One actor in a reading.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Ranked {
+pub struct TopRow {
     /// Information about the actor.
     pub info: ActorInfo,
     /// Messages per second since the last reading.
@@ -88,7 +92,7 @@ pub struct Ranked {
 /// Totals over all actors of a reading.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Totals {
+pub struct TopTotals {
     /// Number of actors.
     pub actors: usize,
     /// Number of queued messages.
@@ -112,16 +116,16 @@ pub struct Totals {
 /// The result of one reading of a system.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Top {
+pub struct TopReport {
     /// The first actors by the requested rank.
-    pub rows: Vec<Ranked>,
+    pub rows: Vec<TopRow>,
     /// Totals over all matching actors.
-    pub totals: Totals,
+    pub totals: TopTotals,
     /// The time since the reading that rates are computed from. Zero for the first reading, whose
     /// rates are all zero.
     pub span: Duration,
     /// The time for which the reading held its thread.
-    pub took: Duration,
+    pub duration: Duration,
 }
 
 /// Reads the state of a system repeatedly, and computes rates between readings.
@@ -129,24 +133,24 @@ pub struct Top {
 /// It keeps 24 bytes per actor from one reading to the next.
 ///
 /// ```
-/// use strowger::{ActorSystem, Rank, TopQuery};
+/// use strowger::{ActorSystem, TopRank, TopQuery};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), strowger::BoxError> {
 /// let system = ActorSystem::new("office")?;
 /// let mut observer = system.observer();
-/// let top = observer.top(&TopQuery::new(Rank::Depth).rows(10)).await;
+/// let top = observer.top(&TopQuery::new(TopRank::Depth).rows(10)).await;
 /// assert_eq!(top.totals.actors, 0);
 /// # Ok(())
 /// # }
 /// ```
-pub struct Observer {
+pub struct SystemObserver {
     shared: Arc<SystemState>,
-    past: Option<Past>,
+    past: Option<PreviousReading>,
 }
 
 /// The counters of a reading, by slot.
 #[derive(Debug)]
-struct Past {
+struct PreviousReading {
     at: Instant,
     counters: Vec<SlotCounters>,
 }
@@ -162,11 +166,11 @@ struct SlotCounters {
 
 /// The minimum age at which a reading is replaced as the base of rates. Otherwise several callers
 /// that read in turn would make the intervals too short for meaningful rates.
-const YOUNG: Duration = Duration::from_millis(500);
+const MIN_RATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An actor in the course of a reading.
-struct Seen {
-    cell: Arc<dyn AnyCell>,
+struct SeenActor {
+    cell: Arc<dyn ErasedCell>,
     stats: MailboxStats,
     memory: usize,
     /// Number of messages handled since the previous reading.
@@ -174,7 +178,7 @@ struct Seen {
     busy: u64,
 }
 
-impl Observer {
+impl SystemObserver {
     pub(crate) const fn new(shared: Arc<SystemState>) -> Self {
         Self { shared, past: None }
     }
@@ -183,38 +187,38 @@ impl Observer {
     ///
     /// Other tasks run between pages, so the call takes as long as they do. Dropping the future
     /// half way leaves the observer unchanged.
-    pub async fn top(&mut self, query: &TopQuery) -> Top {
+    pub async fn top(&mut self, query: &TopQuery) -> TopReport {
         let at = self.shared.now();
         let span = self
             .past
             .as_ref()
             .map_or(Duration::ZERO, |past| at - past.at);
-        let mut reading = Reading::new(query, self.past.as_ref(), span);
+        let mut reading = ReadingBuilder::new(query, self.past.as_ref(), span);
         let mut page = Vec::new();
         let mut slot = Some(0);
         while let Some(from) = slot {
             let began = self.shared.now();
             slot = self.shared.page(from, &mut page);
-            page.drain(..).for_each(|cell| reading.see(cell));
-            reading.top.took += self.shared.now() - began;
-            pass_on().await;
+            page.drain(..).for_each(|cell| reading.add_actor(cell));
+            reading.top.duration += self.shared.now() - began;
+            yield_now().await;
         }
         let (top, counters) = reading.finish();
-        if self.past.is_none() || span >= YOUNG {
-            self.past = Some(Past { at, counters });
+        if self.past.is_none() || span >= MIN_RATE_INTERVAL {
+            self.past = Some(PreviousReading { at, counters });
         }
         top
     }
 }
 
-impl fmt::Debug for Observer {
+impl fmt::Debug for SystemObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observer").finish_non_exhaustive()
     }
 }
 
 /// Yields to other tasks.
-pub(crate) async fn pass_on() {
+pub(crate) async fn yield_now() {
     let mut passed = false;
     poll_fn(|cx| {
         if mem::replace(&mut passed, true) {
@@ -226,18 +230,18 @@ pub(crate) async fn pass_on() {
     .await;
 }
 
-struct Reading<'a> {
+struct ReadingBuilder<'a> {
     query: &'a TopQuery,
-    past: Option<&'a Past>,
+    past: Option<&'a PreviousReading>,
     counters: Vec<SlotCounters>,
-    seen: Vec<((u64, u64), Seen)>,
+    seen: Vec<((u64, u64), SeenActor)>,
     handled: u64,
     busy: u64,
-    top: Top,
+    top: TopReport,
 }
 
-impl<'a> Reading<'a> {
-    fn new(query: &'a TopQuery, past: Option<&'a Past>, span: Duration) -> Self {
+impl<'a> ReadingBuilder<'a> {
+    fn new(query: &'a TopQuery, past: Option<&'a PreviousReading>, span: Duration) -> Self {
         Self {
             query,
             past,
@@ -245,16 +249,16 @@ impl<'a> Reading<'a> {
             seen: Vec::new(),
             handled: 0,
             busy: 0,
-            top: Top {
+            top: TopReport {
                 span,
-                ..Top::default()
+                ..TopReport::default()
             },
         }
     }
 
-    fn see(&mut self, cell: Arc<dyn AnyCell>) {
+    fn add_actor(&mut self, cell: Arc<dyn ErasedCell>) {
         let stats = cell.stats();
-        let ActorId { slot, generation } = cell.node().id;
+        let ActorId { slot, generation } = cell.core().id;
         let busy = nanos(stats.busy);
         let counter = SlotCounters {
             generation,
@@ -263,17 +267,17 @@ impl<'a> Reading<'a> {
         };
         let slot = slot as usize;
         if self.counters.len() <= slot {
-            self.counters.resize(slot + 1, EMPTY);
+            self.counters.resize(slot + 1, EMPTY_SLOT);
         }
         self.counters[slot] = counter;
         if let Some(pattern) = &self.query.within
-            && !pattern.matches(&cell.node().path())
+            && !pattern.matches(&cell.core().path())
         {
             return;
         }
         let before = self
             .past
-            .map(|past| past.counters.get(slot).unwrap_or(&EMPTY));
+            .map(|past| past.counters.get(slot).unwrap_or(&EMPTY_SLOT));
         // An actor that is new since then has done all its work in between.
         let (handled, busy) = match before {
             None => (0, 0),
@@ -284,18 +288,18 @@ impl<'a> Reading<'a> {
             Some(_) => (counter.handled, busy),
         };
         let memory = cell.memory(&stats);
-        let restarts = cell.node().restarts();
+        let restarts = cell.core().restarts();
         self.add(&cell, &stats, memory, restarts);
         self.handled += handled;
         self.busy += busy;
         let key = match self.query.rank {
-            Rank::Depth => (stats.depth as u64, stats.high_water as u64),
-            Rank::Rate => (handled, stats.handled),
-            Rank::Busy => (busy, counter.busy),
-            Rank::Memory => (memory as u64, stats.depth as u64),
-            Rank::Restarts => (restarts.into(), stats.handled),
+            TopRank::Depth => (stats.depth as u64, stats.high_water as u64),
+            TopRank::Rate => (handled, stats.handled),
+            TopRank::Busy => (busy, counter.busy),
+            TopRank::Memory => (memory as u64, stats.depth as u64),
+            TopRank::Restarts => (restarts.into(), stats.handled),
         };
-        let seen = Seen {
+        let seen = SeenActor {
             cell,
             stats,
             memory,
@@ -303,12 +307,18 @@ impl<'a> Reading<'a> {
             busy,
         };
         self.seen.push((key, seen));
-        if self.seen.len() >= 2 * self.query.rows + PILE {
-            self.cut();
+        if self.seen.len() >= 2 * self.query.rows + TRUNCATE_SLACK {
+            self.truncate();
         }
     }
 
-    fn add(&mut self, cell: &Arc<dyn AnyCell>, stats: &MailboxStats, memory: usize, restarts: u32) {
+    fn add(
+        &mut self,
+        cell: &Arc<dyn ErasedCell>,
+        stats: &MailboxStats,
+        memory: usize,
+        restarts: u32,
+    ) {
         let totals = &mut self.top.totals;
         totals.actors += 1;
         totals.depth += stats.depth;
@@ -317,12 +327,12 @@ impl<'a> Reading<'a> {
         totals.memory += memory;
         totals.restarts += u64::from(restarts);
         let capacity = cell.spec().capacity();
-        let nearly = capacity.is_some_and(|room| stats.depth * 100 >= room * NEARLY);
+        let nearly = capacity.is_some_and(|room| stats.depth * 100 >= room * NEARLY_FULL_PERCENT);
         totals.nearly_full += usize::from(nearly);
     }
 
     /// Keeps the first rows, in no particular order.
-    fn cut(&mut self) {
+    fn truncate(&mut self) {
         let rows = self.query.rows;
         if self.seen.len() > rows {
             self.seen
@@ -331,12 +341,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn finish(mut self) -> (Top, Vec<SlotCounters>) {
-        self.cut();
+    fn finish(mut self) -> (TopReport, Vec<SlotCounters>) {
+        self.truncate();
         self.seen.sort_by_key(|(key, seen)| place(*key, seen));
         let seconds = self.top.span.as_secs_f64();
         let a_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
-        let rows = self.seen.drain(..).map(|(_, seen)| Ranked {
+        let rows = self.seen.drain(..).map(|(_, seen)| TopRow {
             rate: a_second(seen.handled as f64),
             load: a_second(seen.busy as f64 / 1e9),
             info: seen.info(),
@@ -348,16 +358,16 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Seen {
+impl SeenActor {
     fn info(self) -> ActorInfo {
         let spec = self.cell.spec();
-        self.cell.node().info(self.stats, spec, self.memory)
+        self.cell.core().info(self.stats, spec, self.memory)
     }
 }
 
 /// Sorts the greatest first, and among equals the one with the lower slot.
-fn place(key: (u64, u64), seen: &Seen) -> (Reverse<(u64, u64)>, u32) {
-    (Reverse(key), seen.cell.node().id.slot)
+fn place(key: (u64, u64), seen: &SeenActor) -> (Reverse<(u64, u64)>, u32) {
+    (Reverse(key), seen.cell.core().id.slot)
 }
 
 fn nanos(span: Duration) -> u64 {
@@ -365,12 +375,12 @@ fn nanos(span: Duration) -> u64 {
 }
 
 /// The fill level from which a mailbox counts as nearly full, in percent of its capacity.
-const NEARLY: usize = 85;
+const NEARLY_FULL_PERCENT: usize = 85;
 
 /// Number of actors that are collected beyond twice the rows before the list is cut.
-const PILE: usize = 64;
+const TRUNCATE_SLACK: usize = 64;
 
-const EMPTY: SlotCounters = SlotCounters {
+const EMPTY_SLOT: SlotCounters = SlotCounters {
     generation: u32::MAX,
     handled: 0,
     busy: 0,

@@ -30,13 +30,13 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::address::AnyRef;
-use crate::exit::{discard, discard_one};
+use crate::exit::{drop_all_caught, drop_caught};
 use crate::recipient::Recipient;
 use crate::selection;
 use crate::sync::{AtomicU64, Ordering};
 use broker::Broker;
 use route::{DeliveryRule, Route};
-use turn::DeliveryTurn;
+use turn::DeliveryGuard;
 
 pub use broker::Subscription;
 pub(crate) use broker::{Exchange, Exchanges};
@@ -65,7 +65,7 @@ pub use name::{TopicError, TopicLimits};
 /// - A subscription survives restarts of its actor and ends with the actor.
 /// - The publisher never waits. If a mailbox is full, its own overflow rule applies. If that rule
 ///   is to wait or to fail, the message is dropped for this subscriber, counted in
-///   [`TopicInfo::dropped`], named in [`Published::full`], and reported as
+///   [`TopicInfo::dropped`], named in [`PublishOutcome::full`], and reported as
 ///   [`Event::Overflow`](crate::Event::Overflow).
 /// - If a filter or a conversion panics, only its own subscriber misses the message.
 /// - Messages that filters, conversions or destructors publish are delivered after the current one.
@@ -85,7 +85,7 @@ pub use name::{TopicError, TopicLimits};
 ///     type Error = BoxError;
 ///
 ///     async fn pre_start(_: (), cx: &mut Context<Self>) -> Result<Self, BoxError> {
-///         cx.system().subscribe("node/*/load", cx.me().recipient::<Arc<u32>>())?;
+///         cx.system().subscribe("node/*/load", cx.actor_ref().recipient::<Arc<u32>>())?;
 ///         Ok(Self)
 ///     }
 ///
@@ -116,13 +116,13 @@ struct TopicInner<T> {
     broker: Arc<Broker<T>>,
     exchange: Weak<Exchange<T>>,
     route: Mutex<Route<T>>,
-    counts: Counts,
+    counts: TopicCounters,
 }
 
 /// Written under the lock of the route and read without it. Each counter is correct by itself;
 /// nothing else depends on the values read.
 #[derive(Default)]
-struct Counts {
+struct TopicCounters {
     published: AtomicU64,
     delivered: AtomicU64,
     dropped: AtomicU64,
@@ -132,7 +132,7 @@ struct Counts {
 /// The outcome of a publication.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Published {
+pub struct PublishOutcome {
     /// Number of subscribers whose mailboxes took the message, by their own overflow rule.
     pub delivered: usize,
     /// Number of subscribers whose filters rejected the message.
@@ -153,7 +153,7 @@ pub struct TopicInfo {
     /// The name of the topic.
     pub name: Arc<str>,
     /// The name of the Rust type of its messages.
-    pub kind: &'static str,
+    pub message_type: &'static str,
     /// Number of subscriptions that match the topic.
     pub subscribers: usize,
     /// Number of messages published.
@@ -174,7 +174,7 @@ impl<T: Send + Sync + 'static> Topic<T> {
             broker,
             exchange,
             route: Mutex::new(Route::new()),
-            counts: Counts::default(),
+            counts: TopicCounters::default(),
         }))
     }
 
@@ -189,7 +189,7 @@ impl<T: Send + Sync + 'static> Topic<T> {
     /// # Errors
     /// Returns an error if the actor has ended or the limit on subscriptions is reached.
     pub fn subscribe(&self, recipient: Recipient<Arc<T>>) -> Result<Subscription, TopicError> {
-        self.exchange(&recipient)?
+        self.exchange_for(&recipient)?
             .subscribe(self.name(), recipient, None)
     }
 
@@ -204,11 +204,11 @@ impl<T: Send + Sync + 'static> Topic<T> {
         recipient: Recipient<Arc<T>>,
         filter: impl Fn(&T) -> bool + Send + Sync + 'static,
     ) -> Result<Subscription, TopicError> {
-        self.exchange(&recipient)?
+        self.exchange_for(&recipient)?
             .subscribe(self.name(), recipient, Some(Arc::new(filter)))
     }
 
-    fn exchange(&self, recipient: &Recipient<Arc<T>>) -> Result<Arc<Exchange<T>>, TopicError> {
+    fn exchange_for(&self, recipient: &Recipient<Arc<T>>) -> Result<Arc<Exchange<T>>, TopicError> {
         // If the system is gone, the actor has ended too.
         self.0.exchange.upgrade().ok_or_else(|| TopicError::Ended {
             path: recipient.actor().path(),
@@ -222,13 +222,13 @@ impl<T: Send + Sync + 'static> Topic<T> {
     }
 
     /// Delivers a message to all subscribers.
-    pub fn publish(&self, message: impl Into<Arc<T>>) -> Published {
+    pub fn publish(&self, message: impl Into<Arc<T>>) -> PublishOutcome {
         self.deliver(message.into(), DeliveryRule::All)
     }
 
     /// Delivers a message to one subscriber, in turn: the next one that accepts it and has room.
-    pub fn publish_in_turn(&self, message: impl Into<Arc<T>>) -> Published {
-        self.deliver(message.into(), DeliveryRule::InTurn)
+    pub fn publish_round_robin(&self, message: impl Into<Arc<T>>) -> PublishOutcome {
+        self.deliver(message.into(), DeliveryRule::RoundRobin)
     }
 
     /// Delivers a message to one subscriber: the owner of the key among the subscribers whose
@@ -238,28 +238,31 @@ impl<T: Send + Sync + 'static> Topic<T> {
     /// subscriber leaves, its keys are spread over the others and no other key moves; when one
     /// joins, it takes over its share of the keys of all others. If the owner's mailbox is full, it
     /// misses the message, and no other subscriber gets it instead.
-    pub fn publish_by_key(&self, key: impl Hash, message: impl Into<Arc<T>>) -> Published {
-        self.deliver(message.into(), DeliveryRule::ByKey(selection::digest(key)))
+    pub fn publish_by_key(&self, key: impl Hash, message: impl Into<Arc<T>>) -> PublishOutcome {
+        self.deliver(
+            message.into(),
+            DeliveryRule::ByKey(selection::hash_key(key)),
+        )
     }
 
-    fn deliver(&self, message: Arc<T>, rule: DeliveryRule) -> Published {
-        let Some(turn) = DeliveryTurn::take() else {
+    fn deliver(&self, message: Arc<T>, rule: DeliveryRule) -> PublishOutcome {
+        let Some(turn) = DeliveryGuard::try_enter() else {
             let topic = self.clone();
-            DeliveryTurn::later(move || drop(topic.deliver_now(&message, rule)));
-            return Published {
+            DeliveryGuard::defer(move || drop(topic.deliver_now(&message, rule)));
+            return PublishOutcome {
                 deferred: true,
-                ..Published::default()
+                ..PublishOutcome::default()
             };
         };
         let published = self.deliver_now(&message, rule);
         // If this is the last reference, dropping the message runs user code, which must still
         // happen inside the turn.
-        discard_one(message);
+        drop_caught(message);
         turn.finish();
         published
     }
 
-    fn deliver_now(&self, message: &Arc<T>, rule: DeliveryRule) -> Published {
+    fn deliver_now(&self, message: &Arc<T>, rule: DeliveryRule) -> PublishOutcome {
         let inner = &*self.0;
         let mut route = inner.route.lock();
         let published = route.deliver(&inner.name, &inner.broker, message, rule);
@@ -286,7 +289,7 @@ impl<T: Send + Sync + 'static> Topic<T> {
         } = &*self.0;
         TopicInfo {
             name: Arc::clone(name),
-            kind: std::any::type_name::<T>(),
+            message_type: std::any::type_name::<T>(),
             subscribers: broker.count(name),
             published: counts.published.load(Ordering::Relaxed),
             delivered: counts.delivered.load(Ordering::Relaxed),
@@ -298,12 +301,12 @@ impl<T: Send + Sync + 'static> Topic<T> {
     /// Drops the subscribers cached for publishing.
     fn forget_route(&self) {
         // If the route is locked, a delivery is under way; the next one refreshes the route anyway.
-        let forgotten = self.0.route.try_lock().map(|mut route| route.forget());
-        discard(forgotten);
+        let forgotten = self.0.route.try_lock().map(|mut route| route.clear());
+        drop_all_caught(forgotten);
     }
 
     /// Returns `true` if only the system holds the topic.
-    fn is_unheld(&self) -> bool {
+    fn is_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 }

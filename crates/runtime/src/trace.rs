@@ -21,11 +21,11 @@ use tokio::time::{Instant, Sleep};
 
 use crate::actor::Actor;
 use crate::budget::charge_poll;
-use crate::cell::{AnyCell, Cell, Node};
+use crate::cell::{ActorCell, ActorCore, ErasedCell};
 use crate::clock;
-use crate::event::{Event, Events};
+use crate::event::{Event, EventBus};
 use crate::monitor::Signal;
-use crate::path::{Path, PathPattern};
+use crate::path::{ActorPath, PathPattern};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The limits after which a trace ends.
@@ -35,17 +35,17 @@ pub struct TraceLimits {
     /// Number of records.
     pub records: u64,
     /// Number of bytes: those of paths and names, and 64 per record.
-    pub octets: usize,
+    pub bytes: usize,
     /// Time since the start of the trace.
-    pub within: Duration,
+    pub duration: Duration,
 }
 
 impl Default for TraceLimits {
     fn default() -> Self {
         Self {
             records: 1000,
-            octets: 1024 * 1024,
-            within: Duration::from_secs(60),
+            bytes: 1024 * 1024,
+            duration: Duration::from_secs(60),
         }
     }
 }
@@ -57,7 +57,7 @@ pub enum TraceEnd {
     /// The limit on records was reached.
     Records,
     /// The limit on bytes was reached.
-    Octets,
+    Bytes,
     /// The time limit was reached.
     Time,
     /// The system has shut down.
@@ -71,7 +71,7 @@ pub struct TraceRecord {
     /// The time of the step, counted from the start of the trace.
     pub at: Duration,
     /// The path of the actor.
-    pub path: Path,
+    pub path: ActorPath,
     /// The step.
     pub step: TraceStep,
 }
@@ -106,13 +106,13 @@ pub enum TraceStep {
 impl fmt::Display for TraceStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Message { name, waiting: 0 } => write!(f, "takes {name}"),
-            Self::Message { name, waiting } => write!(f, "takes {name}, {waiting} wait"),
+            Self::Message { name, waiting: 0 } => write!(f, "handles {name}"),
+            Self::Message { name, waiting } => write!(f, "handles {name}, {waiting} queued"),
             Self::Handled { took, failed } => {
                 let how = if *failed { "failed" } else { "done" };
                 write!(f, "{how} after {took:?}")
             }
-            Self::Signal { name } => write!(f, "is told {name}"),
+            Self::Signal { name } => write!(f, "receives signal {name}"),
             Self::Event(event) => write!(f, "{event}"),
         }
     }
@@ -126,16 +126,16 @@ impl fmt::Display for TraceRecord {
 }
 
 /// Number of records that are queued for the reader; further ones are lost.
-const WAITING: usize = 1024;
+const TRACE_QUEUE_LEN: usize = 1024;
 
 /// The maximum length of a message name, in bytes.
-const NAME: usize = 256;
+const MAX_NAME_LEN: usize = 256;
 
 /// The size that a record counts in addition to its texts, in bytes.
-const RECORD: usize = 64;
+const RECORD_OVERHEAD: usize = 64;
 
 /// Number of attempts to lock the queue before a record is dropped as lost.
-const TRIES: usize = 64;
+const MAX_LOCK_TRIES: usize = 64;
 
 /// The queue of records of one trace.
 struct TraceQueue {
@@ -160,13 +160,13 @@ struct RecordQueue {
 }
 
 impl TraceQueue {
-    fn wants(&self, path: &Path) -> bool {
+    fn matches(&self, path: &ActorPath) -> bool {
         !self.over.load(Ordering::Relaxed) && self.pattern.matches(path)
     }
 
     /// Locks the queue, unless another thread holds the lock for long.
-    fn queue_soon(&self) -> Option<MutexGuard<'_, RecordQueue>> {
-        for _ in 0..TRIES {
+    fn try_lock_queue(&self) -> Option<MutexGuard<'_, RecordQueue>> {
+        for _ in 0..MAX_LOCK_TRIES {
             if let Some(queue) = self.queue.try_lock() {
                 return Some(queue);
             }
@@ -175,20 +175,20 @@ impl TraceQueue {
         None
     }
 
-    fn push(&self, now: Instant, path: &Path, step: TraceStep) {
-        let Some(mut queue) = self.queue_soon() else {
+    fn push(&self, now: Instant, path: &ActorPath, step: TraceStep) {
+        let Some(mut queue) = self.try_lock_queue() else {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         };
         if queue.end.is_some() {
             return;
         }
-        let bytes = queue.bytes + RECORD + path.as_str().len() + step.bytes();
+        let bytes = queue.bytes + RECORD_OVERHEAD + path.as_str().len() + step.bytes();
         if now >= self.until {
             self.finish(queue, TraceEnd::Time);
-        } else if bytes > self.limits.octets {
-            self.finish(queue, TraceEnd::Octets);
-        } else if queue.records.len() >= WAITING {
+        } else if bytes > self.limits.bytes {
+            self.finish(queue, TraceEnd::Bytes);
+        } else if queue.records.len() >= TRACE_QUEUE_LEN {
             drop(queue);
             self.lost.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -229,7 +229,7 @@ impl TraceStep {
 
 /// All traces of a system.
 #[derive(Default)]
-pub(crate) struct Traces {
+pub(crate) struct TraceRegistry {
     /// Checked before a new actor is matched, so that actors start as fast as without traces. This
     /// is a hint, written under the lock of the list: an actor that started before a trace was
     /// added to the list is marked by the thread that adds it.
@@ -237,23 +237,23 @@ pub(crate) struct Traces {
     list: RwLock<Vec<Arc<TraceQueue>>>,
 }
 
-impl Traces {
+impl TraceRegistry {
     /// Returns `true` if a trace matches the actor of a new cell.
-    pub(crate) fn want(&self, path: impl FnOnce() -> Path) -> bool {
+    pub(crate) fn any_matches(&self, path: impl FnOnce() -> ActorPath) -> bool {
         if !self.any.load(Ordering::Relaxed) {
             return false;
         }
         let path = path();
-        self.list.read().iter().any(|trace| trace.wants(&path))
+        self.list.read().iter().any(|trace| trace.matches(&path))
     }
 
     /// Records a step of an actor in all matching traces. Clears the actor's mark if there are
     /// none.
     #[cold]
-    fn note(&self, node: &Node, step: impl FnOnce() -> TraceStep) {
+    fn record(&self, node: &ActorCore, step: impl FnOnce() -> TraceStep) {
         let path = node.path();
         let list = self.list.read();
-        if !list.iter().any(|trace| trace.wants(&path)) {
+        if !list.iter().any(|trace| trace.matches(&path)) {
             // Done under the lock of the list: a trace that begins now is added later, and then
             // marks the actor again.
             node.set_traced(false);
@@ -262,7 +262,7 @@ impl Traces {
         let traces = list.clone();
         drop(list);
         let (now, step) = (node.shared.now(), step());
-        for trace in traces.iter().filter(|trace| trace.wants(&path)) {
+        for trace in traces.iter().filter(|trace| trace.matches(&path)) {
             trace.push(now, &path, step.clone());
         }
     }
@@ -274,7 +274,7 @@ impl Traces {
         }
         let now = clock::now();
         let traces = self.list.read().clone();
-        for trace in traces.iter().filter(|trace| trace.wants(event.path())) {
+        for trace in traces.iter().filter(|trace| trace.matches(event.path())) {
             trace.push(now, event.path(), TraceStep::Event(event.clone()));
         }
     }
@@ -302,14 +302,16 @@ impl Traces {
 
 /// Records that a traced actor takes a message, and returns the time.
 #[cold]
-pub(crate) fn begin<A: Actor>(cell: &Cell<A::Msg>, message: &A::Msg) -> Option<Box<Instant>> {
-    let node = &cell.node;
-    node.shared.events.traces().note(node, || {
+pub(crate) fn begin<A: Actor>(cell: &ActorCell<A::Msg>, message: &A::Msg) -> Option<Box<Instant>> {
+    let node = &cell.core;
+    node.shared.events.traces().record(node, || {
         // Describing a message runs user code, which must not be able to end the actor.
         let name = catch_unwind(AssertUnwindSafe(|| A::describe(message)));
-        let mut name = name.unwrap_or(Cow::Borrowed("a message that panics when described"));
-        if name.len() > NAME {
-            let end = (0..=NAME).rev().find(|at| name.is_char_boundary(*at));
+        let mut name = name.unwrap_or(Cow::Borrowed("<panic in `Debug`>"));
+        if name.len() > MAX_NAME_LEN {
+            let end = (0..=MAX_NAME_LEN)
+                .rev()
+                .find(|at| name.is_char_boundary(*at));
             name.to_mut().truncate(end.unwrap_or(0));
         }
         TraceStep::Message {
@@ -322,11 +324,11 @@ pub(crate) fn begin<A: Actor>(cell: &Cell<A::Msg>, message: &A::Msg) -> Option<B
 
 /// Records that a traced actor has handled the message that it began at `began`.
 #[cold]
-pub(crate) fn end(node: &Node, began: Instant, failed: bool) {
+pub(crate) fn end(node: &ActorCore, began: Instant, failed: bool) {
     node.shared
         .events
         .traces()
-        .note(node, || TraceStep::Handled {
+        .record(node, || TraceStep::Handled {
             took: node.shared.now().saturating_duration_since(began),
             failed,
         });
@@ -334,7 +336,7 @@ pub(crate) fn end(node: &Node, began: Instant, failed: bool) {
 
 /// Records that a traced actor receives a signal.
 #[cold]
-pub(crate) fn signal(node: &Node, signal: &Signal) {
+pub(crate) fn signal(node: &ActorCore, signal: &Signal) {
     let name = match signal {
         Signal::Down { .. } => "down",
         Signal::ChildEnded { .. } => "child-ended",
@@ -342,23 +344,23 @@ pub(crate) fn signal(node: &Node, signal: &Signal) {
         Signal::PipePanicked { .. } => "pipe-panicked",
     };
     let step = || TraceStep::Signal { name };
-    node.shared.events.traces().note(node, step);
+    node.shared.events.traces().record(node, step);
 }
 
 /// Reads the records of a trace, created by [`ActorSystem::trace`](crate::ActorSystem::trace).
 /// Dropping it ends the trace.
-pub struct Tracer {
+pub struct TraceReader {
     trace: Arc<TraceQueue>,
-    events: Arc<Events>,
+    events: Arc<EventBus>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Records taken out of the queue, all at once, so that actors rarely find the reader holding
     /// the lock.
     ready: VecDeque<TraceRecord>,
 }
 
-impl Tracer {
+impl TraceReader {
     pub(crate) fn attach(
-        events: &Arc<Events>,
+        events: &Arc<EventBus>,
         pattern: PathPattern,
         limits: TraceLimits,
         now: Instant,
@@ -367,13 +369,13 @@ impl Tracer {
             pattern,
             limits,
             began: now,
-            until: clock::saturating_add(now, limits.within),
+            until: clock::saturating_add(now, limits.duration),
             queue: Mutex::default(),
             lost: AtomicU64::new(0),
             over: AtomicBool::new(false),
         });
         events.traces().add(Arc::clone(&trace));
-        events.wanted();
+        events.add_subscriber();
         Self {
             trace,
             events: Arc::clone(events),
@@ -383,7 +385,7 @@ impl Tracer {
     }
 
     /// Marks an actor that existed before the trace, if its path matches.
-    pub(crate) fn mark(&self, node: &Node) {
+    pub(crate) fn mark(&self, node: &ActorCore) {
         if self.trace.pattern.matches(&node.path()) {
             node.set_traced(true);
         }
@@ -430,20 +432,20 @@ impl Tracer {
 
     /// Returns the reason why the trace has ended, if it has. There may be unread records left.
     #[must_use]
-    pub fn ended(&self) -> Option<TraceEnd> {
+    pub fn end_reason(&self) -> Option<TraceEnd> {
         self.trace.queue.lock().end
     }
 }
 
-impl Drop for Tracer {
+impl Drop for TraceReader {
     fn drop(&mut self) {
         self.trace.over.store(true, Ordering::Relaxed);
         self.events.traces().remove(&self.trace);
-        self.events.unwanted();
+        self.events.remove_subscriber();
     }
 }
 
-impl fmt::Debug for Tracer {
+impl fmt::Debug for TraceReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tracer")
             .field("pattern", &self.trace.pattern)

@@ -8,7 +8,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::duration::parse_duration;
-use crate::size::Size;
+use crate::size::ByteSize;
 
 /// Deserializes a duration: a number of seconds, or a text that [`parse_duration`] accepts.
 ///
@@ -22,10 +22,10 @@ where
     D: Deserializer<'de>,
     T: From<Duration>,
 {
-    input.deserialize_any(TimeVisitor).map(T::from)
+    input.deserialize_any(DurationVisitor).map(T::from)
 }
 
-/// Deserializes a size: a number of bytes, or a text that [`Size`] can be parsed from.
+/// Deserializes a size: a number of bytes, or a text that [`ByteSize`] can be parsed from.
 ///
 /// For use as `#[serde(deserialize_with = "strowger::deserialize_size")]`, on an integer.
 ///
@@ -39,22 +39,22 @@ where
     input.deserialize_any(SizeVisitor(PhantomData))
 }
 
-impl<'de> Deserialize<'de> for Size {
+impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         deserialize_size(input).map(Self::new)
     }
 }
 
-struct TimeVisitor;
+struct DurationVisitor;
 
-impl TimeVisitor {
+impl DurationVisitor {
     /// Parses a plain number as if it were a text, so that the same rules apply.
     fn number<E: Error>(self, number: impl fmt::Display) -> Result<Duration, E> {
         self.visit_str(&number.to_string())
     }
 }
 
-impl Visitor<'_> for TimeVisitor {
+impl Visitor<'_> for DurationVisitor {
     type Value = Duration;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,8 +84,8 @@ impl Visitor<'_> for TimeVisitor {
 struct SizeVisitor<N>(PhantomData<N>);
 
 impl<N: TryFrom<u64>> SizeVisitor<N> {
-    fn fitting<E: Error>(size: Size) -> Result<N, E> {
-        let too_large = |_| E::custom(format!("{size} is more than this key holds"));
+    fn checked<E: Error>(size: ByteSize) -> Result<N, E> {
+        let too_large = |_| E::custom(format!("{size} is too large for this setting"));
         N::try_from(size.bytes()).map_err(too_large)
     }
 }
@@ -101,7 +101,7 @@ impl<N: TryFrom<u64>> Visitor<'_> for SizeVisitor<N> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<N, E> {
-        text.parse().map_err(E::custom).and_then(Self::fitting)
+        text.parse().map_err(E::custom).and_then(Self::checked)
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<N, E> {
@@ -109,7 +109,7 @@ impl<N: TryFrom<u64>> Visitor<'_> for SizeVisitor<N> {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<N, E> {
-        Self::fitting(Size::new(number))
+        Self::checked(ByteSize::new(number))
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_seconds_or_bytes_and_a_text_has_its_unit() {
+    fn deserializes_numbers_and_texts_with_units() {
         assert_eq!(time(json!(3)), Ok(Duration::from_secs(3)));
         assert_eq!(time(json!(1.5)), Ok(Duration::from_millis(1500)));
         assert_eq!(time(json!("250ms")), Ok(Duration::from_millis(250)));
@@ -140,14 +140,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_named_and_told_what_would_be() {
+    fn invalid_value_error_suggests_the_format() {
         for value in [json!(-1), json!(-1.5), json!(1e300), json!("soon")] {
             let said = time(value).expect_err("it is no time");
-            assert!(said.contains("is not a time: write a number"), "{said}");
+            assert!(said.contains("\": expected a number and a unit"), "{said}");
         }
         for value in [json!(-1), json!("1.5MiB"), json!("soon")] {
             let said = size::<u64>(value).expect_err("it is no size");
-            assert!(said.contains("is not a size: write a whole"), "{said}");
+            assert!(
+                said.contains("\": expected a whole number of bytes"),
+                "{said}"
+            );
         }
         let said = size::<u64>(json!(1.5)).expect_err("it is not whole");
         assert!(said.contains("1.5`, expected a size: a whole"), "{said}");
@@ -156,6 +159,6 @@ mod tests {
         let said = time(json!([])).expect_err("it is no number");
         assert!(said.contains("expected a time"), "{said}");
         let said = size::<u32>(json!("4GiB")).expect_err("it is too large");
-        assert_eq!(said, "4GiB is more than this key holds");
+        assert_eq!(said, "4GiB is too large for this setting");
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 const RELEASE: &str = concat!("rustc ", env!("CARGO_PKG_RUST_VERSION"), ".");
 
 #[test]
-fn errors_point_at_the_users_line() {
+fn macro_errors_point_at_user_code() {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = Command::new(compiler).arg("--version").output();
     let version = version.expect("what built this test is still there").stdout;

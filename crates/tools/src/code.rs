@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strowger::{Ask, BoxError, Context, Lag, Signal, SourceSpec, handlers};
+use strowger::{Ask, BoxError, Context, Signal, SlowReader, SourceSpec, handlers};
 use tokio::time::Instant;
 
 pub use door::code_door;
@@ -149,7 +149,7 @@ impl strowger::Actor for Code {
 
     async fn follow(&mut self, ask: Ask<FollowRun>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
-        let mut source = cx.source(SourceSpec::DEFAULT.lag(Lag::Wait).readers(1));
+        let mut source = cx.source(SourceSpec::DEFAULT.slow_reader(SlowReader::Wait).readers(1));
         match source.reader() {
             Ok(reader) => {
                 reply.send(Ok(reader));
@@ -282,14 +282,14 @@ impl Code {
         if let Some(realm) = &execute.realm
             && !(1..=MAX_REALM_NAME).contains(&realm.len())
         {
-            let text = format!("the name of a realm has 1 to {MAX_REALM_NAME} octets");
+            let text = format!("invalid realm name: must be 1 to {MAX_REALM_NAME} bytes");
             return Some(CodeError::Full(text));
         }
         if self.running >= self.runs() && self.waiting() >= self.spec.waiting {
             let (runs, waiting) = (self.runs(), self.spec.waiting);
             return Some(CodeError::Full(format!(
-                "{runs} runs are under way and {waiting} wait, which are the limits `runs` and \
-                 `waiting`: try again later, or raise them below [tools.code]"
+                "{runs} runs in progress and {waiting} waiting, which are the limits `runs` and \
+                 `waiting`: try again later, or raise them in [tools.code]"
             )));
         }
         None
@@ -331,7 +331,7 @@ impl Code {
             .filter(|(_, named)| named.realm.is_some());
         let oldest = idle.min_by_key(|(_, named)| named.used);
         if let Some(name) = oldest.map(|(name, _)| name.clone()) {
-            tracing::info!(actor = %self.actor, realm = %name, "ended to make room for another");
+            tracing::info!(actor = %self.actor, realm = %name, "realm evicted");
             self.realms.remove(&name);
         }
     }
@@ -386,8 +386,9 @@ impl Code {
             verb = "execute",
             realm = ?record.realm,
             language = ?record.language,
-            end = record.error.as_ref().map_or("done", CodeError::name),
-            octets = record.bytes,
+            outcome = record.error.as_ref().map_or("done", CodeError::name),
+            bytes = record.bytes,
+            "code run"
         );
     }
 }

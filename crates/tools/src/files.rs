@@ -331,7 +331,7 @@ impl Files {
     {
         let disk = Arc::clone(&self.disk);
         let job = on_blocking_thread(move |stop| {
-            let outcome = work(&disk, &|| stop() || !reply.is_wanted());
+            let outcome = work(&disk, &|| stop() || !reply.is_waiting());
             let bytes = outcome.as_ref().map_or(0, bytes);
             let record = CallRecord::new(verb, path, &outcome, bytes);
             reply.send(outcome);

@@ -22,7 +22,7 @@
 //! let refused = files.ask(Read::new("../../etc/passwd")).await?;
 //! assert_eq!(
 //!     refused.expect_err("it is outside").to_string(),
-//!     "`../../etc/passwd` leaves the root (rule: outside)"
+//!     "`../../etc/passwd` leads outside the root (rule: outside)"
 //! );
 //! # Ok(())
 //! # }

@@ -112,7 +112,7 @@ impl strowger::Actor for Program {
             *record.state.lock() = None;
         }
         Ok(Self {
-            me: cx.me(),
+            me: cx.actor_ref(),
             path: cx.path().to_string(),
             record,
             loaded: None,
@@ -189,7 +189,8 @@ impl Program {
         if self.loaded.is_none() {
             let record = &*self.record;
             let slot = record.pool.acquire().await;
-            let slot = slot.ok_or_else(|| CodeError::Full("programs are ending".to_owned()))?;
+            let slot =
+                slot.ok_or_else(|| CodeError::Full("programs are shutting down".to_owned()))?;
             let mut realm = record.sandbox.realm(record.limits.memory).await?;
             let state = record.state.lock().clone();
             let steps = [
@@ -214,7 +215,8 @@ impl Program {
             });
         }
         let loaded = self.loaded.as_mut();
-        let loaded = loaded.ok_or_else(|| CodeError::Sandbox("it did not wake up".to_owned()))?;
+        let loaded = loaded
+            .ok_or_else(|| CodeError::Sandbox("the program did not reactivate".to_owned()))?;
         loaded.slot.busy();
         Ok(loaded)
     }
@@ -246,7 +248,7 @@ impl Program {
                 *record.state.lock() = state;
                 Ok(())
             }
-            Err(error) => Err(format!("its state cannot be kept: {error}").into()),
+            Err(error) => Err(format!("the program's state cannot be saved: {error}").into()),
         }
     }
 
@@ -262,7 +264,8 @@ impl Program {
             target: "strowger::audit",
             actor = %self.path,
             verb = "perform",
-            end = end.map_or("done", ProgramError::name),
+            outcome = end.map_or("done", ProgramError::name),
+            "program call"
         );
     }
 }
@@ -278,7 +281,7 @@ struct ProgramCaller {
 impl ProgramCaller {
     fn new(reply: Reply<Result<Value, ProgramError>>, program: String) -> Self {
         Self {
-            told: !reply.is_wanted(),
+            told: !reply.is_waiting(),
             reply: Mutex::new(Some(reply)),
             program,
         }
@@ -293,7 +296,7 @@ impl ProgramCaller {
 
 impl RunOwner for ProgramCaller {
     fn is_wanted(&self) -> bool {
-        self.told || self.reply.lock().as_ref().is_some_and(Reply::is_wanted)
+        self.told || self.reply.lock().as_ref().is_some_and(Reply::is_waiting)
     }
 
     fn print(&self, line: Line) {

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use strowger::{
-    Ask, BoxError, Completion, Context, Lag, MonitorId, Reader, SendError, Signal, Source,
+    Ask, BoxError, Completion, Context, MonitorId, Reader, SendError, Signal, SlowReader, Source,
     SourceSpec, handlers,
 };
 use tokio::time::Instant;
@@ -166,13 +166,13 @@ impl strowger::Actor for Streams {
             .blocked
             .is_some_and(|since| now - since >= limits.stall)
         {
-            let gone = live.source.disconnect_laggards();
+            let gone = live.source.disconnect_slow_readers();
             tracing::info!(
                 target: "strowger::audit",
                 actor = %self.actor,
                 stream = &*live.name,
                 readers = gone,
-                "readers that stood still were disconnected"
+                "slow readers disconnected"
             );
             self.send_waiting(stream, cx);
         }
@@ -180,7 +180,7 @@ impl strowger::Actor for Streams {
             return;
         };
         if live.blocked.is_none() && now - live.last_heard >= limits.idle {
-            let text = format!("its producer was silent for {:?}", limits.idle);
+            let text = format!("the producer was silent for {:?}", limits.idle);
             self.end_lost(stream, text);
             return;
         }
@@ -192,7 +192,7 @@ impl strowger::Actor for Streams {
             let lost = |(_, live): &(&u64, &LiveStream)| live.producer == Some(id);
             let lost = self.streams.iter().find(lost).map(|(stream, _)| *stream);
             if let Some(stream) = lost {
-                self.end_lost(stream, format!("its producer ended: {exit}"));
+                self.end_lost(stream, format!("the producer exited: {exit}"));
             }
         }
         Ok(())
@@ -221,7 +221,7 @@ impl Streams {
         }
         let replay = replay.unwrap_or(limits.replay).min(limits.replay);
         let spec = SourceSpec::DEFAULT
-            .lag(Lag::Wait)
+            .slow_reader(SlowReader::Wait)
             .max_window(limits.window)
             .window(limits.window.min(DEFAULT_WINDOW))
             .readers(limits.readers)
@@ -274,7 +274,7 @@ impl Streams {
             return;
         };
         while let Some(ask) = live.waiting.pop_front() {
-            if !ask.reply.is_wanted() {
+            if !ask.reply.is_waiting() {
                 // The producer stopped waiting, and was told that the piece is not sent.
                 continue;
             }
@@ -296,7 +296,7 @@ impl Streams {
                     live.blocked = live.blocked.or(Some(now));
                     if !live.is_asked {
                         live.is_asked = true;
-                        live.source.when_ready(cx.lane().reply(stream));
+                        live.source.notify_when_ready(cx.lane().reply(stream));
                     }
                     return;
                 }
@@ -351,15 +351,15 @@ impl Streams {
     /// Counts a call and writes it to the audit log. Pieces that are sent are counted separately.
     fn audit<T>(&self, verb: &'static str, stream: &str, outcome: &StreamResult<T>) {
         self.watch.called(verb, outcome.as_ref().err());
-        let end = outcome.as_ref().err().map_or("done", StreamError::name);
+        let outcome = outcome.as_ref().err().map_or("done", StreamError::name);
         let cut = stream.floor_char_boundary(MAX_SHOWN_NAME);
         tracing::info!(
             target: "strowger::audit",
             actor = %self.actor,
             verb,
             stream = &stream[..cut],
-            end,
-            "a stream was asked for"
+            outcome,
+            "stream call"
         );
     }
 }

@@ -62,7 +62,7 @@ impl Actor for ComponentActor {
         let env = ActorEnv {
             path: cx.path(),
             system: cx.system(),
-            me: cx.me(),
+            me: cx.actor_ref(),
             lane: cx.lane(),
             directory: cell.directory().clone(),
         };
@@ -135,7 +135,7 @@ impl Actor for ComponentActor {
                     _ => None,
                 });
                 let unbegun = unbegun.chain(waiting).collect();
-                cx.set_at_stake(self.cell.record_end(fault, cx.now(), affected, unbegun));
+                cx.set_messages_at_risk(self.cell.record_end(fault, cx.now(), affected, unbegun));
             }
         }
         outcome
@@ -155,7 +155,7 @@ impl Actor for ComponentActor {
                 self.cell.record_fault(&fault);
                 if let Some(omitted) = self.cell.take_log_line() {
                     let component = self.cell.name();
-                    tracing::warn!(component, %fault, omitted, "failed while it stopped");
+                    tracing::warn!(component, %fault, omitted, "component failed while stopping");
                 }
             }
         }
@@ -342,7 +342,7 @@ impl ComponentActor {
             token,
             payload,
         });
-        self.batch.len() >= most || !cx.has_more()
+        self.batch.len() >= most || !cx.has_messages()
     }
 
     /// Delivers the batch.
@@ -411,7 +411,7 @@ impl ComponentActor {
             && let Some(omitted) = self.cell.take_log_line()
         {
             let (component, text) = (self.cell.name(), printable(&text));
-            tracing::debug!(%component, text, omitted, "refused a message");
+            tracing::debug!(%component, text, omitted, "component refused a message");
         }
     }
 
@@ -483,7 +483,7 @@ impl ComponentActor {
                     .await
             }
             None => {
-                let late = Payload::from(&b"no answer within the deadline"[..]);
+                let late = Payload::from(&b"no reply within the deadline"[..]);
                 self.deliver(MessageKind::Failure, due.token, late, cx)
                     .await
             }

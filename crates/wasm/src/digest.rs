@@ -60,9 +60,7 @@ impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = String::deserialize(input)?;
         Self::parse(&text).ok_or_else(|| {
-            serde::de::Error::custom(format!(
-                "{text:?} is not a SHA-256 in 64 hexadecimal digits"
-            ))
+            serde::de::Error::custom(format!("{text:?} is not a SHA-256 digest in 64 hex digits"))
         })
     }
 }

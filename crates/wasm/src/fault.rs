@@ -55,26 +55,26 @@ pub struct Fault {
 #[non_exhaustive]
 pub enum FaultKind {
     /// A call used more processor time than its limit.
-    #[error("computed for longer than {limit:?}")]
+    #[error("used more than {limit:?} of CPU time")]
     Deadline {
         /// The limit.
         limit: Duration,
     },
     /// A call exceeded its generous bound on the clock, although it used less processor time than
     /// its limit.
-    #[error("was not done after {limit:?} on the clock")]
+    #[error("did not return within {limit:?}")]
     Late {
         /// The bound.
         limit: Duration,
     },
     /// A call exceeded a limit of the manifest.
-    #[error("passed limits.{limit}")]
+    #[error("exceeded limits.{limit}")]
     Budget {
         /// The key of the limit, in `[limits]`.
         limit: &'static str,
     },
     /// The component was refused memory or table elements, and gave up.
-    #[error("was refused memory beyond limits.{limit} ({max})")]
+    #[error("exceeded limits.{limit} ({max})")]
     Memory {
         /// The key of the limit, in `[limits]`.
         limit: &'static str,
@@ -82,10 +82,10 @@ pub enum FaultKind {
         max: usize,
     },
     /// The component overflowed its stack.
-    #[error("exhausted its stack")]
+    #[error("stack overflow")]
     Stack,
     /// The component gave up by itself: `fault.fail`, or `unreachable`, which is how panics end.
-    #[error("gave up: {text}")]
+    #[error("aborted: {text}")]
     Panic {
         /// The message of the component, truncated to 256 bytes; or another description, with the
         /// last line that it logged in the call.
@@ -99,7 +99,7 @@ pub enum FaultKind {
     },
     /// The component broke the rules of the component model: a bad pointer, length, string or
     /// value.
-    #[error("broke the component model: {text}")]
+    #[error("violated the component model: {text}")]
     Abi {
         /// A description.
         text: String,
@@ -111,17 +111,17 @@ pub enum FaultKind {
         text: String,
     },
     /// The state to be saved is larger than `grant.kv` allows.
-    #[error("gave {octets} octets of state, more than grant.kv has room for")]
+    #[error("state of {octets} bytes exceeds grant.kv")]
     Quota {
         /// Size of the state in bytes.
         octets: usize,
     },
     /// Its actor was killed during the call. The incarnation ends with [`strowger::Exit::Killed`]
     /// instead of this fault, which is neither counted nor reported.
-    #[error("was killed")]
+    #[error("killed")]
     Killed,
     /// The host could not do its part.
-    #[error("the host failed: {text}")]
+    #[error("host error: {text}")]
     Host {
         /// A description.
         text: String,
@@ -151,7 +151,7 @@ impl FaultKind {
 
 /// An error that the host raises inside a call when a limit is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("passed limits.{0}")]
+#[error("exceeded limits.{0}")]
 pub(crate) struct LimitExceeded(pub(crate) &'static str);
 
 /// The message of a component that gave up, truncated.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use strowger::{ActorRef, ActorSystem, Lane, Path, Subscription, TimerKey, TopicError};
+use strowger::{ActorPath, ActorRef, ActorSystem, ReplyLane, Subscription, TimerKey, TopicError};
 use tokio::time::Instant;
 
 use self::handles::Handles;
@@ -77,10 +77,10 @@ pub(crate) struct Guest {
 /// The environment of a component's actor: its path, its system, and the addresses that it uses.
 #[derive(Clone)]
 pub(crate) struct ActorEnv {
-    pub(crate) path: Path,
+    pub(crate) path: ActorPath,
     pub(crate) system: ActorSystem,
     pub(crate) me: ActorRef<ComponentMsg>,
-    pub(crate) lane: Lane<Answer>,
+    pub(crate) lane: ReplyLane<Answer>,
     pub(crate) directory: Directory,
 }
 

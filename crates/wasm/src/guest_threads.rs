@@ -58,9 +58,9 @@ pub(crate) struct JobContext {
 /// The error returned when a call on a guest thread has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoOutcome {
-    #[error("the system has no thread for it")]
+    #[error("the operating system refused a thread")]
     NoThread,
-    #[error("what the host did for it panicked")]
+    #[error("the host panicked during the call")]
     Panicked,
 }
 
@@ -117,7 +117,7 @@ impl GuestThreads {
         {
             Ok(thread) => threads.push(thread),
             Err(error) if threads.is_empty() => {
-                tracing::error!(%error, "no thread for components that compute for long");
+                tracing::error!(%error, "cannot start guest threads");
                 return Err(NoOutcome::NoThread);
             }
             // The existing threads run the call.
@@ -170,7 +170,7 @@ fn lower_priority(nice: u8) {
         nice => rustix::process::setpriority_process(None, nice.into()),
     };
     if let Err(error) = lowered {
-        tracing::warn!(%error, "guest threads have the priority of all others");
+        tracing::warn!(%error, "guest threads run at normal priority");
     }
 }
 

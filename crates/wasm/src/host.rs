@@ -88,12 +88,12 @@ pub enum LoadStage {
 
 /// The error returned when a host cannot be created.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("components cannot run here: {0}")]
+#[error("components cannot run on this host: {0}")]
 pub struct HostError(String);
 
 /// The error returned when the host has no capacity for another component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the host has room for {max} {limit}, and no more")]
+#[error("limit of {max} {limit} reached")]
 #[non_exhaustive]
 pub struct Full {
     /// The limit of [`HostLimits`] that is reached.
@@ -323,7 +323,7 @@ impl Host {
             let permit = Arc::clone(&host.0.compilations).acquire_owned().await;
             report(LoadStage::Compiling);
             let ended = |_| LoadError::Host {
-                text: "the compilation ended in a panic".to_owned(),
+                text: "the compilation panicked".to_owned(),
             };
             let host = host.clone();
             let work = tokio::task::spawn_blocking(move || {

@@ -40,13 +40,13 @@ type SharedUsage = Arc<Mutex<Option<SpaceUsage>>>;
 #[non_exhaustive]
 pub enum KvError {
     /// Another process uses the store.
-    #[error("the store of components {path} is used by another process")]
+    #[error("the component store {path} is in use by another process")]
     Locked {
         /// The directory.
         path: PathBuf,
     },
     /// The system refuses access, or the content cannot be read.
-    #[error("cannot use the store of components {path}: {why}")]
+    #[error("cannot use the component store {path}: {why}")]
     Unusable {
         /// The directory.
         path: PathBuf,

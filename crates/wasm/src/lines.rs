@@ -108,13 +108,17 @@ impl LogLimits {
     fn log_omitted(&self, omitted: impl Fn(&LineLimiter) -> Option<u64>) {
         let component = &*self.component;
         if let Some(omitted) = omitted(&self.audits) {
-            tracing::warn!(target: AUDIT, component, omitted, "was refused more");
+            tracing::warn!(target: AUDIT, component, omitted, "further refusals not logged");
         }
         if let Some(omitted) = omitted(&self.own) {
-            tracing::warn!(component, omitted, "logged more than it may");
+            tracing::warn!(
+                component,
+                omitted,
+                "log lines dropped: limits.log_rate exceeded"
+            );
         }
         if let Some(omitted) = omitted(&self.faults) {
-            tracing::warn!(component, omitted, "failed more often");
+            tracing::warn!(component, omitted, "further faults not logged");
         }
     }
 }

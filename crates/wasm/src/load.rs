@@ -29,7 +29,7 @@ pub enum LoadError {
     #[error(transparent)]
     Excessive(#[from] Excessive),
     /// The hash of the component differs from the one that the manifest pins.
-    #[error("the component hashes to {found}, and its manifest pins {pinned}")]
+    #[error("the component's SHA-256 is {found}, but its manifest pins {pinned}")]
     Digest {
         /// The hash in the manifest.
         pinned: Digest,
@@ -46,7 +46,7 @@ pub enum LoadError {
     },
     /// The host trusts certain signers, and the manifest names none of them.
     #[error(
-        "{}, and the node takes only components that are signed by {trusted} \
+        "{}, but the node accepts only components signed by {trusted} \
          (`components.trust.signers`)",
         of(.signer.as_ref())
     )]
@@ -57,7 +57,7 @@ pub enum LoadError {
         trusted: String,
     },
     /// The component is larger than the host allows.
-    #[error("the component has {octets} octets, at most {max}")]
+    #[error("the component is {octets} bytes, limit is {max}")]
     Size {
         /// Its size in bytes.
         octets: usize,
@@ -68,7 +68,7 @@ pub enum LoadError {
     #[error("a core module, not a component")]
     Module,
     /// The component has more parts, or larger ones, than the host allows.
-    #[error("more than the host takes of one component: {text}")]
+    #[error("component too large for the host: {text}")]
     Parts {
         /// The part, with the limit of the host.
         text: String,
@@ -80,16 +80,16 @@ pub enum LoadError {
         text: String,
     },
     /// The component has imports that are not granted.
-    #[error("not granted: {}", show(.0))]
+    #[error("imports not granted: {}", show(.0))]
     Denied(Vec<Denied>),
     /// A required export is missing, or has other types.
-    #[error("does not export {missing}")]
+    #[error("missing export {missing}")]
     Export {
         /// The interface and its function.
         missing: String,
     },
     /// The manifest asks for an interface that the component does not export.
-    #[error("`{key}` needs `{interface}`, which the component does not export")]
+    #[error("`{key}` needs the export `{interface}`, which the component does not have")]
     Unfit {
         /// The key of the manifest.
         key: &'static str,
@@ -103,7 +103,7 @@ pub enum LoadError {
         limit: std::time::Duration,
     },
     /// The host cannot run the component.
-    #[error("the host cannot run it: {text}")]
+    #[error("the host cannot run the component: {text}")]
     Host {
         /// The reason.
         text: String,
@@ -315,11 +315,11 @@ pub(crate) fn check(host: &Host, bytes: &[u8], manifest: &Manifest) -> Result<Di
 /// Returns the advice for an import that no host has and no manifest can grant.
 fn foreign(import: &str) -> &'static str {
     if import.starts_with("wasi:") {
-        return "to be built without WASI, which the host does not have";
+        return "to be built without WASI, which the host does not provide";
     }
     match import.starts_with(PACKAGE) {
-        true => "to be built for the contract of version 0.1.0",
-        false => "to be built without it: the host has the interfaces of the contract only",
+        true => "to be built for version 0.1.0 of the contract",
+        false => "to be built without it: the host provides only the interfaces of the contract",
     }
 }
 
@@ -342,7 +342,7 @@ fn log_denied(host: &Host, component: &str, refused: &[Denied]) {
     if refused.len() > each
         && let Some(omitted) = lines.take(now)
     {
-        let (grant, what) = (GRANT, "more than these");
+        let (grant, what) = (GRANT, "more imports");
         tracing::warn!(target: AUDIT, component, grant, what, omitted, "refused");
     }
     for _ in refused {

@@ -302,10 +302,10 @@ impl RestartRule {
 #[non_exhaustive]
 pub enum ManifestError {
     /// The text does not parse, or has an unknown key or a value of a wrong type.
-    #[error("the manifest does not parse")]
+    #[error("invalid manifest")]
     Parse(#[from] toml::de::Error),
     /// A value is out of range.
-    #[error("`{key}` is {value}, and may be {range}")]
+    #[error("`{key}` is {value}; must be {range}")]
     Range {
         /// The key, with its table.
         key: &'static str,
@@ -438,7 +438,7 @@ mod tests {
         assert!(with("[grant.files.\"a b\"]\npath = \"data\"").contains("grant.files"));
         assert!(with("[grant.files.data]\nwrite = true").contains("path"));
         let passivate = "[state]\npassivate = \"1s\"";
-        assert!(with(passivate).contains("only with a state.mode"));
+        assert!(with(passivate).contains("left out without state.mode"));
         let never = "[state]\nmode = \"snapshot\"\npassivate = \"0s\"";
         assert!(with(never).contains("state.passivate"));
         assert!(with("[grant.kv]\nkeys = 0").contains("grant.kv.keys"));

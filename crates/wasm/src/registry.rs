@@ -73,25 +73,28 @@ pub enum Widening {
 #[non_exhaustive]
 pub enum RegistryError {
     /// A component of this name is running; it can be upgraded, but not deployed.
-    #[error("the component {name:?} runs already")]
+    #[error("the component {name:?} is already running")]
     Taken {
         /// The name.
         name: Arc<str>,
     },
     /// There is no component of this name.
-    #[error("there is no component {name:?}")]
+    #[error("no component {name:?}")]
     Unknown {
         /// The name.
         name: Arc<str>,
     },
     /// There is no previous version.
-    #[error("the component {name:?} has no version to go back to")]
+    #[error("the component {name:?} has no previous version")]
     First {
         /// The name.
         name: Arc<str>,
     },
     /// The other version has wider access than the running one, and that was not granted.
-    #[error("the component {name:?} would have more than the version before: {}", list(.changes))]
+    #[error(
+        "the component {name:?} would have wider access than the running version: {}",
+        list(.changes)
+    )]
     Wider {
         /// The name.
         name: Arc<str>,
@@ -102,24 +105,24 @@ pub enum RegistryError {
     #[error(transparent)]
     Full(#[from] Full),
     /// The component did not start.
-    #[error("it does not start: {}", why(.fault.as_ref()))]
+    #[error("the component failed to start: {}", why(.fault.as_ref()))]
     Start {
         /// The fault of its first incarnation, if known.
         fault: Option<Fault>,
     },
     /// The other version failed; the running one continues.
-    #[error("the version before goes on: {0}")]
+    #[error("the new version failed, the previous one continues: {0}")]
     RolledBack(Fault),
     /// The component did not answer in time, or ended.
-    #[error("it does not answer: {0}")]
+    #[error("the component does not answer: {0}")]
     Silent(AskError),
     /// The supervisor of the components has ended.
-    #[error("components are ending")]
+    #[error("components are shutting down")]
     Ended,
 }
 
 fn why(fault: Option<&Fault>) -> String {
-    fault.map_or_else(|| "it ended at once".to_owned(), Fault::to_string)
+    fault.map_or_else(|| "it exited immediately".to_owned(), Fault::to_string)
 }
 
 fn list(changes: &[Change]) -> String {
@@ -297,7 +300,7 @@ impl ComponentRegistry {
             }
             if changes.iter().any(|change| change.wider) {
                 let (component, grant, what) = (&**name, "upgrade", list(&changes));
-                tracing::warn!(target: AUDIT, component, grant, what, "granted more");
+                tracing::warn!(target: AUDIT, component, grant, what, "granted wider access");
             }
             return Ok(changes);
         }
@@ -391,7 +394,7 @@ impl Deployment {
         Deployed {
             info: self.args.info(),
             alive: self.actor.is_alive(),
-            mailbox_size: self.actor.erase().info().depth,
+            mailbox_size: self.actor.erase().info().mailbox_len,
             previous: self.previous.as_ref().map(|image| image.digest()),
         }
     }

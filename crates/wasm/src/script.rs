@@ -145,10 +145,10 @@ pub enum RunError {
     #[error("cancelled")]
     Cancelled,
     /// The script waits for a promise that nothing will settle.
-    #[error("waits for a promise that nothing will settle")]
+    #[error("waits for a promise that can never settle")]
     Unsettled,
     /// The realm was lost in an earlier run.
-    #[error("the realm is gone")]
+    #[error("the realm no longer exists")]
     Lost,
     /// The engine failed; the realm is lost.
     #[error("the engine failed: {0}")]
@@ -157,7 +157,7 @@ pub enum RunError {
 
 /// A limit that a script exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("passed the limit `{name}` of {most}")]
+#[error("exceeded the limit `{name}` of {most}")]
 #[non_exhaustive]
 pub struct ScriptLimit {
     /// The name of the limit, which is that of the field of [`RunLimits`], or `memory`.
@@ -252,7 +252,7 @@ pub enum RealmError {
     #[error(transparent)]
     Full(#[from] Full),
     /// Instantiation failed, usually because the memory is less than the engine itself needs.
-    #[error("no realm: {0}")]
+    #[error("cannot create a realm: {0}")]
     Engine(String),
 }
 
@@ -386,7 +386,7 @@ fn value(
         };
     }
     let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| RunError::Engine("a result that is no text".to_owned()))?;
+    let text = text.map_err(|_| RunError::Engine("the result is not text".to_owned()))?;
     Ok(Some(text))
 }
 

@@ -87,7 +87,7 @@ impl fmt::Debug for Signature {
 impl<'de> Deserialize<'de> for Signer {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = String::deserialize(input)?;
-        let wrong = "is not a public key of Ed25519 in 64 hexadecimal digits";
+        let wrong = "is not an Ed25519 public key in 64 hex digits";
         Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} {wrong}")))
     }
 }
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Signer {
 impl<'de> Deserialize<'de> for Signature {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = String::deserialize(input)?;
-        let wrong = "is not a signature of Ed25519 in 128 hexadecimal digits";
+        let wrong = "is not an Ed25519 signature in 128 hex digits";
         Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} {wrong}")))
     }
 }

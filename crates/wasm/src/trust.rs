@@ -92,15 +92,15 @@ fn flaw(
         return Some("its manifest has no signature");
     };
     let Some(statement) = manifest.statement(code) else {
-        return Some("its manifest was not read from a text that can be signed");
+        return Some("its manifest was not loaded from a text that can be signed");
     };
     if signer.vouches(&statement, signature) {
         return None;
     }
     if signer.signed(component, signature) {
-        return Some("the signature is of the code alone, and must be of manifest and code");
+        return Some("the signature covers only the code, but must cover manifest and code");
     }
-    Some("the signature is not one of this manifest and this code")
+    Some("the signature does not match this manifest and this code")
 }
 
 /// Logs and counts a refusal before a component is loaded, within the rate of the host.

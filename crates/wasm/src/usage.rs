@@ -206,11 +206,7 @@ impl Usage {
         let patience = self.rules.lock().placement.demote(now);
         self.state.fetch_or(HEAVY, Ordering::Relaxed);
         let component = &*self.name;
-        tracing::debug!(
-            component,
-            ?patience,
-            "computes on guest threads from now on"
-        );
+        tracing::debug!(component, ?patience, "moved to guest threads");
     }
 
     /// Records that a call of a heavy component ended, and whether it saw a tick.
@@ -224,7 +220,7 @@ impl Usage {
         {
             self.state.fetch_and(!HEAVY, Ordering::Relaxed);
             let component = &*self.name;
-            tracing::debug!(component, "computes on workers again");
+            tracing::debug!(component, "moved back to workers");
         }
     }
 
@@ -266,7 +262,7 @@ impl Usage {
         self.delayed.fetch_add(nanos, Ordering::Relaxed);
         if !silent {
             let component = &*self.name;
-            tracing::warn!(component, %share, ?delay, "throttled: used more than its share");
+            tracing::warn!(component, %share, ?delay, "throttled: exceeded its CPU share");
         }
         Admission::After(delay)
     }

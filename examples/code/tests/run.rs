@@ -13,7 +13,7 @@ fn a_file_goes_through_code_into_a_file() {
         "Almon owes 320",
         "Emma owes 160",
         "ReferenceError: fetch is not defined",
-        "passed the limit `memory` of 16777216 bytes",
+        "exceeded the limit `memory` of 16777216 bytes",
         "round and round",
         "given up: 1, under way: 0",
     ];

@@ -545,8 +545,11 @@ export class Cell extends Mailbox implements Runnable, Server {
       if (!(await limit.wait(stopped))) child.#life?.limit?.expire();
       await stopped;
     }
-    const why = failed(`${this.path} has ended`, exit.error ?? exit.reason);
-    for (const stream of [...(this.#life?.streams ?? [])]) stream.end(why);
+    const streams = [...(this.#life?.streams ?? [])];
+    if (streams.length > 0) {
+      const why = failed(`${this.path} has ended`, exit.error ?? exit.reason);
+      for (const stream of streams) stream.end(why);
+    }
     if (actor !== undefined) await this.#after(actor, exit, limit, number);
     limit.close();
   }

@@ -207,17 +207,19 @@ export function cancelled(type: string, reason?: unknown): MessageError {
 
 type AbortCallback = (reason: unknown) => void;
 
-/** The only listener of this package on one signal, and the callbacks that share it. */
-class AbortListener {
+/** The callbacks of this package on one signal. They share a listener while there are any. */
+class AbortCallbacks {
   readonly #signal: AbortSignal;
   readonly #callbacks = new Set<AbortCallback>();
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
-    signal.addEventListener("abort", this.#run, { once: true });
   }
 
   add(callback: AbortCallback): void {
+    if (this.#callbacks.size === 0) {
+      this.#signal.addEventListener("abort", this.#run, { once: true });
+    }
     this.#callbacks.add(callback);
   }
 
@@ -225,7 +227,6 @@ class AbortListener {
     if (!this.#callbacks.delete(callback) || this.#callbacks.size > 0) return;
     // A runtime may keep a signal in memory for as long as it has a listener.
     this.#signal.removeEventListener("abort", this.#run);
-    abortListeners.delete(this.#signal);
   }
 
   readonly #run = (): void => {
@@ -239,7 +240,7 @@ class AbortListener {
   };
 }
 
-const abortListeners = new WeakMap<AbortSignal, AbortListener>();
+const abortCallbacks = new WeakMap<AbortSignal, AbortCallbacks>();
 
 /**
  * Calls back with the reason on abort, at once if the signal is already aborted. Returns a function
@@ -253,12 +254,12 @@ export function onAbort(signal: AbortSignal, callback: AbortCallback): () => voi
     callback(signal.reason);
     return () => {};
   }
-  let listener = abortListeners.get(signal);
-  if (listener === undefined) {
-    listener = new AbortListener(signal);
-    abortListeners.set(signal, listener);
+  let known = abortCallbacks.get(signal);
+  if (known === undefined) {
+    known = new AbortCallbacks(signal);
+    abortCallbacks.set(signal, known);
   }
-  const added = listener;
-  added.add(callback);
-  return () => added.remove(callback);
+  const callbacks = known;
+  callbacks.add(callback);
+  return () => callbacks.remove(callback);
 }

@@ -54,8 +54,7 @@ export abstract class Mailbox {
    * Queues a message, or applies the overflow rule. Resolves once the message is queued or dropped.
    */
   protected offer(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {
-    let { depth } = this;
-    if (depth >= this.capacity && this.#trim()) depth = this.depth;
+    const { depth } = this;
     // A later message must not overtake a sender that waits.
     if (depth < this.capacity && (this.#senders === undefined || this.#senders.length === 0)) {
       if (depth === 0) this.#first = delivery;
@@ -63,6 +62,7 @@ export abstract class Mailbox {
       if (depth >= this.highWater) this.highWater = depth + 1;
       return QUEUED;
     }
+    if (this.#trim()) return this.offer(delivery, signal);
     switch (this.#overflow) {
       case "wait":
         return this.#wait(delivery, signal);
@@ -117,19 +117,18 @@ export abstract class Mailbox {
   }
 
   /**
-   * Makes room in a full mailbox by dropping messages at its front whose senders have given up.
+   * Drops messages at the front whose senders have given up, in favour of senders that wait.
    * Returns `true` if there were any.
    */
   #trim(): boolean {
-    const { depth } = this;
-    for (;;) {
-      const oldest = this.#first ?? this.#rest?.first;
-      if (oldest === undefined || !oldest.isOver) break;
+    let oldest = this.#first ?? this.#rest?.first;
+    if (oldest === undefined || !oldest.isOver) return false;
+    for (; oldest?.isOver === true; oldest = this.#first ?? this.#rest?.first) {
       this.#shift();
       this.dead(oldest, oldest.why ?? cancelled(oldest.type));
     }
     if (this.#senders !== undefined) this.#admit(this.#senders);
-    return this.depth < depth;
+    return true;
   }
 
   #wait(delivery: Delivery, signal: AbortSignal | undefined): Promise<void> {

@@ -184,7 +184,7 @@ const utf8 = new TextEncoder();
  * @throws MessageError `bad-request`, which names the invalid field.
  */
 export function parseMessage(data: unknown): Message {
-  if (!isRecord(data)) throw badRequest("a message is an object");
+  if (!isRecord(data)) throw badRequest("a message must be a JSON object");
   const pattern = PATTERNS.find((each) => each === data["pattern"]);
   if (pattern === undefined) throw wrong("pattern", "tell, ask or stream");
   const correlationId = optional(data, "correlationId", id);
@@ -234,7 +234,7 @@ function place(value: unknown, field: string): Address {
 export function parseType(value: unknown): string {
   const fits = typeof value === "string" && WORD.test(value);
   if (fits && utf8.encode(value).length <= LONGEST_TYPE) return value;
-  throw wrong("type", `text of 1 to ${LONGEST_TYPE} octets without spaces`);
+  throw wrong("type", `text of 1 to ${LONGEST_TYPE} bytes without whitespace`);
 }
 
 function integer(least: number, most: number) {

@@ -62,8 +62,8 @@ export interface AskOptions {
    */
   readonly deadlineMs?: number;
   /**
-   * Cancels the ask: the answer is discarded, and the handler's signal is aborted. The reason of the
-   * signal is the `cause` of the error.
+   * Cancels the ask: the answer is discarded, and the handler's signal is aborted. The reason of
+   * the signal is the `cause` of the error.
    */
   readonly signal?: AbortSignal;
 }

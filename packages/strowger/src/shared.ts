@@ -66,7 +66,7 @@ export class Shared {
   }
 
   nobody(path: string): MessageError {
-    const text = `nobody is at ${path}`;
+    const text = `no actor at ${path}`;
     return stackless(() => new MessageError("unknown-target", text, { details: { path } }));
   }
 

@@ -1,8 +1,5 @@
-import type { Clock } from "./clock.js";
-
-/** The source of time of a {@link ShutdownLimit}. */
-export interface Timing {
-  readonly clock: Clock;
+/** Calls back after some milliseconds. Returns a function that cancels the call. */
+interface Timing {
   wheelAfter(ms: number, callback: () => void): () => void;
 }
 
@@ -12,28 +9,30 @@ export interface Timing {
  */
 export class ShutdownLimit {
   readonly #timing: Timing;
-  readonly #until: number;
-  #isOver = false;
-  #reached: Promise<false> | undefined;
-  #resolve: (() => void) | undefined;
-  #undo: (() => void) | undefined;
+  #ms: number;
+  #reached: Promise<false> | undefined = undefined;
+  #resolve: (() => void) | undefined = undefined;
+  #undo: (() => void) | undefined = undefined;
 
   constructor(timing: Timing, ms: number) {
     this.#timing = timing;
-    this.#until = timing.clock.now() + ms;
+    this.#ms = ms;
   }
 
-  /** Waits for a promise. Resolves with `false` if the limit is reached first. */
+  /**
+   * Waits for a promise. Resolves with `false` if the limit is reached first. The time counts from
+   * the first wait: most actors end without any, and need no timer.
+   */
   wait(promise: Promise<unknown>): Promise<boolean> {
     return Promise.race([promise.then(() => true), (this.#reached ??= this.#start())]);
   }
 
   /** Ends all waits. */
-  readonly expire = (): void => {
-    this.#isOver = true;
+  expire(): void {
+    this.#ms = 0;
     this.close();
     this.#resolve?.();
-  };
+  }
 
   /** Stops the timer, when there is nothing more to wait for. */
   close(): void {
@@ -41,12 +40,10 @@ export class ShutdownLimit {
     this.#undo = undefined;
   }
 
-  // Most actors end without waiting, so there is no timer before the first wait.
   #start(): Promise<false> {
     return new Promise((resolve) => {
       this.#resolve = () => resolve(false);
-      const left = this.#isOver ? 0 : this.#until - this.#timing.clock.now();
-      this.#undo = this.#timing.wheelAfter(left, this.expire);
+      this.#undo = this.#timing.wheelAfter(this.#ms, () => this.expire());
     });
   }
 }

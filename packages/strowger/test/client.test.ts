@@ -77,6 +77,22 @@ test("more calls than may wait are refused as full", async () => {
   assert.equal(peer.line.all("call").length, 8);
 });
 
+test("a payload that throws when it is looked at fails its call alone", async () => {
+  const { peer, actor } = await setup();
+  const payload = new Proxy({}, {
+    getPrototypeOf: () => {
+      throw new Error("hostile");
+    },
+  });
+  const wrong = { code: "bad-request", message: /hostile/ };
+  // Those that wait for room are sent where no caller could catch what is thrown.
+  const asked = Array.from({ length: 10 }, (_, n) => actor.ask("echo", n));
+  const refused = [actor.ask("echo", payload), actor.tell("echo", payload)].map((each) =>
+    assert.rejects(each, wrong));
+  await peer.clock.settle();
+  await Promise.all([...asked, ...refused]);
+});
+
 test("calls that are given up leave their places among those that wait", async () => {
   const { peer, actor } = await setup(silent, { waiting: 2 });
   const abort = new AbortController();
@@ -401,7 +417,7 @@ test("a token that is wrong or missing is refused", async () => {
   });
   peer.hello = { protocol: 2, frame: 1024, in_flight: 8, token: true };
   await assert.rejects(peer.connect({ token: "guess" }), { code: "refused", message: /is wrong/ });
-  await assert.rejects(peer.connect(), { code: "refused", message: /wants a token/ });
+  await assert.rejects(peer.connect(), { code: "refused", message: /requires a token/ });
 });
 
 test("a node of version 1 has methods and no actors", async () => {

@@ -11,14 +11,14 @@ test("without a program the error names all places where one was looked for", as
   });
   await assert.rejects(startNode({ env: { STROWGER_BIN: "/nowhere/strowger" } }), {
     code: "refused",
-    message: "STROWGER_BIN is /nowhere/strowger, which is no program",
+    message: "STROWGER_BIN is /nowhere/strowger, which is not an executable file",
   });
 });
 
 test("a program that is no node is told apart", async () => {
   const said = { code: "failed", message: /did not start: it ended with/ };
   await assert.rejects(startNode({ binary: "/bin/false", log: () => {} }), said);
-  const echoed = { code: "protocol", message: /the node began with "run --json/ };
+  const echoed = { code: "protocol", message: /unexpected first line from the node: "run --json/ };
   await assert.rejects(startNode({ binary: "/bin/echo", log: () => {} }), echoed);
 });
 

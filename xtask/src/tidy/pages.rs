@@ -1,12 +1,26 @@
-//! Pages: their verbs must be in the help with their options, and their Rust must be quoted from
-//! code that is compiled.
+//! Pages: their verbs must be in the help with their options, their Rust must be quoted from code
+//! that is compiled, and the models, weakenings and seeded bugs that they name must exist.
 
 use clap::Command;
 use serde_json::{Map, Value};
 
-use super::Finding;
+use super::{Finding, has_word};
 
-pub(super) fn check(path: &str, page: &str, sources: &[String], verbs: &Command) -> Vec<Finding> {
+/// The files that pages are compared with.
+pub(super) struct Sources {
+    /// The texts of files that may be quoted.
+    pub(super) quoted: Vec<String>,
+    /// The texts of files with models, weakenings and seeded bugs.
+    pub(super) proofs: Vec<String>,
+    pub(super) verbs: Command,
+}
+
+pub(super) fn check(path: &str, page: &str, sources: &Sources) -> Vec<Finding> {
+    let Sources {
+        quoted,
+        proofs,
+        verbs,
+    } = sources;
     let mut findings = Vec::new();
     if path.ends_with(".md") {
         let wrong = wrong_commands(page, verbs).into_iter();
@@ -14,8 +28,20 @@ pub(super) fn check(path: &str, page: &str, sources: &[String], verbs: &Command)
     }
     if path.starts_with("docs/") && path.ends_with(".md") {
         let what = "this code is in no file of bench/compare or examples, so nothing compiles it";
-        let unquoted = unquoted(page, sources).into_iter();
+        let unquoted = unquoted(page, quoted).into_iter();
         findings.extend(unquoted.map(|line| Finding::new(path, line, "quote", what)));
+    }
+    if path.starts_with("docs/internals/") {
+        let exists = |name: &str| proofs.iter().any(|source| has_word(source, name));
+        let unknown = named_proofs(page).into_iter();
+        findings.extend(
+            unknown
+                .filter(|(_, name)| !exists(name))
+                .map(|(line, name)| {
+                    let what = format!("there is no model, weakening or seeded bug `{name}`");
+                    Finding::new(path, line, "proof", what)
+                }),
+        );
     }
     if path == "docs/performance.json" {
         let wrong = unexplained(page).into_iter();
@@ -91,6 +117,31 @@ fn says(help: &str, word: &str) -> bool {
     let is_inner = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     help.split(|letter| !is_inner(letter))
         .any(|one| one == word)
+}
+
+/// Returns `true` if a file has models, weakenings or seeded bugs.
+pub(super) fn has_proofs(path: &str) -> bool {
+    const NAMES: [&str; 3] = ["/loom.rs", "/weakening.rs", "/seeded_bug.rs"];
+    path.starts_with("crates/") && NAMES.iter().any(|name| path.ends_with(name))
+}
+
+/// Returns the models that a page names, and what follows the words "weakening" and "bug", with
+/// their lines.
+fn named_proofs(page: &str) -> Vec<(usize, &str)> {
+    const WORDS: [&str; 6] = ["eakening", "eakenings", "bug", "bugs", "bug:", "bugs:"];
+    let (mut named, mut line, mut is_listed) = (Vec::new(), 1, false);
+    // Every second part is code.
+    for (at, part) in page.split('`').enumerate() {
+        let text = part.trim();
+        if at % 2 == 0 {
+            let follows = WORDS.iter().any(|word| text.ends_with(word));
+            is_listed = follows || is_listed && text == ",";
+        } else if is_listed || part.contains("loom::") {
+            named.extend(part.rsplit("::").next().map(|name| (line, name)));
+        }
+        line += part.matches('\n').count();
+    }
+    named
 }
 
 /// Returns `true` if a file is compiled and may be quoted.
@@ -198,7 +249,36 @@ mod tests {
         assert!(may_be_quoted("bench/compare/kameo.rs") && may_be_quoted("examples/ask.rs"));
         assert!(!may_be_quoted("bench/src/lib.rs"));
         let page = "```rust\nfn d() {}\n```\n";
-        let found = |path| check(path, page, &[], &Command::new("xtask")).len();
+        let sources = Sources {
+            quoted: Vec::new(),
+            proofs: Vec::new(),
+            verbs: Command::new("xtask"),
+        };
+        let found = |path| check(path, page, &sources).len();
         assert_eq!((found("docs/guides/tokio.md"), found("README.md")), (1, 0));
+    }
+
+    #[test]
+    fn proofs_that_do_not_exist_are_found() {
+        let page = "A `Type`, weakenings `A`, `B`; bug `C`.\n```sh\n`x`\n```\nSeeded bugs:\n`D`,\n\
+                    `E` and `F`, `mailbox::loom::wakes`\n";
+        let named = [
+            (1, "A"),
+            (1, "B"),
+            (1, "C"),
+            (6, "D"),
+            (7, "E"),
+            (7, "wakes"),
+        ];
+        assert_eq!(named_proofs(page), named);
+        let sources = Sources {
+            quoted: Vec::new(),
+            proofs: vec!["A, B, C,".to_owned(), "fn wakes() {}".to_owned()],
+            verbs: Command::new("xtask"),
+        };
+        let found = check("docs/internals/scheduler.md", page, &sources);
+        let lines: Vec<usize> = found.iter().map(|finding| finding.line).collect();
+        assert_eq!(lines, [6, 7]);
+        assert_eq!(check("docs/code.md", page, &sources), []);
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bytes::BytesMut;
 use serde_json::json;
-use strowger_gateway::{Content, Decoder, Frame, Kind};
+use strowger_gateway::{ContentType, Decoder, Frame, Kind};
 
 /// The longest payload.
 const LIMIT: usize = 1 << 20;
@@ -33,7 +33,7 @@ impl Pipeline {
         };
         assert_eq!(pipeline.next().kind, Kind::Hello);
         let name = "@(conformance/echo) echo";
-        let mut name = Frame::new(Kind::Name, 0).with_payload(Content::Text, name);
+        let mut name = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name);
         name.target = ECHO;
         pipeline.write(&name);
         pipeline
@@ -55,7 +55,7 @@ impl Pipeline {
             let answer = self.next();
             assert_eq!(answer.kind, Kind::Done);
             let asked = u64::from(answer.id - first);
-            let answer: u64 = answer.into_payload().read().expect("a number");
+            let answer: u64 = answer.into_payload().decode().expect("a number");
             assert_eq!(answer, asked);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{ActorRef, Code as FaultCode, Fault};
+use strowger::{ActorRef, Fault, FaultCode};
 use strowger_gateway::{Caller, McpAnswer, McpCall, McpContent, McpTool, McpTools, Verb};
 use strowger_tools::{
     CodeBudget, CodeError, CodeMessage, Execute, Executed, FollowRun, Functions, Language, Level,
@@ -15,22 +15,23 @@ use super::{ASK_TIMEOUT, a, list, object};
 
 /// Adds the verb that runs code. The code may be given the granted tools as functions.
 pub(super) fn add(tools: McpTools, code: &ActorRef<CodeMessage>, granted: &McpTools) -> McpTools {
-    let about = "Runs JavaScript or TypeScript in a sandbox that has no files, network, process, \
-                 modules or clock. The value is that of the last expression; `await` may stand at \
-                 the top. Other tools can be given to it as functions, so that many calls and the \
-                 work on what they answer take one run: await fns.read_text_file({path: 'a.txt'}). \
-                 What it writes to `console` is told while it runs, and is the first block of \
-                 the answer, if there is any; the last is the value as JSON, or what went wrong.";
-    let realm = "A name: what the code leaves in its globals is there for the next run of this \
-                 name. Without it each run begins anew.";
-    let args = "What the code finds in the global `args`.";
+    let about = "Runs JavaScript or TypeScript in a sandbox without files, network, processes, \
+                 modules or clock. The result is the value of the last expression; top-level \
+                 `await` is allowed. `functions` passes other tools to the code, so that one run \
+                 can make many calls and process their results: await fns.read_text_file({path: \
+                 'a.txt'}). Output of `console` is streamed during the run and returned as the \
+                 first block, if there is any; the last block is the result as JSON, or the \
+                 error.";
+    let realm = "Name of a realm: globals that the code sets are kept for the next run in the \
+                 same realm. Without it, each run starts with fresh globals.";
+    let args = "Value of the global `args` in the code.";
     let [language, functions, time, deadline, memory] = terms(granted);
     let execute = McpTool::new(
         "code_execute",
         about,
         object(
             [
-                ("code", a("string", "What to run.")),
+                ("code", a("string", "The code to run.")),
                 language,
                 ("args", json!({ "description": args })),
                 functions,
@@ -54,15 +55,17 @@ type Property = (&'static str, Value);
 /// Returns the schemas of the inputs and limits that runs and programs share.
 pub(super) fn terms(granted: &McpTools) -> [Property; 5] {
     let names: Vec<&str> = granted.names().collect();
-    let given = "Tools that it gets as functions in `fns`: each takes the arguments of its tool \
-                 and gives a promise of its structured answer, or of its text.";
+    let given = "Names of tools that the code can call as functions in `fns`. Each takes the \
+                 arguments of the tool and returns a promise of its structured content, or of its \
+                 text.";
     let language = json!({
         "enum": ["js", "ts"],
-        "description": "js if it is left out; the types of ts are taken away and not checked.",
+        "description": "Defaults to js. Types in ts are removed, not checked.",
     });
-    let less = "Milliseconds that it may compute; never more than the node allows.";
-    let span = "Milliseconds that it may take, with what it waits for; never more than allowed.";
-    let memory = "Octets of memory, from about 3 MiB on; never more than allowed.";
+    let less = "Limit of computing time in milliseconds; capped by the node's limit.";
+    let span = "Limit of total time in milliseconds, including waiting; capped by the node's \
+                limit.";
+    let memory = "Limit of memory in bytes, at least about 3 MiB; capped by the node's limit.";
     [
         ("language", language),
         ("functions", list(&json!({ "enum": names }), given)),
@@ -74,25 +77,31 @@ pub(super) fn terms(granted: &McpTools) -> [Property; 5] {
 
 /// Returns the schema of the outcome of a run, whose output and value are texts.
 fn outcome() -> Value {
-    let kind = "`thrown`, the limit that it passed (`time`, `deadline`, `memory`, `stack`, `jobs`, \
-                `output`, `result`, `source`), `value` (it is none for JSON), `unsettled`, \
+    let kind = "`thrown`; the exceeded limit (`time`, `deadline`, `memory`, `stack`, `jobs`, \
+                `output`, `result`, `source`); `value` (not representable as JSON), `unsettled`, \
                 `full`, `language`, `function`, `cancelled` or `sandbox`.";
-    let most = "The limit: milliseconds, bytes or a number.";
+    let most = "The limit, in milliseconds, bytes or as a count.";
     let error = object(
         [
             ("kind", a("string", kind)),
-            ("name", a("string", "The name of what was thrown.")),
-            ("line", a("integer", "Where, from 1.")),
-            ("column", a("integer", "Where, from 1.")),
+            ("name", a("string", "Name of the thrown error.")),
+            ("line", a("integer", "Line of the error, from 1.")),
+            ("column", a("integer", "Column of the error, from 1.")),
             ("most", a("integer", most)),
-            ("used", a("integer", "What was wanted of it, if known.")),
+            (
+                "used",
+                a("integer", "The amount used or requested, if known."),
+            ),
         ],
         &["kind"],
     );
-    let fresh = "The realm was new.";
+    let fresh = "`true` if the realm was new.";
     object(
         [
-            ("lines", a("integer", "Lines that it wrote to `console`.")),
+            (
+                "lines",
+                a("integer", "Number of lines written to `console`."),
+            ),
             ("fresh", a("boolean", fresh)),
             ("error", error),
         ],
@@ -139,7 +148,7 @@ pub(super) fn given(
     let mut functions = Functions::new();
     for name in names {
         if !granted.names().any(|known| known == name) {
-            let text = format!("functions: there is no tool {name:?} that code can be given");
+            let text = format!("functions: no tool {name:?} that code can call");
             return Err(Fault::new(FaultCode::BadRequest, text));
         }
         // Checked here, before the code has run half of its way, and again on each call.

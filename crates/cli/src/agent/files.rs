@@ -43,8 +43,9 @@ where
     })
 }
 
-const PATH_ABOUT: &str = "Relative to the allowed directory, or absolute. With several allowed \
-                    directories a relative path begins with the name of one.";
+const PATH_ABOUT: &str = "Path, absolute or relative to the allowed directory. With several \
+                          allowed directories, a relative path starts with the name of one of \
+                          them.";
 
 fn path() -> (&'static str, Value) {
     ("path", a("string", PATH_ABOUT))
@@ -63,10 +64,10 @@ fn texts(name: &'static str, about: &'static str, input: Value) -> McpTool {
 
 /// Returns the schema of the facts of a page, whose entries are in the text.
 fn page_facts() -> Value {
-    let more = "There are more: go on with `after`, the last name, as it is there.";
+    let more = "`true` if there are more entries: pass the last name, as printed, as `after`.";
     object(
         [
-            ("count", a("integer", "How many entries are listed.")),
+            ("count", a("integer", "Number of entries listed.")),
             ("more", a("boolean", more)),
         ],
         &["count", "more"],
@@ -79,29 +80,38 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
             path(),
             (
                 "head",
-                count(0, "Only so many lines, from the beginning or from `from`."),
+                count(
+                    0,
+                    "Return only this many lines, from the start or from `from`.",
+                ),
             ),
-            ("tail", count(0, "Only so many lines from the end.")),
-            ("from", count(1, "The number of the first line, from 1.")),
+            (
+                "tail",
+                count(0, "Return only this many lines, from the end."),
+            ),
+            (
+                "from",
+                count(1, "Number of the first line to return, from 1."),
+            ),
         ];
         object(members, &["path"])
     };
-    let about = "Reads a text file, whole or some of its lines; these also of one that is too \
-                 large to be read whole. Bytes that are no UTF-8 are read with read_media_file.";
+    let about = "Reads a text file, or a range of its lines; a range also of a file that is too \
+                 large to read at once. Use read_media_file for content that is not UTF-8.";
     let tools = verb(
         tools,
         roots,
         texts("read_text_file", about, text()),
         work::read_text,
     );
-    let about = "The same as read_text_file.";
+    let about = "Alias of read_text_file.";
     let tools = verb(
         tools,
         roots,
         texts("read_file", about, text()),
         work::read_text,
     );
-    let about = "Reads a picture, a sound or any other octets, in base64 with their type.";
+    let about = "Reads an image, audio or other binary file, as base64 with its media type.";
     let media = McpTool::new("read_media_file", about, object([path()], &["path"]));
     let tools = verb(
         tools,
@@ -111,9 +121,12 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
     );
     let several = texts(
         "read_multiple_files",
-        "Reads several text files at once; one that cannot be read does not spoil the others.",
+        "Reads several text files at once. A file that cannot be read does not affect the others.",
         object(
-            [("paths", list(&a("string", PATH_ABOUT), "Which files."))],
+            [(
+                "paths",
+                list(&a("string", PATH_ABOUT), "Paths of the files."),
+            )],
             &["paths"],
         ),
     );
@@ -127,83 +140,86 @@ fn count(least: u64, about: &str) -> Value {
 }
 
 fn listing(tools: McpTools, roots: &Roots) -> McpTools {
-    let after = "Only names behind this one: the last of the page before, or its `uri` where it \
-                 has one.";
+    let after = "Continue after this entry: the last name of the previous page, or its `uri` if \
+                 it has one.";
     let after = || ("after", a("string", after));
     let page = || object([path(), after()], &["path"]);
-    let about = "Lists a directory by name, a page at a time: a line for each entry, with its \
-                 kind and its name, or a URI where the name is none that fits a line.";
+    let about = "Lists a directory by name, one page at a time, one line per entry: its kind and \
+                 its name, or a URI if the name does not fit on a line.";
     let tools = verb(
         tools,
         roots,
         reads("list_directory", about, page(), page_facts()),
         work::list_plain,
     );
-    let about = "Lists a directory with sizes and times, by name a page at a time, or the largest \
-                 first.";
+    let about = "Lists a directory with sizes and modification times, by name one page at a time, \
+                 or largest first.";
     let order = json!({
         "enum": ["name", "size"],
-        "description": "What comes first: `name`, unless it is said; by `size` there is one page.",
+        "description": "Sort order, by default `name`. `size` returns one page.",
     });
     let by = object([path(), after(), ("sortBy", order)], &["path"]);
     let sizes = reads("list_directory_with_sizes", about, by, page_facts());
     let tools = verb(tools, roots, sizes, work::list_with_sizes);
-    let levels = "How many levels; as many as the limit allows if it is left out.";
+    let levels = "Number of levels to descend, by default as many as the limit allows.";
     let tree = texts(
         "directory_tree",
-        "Shows a directory with all that is below it, as JSON.",
+        "Returns the tree below a directory, as JSON.",
         object([path(), ("depth", count(0, levels)), excluded()], &["path"]),
     );
     let tools = verb(tools, roots, tree, work::directory_tree);
     let tools = searching(tools, roots);
     let info = reads(
         "get_file_info",
-        "Tells kind, size, time of the last change and number of links of a file or directory.",
+        "Returns the type, size, modification time and number of links of a file or directory.",
         object([path()], &["path"]),
         json!({ "type": "object" }),
     );
     let tools = verb(tools, roots, info, work::file_info);
     let allowed = reads(
         "list_allowed_directories",
-        "Names the directories that can be reached, each with the name that paths may begin with. \
-         Nothing else can be reached.",
+        "Lists the allowed directories and the name of each that paths may start with. Everything \
+         else is inaccessible.",
         object([], &[]),
-        object([("count", a("integer", "How many there are."))], &["count"]),
+        object(
+            [("count", a("integer", "Number of directories."))],
+            &["count"],
+        ),
     );
     verb(tools, roots, allowed, work::allowed_directories)
 }
 
 /// Returns the schema of the patterns that a search excludes.
 fn excluded() -> (&'static str, Value) {
-    let pattern = a("string", "A glob, or a name that fits at every level.");
-    let about = "What is left out, with what is below it: target, **/*.min.js.";
+    let pattern = a("string", "A glob, or a name that matches at every level.");
+    let about = "Globs to exclude, with everything below them: target, **/*.min.js.";
     ("excludePatterns", list(&pattern, about))
 }
 
 fn searching(tools: McpTools, roots: &Roots) -> McpTools {
     let found = || {
-        let skipped = "What was not searched: counts by reason.";
-        let cut = "The limit that ended the search: there may be more.";
+        let skipped = "Files that were not searched: counts by reason.";
+        let cut = "The limit that ended the search; there may be more matches.";
         let members = [
-            ("count", a("integer", "How many matches there are.")),
+            ("count", a("integer", "Number of matches.")),
             (
                 "files",
-                a("integer", "How many files were searched to their end."),
+                a("integer", "Number of files that were searched completely."),
             ),
             (
                 "skipped",
                 json!({ "type": "object", "description": skipped }),
             ),
             ("cut", a("string", cut)),
-            ("limit", a("integer", "What that limit is.")),
-            ("remedy", a("string", "What helps.")),
+            ("limit", a("integer", "The value of that limit.")),
+            ("remedy", a("string", "How to get the remaining matches.")),
         ];
         object(members, &["count", "files"])
     };
-    let pattern = "A glob of the path below that directory, such as **/*.rs; or a part of a name.";
+    let pattern = "A glob for the path below that directory, such as **/*.rs, or part of a name.";
     let names = reads(
         "search_files",
-        "Finds files by name: a line for each.",
+        "Finds files by name, one line per file.",
         object(
             [path(), ("pattern", a("string", pattern)), excluded()],
             &["path", "pattern"],
@@ -213,20 +229,20 @@ fn searching(tools: McpTools, roots: &Roots) -> McpTools {
     let tools = verb(tools, roots, names, work::search_names);
     let text = reads(
         "search_text",
-        "Finds lines by a regular expression, as grep does, in files of any size: PATH:LINE: TEXT. \
-         Links are not followed; says what was not searched.",
+        "Searches file contents with a regular expression, as grep does, in files of any size. \
+         Output is PATH:LINE: TEXT. Does not follow links; reports which files were not searched.",
         object(
             [
                 path(),
                 (
                     "pattern",
-                    a("string", "What a line has to have: a regular expression."),
+                    a("string", "Regular expression that a line must match."),
                 ),
                 (
                     "names",
-                    a("string", "Only files whose path this glob fits."),
+                    a("string", "Search only files whose path matches this glob."),
                 ),
-                ("most", a("integer", "How many lines at most.")),
+                ("most", a("integer", "Maximum number of lines to return.")),
                 excluded(),
             ],
             &["path", "pattern"],
@@ -244,20 +260,20 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
         )
     };
     let written = || {
-        let members = [path(), ("octets", a("integer", "How many were written."))];
+        let members = [path(), ("octets", a("integer", "Number of bytes written."))];
         object(members, &["path", "octets"])
     };
     let write = McpTool::new(
         "write_file",
-        "Writes a whole text file, or makes it; a reader sees the old or the new one, whole. Its \
-         directory has to be there.",
-        holding("What it will hold."),
+        "Creates or replaces a text file atomically: readers see the old or the new content, \
+         never a mixture. The parent directory must exist.",
+        holding("New content of the file."),
     );
     let tools = verb(tools, roots, write.with_output(written()), work::write_file);
     let append = McpTool::new(
         "append_file",
-        "Writes behind the end of a file of any size.",
-        holding("What is added."),
+        "Appends to a file of any size.",
+        holding("Text to append."),
     );
     let append = append.with_output(written()).with_effect(McpEffect::Adds);
     let tools = verb(tools, roots, append, work::append_file);
@@ -265,26 +281,32 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
         [
             (
                 "oldText",
-                a("string", "What is there: once, unless `all` is set."),
+                a(
+                    "string",
+                    "Text to replace. It must occur exactly once unless `all` is set.",
+                ),
             ),
-            ("newText", a("string", "What takes its place.")),
-            ("all", a("boolean", "Every place where it is there.")),
+            ("newText", a("string", "Replacement text.")),
+            ("all", a("boolean", "Replace all occurrences.")),
         ],
         &["oldText", "newText"],
     );
     let edit = McpTool::new(
         "edit_file",
-        "Changes text in a file: all of the edits, in order, or none. Answers with a unified diff.",
+        "Edits a text file: applies all edits in order, or none. Returns a unified diff.",
         object(
             [
                 path(),
-                ("edits", list(&change, "What is changed.")),
-                ("dryRun", a("boolean", "Only say what would change.")),
+                ("edits", list(&change, "The edits to apply.")),
+                (
+                    "dryRun",
+                    a("boolean", "Return the diff without changing the file."),
+                ),
             ],
             &["path", "edits"],
         ),
     );
-    let changed = [("places", a("integer", "How many places."))];
+    let changed = [("places", a("integer", "Number of replacements."))];
     let edit = edit.with_output(object(changed, &["places"]));
     let tools = verb(tools, roots, edit, work::edit_file);
     moving(tools, roots)
@@ -293,7 +315,7 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
 fn moving(tools: McpTools, roots: &Roots) -> McpTools {
     let make = McpTool::new(
         "create_directory",
-        "Makes a directory, with those above it; one that is there stays as it is.",
+        "Creates a directory and its missing parents; an existing directory is left unchanged.",
         object([path()], &["path"]),
     );
     let tools = verb(
@@ -306,14 +328,14 @@ fn moving(tools: McpTools, roots: &Roots) -> McpTools {
         ("source", a("string", PATH_ABOUT)),
         (
             "destination",
-            a("string", "Its new path, where nothing is yet."),
+            a("string", "New path, where nothing exists yet."),
         ),
     ];
-    let about = "Moves or renames a file or directory, below one allowed directory.";
+    let about = "Moves or renames a file or directory within one allowed directory.";
     let rename = McpTool::new("move_file", about, object(to, &["source", "destination"]));
     let tools = verb(tools, roots, rename, work::move_file);
-    let all = "A directory goes with what is in it.";
-    let about = "Removes a file, a link or a directory.";
+    let all = "Delete a directory with its content.";
+    let about = "Deletes a file, a link or a directory.";
     let members = [path(), ("recursive", a("boolean", all))];
     let delete = McpTool::new("delete_file", about, object(members, &["path"]));
     verb(tools, roots, delete, work::delete_file)

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use strowger_gateway::{Client, ClientError, McpAnswer, McpEffect, McpTool, McpTools, Verb};
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Index, MessageView, frames};
@@ -16,12 +16,12 @@ use crate::command::pfcp::hex;
 /// Adds the views of the node whose control socket is at `control`, once it is open.
 pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools {
     let (of_tree, of_inspect) = (Arc::clone(control), Arc::clone(control));
-    let path = "An actor, such as /node/n4. All actors if it is left out.";
-    let most = "How many children of each actor at most; 50 if it is left out.";
+    let path = "Path of an actor, such as /node/n4. By default, all actors.";
+    let most = "Maximum number of children per actor, by default 50.";
     let tree = McpTool::new(
         "actor_tree",
-        "Lists the supervised actors of the node with their figures: state, mailbox, restarts, \
-         last exit; as JSON, parents first. Use it to see what runs and what fails.",
+        "Lists the supervised actors of the node with their statistics (state, mailbox, restarts, \
+         last exit) as JSON, parents first. Use it to see what is running and what is failing.",
         object(
             [("path", a("string", path)), ("most", a("integer", most))],
             &[],
@@ -30,9 +30,15 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
     .with_effect(McpEffect::Reads);
     let inspect = McpTool::new(
         "inspect",
-        "Shows one actor of the node: its figures and, if it is a PFCP session, a component or a \
-         tool, what it holds; as JSON.",
-        object([("path", a("string", "Such as /tools/files."))], &["path"]),
+        "Returns details of one actor as JSON: its statistics and, for a PFCP session, a \
+         component or a tool, its content.",
+        object(
+            [(
+                "path",
+                a("string", "Path of the actor, such as /tools/files."),
+            )],
+            &["path"],
+        ),
     )
     .with_effect(McpEffect::Reads);
     let tools = tools.register(tree, move |call| {
@@ -65,7 +71,7 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
 
 fn there(control: &OnceLock<PathBuf>) -> Result<&Path, Fault> {
     let path = control.get().map(PathBuf::as_path);
-    path.ok_or_else(|| Fault::new(Code::Failed, "the node has not started"))
+    path.ok_or_else(|| Fault::new(FaultCode::Failed, "the node has not started"))
 }
 
 /// Default number of children shown for each actor.
@@ -99,21 +105,21 @@ pub(super) fn told(error: ClientError) -> Fault {
 
 /// Adds the verb that decodes PFCP, which needs no node.
 pub(crate) fn decode(tools: McpTools) -> McpTools {
-    let hex = "The octets of one datagram, such as 2001000c00000100006000040a0b0c0d; spaces, \
-               colons and 0x may separate them.";
+    let hex = "The bytes of one datagram in hex, such as 2001000c00000100006000040a0b0c0d; \
+               spaces, colons and 0x are ignored.";
     let decode = McpTool::new(
         "pfcp_decode",
-        "Reads a PFCP datagram (3GPP TS 29.244, N4) and names every message, element and field \
-         in it, as JSON.",
+        "Decodes a PFCP datagram (3GPP TS 29.244, N4 interface) into messages, elements and \
+         fields, as JSON.",
         object([("hex", a("string", hex))], &["hex"]),
     )
     .with_effect(McpEffect::Reads);
     tools.register(decode, |call| async move {
         let PfcpDecodeParams { hex } = call.read()?;
-        let wrong = |text: String| Fault::new(Code::BadRequest, text);
+        let wrong = |text: String| Fault::new(FaultCode::BadRequest, text);
         if hex.len() > MAX_HEX {
             return Err(wrong(format!(
-                "hex: a datagram has at most {} octets",
+                "hex: more than {} bytes, the limit of a datagram",
                 MAX_HEX / 3
             )));
         }

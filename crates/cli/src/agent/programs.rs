@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Accepts, ActorRef, ActorSystem, Ask, Code as FaultCode, Fault, Request};
+use strowger::{Accepts, ActorRef, ActorSystem, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools, Verb};
 use strowger_tools::{
     Language, ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,
@@ -38,16 +38,16 @@ pub(super) fn add(
 }
 
 fn name() -> (&'static str, Value) {
-    let name = "The name of the program: 1 to 64 letters, digits, `-`, `_` and `.`.";
+    let name = "Name of the program: 1 to 64 letters, digits, `-`, `_` and `.`.";
     ("name", a("string", name))
 }
 
 fn publishing(granted: &McpTools) -> McpTool {
-    let about = "Publishes a program, in the place of one of the same name: code that defines \
-                 handle(input), which may be async. It is read once, handles one message at a \
-                 time, and keeps what is in its global `state`. program_call calls it.";
-    let code = "The code, which defines handle(input).";
-    let draft = "It is kept and not run.";
+    let about = "Publishes a program, replacing one of the same name: code that defines \
+                 handle(input), which may be async. The code runs once, handles one message at a \
+                 time, and keeps its global `state`. Call it with program_call.";
+    let code = "Code that defines handle(input).";
+    let draft = "Store the program without starting it.";
     let schema = |side: &str| json!({ "type": "object", "description": side });
     let [language, functions, time, deadline, memory] = terms(granted);
     let input = object(
@@ -55,8 +55,8 @@ fn publishing(granted: &McpTools) -> McpTool {
             name(),
             ("code", a("string", code)),
             language,
-            ("input", schema("The JSON schema of what it takes.")),
-            ("output", schema("The JSON schema of what it gives.")),
+            ("input", schema("JSON schema of the input.")),
+            ("output", schema("JSON schema of the output.")),
             ("draft", a("boolean", draft)),
             functions,
             time,
@@ -66,16 +66,19 @@ fn publishing(granted: &McpTools) -> McpTool {
         &["name", "code"],
     );
     McpTool::new("program_publish", about, input).with_output(object(
-        [("address", a("string", "Where actors and clients reach it."))],
+        [(
+            "address",
+            a("string", "Address of the program for actors and clients."),
+        )],
         &["address"],
     ))
 }
 
 fn calling() -> McpTool {
-    let what = "What handle(input) is given; as its schema says, if it has one.";
+    let what = "Input of handle(input); must match the program's input schema, if it has one.";
     McpTool::new(
         "program_call",
-        "Calls a program that was published. Answers with its `output`, as JSON.",
+        "Calls a published program. Returns its `output` as JSON.",
         object(
             [name(), ("input", json!({ "description": what }))],
             &["name"],
@@ -86,8 +89,8 @@ fn calling() -> McpTool {
 fn listing() -> McpTool {
     McpTool::new(
         "program_list",
-        "Lists the programs that are published, by name, as JSON: each with its `state` (`draft`, \
-         `resident`, `passive` or `stopped`), its `calls`, those of them that `failed`, and its \
+        "Lists the published programs by name, as JSON: each with its `state` (`draft`, \
+         `resident`, `passive` or `stopped`), its `calls`, how many of them `failed`, and its \
          `restarts`.",
         object([], &[]),
     )
@@ -97,11 +100,11 @@ fn listing() -> McpTool {
 fn removing() -> McpTool {
     McpTool::new(
         "program_remove",
-        "Ends a program and takes its name out.",
+        "Stops a program and removes it.",
         object([name()], &["name"]),
     )
     .with_output(object(
-        [("removed", a("boolean", "Whether it was there."))],
+        [("removed", a("boolean", "`true` if the program existed."))],
         &["removed"],
     ))
 }
@@ -172,7 +175,7 @@ async fn perform(
         .reaches(&Verb::CALL, &format!("/programs/{name}"))?;
     let Some(program) = Programs::find(&system, &programs, &name) else {
         let name: String = name.chars().take(64).collect();
-        let text = format!("there is no program {name:?}; program_list names those that there are");
+        let text = format!("no program {name:?}; program_list lists the published programs");
         return Err(Fault::new(FaultCode::UnknownTarget, text));
     };
     let output = ask(&program, Perform(input)).await?;

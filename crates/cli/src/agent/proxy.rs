@@ -13,7 +13,7 @@ use std::task::Poll;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use strowger_gateway::{
     Answer, Caller, Client, Mcp, McpAnswer, McpCall, McpTool, McpTools, Methods, Progress,
 };
@@ -40,8 +40,8 @@ pub(crate) async fn of(control: &Path) -> Result<McpTools, Fault> {
 
 fn unread(error: &serde_json::Error) -> Fault {
     Fault::new(
-        Code::Failed,
-        format!("the node answers something else: {error}"),
+        FaultCode::Failed,
+        format!("unexpected reply from the node: {error}"),
     )
 }
 
@@ -58,8 +58,8 @@ async fn pass(control: PathBuf, name: String, call: McpCall) -> Result<McpAnswer
         }
     }
     Err(Fault::new(
-        Code::Failed,
-        format!("{name} ended without an answer"),
+        FaultCode::Failed,
+        format!("{name} ended without a reply"),
     ))
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn register(methods: Methods, mcp: &Mcp) -> Methods {
             let mcp = called.clone();
             async move {
                 let wrong =
-                    |error: serde_json::Error| Fault::new(Code::BadRequest, error.to_string());
+                    |error: serde_json::Error| Fault::new(FaultCode::BadRequest, error.to_string());
                 let ToolCallParams { name, arguments } =
                     ToolCallParams::deserialize(params).map_err(wrong)?;
                 Ok(rows(mcp, caller, name, arguments))

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use strowger::{Accepts, ActorRef, Ask, Code, Fault, Request};
+use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{Caller, Verb};
 use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri, shown_path};
 
@@ -112,7 +112,7 @@ impl Roots {
                         None => file_uri(&root.path.join(below)),
                     },
                 }),
-                None => Err(self.refused(said, "is below none of the allowed directories")),
+                None => Err(self.refused(said, "is not below an allowed directory")),
             };
         }
         if let [root] = &*self.0 {
@@ -125,7 +125,7 @@ impl Roots {
                 root,
                 path: rest.to_owned(),
             }),
-            None => Err(self.refused(said, "does not begin with the name of one of them")),
+            None => Err(self.refused(said, "does not start with the name of an allowed directory")),
         }
     }
 
@@ -139,7 +139,7 @@ impl Roots {
             &said[..cut],
             known.join(", ")
         );
-        Fault::new(Code::Refused, text)
+        Fault::new(FaultCode::Refused, text)
     }
 
     /// Formats a path below a root as agents write it.
@@ -175,6 +175,6 @@ where
     FilesMessage: Accepts<Ask<R>>,
 {
     let answer = actor.ask_within(request, ASK_TIMEOUT).await;
-    let answer = answer.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
+    let answer = answer.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
     answer.map_err(|error| error.to_fault())
 }

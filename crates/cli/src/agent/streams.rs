@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Accepts, ActorRef, Ask, Code, Fault, Request};
+use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Verb};
 use strowger_tools::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamsMessage,
@@ -21,47 +21,53 @@ use super::{ASK_TIMEOUT, a, object};
 /// Adds the verbs for streams. The verb that writes a stream to a file is added only if some root
 /// may be written to.
 pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &Roots) -> McpTools {
-    let name = || ("stream", a("string", "The name of the stream."));
+    let name = || ("stream", a("string", "Name of the stream."));
     let open = McpTool::new(
         "stream_open",
-        "Begins a stream: pieces of text from one producer to many readers.",
+        "Opens a stream of text items from one producer to many readers.",
         object(
             [
                 name(),
-                ("replay", a("integer", "Pieces that later readers get.")),
+                (
+                    "replay",
+                    a("integer", "Number of past items that new readers receive."),
+                ),
             ],
             &["stream"],
         ),
     );
     let write = McpTool::new(
         "stream_write",
-        "Sends a piece; answered once every reader has room for it.",
+        "Writes an item; returns once every reader has space for it.",
         object(
-            [name(), ("text", a("string", "The piece."))],
+            [name(), ("text", a("string", "The item."))],
             &["stream", "text"],
         ),
     )
     .with_output(object(
-        [("readers", a("integer", "How many get it."))],
+        [(
+            "readers",
+            a("integer", "Number of readers that receive the item."),
+        )],
         &["readers"],
     ));
-    let why = "What went wrong; without it the stream ends in order.";
+    let why = "Error message; without it the stream ends normally.";
     let end = McpTool::new(
         "stream_end",
-        "Ends a stream.",
+        "Closes a stream.",
         object([name(), ("error", a("string", why))], &["stream"]),
     );
-    let wait = "Milliseconds to wait for the next piece; 1000 if it is left out.";
+    let wait = "Time to wait for the next item, in milliseconds; by default 1000.";
     let read = McpTool::new(
         "stream_read",
-        "Reads a stream: its last pieces and those that come, each as a block of its own, with \
-         progress for each.",
+        "Reads a stream: past items and new ones, one block per item, with progress \
+         notifications.",
         object(
             [
                 name(),
                 (
                     "most",
-                    a("integer", "How many pieces at most; 16 if it is left out."),
+                    a("integer", "Maximum number of items, by default 16."),
                 ),
                 ("wait_ms", a("integer", wait)),
             ],
@@ -70,13 +76,16 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
     )
     .with_output(object(
         [
-            ("count", a("integer", "How many pieces came.")),
-            ("ended", a("boolean", "There is no more.")),
-            ("failed", a("boolean", "It ended with an error.")),
+            ("count", a("integer", "Number of items returned.")),
+            ("ended", a("boolean", "`true` if the stream has ended.")),
+            (
+                "failed",
+                a("boolean", "`true` if the stream ended with an error."),
+            ),
         ],
         &["count", "ended", "failed"],
     ));
-    let about = "Lists the streams that have not ended, as JSON.";
+    let about = "Lists the open streams, as JSON.";
     let listed = McpTool::new("stream_list", about, object([], &[]));
     let tools = verb(tools, streams, open.with_effect(McpEffect::Adds), begin);
     let tools = verb(tools, streams, write.with_effect(McpEffect::Adds), put);
@@ -144,7 +153,7 @@ struct StreamReadParams {
 
 async fn begin(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let StreamOpenParams { stream, replay } = call.read()?;
-    let text = format!("{stream} has begun.");
+    let text = format!("Opened {stream}.");
     let mut open = OpenStream::new(stream);
     open.replay = replay;
     ask(&streams, open).await?;
@@ -159,7 +168,7 @@ async fn put(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
 
 async fn finish(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let StreamEndParams { stream, error } = call.read()?;
-    let text = format!("{stream} has ended.");
+    let text = format!("Closed {stream}.");
     match error {
         Some(message) => ask(&streams, FailStream { stream, message }).await?,
         None => ask(&streams, EndStream { stream }).await?,
@@ -192,7 +201,7 @@ async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
                 answer.content.push(block);
                 pieces.push(value);
                 call.progress
-                    .tell(pieces.len() as f64, None, "a piece came")
+                    .tell(pieces.len() as f64, None, "item received")
                     .await;
             }
         }
@@ -206,7 +215,7 @@ async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
             said
         }
         (None, true) => "(ended)".to_owned(),
-        (None, false) => "(goes on)".to_owned(),
+        (None, false) => "(more may follow)".to_owned(),
     };
     let answer = answer.and_text(said).with_structured(facts);
     Ok(answer.with_value_for_code(value))
@@ -220,7 +229,7 @@ fn shown(piece: Piece, stream: &str) -> (McpContent, Value) {
             (McpContent::Text { text }, value)
         }
         piece => {
-            let data = STANDARD.encode(piece.into_payload().octets);
+            let data = STANDARD.encode(piece.into_payload().bytes);
             let value = json!({ "base64": data });
             let mime = "application/octet-stream".to_owned();
             let uri = format!("strowger:/tools/streams/{stream}");
@@ -235,7 +244,7 @@ async fn all(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     struct StreamListParams {}
     let StreamListParams {} = call.read()?;
     let list = streams.ask_within(ListStreams, ASK_TIMEOUT).await;
-    let list = list.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
+    let list = list.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
     Ok(McpAnswer::json(json!({ "streams": list })))
 }
 
@@ -245,6 +254,6 @@ where
     StreamsMessage: Accepts<Ask<R>>,
 {
     let answer = streams.ask_within(request, ASK_TIMEOUT).await;
-    let answer = answer.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
+    let answer = answer.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
     answer.map_err(|error| error.to_fault())
 }

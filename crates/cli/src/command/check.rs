@@ -60,14 +60,14 @@ pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CliResult {
     let peers: Vec<String> = peers.collect();
     let components = match components.as_slice() {
         [] => String::new(),
-        names => format!("; runs the components {}", names.join(", ")),
+        names => format!("; components: {}", names.join(", ")),
     };
     let tools = match tools.as_slice() {
         [] => String::new(),
-        names => format!("; grants the files {}", names.join(", ")),
+        names => format!("; allowed directories: {}", names.join(", ")),
     };
     output.line(format!(
-        "{file}: ok; listens on {} for peers in {}; keeps sessions in {}{components}{tools}",
+        "{file}: valid; listens on {} for peers in {}; stores sessions in {}{components}{tools}",
         listen.join(", "),
         peers.join(", "),
         store(&config.n4.store),
@@ -79,6 +79,6 @@ fn store(store: &StoreConfig) -> String {
     match (&store.path, store.durability) {
         (None, _) => "memory".to_owned(),
         (Some(path), Durability::Process) => format!("{}", path.display()),
-        (Some(path), Durability::Disk) => format!("{}, each on the disk", path.display()),
+        (Some(path), Durability::Disk) => format!("{}, synced to disk", path.display()),
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct ComponentFileArgs {
     /// Component (.wasm), or its manifest (.toml).
     file: PathBuf,
     /// Manifest to use if FILE is a component; without one, nothing is granted.
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
 }
 

@@ -97,7 +97,8 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Failure::outside(format!("cannot start the async runtime: {error}")))?;
     let done = runtime.block_on(demo(args, output));
     // Do not wait for a thread that reads a slow disk.
     runtime.shutdown_timeout(BLOCKING_TIMEOUT);
@@ -263,7 +264,7 @@ fn announce(args: &DemoArgs, running: &Running, output: &mut Output) -> CliResul
     }
     let title = output.paint(TextStyle::Bold, "Strowger demo");
     output.line(format!(
-        "{title}: a node in the UP role, and an SMF that sets up sessions"
+        "{title}: a node in the UP role, and a simulated SMF that establishes sessions"
     ))?;
     output.line("")?;
     for address in &running.n4 {
@@ -283,7 +284,7 @@ fn announce(args: &DemoArgs, running: &Running, output: &mut Output) -> CliResul
     output.line("")?;
     output.line(output.paint(
         TextStyle::Faint,
-        "Try in another terminal, and end this with ctrl-c:",
+        "Try these in another terminal; Ctrl-C ends the demo:",
     ))?;
     // A command that can be pasted as it is, even if the binary is not on the path.
     let program = std::env::args().next().filter(|name| name.contains('/'));
@@ -298,13 +299,16 @@ fn announce(args: &DemoArgs, running: &Running, output: &mut Output) -> CliResul
     let width = program.len() + at.len() + read.len().max(run.len()) + 3;
     for (command, what) in [
         ("tree", "the supervised actors"),
-        ("top", "the busiest of them, live"),
-        ("component list", "the policy that is asked"),
-        ("pfcp sessions", "what the node holds"),
-        ("ask tools/files#list", "the files that agents reach"),
-        (&read, "one of them"),
-        (run, "code of an agent, in a sandbox"),
-        ("mcp", "the same for an agent that starts this"),
+        ("top", "live view of the busiest actors"),
+        (
+            "component list",
+            "the policy component that is asked about sessions",
+        ),
+        ("pfcp sessions", "the sessions of the node"),
+        ("ask tools/files#list", "the files that agents can access"),
+        (&read, "one of these files"),
+        (run, "run code in the sandbox, as an agent does"),
+        ("mcp", "MCP server for an agent that starts this command"),
     ] {
         let command = format!("  {program} {command}{at}");
         output.line(format!(

@@ -42,10 +42,12 @@ pub(crate) fn run(args: &InitArgs, output: &mut Output) -> CliResult {
         .and_then(|mut file| file.write_all(text.as_bytes()));
     let file = args.file.display();
     match written {
-        Ok(()) => output.line(format!("{file}: written; `strowger run --config {file}`")),
+        Ok(()) => output.line(format!(
+            "created {file}; start the node with `strowger run --config {file}`"
+        )),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let failure = Failure::outside(format!("{file}: exists already"));
-            Err(failure.hint("choose another name, or replace it with --force"))
+            let failure = Failure::outside(format!("{file}: already exists"));
+            Err(failure.hint("choose another name, or overwrite it with --force"))
         }
         Err(error) => Err(Failure::outside(format!("{file}: {error}"))),
     }

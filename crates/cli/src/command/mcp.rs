@@ -88,7 +88,7 @@ pub(crate) fn run(args: &McpArgs, _: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+        .map_err(|error| Failure::outside(format!("cannot start the async runtime: {error}")))?;
     let done = runtime.block_on(serve(args));
     // The thread that reads standard input may block for as long as no input arrives.
     runtime.shutdown_background();
@@ -162,8 +162,8 @@ impl McpArgs {
         section.programs.enabled = self.programs;
         section.on_demand = true;
         if self.cache.is_some() && !self.code && !self.programs {
-            let text = "--cache: no code is run whose engine could be kept";
-            return Err(Failure::input(text).hint("ask for it as well: --code or --programs"));
+            let text = "--cache needs --code or --programs";
+            return Err(Failure::input(text).hint("add --code or --programs"));
         }
         for said in &self.roots {
             let (name, root) = match said.split_once('=') {
@@ -179,7 +179,7 @@ impl McpArgs {
         }
         match section.said() {
             Some(what) => Err(Failure::input(format!("--root: {what}"))
-                .hint("give several directories names: --root work=DIR --root docs=DIR")),
+                .hint("name each directory: --root work=DIR --root docs=DIR")),
             None => Ok(section),
         }
     }
@@ -228,7 +228,7 @@ fn standard() -> CliResult<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> 
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
         spawned
             .map(drop)
-            .map_err(|error| Failure::outside(format!("no thread: {error}")))
+            .map_err(|error| Failure::outside(format!("cannot start a thread: {error}")))
     };
     spawn("stdin", Box::new(reading))?;
     spawn("stdout", Box::new(writing))?;

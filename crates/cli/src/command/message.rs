@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{Address, Payload};
-use strowger_gateway::{Client, ClientError, Code, Content};
+use strowger_gateway::{Client, ClientError, ContentType, FaultCode};
 
 use crate::command::observe::readable;
 use crate::command::signals::Signals;
@@ -99,7 +99,7 @@ pub(crate) struct AskArgs {
 pub(crate) struct SubArgs {
     #[command(flatten)]
     to: MessageArgs,
-    /// Stop after this many items.
+    /// Stop after this many items [default: no limit].
     #[arg(long, value_name = "N")]
     max: Option<u64>,
     /// Print JSON, one item per line.
@@ -177,8 +177,8 @@ impl MessageArgs {
             Some(text) => text.to_owned(),
         };
         serde_json::from_str(&text).map_err(|error| {
-            Failure::input(format!("what the message carries is no JSON: {error}"))
-                .hint("a text needs quotes inside those of the shell: '\"hello\"'")
+            Failure::input(format!("the payload is not valid JSON: {error}"))
+                .hint("quote a string twice, for the shell and for JSON: '\"hello\"'")
         })
     }
 }
@@ -195,7 +195,7 @@ fn split(text: &str) -> CliResult<(Address, Option<&str>)> {
             None => (text, None),
         },
     };
-    let address = Address::of(path.trim_start_matches('/'));
+    let address = Address::from_path(path.trim_start_matches('/'));
     let address = address.map_err(|fault| Failure::input(fault.message))?;
     Ok((address, name))
 }
@@ -242,16 +242,19 @@ async fn only(
         return Ok(meant);
     }
     let path = address.path();
-    let text = format!("{address} takes {first}, {}", others.join(", "));
-    Err(Failure::input(text).hint(format!("say which: {path}#{first}")))
+    let text = format!(
+        "{address} has several messages: {first}, {}",
+        others.join(", ")
+    );
+    Err(Failure::input(text).hint(format!("name one of them: {path}#{first}")))
 }
 
 /// Converts the refusal of a message to a failure for the user.
 fn refused(error: &ClientError) -> Failure {
     let failure = failed(error);
     match error {
-        ClientError::Fault(fault) if fault.code == Code::UnknownTarget => {
-            failure.hint("only what a node exposes can be reached: `docs/messages.md`")
+        ClientError::Fault(fault) if fault.code == FaultCode::UnknownTarget => {
+            failure.hint("only exposed actors can be reached, see docs/messages.md")
         }
         _ => failure,
     }
@@ -259,19 +262,19 @@ fn refused(error: &ClientError) -> Failure {
 
 /// Prints an answer: bytes as they are, unless JSON is requested.
 fn print(answer: &Payload, as_json: bool, output: &mut Output) -> CliResult {
-    if answer.content != Content::Octets {
+    if answer.content != ContentType::Bytes {
         let value = answer
-            .read()
+            .decode()
             .map_err(|fault| Failure::outside(fault.message))?;
         return show(&value, as_json, output);
     }
     if !as_json {
-        return output.bytes(&answer.octets);
+        return output.bytes(&answer.bytes);
     }
-    let text = std::str::from_utf8(&answer.octets);
+    let text = std::str::from_utf8(&answer.bytes);
     let text = text.map_err(|_| {
-        let failure = Failure::input("the answer is octets, which are no JSON");
-        failure.hint("without --json they are written as they are")
+        let failure = Failure::input("the reply is binary, not JSON");
+        failure.hint("leave out --json to write it unchanged")
     })?;
     output.json(&Value::from(text))
 }

@@ -57,7 +57,7 @@ pub(crate) struct PsArgs {
     /// Sort by this field, largest value first.
     #[arg(long, value_name = "FIELD")]
     sort: Option<String>,
-    /// Maximum number of actors to list.
+    /// Maximum number of actors to list [default: no limit].
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Print JSON, one object per actor.
@@ -145,10 +145,10 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> CliResult {
             "kind",
             "state",
             "waiting",
-            "room",
-            "high",
+            "capacity",
+            "max waiting",
             "handled",
-            "busy",
+            "busy time",
             "restarts",
             "last exit",
         ]

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &RunArgs, output: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+        .map_err(|error| Failure::outside(format!("cannot start the async runtime: {error}")))?;
     let done = runtime.block_on(serve(args, &config, reload, output));
     // Do not wait for a thread that reads a slow disk.
     runtime.shutdown_timeout(BLOCKING_TIMEOUT);
@@ -144,7 +144,8 @@ impl NodeSignals {
             parent,
             _no_parent: gone,
             end: Signals::within(shutdown)?,
-            hang_up: hang_up.map_err(|error| Failure::outside(format!("no signals: {error}")))?,
+            hang_up: hang_up
+                .map_err(|error| Failure::outside(format!("cannot listen for signals: {error}")))?,
         })
     }
 
@@ -170,7 +171,7 @@ fn watch_parent(gone: Option<oneshot::Sender<()>>) -> CliResult {
         .spawn(watch);
     spawned
         .map(drop)
-        .map_err(|error| Failure::outside(format!("no thread: {error}")))
+        .map_err(|error| Failure::outside(format!("cannot start a thread: {error}")))
 }
 
 async fn serve(
@@ -203,14 +204,17 @@ async fn serve(
     if let Some(exit) = ended {
         // A process that serves nothing is worse than none: exit, so that the service manager
         // restarts it.
-        return Err(Failure::check(format!("the node ended by itself: {exit}")));
+        return Err(Failure::check(format!("the node failed: {exit}")));
     }
     match report.not_stopped.as_slice() {
         [] => Ok(()),
         left => {
             let left: Vec<String> = left.iter().map(ToString::to_string).collect();
-            let text = format!("killed what had not stopped in time: {}", left.join(", "));
-            Err(Failure::check(text).hint("node.shutdown says how long they get"))
+            let text = format!(
+                "killed actors that did not stop in time: {}",
+                left.join(", ")
+            );
+            Err(Failure::check(text).hint("raise the time limit, node.shutdown"))
         }
     }
 }
@@ -248,7 +252,7 @@ fn announce(args: &RunArgs, running: &Running, output: &mut Output) -> CliResult
         }
         let hint = output.paint(
             TextStyle::Faint,
-            "ctrl-c ends the node, `strowger tree` shows it",
+            "Ctrl-C stops the node, `strowger tree` shows its actors",
         );
         output.line(hint)?;
     }
@@ -271,7 +275,7 @@ fn summary(
         return output.json(&last);
     }
     output.line(format!(
-        "ended after {seconds:.1} s: {} sessions held, {} established, {} modified, {} deleted; \
+        "stopped after {seconds:.1} s: {} sessions held, {} established, {} modified, {} deleted; \
          {} actors stopped",
         stats["sessions"],
         stats["established"],

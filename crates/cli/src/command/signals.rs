@@ -31,7 +31,7 @@ impl Signals {
         WATCHED
             .get_or_init(watch)
             .clone()
-            .map_err(|error| Failure::outside(format!("no signals: {error}")))?;
+            .map_err(|error| Failure::outside(format!("cannot listen for signals: {error}")))?;
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
@@ -53,7 +53,7 @@ impl Signals {
 }
 
 fn listen(kind: SignalKind) -> CliResult<Signal> {
-    signal(kind).map_err(|error| Failure::outside(format!("no signals: {error}")))
+    signal(kind).map_err(|error| Failure::outside(format!("cannot listen for signals: {error}")))
 }
 
 /// Waits for one of two signals and returns its number.
@@ -90,11 +90,8 @@ fn watch() -> Result<(), String> {
         let again = next(&mut interrupt, &mut terminate);
         let limit = *LIMIT.get().unwrap_or(&Duration::MAX);
         match tokio::time::timeout(limit, again).await {
-            Ok(number) => end_at_once(128 + number, "a second signal came"),
-            Err(_) => end_at_once(
-                ExitStatus::Check as i32,
-                "the time for an ordered end is over",
-            ),
+            Ok(number) => end_at_once(128 + number, "second signal"),
+            Err(_) => end_at_once(ExitStatus::Check as i32, "shutdown time limit exceeded"),
         }
     };
     thread::Builder::new()
@@ -112,7 +109,7 @@ fn end_at_once(status: i32, why: &str) -> ! {
     // Standard error may be closed; the exit status is still delivered.
     let _ = writeln!(
         std::io::stderr(),
-        "ended at once, before all actors had stopped: {why}"
+        "terminated before all actors had stopped: {why}"
     );
     process::exit(status)
 }

@@ -66,10 +66,11 @@ fn read(path: &Path) -> CliResult<StoreImage> {
     StoreImage::read(path).map_err(|error| {
         let text = error.to_string();
         match error {
-            StoreError::Locked { .. } => Failure::outside(text)
-                .hint("stop the node; `strowger pfcp sessions` lists those of a running one"),
+            StoreError::Locked { .. } => Failure::outside(text).hint(
+                "stop the node; `strowger pfcp sessions` lists the sessions of a running one",
+            ),
             StoreError::NotAStore { .. } => Failure::input(text),
-            StoreError::Newer { .. } => Failure::input(text).hint("use a newer strowger"),
+            StoreError::Newer { .. } => Failure::input(text).hint("upgrade strowger"),
             _ => Failure::outside(text),
         }
     })
@@ -105,13 +106,13 @@ fn verify(args: &StoreVerifyArgs, output: &mut Output) -> CliResult {
     }
     match (lost, image.damaged) {
         (Some(lost), _) => Err(Failure::check(lost)
-            .hint("the next start salvages the rest and moves the Recovery Time Stamp")),
+            .hint("the next start recovers the rest and changes the Recovery Time Stamp")),
         (None, 0) if args.json => Ok(()),
-        (None, 0) => output.line(output.paint(TextStyle::Green, "all is there")),
+        (None, 0) => output.line(output.paint(TextStyle::Green, "no damage found")),
         (None, damaged) => Err(Failure::check(format!(
-            "{damaged} damaged, and all of it found elsewhere"
+            "{damaged} damaged records, all recoverable from copies"
         ))
-        .hint("the next start writes it anew; nothing is lost")),
+        .hint("the next start rewrites them; no data is lost")),
     }
 }
 

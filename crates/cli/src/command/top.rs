@@ -76,8 +76,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) fn run(args: &TopArgs, output: &mut Output) -> CliResult {
     let drawn = !args.once && !args.json;
     if drawn && !stdout().is_terminal() {
-        let failure = Failure::input("top draws on a terminal, and standard output is none");
-        return Err(failure.hint("use --once for a table, or --json for objects"));
+        let failure = Failure::input("top needs a terminal for the live view");
+        return Err(failure.hint("use --once for a table, or --json"));
     }
     block_on(async {
         let client = args.control.connect().await?;
@@ -150,7 +150,7 @@ fn late_asks(reading: &TopReading, output: &mut Output) -> CliResult {
         return Ok(());
     }
     output.line("")?;
-    let mut table = Table::new(["asker", "callee", "waits for"]);
+    let mut table = Table::new(["asker", "callee", "waiting for"]);
     for ask in &reading.late_asks {
         table.row(ask.cells().map(|cell| printable(&cell)));
     }
@@ -173,7 +173,7 @@ async fn live(args: &TopArgs, client: Client) -> CliResult {
         screen.draw(&view)?;
         let next = tokio::select! {
             () = signals.end() => return Ok(()),
-            () = &mut reader => return Err(Failure::outside("nobody reads any more")),
+            () = &mut reader => return Err(Failure::outside("the reader stopped")),
             answer = answered.recv() => {
                 if let Some(answer) = answer {
                     let read = |answer| TopReading::of(answer).map_err(|error| error.to_string());
@@ -183,7 +183,7 @@ async fn live(args: &TopArgs, client: Client) -> CliResult {
             }
             key = keys.next() => match key {
                 Some(event) => view.event(&event),
-                None => return Err(Failure::outside("the terminal has gone")),
+                None => return Err(Failure::outside("the terminal was closed")),
             },
         };
         match next {
@@ -237,6 +237,6 @@ fn told(answer: TopResult, back: bool) -> Option<Result<Value, String>> {
         Ok(answer) => Some(Ok(answer)),
         Err(ClientError::Fault(fault)) => Some(Err(fault.message)),
         Err(_) if back => None,
-        Err(error) => Some(Err(format!("{error}; the figures are old"))),
+        Err(error) => Some(Err(format!("{error}; figures are stale"))),
     }
 }

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strowger::{ActorSystem, Path};
+use strowger::{ActorPath, ActorSystem};
 use strowger_gateway::RelaySpec;
 use strowger_wasm::{
     Change, ComponentRegistry, Deployed, Event, Host, Image, LoadError, LoadStage, Manifest,
@@ -153,7 +153,7 @@ impl Components {
         let actor = deployed.map_err(|error| refused(&error))?;
         if section.expose {
             let address = format!("{KEY}/{name}");
-            let exposed = inner.system.expose_as(&address, &actor, export::messages());
+            let exposed = inner.system.export_as(&address, &actor, export::messages());
             if let Err(error) = exposed {
                 // Leave nothing behind, as after every other failure. The component has just been
                 // deployed, so the result does not matter.
@@ -232,7 +232,7 @@ impl Components {
     }
 
     /// Returns the component whose actor has this path.
-    fn at(&self, path: &Path) -> Option<Deployed> {
+    fn at(&self, path: &ActorPath) -> Option<Deployed> {
         let name = path.as_str().strip_prefix("/components/")?;
         self.one(name.strip_suffix("/guest")?)
     }
@@ -290,9 +290,10 @@ impl ReplaceError {
         };
         let wider = changes.iter().filter(|change| change.wider);
         let lines: Vec<String> = wider.map(|change| format!("  {change}")).collect();
-        let what = "the version that would take its place may do more than the one that runs:";
+        let what = "the new version needs more capabilities or higher limits than the running \
+                    one:";
         let failure = Failure::check(format!("{what}\n{}", lines.join("\n")));
-        let failure = failure.hint(format!("look at each, then grant them: `{}`", again()));
+        let failure = failure.hint(format!("review them, then accept them: `{}`", again()));
         Self { failure, changes }
     }
 }
@@ -314,7 +315,7 @@ async fn read(section: ComponentSection) -> CliResult<(Vec<u8>, Manifest)> {
         Ok(read) => read.unwrap_or_else(|error| Err(Failure::outside(error.to_string()))),
         Err(_) => {
             let text = format!("{}: not read within {READ_TIMEOUT:?}", file.display());
-            Err(Failure::outside(text).hint("is the file system there?"))
+            Err(Failure::outside(text).hint("check the file system"))
         }
     }
 }
@@ -326,12 +327,11 @@ fn refused(error: &RegistryError) -> Failure {
     let text = error.to_string();
     match error {
         RegistryError::Taken { .. } => Failure::check(text)
-            .hint("`strowger component upgrade` puts another version in its place"),
-        RegistryError::Wider { .. } => Failure::check(text).hint(
-            "it takes the place of one in quarantine: `strowger component remove` that one first",
-        ),
+            .hint("replace the running version with `strowger component upgrade`"),
+        RegistryError::Wider { .. } => Failure::check(text)
+            .hint("remove the component in quarantine first: `strowger component remove`"),
         RegistryError::Full(_) => {
-            Failure::outside(text).hint("[components] of the configuration says how many may live")
+            Failure::outside(text).hint("raise the limit in [components] of the configuration")
         }
         RegistryError::Ended | RegistryError::Silent(_) => Failure::outside(text),
         _ => Failure::check(text),

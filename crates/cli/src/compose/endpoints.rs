@@ -40,9 +40,11 @@ pub(super) async fn open(
     let endpoints = opened.map_err(|error| {
         let failure = Failure::outside(error.to_string());
         match &error {
-            OpenError::Live { .. } => failure.hint("stop who listens there: `gateway.socket`"),
+            OpenError::Live { .. } => {
+                failure.hint("stop the process that listens there, or change `gateway.socket`")
+            }
             OpenError::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                failure.hint("another port, or 0 for a free one: `gateway.tcp`")
+                failure.hint("choose another port in `gateway.tcp`, or 0 for a free one")
             }
             _ => failure,
         }
@@ -89,7 +91,7 @@ pub(crate) fn tokens(config: &Config) -> CliResult<EndpointTokens> {
         }
         let same = |error: TokenError| {
             Failure::input(format!("`doors.token`: {error}"))
-                .hint("give each of them a secret of its own: head -c 24 /dev/urandom | base64")
+                .hint("use a different secret for each: head -c 24 /dev/urandom | base64")
         };
         Token::check(&tokens).map_err(same)?;
         Ok::<_, Failure>(tokens)
@@ -116,9 +118,7 @@ fn over_http(config: &Config) -> CliResult {
         match config.metrics.listen {
             None => return wrong("needs `metrics.listen`, or `strowger run --metrics`"),
             Some(address) if !address.ip().is_loopback() => {
-                return wrong(
-                    "what passes there is not encrypted: `metrics.listen` must be on the loopback",
-                );
+                return wrong("traffic is not encrypted: `metrics.listen` must be on the loopback");
             }
             Some(_) => {}
         }
@@ -140,16 +140,16 @@ fn secret(path: &Path) -> CliResult<Arc<str>> {
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
     let mode = fs::metadata(path).map_err(failed)?.mode();
     if mode & 0o077 != 0 {
-        let text = format!("others may use it (mode {:03o})", mode & 0o777);
+        let text = format!("accessible to other users (mode {:03o})", mode & 0o777);
         let hint = format!("chmod 600 {}", path.display());
         return Err(wrong(text).hint(hint));
     }
     let text = String::from_utf8(read_plain(path, MAX_TOKEN_FILE)?);
-    let text = text.map_err(|_| wrong("is no text in UTF-8".to_owned()))?;
+    let text = text.map_err(|_| wrong("not valid UTF-8".to_owned()))?;
     let token = text.lines().next().unwrap_or_default().trim();
     if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
         let text = format!(
-            "its first line, the token, has {} octets; it has {MIN_TOKEN} to {MAX_TOKEN}",
+            "the token in its first line is {} bytes; it must be {MIN_TOKEN} to {MAX_TOKEN}",
             token.len()
         );
         return Err(wrong(text).hint("head -c 24 /dev/urandom | base64 > FILE"));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use strowger::State;
+use strowger::ActorLifecycle;
 use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
 use strowger_pfcp_node::{NodeHandle, NodeStats, StoreHealth, StoreLoss};
 
@@ -25,9 +25,9 @@ pub(super) fn of(config: &Config, node: &LateNode) -> Vitals {
         })
         .check("n4", move || n4(&bound))
         .check("associations", move || match free.get() {
-            Some(node) if node.stats().associations >= associations => Err(format!(
-                "there are {associations} associations, which is the limit"
-            )),
+            Some(node) if node.stats().associations >= associations => {
+                Err(format!("{associations} associations, which is the limit"))
+            }
             _ => Ok(()),
         })
         .collect(move |page| {
@@ -52,7 +52,7 @@ fn n4(node: &LateNode) -> Result<(), String> {
     match node.system().find(ENDPOINT) {
         None => Err(format!("{ENDPOINT} has ended")),
         Some(endpoint) => match endpoint.info().state {
-            State::Running => Ok(()),
+            ActorLifecycle::Running => Ok(()),
             state => Err(format!("{ENDPOINT} is {state}")),
         },
     }
@@ -70,9 +70,10 @@ macro_rules! node_metrics {
 
 /// Gauges.
 const GAUGES: [NodeMetric; 3] = node_metrics! {
-    "strowger_n4_sessions" sessions: "Sessions that the node holds.";
-    "strowger_n4_associations" associations: "Associations that the node has.";
-    "strowger_n4_metered_sessions" usage.metered: "Sessions that count, buffer or watch traffic.";
+    "strowger_n4_sessions" sessions: "Sessions held.";
+    "strowger_n4_associations" associations: "Associations.";
+    "strowger_n4_metered_sessions" usage.metered:
+        "Sessions that measure, buffer or detect traffic.";
 };
 
 /// Counters.
@@ -80,28 +81,32 @@ const COUNTERS: [NodeMetric; 19] = node_metrics! {
     "strowger_n4_established_total" established: "Session establishments accepted.";
     "strowger_n4_modified_total" modified: "Session modifications accepted.";
     "strowger_n4_deleted_total" deleted: "Session deletions accepted.";
-    "strowger_n4_dropped_total" dropped: "Requests that a session dropped, by a panic or a kill.";
-    "strowger_n4_restored_total" restored: "Actors of sessions started from the store.";
+    "strowger_n4_dropped_total" dropped: "Requests dropped because their session panicked or was \
+                                          killed.";
+    "strowger_n4_restored_total" restored: "Session actors started from the store.";
     "strowger_n4_datagrams_total" datagrams: "Datagrams received.";
-    "strowger_n4_repeated_total" repeated: "Repeated requests answered from what was kept.";
-    "strowger_n4_evicted_total" evicted: "Kept answers that were pushed out early.";
+    "strowger_n4_repeated_total" repeated: "Retransmitted requests answered with the stored \
+                                            response.";
+    "strowger_n4_evicted_total" evicted: "Stored responses evicted before their time.";
     "strowger_n4_limited_total" limited:
-        "Requests refused because their peer asked for more than it may.";
+        "Requests refused because their peer exceeded its rate limit.";
     "strowger_n4_restarts_total" restarts: "Restarts of peers, which ended their sessions.";
     "strowger_n4_restarts_denied_total" restarts_denied:
         "Restarts that a heartbeat claimed and the peer denied.";
     "strowger_n4_stamps_ignored_total" stamps_ignored:
-        "Heartbeats with a later Recovery Time Stamp from peers that restart with a setup alone.";
+        "Heartbeats with a later Recovery Time Stamp, ignored because the peer restarts only by \
+         association setup.";
     "strowger_n4_setups_refused_total" setups_refused:
-        "Association setups refused: a Node ID that is not its sender's, or no room.";
-    "strowger_n4_unsent_total" unsent: "Datagrams that the system did not take.";
-    "strowger_n4_session_reports_total" usage.requests: "Session reports made, repetitions apart.";
+        "Association setups refused: Node ID not of the sender, or limit reached.";
+    "strowger_n4_unsent_total" unsent: "Datagrams that the operating system refused to send.";
+    "strowger_n4_session_reports_total" usage.requests:
+        "Session reports sent, not counting retransmissions.";
     "strowger_n4_session_reports_unanswered_total" usage.unanswered:
-        "Session reports that were not answered, or with a wish for patience.";
+        "Session reports that were not answered, or were answered with a temporary failure.";
     "strowger_n4_session_reports_withdrawn_total" usage.withdrawn:
-        "Session reports that ended with their session or association before they were answered.";
-    "strowger_n4_usage_reports_total" usage.reports: "Usage reports that peers have.";
-    "strowger_n4_usage_reports_refused_total" usage.refused: "Usage reports that peers refused.";
+        "Session reports withdrawn because their session or association ended.";
+    "strowger_n4_usage_reports_total" usage.reports: "Usage reports acknowledged by peers.";
+    "strowger_n4_usage_reports_refused_total" usage.refused: "Usage reports refused by peers.";
 };
 
 fn write(stats: &NodeStats, page: &mut Exposition) {
@@ -111,18 +116,18 @@ fn write(stats: &NodeStats, page: &mut Exposition) {
     for (name, help, read) in COUNTERS {
         page.one(name, MetricKind::Counter, help, read(stats));
     }
-    let help = "Requests refused, by the number of the cause.";
+    let help = "Requests refused, by cause number.";
     let mut refused = page.family("strowger_n4_refused_total", MetricKind::Counter, help);
     for (cause, count) in &stats.refused {
         refused.sample(&[("cause", &cause.0.to_string())], *count as f64);
     }
-    let help = "What peers did though a clause forbids it, and was tolerated.";
+    let help = "Tolerated violations of the specification by peers.";
     let mut deviations = page.family("strowger_n4_deviations_total", MetricKind::Counter, help);
     for (deviation, count) in &stats.deviations {
         deviations.sample(&[("deviation", deviation.name())], *count as f64);
     }
     let (usage, policy) = (&stats.usage, &stats.policy);
-    let help = "Octets of simulated traffic, by what became of them.";
+    let help = "Bytes of simulated traffic, by result.";
     let mut traffic = page.family(
         "strowger_n4_traffic_octets_total",
         MetricKind::Counter,
@@ -135,7 +140,7 @@ fn write(stats: &NodeStats, page: &mut Exposition) {
     ] {
         traffic.sample(&[("verdict", verdict)], octets as f64);
     }
-    let help = "Questions to the policy, by what came of them.";
+    let help = "Policy requests, by result.";
     let mut asked = page.family("strowger_n4_policy_total", MetricKind::Counter, help);
     for (outcome, count) in [
         ("admitted", policy.admitted),
@@ -147,7 +152,7 @@ fn write(stats: &NodeStats, page: &mut Exposition) {
     ] {
         asked.sample(&[("outcome", outcome)], count as f64);
     }
-    let help = "What was discarded unanswered, by kind.";
+    let help = "Datagrams discarded without a response, by reason.";
     let mut discarded = page.family("strowger_n4_discarded_total", MetricKind::Counter, help);
     for (kind, count) in &stats.discarded {
         let kind = kind.name().replace(' ', "_");
@@ -168,7 +173,7 @@ const STORE: [StoreMetric; 8] = [
     (
         "strowger_n4_store_bytes",
         MetricKind::Gauge,
-        "Octets that the store takes on the disk.",
+        "Size of the store on disk.",
         |store| store.octets as f64,
     ),
     (
@@ -180,37 +185,37 @@ const STORE: [StoreMetric; 8] = [
     (
         "strowger_n4_store_damaged",
         MetricKind::Gauge,
-        "Records that the last start found damaged.",
+        "Damaged records found at the last start.",
         |store| loss(store, |loss| loss.damaged),
     ),
     (
         "strowger_n4_store_salvaged",
         MetricKind::Gauge,
-        "Sessions that the last start salvaged from a store that had lost something.",
+        "Sessions recovered at the last start from a store with data loss.",
         |store| loss(store, |loss| loss.sessions_found),
     ),
     (
         "strowger_n4_store_groups_total",
         MetricKind::Counter,
-        "Groups of writes that were committed.",
+        "Groups of writes committed.",
         |store| store.groups as f64,
     ),
     (
         "strowger_n4_store_writes_total",
         MetricKind::Counter,
-        "Writes in those groups.",
+        "Writes in committed groups.",
         |store| store.writes as f64,
     ),
     (
         "strowger_n4_store_refused_total",
         MetricKind::Counter,
-        "Writes that were refused for want of room.",
+        "Writes refused for lack of space.",
         |store| store.refused as f64,
     ),
     (
         "strowger_n4_store_commit_seconds_total",
         MetricKind::Counter,
-        "Time that groups took to be committed.",
+        "Total time of commits.",
         |store| store.committing.as_secs_f64(),
     ),
 ];
@@ -224,7 +229,7 @@ fn write_store(store: &StoreHealth, page: &mut Exposition) {
         page.one(name, kind, help, read(store));
     }
     let longest = store.longest.as_secs_f64();
-    let help = "Time that the longest commit took since the node started.";
+    let help = "Longest commit since the node started.";
     page.one(
         "strowger_n4_store_commit_seconds_max",
         MetricKind::Gauge,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use strowger_gateway::{Answer, Code, Fault, Methods};
+use strowger_gateway::{Answer, Fault, FaultCode, Methods};
 use tracing::Level;
 
 use super::verbs::LOGS;
@@ -27,7 +27,7 @@ pub(super) fn register(methods: Methods) -> Methods {
 }
 
 fn filter(params: &Value) -> Result<LogFilter, Fault> {
-    let wrong = |text: String| Fault::new(Code::BadRequest, text);
+    let wrong = |text: String| Fault::new(FaultCode::BadRequest, text);
     let number = |key: &str, default: u64| match &params[key] {
         Value::Null => Ok(default),
         value => value
@@ -44,7 +44,7 @@ fn filter(params: &Value) -> Result<LogFilter, Fault> {
         "warn" => Level::WARN,
         "info" => Level::INFO,
         other => {
-            let text = format!("there is no level {other:?}; there are error, warn, info");
+            let text = format!("unknown level {other:?}; expected error, warn or info");
             return Err(wrong(text));
         }
     };

@@ -17,8 +17,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use strowger::Path;
-use strowger_gateway::{Answer, Code, Fault, Methods};
+use strowger::ActorPath;
+use strowger_gateway::{Answer, Fault, FaultCode, Methods};
 use strowger_pfcp::{Frame, Header, Index, MessageType, MessageView, Seid, Sequence, to_json};
 use strowger_pfcp_node::{
     AssociationInfo, NodeHandle, PolicyStats, SessionFilter, SessionInfo, StoreHealth, UsageStats,
@@ -201,7 +201,7 @@ fn association(info: &AssociationInfo) -> Value {
 }
 
 /// Returns the session whose actor is at `path`, with its rules as elements.
-fn details(node: &NodeHandle, path: &Path) -> Option<Value> {
+fn details(node: &NodeHandle, path: &ActorPath) -> Option<Value> {
     let seid = path.key().strip_prefix("0x")?;
     let seid = Seid(u64::from_str_radix(seid, 16).ok()?);
     let info = node
@@ -249,7 +249,7 @@ fn filter(params: &Value) -> Result<SessionFilter, Fault> {
     let object = match params {
         Value::Null => return Ok(filter),
         Value::Object(object) => object,
-        _ => return Err(wrong("parameters are not an object")),
+        _ => return Err(wrong("parameters must be an object")),
     };
     for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
         let number = || {
@@ -264,13 +264,13 @@ fn filter(params: &Value) -> Result<SessionFilter, Fault> {
             "seid" => filter.seid = Some(Seid(number()?)),
             "teid" => {
                 let teid = u32::try_from(number()?);
-                filter.teid = Some(teid.map_err(|_| wrong("\"teid\" has at most 32 bits"))?);
+                filter.teid = Some(teid.map_err(|_| wrong("\"teid\" must be at most 32 bits"))?);
             }
             "ue_address" => filter.ue_address = Some(address()?),
             "peer" => filter.peer = Some(address()?),
             "node" => filter.node = value.as_str().map(str::to_owned),
             _ => {
-                let text = "there are seid, ue_address, teid, peer, node";
+                let text = "expected seid, ue_address, teid, peer or node";
                 return Err(wrong(&format!("unknown parameter \"{key}\"; {text}")));
             }
         }
@@ -279,5 +279,5 @@ fn filter(params: &Value) -> Result<SessionFilter, Fault> {
 }
 
 fn wrong(text: &str) -> Fault {
-    Fault::new(Code::BadRequest, text)
+    Fault::new(FaultCode::BadRequest, text)
 }

@@ -122,8 +122,8 @@ impl Policy for ComponentPolicy {
 
 /// The failure when the component of the policy does not exist.
 pub(super) fn unknown(name: &str) -> Failure {
-    let text = format!("`n4.policy.component` is {name:?}, and no component has this name");
-    Failure::input(text).hint("a section [[component]] with its manifest starts it")
+    let text = format!("`n4.policy.component` is {name:?}, but there is no such component");
+    Failure::input(text).hint("add a section [[component]] with its manifest")
 }
 
 /// Describes a session, without its rates.

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use strowger::{
-    ActorRef, ActorSystem, ChildSpec, Door, Path, StartError, Strategy, Supervisor, SupervisorRef,
+    ActorPath, ActorRef, ActorSystem, ChildSpec, Export, StartError, Strategy, Supervisor,
+    SupervisorRef,
 };
 use strowger_gateway::Methods;
 use strowger_tools::{
@@ -91,12 +92,12 @@ fn opened<M: Send + 'static>(
     system: &ActorSystem,
     supervisor: &SupervisorRef,
     key: &str,
-    door: Door<M>,
+    door: Export<M>,
 ) -> CliResult<ActorRef<M>> {
     let outside = |error: String| Failure::outside(format!("the tool {key}: {error}"));
     let actor = supervisor.child::<M>(key);
-    let actor = actor.ok_or_else(|| outside("it has ended".to_owned()))?;
-    let exposed = system.expose(&actor, door);
+    let actor = actor.ok_or_else(|| outside("it has exited".to_owned()))?;
+    let exposed = system.export(&actor, door);
     exposed.map_err(|error| outside(error.to_string()))?;
     Ok(actor)
 }
@@ -106,14 +107,14 @@ pub(crate) fn check(section: &ToolsSection) -> CliResult<Vec<String>> {
     for FilesSection { root, name, .. } in &section.files {
         let wrong = match std::fs::metadata(root) {
             Ok(found) if found.is_dir() => continue,
-            Ok(_) => "it is not a directory".to_owned(),
+            Ok(_) => "not a directory".to_owned(),
             Err(error) => error.to_string(),
         };
         let text = format!(
             "the root {name:?} of the tools, {}: {wrong}",
             root.display()
         );
-        return Err(Failure::input(text).hint("`tools.files` names directories that are there"));
+        return Err(Failure::input(text).hint("`tools.files` must name existing directories"));
     }
     let names = section.files.iter().map(|files| files.name.clone());
     Ok(names.collect())
@@ -183,13 +184,13 @@ impl Tools {
             .chain(singletons)
     }
 
-    fn at(&self, path: &Path) -> Option<&FilesRoot> {
+    fn at(&self, path: &ActorPath) -> Option<&FilesRoot> {
         let mut roots = self.0.roots.iter();
         roots.find(|root| root.path == path.as_str())
     }
 
     /// Returns the quota of the tool at a path: rows of name, usage and limit.
-    fn quota(&self, path: &Path) -> Vec<Value> {
+    fn quota(&self, path: &ActorPath) -> Vec<Value> {
         let row = |(name, used, most): (&str, u64, u64)| {
             let [used, most] = [used, most].map(Value::from);
             json!({ "name": name, "used": used, "most": most })
@@ -204,7 +205,7 @@ impl Tools {
     }
 
     /// Returns the calls of the tool at a path.
-    fn verbs(&self, path: &Path) -> Option<VerbCounts> {
+    fn verbs(&self, path: &ActorPath) -> Option<VerbCounts> {
         let files = self.at(path).map(|root| root.watch.usage().verbs);
         files.or_else(|| self.0.singletons.verbs(path))
     }

@@ -74,23 +74,20 @@ fn limit_problem(limits: &CodeLimits, at: &str) -> Option<Problem> {
     let engine = MIN_MEMORY..=MAX_MEMORY;
     if !engine.contains(&limits.memory) {
         let what = format!(
-            "is {}; it must be from {MIN_MEMORY} to {MAX_MEMORY}",
+            "is {}; must be from {MIN_MEMORY} to {MAX_MEMORY}",
             limits.memory
         );
         return Some(wrong("memory", &what));
     }
     if !(16 << 10..=ENGINE_STACK).contains(&limits.stack) {
-        let what = format!(
-            "is {}; it must be from 16384 to {ENGINE_STACK}",
-            limits.stack
-        );
+        let what = format!("is {}; must be from 16384 to {ENGINE_STACK}", limits.stack);
         return Some(wrong("stack", &what));
     }
     if limits.time < Duration::from_millis(1) {
         return Some(wrong("time", "is less than 1ms"));
     }
     if limits.time > limits.deadline {
-        return Some(wrong("time", "is longer than the `deadline`"));
+        return Some(wrong("time", "exceeds `deadline`"));
     }
     None
 }
@@ -142,7 +139,7 @@ impl CodeSection {
     /// Returns the first problem that the types cannot rule out.
     pub(super) fn problem(&self) -> Option<Problem> {
         if !(1..=64).contains(&self.runs) {
-            let what = format!("is {}; it must be from 1 to 64", self.runs);
+            let what = format!("is {}; must be from 1 to 64", self.runs);
             return Some(Problem::at("tools.code.runs", &what));
         }
         limit_problem(&self.limits, "tools.code.limits")
@@ -164,7 +161,7 @@ impl ProgramsSection {
     pub(super) fn problem(&self, room: usize) -> Option<Problem> {
         if !(1..=room).contains(&self.residents) {
             let what = format!(
-                "is {}; it must be from 1 to `components.instances`, {room}",
+                "is {}; must be from 1 to `components.instances`, {room}",
                 self.residents
             );
             return Some(Problem::at("tools.programs.residents", &what));

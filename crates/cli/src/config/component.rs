@@ -123,12 +123,12 @@ impl ComponentsSection {
     pub(super) fn problem(&self, there: usize) -> Option<Problem> {
         const MOST: usize = 20_000;
         if !(1..=MOST).contains(&self.instances) {
-            let what = format!("is {}; it must be from 1 to {MOST}", self.instances);
+            let what = format!("is {}; must be from 1 to {MOST}", self.instances);
             return Some(Problem::at("components.instances", &what));
         }
         if self.waiting > self.instances {
             let what = format!(
-                "is {}; it must be at most `components.instances`, {}",
+                "is {}; must be at most `components.instances`, {}",
                 self.waiting, self.instances
             );
             return Some(Problem::at("components.waiting", &what));
@@ -138,18 +138,18 @@ impl ComponentsSection {
             .as_ref()
             .is_some_and(|cache| cache.as_os_str().is_empty())
         {
-            let what = "is empty; it must be a folder, or not be set";
+            let what = "is empty; must be a directory, or be left out";
             return Some(Problem::at("components.cache", what));
         }
         if let Some(problem) = self.problem_of_time() {
             return Some(problem);
         }
         if self.trust.widen && self.caps.grant.is_none() {
-            let what = "is true, and [components.caps.grant] does not say how far: set it, too";
+            let what = "is true, but [components.caps.grant] is not set: set it, too";
             return Some(Problem::at("components.trust.widen", what));
         }
         if there > self.instances {
-            let what = format!("is {}, and there are {there} components", self.instances);
+            let what = format!("is {}, but there are {there} components", self.instances);
             return Some(Problem::at("components.instances", &what));
         }
         None
@@ -160,22 +160,22 @@ impl ComponentsSection {
         const THREADS: usize = 1024;
         let threads = self.threads.unwrap_or(1);
         if !(1..=THREADS).contains(&threads) {
-            let what = format!("is {threads}; it must be from 1 to {THREADS}");
+            let what = format!("is {threads}; must be from 1 to {THREADS}");
             return Some(Problem::at("components.threads", &what));
         }
         if self.nice > 19 {
             let what = format!(
-                "is {}; it must be from 0 to 19, the lowest priority",
+                "is {}; must be from 0 to 19, the lowest priority",
                 self.nice
             );
             return Some(Problem::at("components.nice", &what));
         }
         if self.wall == 0 {
-            let what = "is 0; it must be at least 1, or no call ever has its time";
+            let what = "is 0; must be at least 1, because calls would never get their time";
             return Some(Problem::at("components.wall", what));
         }
         if !(super::MIN_DURATION..=super::MAX_DURATION).contains(&self.patience) {
-            let what = format!("is {:?}; it must be from 100ms to 60m", self.patience);
+            let what = format!("is {:?}; must be from 100ms to 60m", self.patience);
             return Some(Problem::at("components.patience", &what));
         }
         let caps = &self.caps;
@@ -191,7 +191,7 @@ impl ComponentsSection {
             ("components.caps.weight", caps.weight == 0),
         ];
         let (key, _) = none.into_iter().find(|(_, none)| *none)?;
-        let what = "is less than the least that a manifest may say: no component could be loaded";
+        let what = "is below the minimum of manifests: no component could be loaded";
         Some(Problem::at(key, what))
     }
 }

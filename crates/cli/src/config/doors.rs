@@ -50,12 +50,12 @@ fn name<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let fit = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
     if !(1..=MAX_NAME).contains(&name.len()) || !name.chars().all(fit) {
         let text = format!(
-            "{name:?} is no name of a token: 1 to {MAX_NAME} letters, digits, `-`, `_` and `.`"
+            "invalid token name {name:?}: use 1 to {MAX_NAME} letters, digits, `-`, `_` and `.`"
         );
         return Err(D::Error::custom(text));
     }
     if RESERVED.contains(&name.as_str()) {
-        let text = format!("{name:?} is the name of who comes in without a [[doors.token]]");
+        let text = format!("token name {name:?} is reserved for clients without a [[doors.token]]");
         return Err(D::Error::custom(text));
     }
     Ok(name)
@@ -64,14 +64,13 @@ fn name<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
 fn addresses<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<PathPattern>, D::Error> {
     let texts = Vec::<String>::deserialize(input)?;
     if texts.is_empty() {
-        let text = "there are no addresses, so nothing is in reach; \"/**\" is the whole node";
+        let text = "has no addresses, so nothing is reachable; \"/**\" is the whole node";
         return Err(D::Error::custom(text));
     }
     let pattern = |text: String| {
         if text.contains(['(', ')', '#']) {
             let text = format!(
-                "{text:?} is no pattern of paths: it is written without `@(`, `)` and `#`, as in \
-                 \"/tools/*\""
+                "{text:?} is not a path pattern: leave out `@(`, `)` and `#`, as in \"/tools/*\""
             );
             return Err(D::Error::custom(text));
         }
@@ -86,7 +85,10 @@ fn verbs_of<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, 
     for name in &names {
         if verb(name).is_none() {
             let known: Vec<&str> = verbs::all().map(Verb::name).collect();
-            let text = format!("there is no verb {name:?}; there are {}", known.join(", "));
+            let text = format!(
+                "unknown verb {name:?}; expected one of {}",
+                known.join(", ")
+            );
             return Err(D::Error::custom(text));
         }
     }
@@ -110,7 +112,7 @@ impl DoorsSection {
         for (at, token) in self.token.iter().enumerate() {
             let TokenSection { name, role, .. } = token;
             if self.token[..at].iter().any(|other| other.name == *name) {
-                let what = format!("has two tokens of the name {name:?}");
+                let what = format!("has two tokens named {name:?}");
                 return Some(Problem::at("doors.token", &what));
             }
             let named = token.verbs.iter().flatten();
@@ -120,7 +122,7 @@ impl DoorsSection {
             if let Some(verb) = beyond {
                 let roles: Vec<&str> = verb.right().roles().map(Role::name).collect();
                 let what = format!(
-                    "gives {name:?} the verb {:?}, which its role {role} has not; it takes {}",
+                    "gives {name:?} the verb {:?}, which its role {role} does not have; it has {}",
                     verb.name(),
                     roles.join(" or "),
                 );

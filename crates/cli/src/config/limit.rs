@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use strowger::{Size, SizeError, parse_duration};
+use strowger::{ByteSize, ByteSizeError, parse_duration};
 
 /// The result of setting a limit: `None` for an unknown key, else success or the reason of a
 /// failure.
@@ -12,7 +12,7 @@ pub(crate) type LimitSet = Option<Result<(), String>>;
 /// Parses a number.
 pub(super) fn number<N: FromStr>(to: &mut N, value: &str) -> LimitSet {
     let Ok(read) = value.parse() else {
-        return Some(Err(format!("\"{value}\" is no whole number")));
+        return Some(Err(format!("\"{value}\" is not a whole number")));
     };
     *to = read;
     Some(Ok(()))
@@ -20,12 +20,12 @@ pub(super) fn number<N: FromStr>(to: &mut N, value: &str) -> LimitSet {
 
 /// Parses a size in bytes.
 pub(crate) fn size<N: TryFrom<u64>>(to: &mut N, value: &str) -> LimitSet {
-    let size: Size = match value.parse() {
+    let size: ByteSize = match value.parse() {
         Ok(size) => size,
-        Err(error) => return Some(Err(SizeError::to_string(&error))),
+        Err(error) => return Some(Err(ByteSizeError::to_string(&error))),
     };
     let Ok(read) = size.bytes().try_into() else {
-        return Some(Err(format!("{size} is more than this limit holds")));
+        return Some(Err(format!("{size} is too large for this limit")));
     };
     *to = read;
     Some(Ok(()))

@@ -145,7 +145,7 @@ fn an_unknown_key_is_shown_with_its_place_and_the_likely_one() {
 fn a_wrong_type_is_shown_with_its_place() {
     let told = error("[control]\nframe = \"big\"\n");
     assert!(
-        told.contains("node.toml:2:9: \"big\" is not a size: write a whole number of bytes"),
+        told.contains("node.toml:2:9: invalid size \"big\": expected a whole number of bytes"),
         "{told}"
     );
     assert!(told.contains("\n  |         ^^^^^"), "{told}");
@@ -193,7 +193,7 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
         (
             "tools.files = [{ root = \"a\" }, { root = \"b\" }]",
             "1:15",
-            "two roots of the name \"files\"",
+            "two roots named \"files\"",
         ),
         (
             "tools.files = [{ root = \"a\", name = \"code\" }]",
@@ -240,17 +240,17 @@ fn what_components_cannot_be_told_is_shown_with_its_place() {
         (
             "[components.caps.grant]\nsend = [\"a**\"]",
             "2:8",
-            "`*` stands at the end of a pattern only",
+            "`*` is allowed only at the end of a pattern",
         ),
         (
             "[components.trust]\nsigners = { release = \"00\" }",
             "2:23",
-            "is not a public key of Ed25519",
+            "is not an Ed25519 public key",
         ),
         (
             "[components.trust]\nwiden = true",
             "2:9",
-            "[components.caps.grant] does not say how far",
+            "[components.caps.grant] is not set",
         ),
         (
             "[[component]]\nmanifest = \"a\"\n[component.grant]\nlgo = true",

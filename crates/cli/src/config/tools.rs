@@ -199,19 +199,19 @@ impl ToolsSection {
             let FilesSection { name, .. } = section;
             let letter = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
             if name.is_empty() || name.len() > 64 || !name.chars().all(letter) {
-                let what = "letters, digits, - and _ make a name";
-                return Some(format!("names a root {name:?}; {what}"));
+                let what = "use letters, digits, - and _";
+                return Some(format!("invalid root name {name:?}; {what}"));
             }
             if RESERVED.contains(&name.as_str()) {
-                let what = "which is the name of another tool";
-                return Some(format!("names a root {name:?}, {what}"));
+                let what = "it is the name of another tool";
+                return Some(format!("invalid root name {name:?}, {what}"));
             }
             if self.files[..at].iter().any(|other| other.name == *name) {
-                return Some(format!("has two roots of the name {name:?}"));
+                return Some(format!("has two roots named {name:?}"));
             }
             for (key, value) in [("page", section.page), ("scan", section.scan)] {
                 if value == 0 {
-                    return Some(format!("lets the root {name:?} have a `{key}` of 0"));
+                    return Some(format!("sets `{key}` of the root {name:?} to 0"));
                 }
             }
         }

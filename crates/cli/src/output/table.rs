@@ -12,7 +12,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new<'a>(headings: impl IntoIterator<Item = &'a str>) -> Self {
         Self {
-            headings: headings.into_iter().map(str::to_owned).collect(),
+            headings: headings.into_iter().map(str::to_uppercase).collect(),
             rows: Vec::new(),
         }
     }
@@ -88,7 +88,7 @@ mod tests {
         table.row(["127.0.0.1".to_owned(), "7".to_owned()]);
         table.row(["::1".to_owned(), "1000".to_owned()]);
         let columns: Vec<Column> = (0..2).map(|at| table.column(at)).collect();
-        assert_eq!(line(&columns, &table.headings), "peer       sent");
+        assert_eq!(line(&columns, &table.headings), "PEER       SENT");
         assert_eq!(line(&columns, &table.rows[0]), "127.0.0.1     7");
         assert_eq!(line(&columns, &table.rows[1]), "::1        1000");
     }

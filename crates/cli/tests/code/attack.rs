@@ -18,9 +18,9 @@ async fn cut_off(code: &str, tight: impl FnOnce(&mut CodeBudget), limit: CodeLim
     assert_eq!(cut.limit(), Some(limit), "{code}");
     // The message names the limit, its value, and the setting that raises it.
     let text = cut.to_string();
-    let of_call = |said: &str| text.contains(&format!("ask for more: the call said `{said}"));
+    let of_call = |said: &str| text.contains(&format!("raise the call's `{said}"));
     assert!(
-        text.starts_with(&format!("passed the limit `{limit}` of ")),
+        text.starts_with(&format!("exceeded the limit `{limit}` of ")),
         "{text}"
     );
     assert!(of_call(limit.name()), "{text}");

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use strowger::{ActorRef, ActorSystem, Address, Answer, Calls, Code, Content, Fault, Payload, Put};
+use strowger::{
+    ActorRef, ActorSystem, Address, CallReply, CallSink, ContentType, Delivery, Fault, FaultCode,
+    Payload,
+};
 use strowger_tools::{Programs, ProgramsMessage, ProgramsSpec, programs_door};
 use tokio::sync::oneshot;
 
@@ -13,15 +16,15 @@ use super::host;
 use super::sandbox::Realms;
 
 /// A caller outside the system that waits for one answer.
-struct Outside(Mutex<Option<oneshot::Sender<Result<Answer, Fault>>>>);
+struct Outside(Mutex<Option<oneshot::Sender<Result<CallReply, Fault>>>>);
 
-impl Calls for Outside {
-    fn answer(&self, _: u64, result: Result<Answer, Fault>) {
+impl CallSink for Outside {
+    fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
         let sender = self.0.lock().take();
         drop(sender.expect("there is one answer").send(result));
     }
 
-    fn is_wanted(&self, _: u64) -> bool {
+    fn is_waiting(&self, _: u64) -> bool {
         true
     }
 }
@@ -41,7 +44,7 @@ impl Street {
         let desk = system.spawn::<Programs>("programs", spec);
         let desk = desk.expect("it starts");
         let door = programs_door(&system);
-        system.expose(&desk, door).expect("nobody is there");
+        system.export(&desk, door).expect("nobody is there");
         Self {
             system,
             _desk: desk,
@@ -50,25 +53,25 @@ impl Street {
 
     async fn send(&self, to: &str, kind: &str, payload: Payload) -> Result<Value, Fault> {
         let to: Address = to.parse()?;
-        let entry = self.system.entry(&to, kind)?;
+        let entry = self.system.remote_entry(&to, kind)?;
         let (sender, answer) = oneshot::channel();
         let outside = Arc::new(Outside(Mutex::new(Some(sender))));
         let _ticket = match entry.call(&payload, 0, outside) {
-            Put::Done(done) => done?,
-            Put::Waits(put) => put.await?,
+            Delivery::Settled(done) => done?,
+            Delivery::Queued(put) => put.await?,
         };
         match answer.await.expect("it is answered")? {
-            Answer::One(payload) => payload.read(),
+            CallReply::Single(payload) => payload.decode(),
             other => panic!("no stream was asked for: {other:?}"),
         }
     }
 
     async fn ask(&self, to: &str, kind: &str, value: Value) -> Result<Value, Fault> {
-        let payload = Payload::json(&value).expect("it is JSON");
+        let payload = Payload::from_json(&value).expect("it is JSON");
         self.send(to, kind, payload).await
     }
 
-    async fn refused(&self, to: &str, kind: &str, value: Value) -> (Code, String) {
+    async fn refused(&self, to: &str, kind: &str, value: Value) -> (FaultCode, String) {
         told(self.ask(to, kind, value).await)
     }
 
@@ -80,9 +83,9 @@ impl Street {
 const DESK: &str = "@(programs)";
 
 /// The code of a fault, and the reason from its details or its text.
-fn told(outcome: Result<Value, Fault>) -> (Code, String) {
+fn told(outcome: Result<Value, Fault>) -> (FaultCode, String) {
     let fault = outcome.expect_err("it is refused").to_json();
-    let code = Code::ALL.into_iter();
+    let code = FaultCode::ALL.into_iter();
     let mut code = code.filter(|code| fault["code"] == code.as_str());
     let reason = fault["details"]["reason"].as_str();
     let text = reason.or_else(|| fault["message"].as_str());
@@ -111,7 +114,7 @@ async fn a_program_is_published_asked_and_withdrawn() {
     assert_eq!(withdraw().await, Ok(json!(true)));
     assert_eq!(withdraw().await, Ok(json!(false)));
     let gone = street.refused(address, "perform", json!(1)).await;
-    assert_eq!(gone.0, Code::UnknownTarget, "{}", gone.1);
+    assert_eq!(gone.0, FaultCode::UnknownTarget, "{}", gone.1);
 }
 
 #[tokio::test]
@@ -134,17 +137,17 @@ async fn what_is_not_understood_reaches_no_program() {
         let published = street.publish(malformed.clone()).await;
         assert!(published.is_err(), "{malformed} was published");
         let (code, why) = told(published);
-        assert_eq!(code, Code::BadRequest, "{malformed}: {why}");
+        assert_eq!(code, FaultCode::BadRequest, "{malformed}: {why}");
     }
     // JSON that is cut off, bytes, and text that is not JSON.
     for (content, octets) in [
-        (Content::Json, &br#"{"name": "a", "code""#[..]),
-        (Content::Octets, &br#"{"name": "a", "code": ""}"#[..]),
-        (Content::Text, &b"\xff\xfe"[..]),
+        (ContentType::Json, &br#"{"name": "a", "code""#[..]),
+        (ContentType::Bytes, &br#"{"name": "a", "code": ""}"#[..]),
+        (ContentType::Text, &b"\xff\xfe"[..]),
     ] {
         let payload = Payload::new(content, octets);
         let (code, why) = told(street.send(DESK, "publish", payload).await);
-        assert_eq!(code, Code::BadRequest, "{why}");
+        assert_eq!(code, FaultCode::BadRequest, "{why}");
     }
     assert_eq!(
         street.ask(DESK, "list", Value::Null).await,
@@ -155,19 +158,19 @@ async fn what_is_not_understood_reaches_no_program() {
     street.publish(counter).await.expect("it is well");
     let address = "@(programs/counter)";
     for (content, octets) in [
-        (Content::Json, &b"{"[..]),
-        (Content::Json, &b""[..]),
-        (Content::Octets, &b"1"[..]),
+        (ContentType::Json, &b"{"[..]),
+        (ContentType::Json, &b""[..]),
+        (ContentType::Bytes, &b"1"[..]),
     ] {
         let payload = Payload::new(content, octets);
         let (code, why) = told(street.send(address, "perform", payload).await);
-        assert_eq!(code, Code::BadRequest, "{why}");
+        assert_eq!(code, FaultCode::BadRequest, "{why}");
     }
     // Nested more deeply than JSON parsers can bear.
     let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
-    let payload = Payload::new(Content::Json, deep);
+    let payload = Payload::new(ContentType::Json, deep);
     let (code, why) = told(street.send(address, "perform", payload).await);
-    assert_eq!(code, Code::BadRequest, "{why}");
+    assert_eq!(code, FaultCode::BadRequest, "{why}");
     // None of these reached it as a message.
     let listed = street.ask(DESK, "list", Value::Null).await;
     assert_eq!(listed.expect("it answers")[0]["calls"], json!(0));
@@ -186,7 +189,7 @@ async fn nobody_is_reached_where_nobody_is() {
         ("@(elsewhere)", "publish"),
     ] {
         let (code, why) = street.refused(address, kind, json!(1)).await;
-        assert_eq!(code, Code::UnknownTarget, "{address}: {why}");
+        assert_eq!(code, FaultCode::UnknownTarget, "{address}: {why}");
     }
     // Messages between the actors themselves have no name outside.
     for (address, kind) in [
@@ -197,14 +200,14 @@ async fn nobody_is_reached_where_nobody_is() {
     ] {
         let (code, why) = street.refused(address, kind, json!(1)).await;
         assert!(
-            matches!(code, Code::BadRequest | Code::UnknownTarget),
+            matches!(code, FaultCode::BadRequest | FaultCode::UnknownTarget),
             "{address} {kind}: {code} {why}"
         );
     }
     let (code, _) = street
         .refused("programs counter", "perform", json!(1))
         .await;
-    assert_eq!(code, Code::BadRequest);
+    assert_eq!(code, FaultCode::BadRequest);
 }
 
 #[tokio::test]
@@ -218,11 +221,11 @@ async fn what_is_too_long_is_refused_and_costs_no_program() {
     let (code, why) = street
         .refused(DESK, "publish", json!({"name": "long", "code": long}))
         .await;
-    assert_eq!((code, &*why), (Code::Refused, "source"));
+    assert_eq!((code, &*why), (FaultCode::Refused, "source"));
     let schema = json!({"enum": ["x".repeat(64 << 10)]});
     let program = json!({"name": "schema", "code": COUNTER, "input": schema});
     let (code, why) = street.refused(DESK, "publish", program).await;
-    assert_eq!((code, &*why), (Code::BadRequest, "schema"));
+    assert_eq!((code, &*why), (FaultCode::BadRequest, "schema"));
 
     let code = "let n = 0; function handle(m) { n++; return m === 'n' ? n : m + m }";
     let echo = json!({"name": "echo", "code": code});
@@ -233,7 +236,7 @@ async fn what_is_too_long_is_refused_and_costs_no_program() {
     let text = |octets: usize| json!("x".repeat(octets - 2));
     for octets in [(4 << 10) + 1, 64 << 20] {
         let (code, why) = street.refused(address, "perform", text(octets)).await;
-        assert_eq!((code, &*why), (Code::Refused, "length"), "{octets}");
+        assert_eq!((code, &*why), (FaultCode::Refused, "length"), "{octets}");
     }
     assert_eq!(
         street.ask(address, "perform", json!("n")).await,
@@ -243,9 +246,9 @@ async fn what_is_too_long_is_refused_and_costs_no_program() {
     assert_eq!(short, Ok(json!("x".repeat((2 << 10) - 4))));
     // The input fits, but the result does not: a failure of the program, which may not have one.
     let (code, why) = street.refused(address, "perform", text(4 << 10)).await;
-    assert_eq!((code, &*why), (Code::Refused, "result"));
+    assert_eq!((code, &*why), (FaultCode::Refused, "result"));
     let (code, why) = street.refused(address, "perform", json!("n")).await;
-    assert_eq!(code, Code::UnknownTarget, "{why}");
+    assert_eq!(code, FaultCode::UnknownTarget, "{why}");
 }
 
 #[tokio::test]
@@ -259,7 +262,7 @@ async fn schemas_hold_at_the_door() {
         let mut program = json!({"name": "bad", "code": COUNTER});
         program[side] = schema;
         let (code, why) = street.refused(DESK, "publish", program).await;
-        assert_eq!((code, &*why), (Code::BadRequest, "schema"), "{side}");
+        assert_eq!((code, &*why), (FaultCode::BadRequest, "schema"), "{side}");
     }
     let code = "let n = 0; function handle(m) { n++; return m.n > 9 ? 'many' : n }";
     let program = json!({"name": "checked", "code": code,
@@ -278,14 +281,14 @@ async fn schemas_hold_at_the_door() {
         json!(null),
     ] {
         let (code, why) = street.refused(address, "perform", input.clone()).await;
-        assert_eq!((code, &*why), (Code::BadRequest, "input"), "{input}");
+        assert_eq!((code, &*why), (FaultCode::BadRequest, "input"), "{input}");
     }
     // The program saw none of these.
     let first = street.ask(address, "perform", json!({"n": 1})).await;
     assert_eq!(first, Ok(json!(1)));
     // A forbidden output is the program's own fault.
     let (code, why) = street.refused(address, "perform", json!({"n": 10})).await;
-    assert_eq!((code, &*why), (Code::Failed, "output"));
+    assert_eq!((code, &*why), (FaultCode::Failed, "output"));
     let next = street.ask(address, "perform", json!({"n": 1})).await;
     assert_eq!(next, Ok(json!(3)));
 }
@@ -308,5 +311,5 @@ async fn what_a_program_is_given_is_asked_for_at_the_door() {
     let (code, why) = street
         .refused("@(programs/alone)", "perform", json!(1))
         .await;
-    assert_eq!((code, &*why), (Code::Failed, "thrown"));
+    assert_eq!((code, &*why), (FaultCode::Failed, "thrown"));
 }

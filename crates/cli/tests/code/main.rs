@@ -240,7 +240,7 @@ async fn types_are_taken_away() {
     let failed = failed.expect_err("it fails");
     assert_eq!(failed.limit(), Some(CodeLimit::Stack));
     assert!(
-        failed.to_string().contains("the reader of TypeScript"),
+        failed.to_string().contains("the TypeScript parser"),
         "{failed}"
     );
     assert_eq!(
@@ -326,31 +326,31 @@ fn too_much() -> Vec<(Execute, &'static str, &'static str, bool)> {
         (
             given("for (;;) Promise.resolve().then(() => {})"),
             "jobs",
-            "500 jobs (wanted 501)",
+            "500 jobs (requested 501)",
             true,
         ),
         (
             given("console.log('x'.repeat(2 ** 21))"),
             "output",
-            "262144 bytes (wanted 2097184",
+            "262144 bytes (requested 2097184",
             true,
         ),
         (
             given("'x'.repeat(2 ** 21)"),
             "result",
-            "1048576 bytes (wanted 2097154",
+            "1048576 bytes (requested 2097154",
             true,
         ),
         (
             given("fns.never('x'.repeat(2 ** 21))"),
             "result",
-            "1048576 bytes (wanted 2097156",
+            "1048576 bytes (requested 2097156",
             true,
         ),
         (
             given(&"x".repeat(300_000)),
             "source",
-            "262144 bytes (wanted 300000",
+            "262144 bytes (requested 300000",
             true,
         ),
     ]
@@ -366,10 +366,10 @@ async fn a_limit_says_what_it_is_what_was_wanted_and_what_raises_it() {
     for (execute, limit, most, used) in too_much() {
         let failed = office.run(execute).await.expect_err("it is too much");
         let text = failed.to_string();
-        let begins = format!("passed the limit `{limit}` of {most}");
+        let begins = format!("exceeded the limit `{limit}` of {most}");
         assert!(text.starts_with(&begins), "{text}");
         let raise =
-            format!("or raise `{limit}` below [tools.code.limits], or with --limit code.{limit}=");
+            format!("or raise `{limit}` in [tools.code.limits], or with --limit code.{limit}=");
         assert!(text.contains(&raise), "{text}");
         let details = &failed.to_fault().to_json()["details"];
         assert_eq!(details["reason"], limit);
@@ -731,7 +731,7 @@ async fn what_is_refused_says_why() {
         .expect("it answers");
     assert_eq!(
         failed.expect_err("no types").to_string(),
-        "this actor runs no TypeScript"
+        "this actor does not run TypeScript"
     );
     let twice = Functions::new()
         .waiting("f", |_| async { Ok::<_, String>(()) })

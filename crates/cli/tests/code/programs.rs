@@ -114,7 +114,7 @@ async fn a_program_has_an_address() {
     desk.publish(Publish::new("counter", COUNTER))
         .await
         .expect("it is well");
-    let exposed = desk.system.exposed();
+    let exposed = desk.system.exports();
     let addresses: Vec<_> = exposed.iter().map(|one| one.address.to_string()).collect();
     assert_eq!(addresses, ["@(programs/counter)"]);
     desk.desk
@@ -123,7 +123,7 @@ async fn a_program_has_an_address() {
         })
         .await
         .expect("it answers");
-    assert!(desk.system.exposed().is_empty());
+    assert!(desk.system.exports().is_empty());
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn what_is_no_program_is_not_published() {
     let failed = failed.expect_err("it has no end").to_string();
     for said in [
         "the limit `time` of 1000 ms",
-        "raise `time` below [tools.programs.limits]",
+        "raise `time` in [tools.programs.limits]",
         "--limit code.time=TIME",
     ] {
         assert!(failed.contains(said), "{failed}");
@@ -152,7 +152,7 @@ async fn what_is_no_program_is_not_published() {
     let failed = desk.publish(tight).await.expect_err("it has no end");
     let failed = failed.to_string();
     assert!(
-        failed.contains("of 20 ms") && failed.contains("ask for more: the call said `time_ms`"),
+        failed.contains("of 20 ms") && failed.contains("raise the call's `time_ms`"),
         "{failed}"
     );
     let schema = Publish::new("schema", COUNTER).with_schemas(Some(json!({"type": 7})), None);

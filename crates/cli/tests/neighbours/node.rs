@@ -178,7 +178,7 @@ fn the_configuration_decides_what_follows_when_a_share_is_used_up() {
         assert_eq!(row["state"], state, "{row}");
         assert!(row["throttled_ms"].as_u64() > Some(0), "{row}");
         if state == "quarantine" {
-            assert_eq!(row["fault"], "handle: passed limits.cpu");
+            assert_eq!(row["fault"], "handle: exceeded limits.cpu");
         }
         assert!(node.log().contains("throttled"), "{}", node.log());
         node.end();
@@ -203,7 +203,7 @@ fn a_manifest_beyond_the_caps_is_refused_wherever_it_is_looked_at() {
             "limits.deadline",
             "15s",
             "1s",
-            "hint: ask for less",
+            "hint: lower the value",
             "components.caps",
         ] {
             assert!(ran.err.contains(part), "{part}: {}", ran.err);
@@ -274,7 +274,7 @@ fn a_second_signal_ends_the_process_at_once() {
         node.signal(signal);
         let (code, errors) = node.ended();
         assert_eq!(code, status, "{errors}");
-        assert!(errors.contains("ended at once"), "{errors}");
+        assert!(errors.contains("terminated before"), "{errors}");
         assert!(
             began.elapsed() < Duration::from_secs(5),
             "{:?}",

@@ -297,7 +297,7 @@ fn code_has_the_tools_that_it_is_given_and_nothing_else() {
     for name in ["code_execute", "nothing"] {
         let wanted = json!({ "code": "1", "functions": [name] });
         let refused = agent.refused("code_execute", &wanted);
-        assert!(refused.contains("that code can be given"), "{refused}");
+        assert!(refused.contains("that code can call"), "{refused}");
     }
     let kept = json!({ "code": "globalThis.n = (globalThis.n ?? 0) + 1", "realm": "mine" });
     assert_eq!(agent.value("code_execute", &kept), 1);
@@ -415,7 +415,7 @@ fn programs_are_published_called_listed_and_removed() {
         assert_eq!(agent.value("program_call", &call)["output"], expected);
     }
     let wrong = agent.refused("program_call", &json!({ "name": "counter", "input": "x" }));
-    assert!(wrong.contains("not as the schema says"), "{wrong}");
+    assert!(wrong.contains("does not match its schema"), "{wrong}");
     let listed = agent.value("program_list", &json!({}));
     let program = json!({
         "name": "counter", "state": "resident", "calls": 3, "failed": 1, "restarts": 0,
@@ -429,7 +429,7 @@ fn programs_are_published_called_listed_and_removed() {
     );
     for name in ["missing", "../code", "counter/program", ""] {
         let missing = agent.refused("program_call", &json!({ "name": name }));
-        assert!(missing.contains("there is no program"), "{missing}");
+        assert!(missing.contains("no program"), "{missing}");
     }
     for removed in [true, false] {
         let told = agent.structured("program_remove", &json!({ "name": "counter" }));
@@ -451,7 +451,7 @@ fn a_stream_becomes_a_file() {
         &json!({ "stream": "news", "path": "news.txt" }),
     );
     let told = agent.read();
-    assert_eq!(told["params"]["message"], "4 octets are written", "{told}");
+    assert_eq!(told["params"]["message"], "4 bytes written", "{told}");
     agent.structured(
         "stream_write",
         &json!({ "stream": "news", "text": "two\n" }),
@@ -489,6 +489,6 @@ fn a_search_leaves_out_what_it_is_told() {
         assert_eq!(agent.structured(tool, &search)["count"], 1);
         search["excludePatterns"] = json!(["["]);
         let wrong = agent.refused(tool, &search);
-        assert!(wrong.contains("cannot be understood"), "{wrong}");
+        assert!(wrong.contains("invalid pattern"), "{wrong}");
     }
 }

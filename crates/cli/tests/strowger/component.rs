@@ -27,9 +27,9 @@ fn a_component_answers_each_line_and_goes_on_after_a_panic() {
         "{}",
         ran.out
     );
-    assert!(lines[2].contains("gave up"), "{}", ran.out);
+    assert!(lines[2].contains("aborted"), "{}", ran.out);
     assert_eq!(ran.code, 1, "{}", ran.err);
-    assert!(ran.err.contains("1 request has no answer"), "{}", ran.err);
+    assert!(ran.err.contains("1 request failed"), "{}", ran.err);
 }
 
 #[test]
@@ -78,55 +78,55 @@ const BEYOND_CAPS: [(&str, &str, &str, &str); 9] = [
     (
         "[limits]\nhandles = 5000",
         "handles",
-        "5000, and the node allows at most 4096",
+        "5000, but the node allows at most 4096",
         "5000",
     ),
     (
         "[limits]\nstreams = 300",
         "streams",
-        "300, and the node allows at most 256",
+        "300, but the node allows at most 256",
         "300",
     ),
     (
         "[limits]\nwindow = 5000",
         "window",
-        "5000, and the node allows at most 4096",
+        "5000, but the node allows at most 4096",
         "5000",
     ),
     (
         "[limits]\nanswer = 61",
         "answer",
-        "61s, and the node allows at most 60s",
+        "61s, but the node allows at most 60s",
         "\"61s\"",
     ),
     (
         "[run]\nbatch = 5000",
         "batch",
-        "5000, and the node allows at most 4096",
+        "5000, but the node allows at most 4096",
         "5000",
     ),
     (
         "[restart]\nperiod = 0.5",
         "period",
-        "500ms, and the node allows at least 1s",
+        "500ms, but the node allows at least 1s",
         "0.5",
     ),
     (
         "[restart]\nbackoff = 0",
         "backoff",
-        "0ns, and the node allows at least 1ms",
+        "0ns, but the node allows at least 1ms",
         "0",
     ),
     (
         "[grant.kv]\nsize = \"65MiB\"",
         "kv.size",
-        "65MiB, and the node allows at most 64MiB",
+        "65MiB, but the node allows at most 64MiB",
         "\"65MiB\"",
     ),
     (
         "[grant.kv]\nrate = 10001",
         "kv.rate",
-        "10001, and the node allows at most 10000",
+        "10001, but the node allows at most 10000",
         "10001",
     ),
 ];
@@ -176,16 +176,24 @@ fn a_hint_says_what_can_be_done() {
     let import = |name: &str| format!("(component (import \"{name}\" (instance)))");
     let ran = inspect("wasi.wasm", &import("wasi:cli/environment@0.2.0"));
     assert_eq!(ran.code, 1, "{}", ran.err);
-    for said in ["no grant gives WASI", "durable", "--stub-wasi"] {
+    for said in ["the host does not provide WASI", "durable", "--stub-wasi"] {
         assert!(ran.err.contains(said), "{said}: {}", ran.err);
     }
     assert!(!ran.err.contains("grant it"), "{}", ran.err);
     let ran = inspect("foreign.wasm", &import("acme:things/thing"));
-    assert!(ran.err.contains("no grant gives what"), "{}", ran.err);
+    assert!(
+        ran.err.contains("the host provides only the interfaces"),
+        "{}",
+        ran.err
+    );
     let place = folder.path().join("wasi.wasm");
     let ran = strowger(["component", "run", place.to_str().expect("text")]);
     assert_eq!(ran.code, 2, "{}", ran.err);
-    assert!(ran.err.contains("hint: no grant gives WASI"), "{}", ran.err);
+    assert!(
+        ran.err.contains("hint: the host does not provide WASI"),
+        "{}",
+        ran.err
+    );
     let ran = inspect("core.wasm", SILENT);
     assert_eq!(ran.code, 2, "{}", ran.err);
     let hint = format!(

@@ -89,7 +89,7 @@ fn a_time_is_written_in_one_way_everywhere() {
             let text = format!("{section}\n{key} = \"{time}\"\n");
             let ran = fed(["check", "-"], text.as_bytes());
             assert_eq!(ran.code, 2, "{text}");
-            let said = format!("\"{time}\" is not a time: write a number and one of us, ms, s");
+            let said = format!("invalid duration \"{time}\": expected a number and a unit");
             assert!(ran.err.contains(&said), "{}", ran.err);
             // The line with the key.
             let shown = format!("2 | {key} = \"{time}\"");
@@ -129,8 +129,7 @@ fn a_size_is_written_in_one_way_everywhere() {
             let ran = fed(["check", "-"], text.as_bytes());
             assert_eq!(ran.code, 2, "{text}");
             let value = size.trim_matches('"');
-            let said =
-                format!("\"{value}\" is not a size: write a whole number of bytes, alone or");
+            let said = format!("invalid size \"{value}\": expected a whole number of bytes");
             assert!(ran.err.contains(&said), "{}", ran.err);
             // The line with the key.
             let shown = format!("2 | {key} = {size}");

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Content, Frame, Kind};
+use strowger_gateway::{ContentType, Frame, Kind};
 
 use crate::running::Running;
 use line::{Line, Next, Refusal, SMALL};
@@ -164,10 +164,13 @@ fn answers(line: &mut Line) {
 
 fn octets(line: &mut Line) {
     let octets: Vec<u8> = (0..=255).collect();
-    let frame = Frame::new(Kind::Call, 0).with_payload(Content::Octets, octets.clone());
+    let frame = Frame::new(Kind::Call, 0).with_payload(ContentType::Bytes, octets.clone());
     let id = line.call(line::ECHO, "echo", frame);
     let answer = line.frame(id);
-    assert_eq!((answer.kind, answer.content), (Kind::Done, Content::Octets));
+    assert_eq!(
+        (answer.kind, answer.content),
+        (Kind::Done, ContentType::Bytes)
+    );
     assert_eq!(answer.payload, octets);
 }
 
@@ -222,7 +225,10 @@ fn no_stream(line: &mut Line) {
     // A call with credit is an ask if its type is not a stream; the client calls that a bad
     // request.
     let answer = line.frame(id);
-    assert_eq!((answer.kind, answer.content), (Kind::Done, Content::Json));
+    assert_eq!(
+        (answer.kind, answer.content),
+        (Kind::Done, ContentType::Json)
+    );
 }
 
 fn ask_of_stream(line: &mut Line) {

@@ -147,7 +147,7 @@ fn a_filter_that_leaves_nothing_says_so() {
         "establishment",
     ]);
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("no message to show"), "{}", ran.err);
+    assert!(ran.err.contains("no message matches"), "{}", ran.err);
     let ran = strowger(["pfcp", "decode", "--hex", HEARTBEAT, "--type", "gtp"]);
     assert_eq!(ran.code, 2);
 }

@@ -90,7 +90,7 @@ fn dictionary_that_cannot_be_is_refused_with_its_place() {
     let big = dictionary(&"#".repeat((1 << 20) + 1));
     let ran = run(path(&big));
     assert!(
-        ran.code == 2 && ran.err.contains("more than 1048576 octets"),
+        ran.code == 2 && ran.err.contains("limit of 1048576 bytes"),
         "{}",
         ran.err
     );

@@ -12,7 +12,7 @@ const LATER: &str = "2001000c00000200006000040a0b0c0e";
 fn a_message_is_like_itself() {
     let ran = strowger(["pfcp", "diff", HEARTBEAT, HEARTBEAT]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let summary = "1 messages in A, 1 in B: 1 alike, 0 differ, 0 only in A, 0 only in B\n";
+    let summary = "1 messages in A, 1 in B: 1 equal, 0 different, 0 only in A, 0 only in B\n";
     assert_eq!(ran.out, summary);
 }
 
@@ -51,7 +51,7 @@ fn a_name_that_nobody_knows_is_refused_with_those_that_are_like_it() {
     assert_eq!(ran.code, 2);
     assert_eq!(
         ran.err.lines().next(),
-        Some("error: --ignore: \"pdr\" is no element (in \"pdr/stamp\")")
+        Some("error: --ignore: unknown element \"pdr\" (in \"pdr/stamp\")")
     );
     assert!(ran.err.contains("Create PDR (1)"), "{}", ran.err);
 }
@@ -72,7 +72,7 @@ fn what_cannot_be_read_is_named() {
     assert_eq!(ran.code, 1);
     assert!(
         ran.out
-            .starts_with("B does not decode: Heartbeat Request / Recovery Time Stamp: "),
+            .starts_with("B cannot be decoded: Heartbeat Request / Recovery Time Stamp: "),
         "{}",
         ran.out
     );

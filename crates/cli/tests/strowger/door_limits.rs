@@ -39,7 +39,7 @@ fn one_call_too_many_is_told_the_limit_and_what_raises_it() {
     let full = full.to_string();
     for said in [
         "full: ",
-        "2 are under way, of the 2",
+        "2 of 2 calls in progress",
         "limit `calls`",
         "--limit calls=N",
     ] {
@@ -64,7 +64,7 @@ fn a_call_that_takes_too_long_is_told_the_limit_and_what_raises_it() {
     let late = agent.refused("stream_read", &waits());
     for said in [
         "deadline: ",
-        "within 300ms",
+        "after 300ms",
         "limit `deadline`",
         "--limit deadline=TIME",
     ] {
@@ -83,7 +83,7 @@ fn a_line_that_is_too_long_is_told_the_limit_and_what_raises_it() {
     let id = agent.ask("tools/call", &call(8192));
     let error = agent.error(id);
     let text = error["message"].as_str().expect("text");
-    for said in ["longer than 8192 bytes", "limit `line`", "--limit line=N"] {
+    for said in ["larger than 8192 bytes", "limit `line`", "--limit line=N"] {
         assert!(text.contains(said), "{text}");
     }
     assert!(!folder.path().join("a").exists());
@@ -121,14 +121,14 @@ fn beside_a_node_the_limits_are_those_of_the_node_or_tighter() {
     let (_, refused) = agent.first_of(&calls);
     let refused = refused.to_string();
     assert!(refused.contains("full: "), "{refused}");
-    assert!(refused.contains("raise `calls` below [mcp]"), "{refused}");
+    assert!(refused.contains("raise `calls` in [mcp]"), "{refused}");
     calls.into_iter().for_each(|id| agent.cancel(id));
 
     let control = ["--control", &node.control, "--limit", "deadline=300ms"];
     let mut tight = Agent::start(&control);
     let mut late = std::iter::repeat_with(|| tight.refused("stream_read", &waits()));
     let late = late.find(|text| !text.contains("full: "));
-    assert!(late.expect("there is room").contains("within 300ms"));
+    assert!(late.expect("there is room").contains("300ms"));
     for limit in ["octets=1", "code.time=1s"] {
         let ran = strowger(["mcp", "--control", &node.control, "--limit", limit]);
         assert_eq!(ran.code, 2, "{limit}");

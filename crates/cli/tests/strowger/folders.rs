@@ -41,7 +41,7 @@ fn an_agent_writes_where_much_is_already() {
     agent.structured("append_file", &write("sparse", "1234"));
     let full = agent.refused("write_file", &write("b", "12"));
     for said in [
-        "9 of the 10",
+        "9 of the limit of 10",
         "needs 2 more bytes",
         "--limit octets=N",
         "(rule: octets)",
@@ -58,13 +58,13 @@ fn an_agent_writes_where_much_is_already() {
 #[test]
 fn a_limit_that_is_none_is_named() {
     for (limit, why) in [
-        ("bytes=1", "there is no limit \"bytes\""),
-        ("octets", "\"\" is not a size: write"),
+        ("bytes=1", "unknown limit \"bytes\""),
+        ("octets", "invalid size \"\": expected"),
         (
             "octets=1GB",
-            "\"1GB\" is not a size: write a whole number of bytes",
+            "invalid size \"1GB\": expected a whole number of bytes",
         ),
-        ("page=0", "`page` of 0"),
+        ("page=0", "sets `page`"),
     ] {
         let ran = strowger(["mcp", "--root", ".", "--limit", limit]);
         assert_eq!(ran.code, 2, "{limit}");
@@ -94,7 +94,7 @@ fn a_file_of_any_size_is_searched_read_in_parts_and_appended_to() {
     let nothing = json!({ "path": "", "pattern": "no such line" });
     let nothing = agent.call("search_text", &nothing);
     assert!(
-        text(&nothing).contains("nothing was found\n(not searched: 1 binary"),
+        text(&nothing).contains("no matches\n(not searched: 1 binary"),
         "{nothing}"
     );
     for (mut lines, is) in [
@@ -254,7 +254,7 @@ fn several_files_are_read_as_far_as_the_limit_says() {
     for (limit, refused) in [("file=100", true), ("file=120", false)] {
         let mut agent = at(folder.path(), &["--limit", limit]);
         let read = agent.call("read_multiple_files", &json!({ "paths": ["a", "b"] }));
-        let said = text(&read).contains("60 of the 100 that one call reads are used");
+        let said = text(&read).contains("60 of the 100 bytes of one call are used");
         assert_eq!(said, refused, "{read}");
         assert_eq!(text(&read).contains("--limit file=N"), refused, "{read}");
     }
@@ -310,7 +310,7 @@ fn a_call_that_is_too_long_is_answered() {
     let error = agent.error(id);
     assert_eq!(error["code"], -32600, "{error}");
     let text = error["message"].as_str().expect("text");
-    assert!(text.contains("longer than 16777216 bytes"), "{text}");
+    assert!(text.contains("larger than 16777216 bytes"), "{text}");
     assert!(!folder.path().join("a").exists());
     // The twin, and the next call.
     agent.structured("write_file", &call(15 << 20));

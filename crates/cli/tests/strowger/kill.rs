@@ -157,7 +157,7 @@ fn process_whose_node_is_killed_ends() {
     let (code, errors) = live.ended();
     assert_eq!(code, 1, "{errors}");
     assert!(
-        errors.contains("error: the node ended by itself: killed"),
+        errors.contains("error: the node failed: killed"),
         "{errors}"
     );
 }

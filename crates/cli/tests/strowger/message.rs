@@ -58,22 +58,22 @@ fn what_cannot_be_asked_ends_with_2() {
         (
             &["ask", "conformance/echo#sum", "--deadline", "0s"],
             2,
-            "at least 1 ms",
+            "from 1 ms",
         ),
         (
             &["ask", "conformance/echo#sum", "--deadline", "500us"],
             2,
-            "at least 1 ms",
+            "from 1 ms",
         ),
         (
             &["ask", "conformance/echo#sum", "--deadline", "9000h"],
             2,
-            "at most 2^32 - 1 ms",
+            "to 2^32 - 1 ms",
         ),
         (
             &["tell", "conformance/echo#add", "1", "--deadline", "0s"],
             2,
-            "at least 1 ms",
+            "from 1 ms",
         ),
         (
             &[
@@ -99,7 +99,11 @@ fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
     let live = Running::start(CONFORMANCE);
     // As the help of the commands says.
     let cases: [(&[&str], i32, &str); 11] = [
-        (&["ask", "nobody#sum"], 1, "nobody is exposed at @(nobody)"),
+        (
+            &["ask", "nobody#sum"],
+            1,
+            "no actor is exported at @(nobody)",
+        ),
         (
             &["ask", "conformance/echo#burn"],
             2,
@@ -108,16 +112,16 @@ fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
         (
             &["ask", "conformance/echo"],
             2,
-            "hint: say which: conformance/echo#",
+            "hint: name one of them: conformance/echo#",
         ),
-        (&["ask", "conformance/echo#echo", "{"], 2, "no JSON"),
+        (&["ask", "conformance/echo#echo", "{"], 2, "not valid JSON"),
         (
             &["ask", "not a path#sum"],
             2,
             "' ' is no character of a key",
         ),
-        (&["sub", "conformance/nobody"], 1, "nobody is exposed"),
-        (&["tell", "nobody#add", "1"], 1, "nobody is exposed"),
+        (&["sub", "conformance/nobody"], 1, "no actor is exposed"),
+        (&["tell", "nobody#add", "1"], 1, "no actor is exposed"),
         (&["tell", "conformance/echo#burn"], 2, "it takes abandoned"),
         (&["sub", "conformance/echo#burn"], 2, "it takes abandoned"),
         (&["ask", "conformance/echo#crash"], 3, "panicked"),
@@ -196,7 +200,7 @@ fn the_doors_are_announced_and_open() {
         let ran = strowger(words.iter().copied());
         assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);
         assert!(
-            ran.err.contains("others may use it (mode 640)"),
+            ran.err.contains("accessible to other users (mode 640)"),
             "{words:?}: {}",
             ran.err
         );
@@ -217,7 +221,7 @@ fn the_doors_are_announced_and_open() {
     let ran = strowger(["ps", "--control", gateway]);
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(
-        ran.err.contains("there are none at this door"),
+        ran.err.contains("this endpoint has no methods"),
         "{}",
         ran.err
     );
@@ -249,10 +253,14 @@ fn a_check_reads_the_files_of_tokens_as_a_start_does() {
         refused(config, 3, "No such file");
         fs::write(&token, "").expect("the folder is ours");
         fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
-        refused(config, 2, "the token, has 0 octets; it has 16 to 512");
+        refused(
+            config,
+            2,
+            "the token in its first line is 0 bytes; it must be 16 to 512",
+        );
         fs::write(&token, "sixteen-octets-at-least\n").expect("the folder is ours");
         fs::set_permissions(&token, Permissions::from_mode(0o644)).expect("it is ours");
-        refused(config, 2, "others may use it (mode 644)");
+        refused(config, 2, "accessible to other users (mode 644)");
         fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
         fs::write(&file, config).expect("the folder is ours");
         let ran = strowger(["check", file.to_str().expect("text")]);
@@ -270,7 +278,7 @@ fn an_address_that_others_can_reach_is_refused_with_its_place() {
     let ran = check("[gateway]\ntcp = \"0.0.0.0:1\"\n");
     assert_eq!(ran.code, 2);
     assert!(
-        ran.err.contains("must be an address of the loopback"),
+        ran.err.contains("must be a loopback address"),
         "{}",
         ran.err
     );

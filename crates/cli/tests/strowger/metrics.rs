@@ -82,7 +82,7 @@ fn a_metrics_port_that_is_taken_is_said_with_what_to_do() {
     assert_eq!(ran.code, 3);
     assert!(ran.err.contains("HTTP endpoint"), "{}", ran.err);
     assert!(
-        ran.err.contains("hint: give it another address"),
+        ran.err.contains("hint: choose another address"),
         "{}",
         ran.err
     );

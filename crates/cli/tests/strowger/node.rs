@@ -155,7 +155,7 @@ fn a_node_that_is_not_there_is_said_with_what_to_do() {
             ran.err
         );
         assert!(
-            ran.err.contains("hint: start one with `strowger run`"),
+            ran.err.contains("hint: start a node with `strowger run`"),
             "{}",
             ran.err
         );
@@ -182,7 +182,11 @@ fn a_port_that_is_taken_is_said_with_what_to_do() {
     let port = node.n4.rsplit(':').next().expect("a port");
     let ran = strowger(["run", "--port", port]);
     assert_eq!(ran.code, 3);
-    assert!(ran.err.contains("the port is taken\nhint: "), "{}", ran.err);
+    assert!(
+        ran.err.contains("the port is in use\nhint: "),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("--port 0"), "{}", ran.err);
 }
 
@@ -242,5 +246,8 @@ fn a_folder_that_others_may_enter_takes_no_socket() {
     let ended = guarded::output(&mut within(run, place.path()));
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(3), "{errors}");
-    assert!(errors.contains("not a folder of ours alone"), "{errors}");
+    assert!(
+        errors.contains("not a directory owned by and private to this user"),
+        "{errors}"
+    );
 }

@@ -40,7 +40,7 @@ fn what_is_no_plain_file_is_refused_at_once_and_keeps_no_thread() {
         ("socket", "is a socket"),
         ("folder", "is a directory"),
         ("/dev/zero", "is a device"),
-        ("sparse", "more than"),
+        ("sparse", "limit is"),
         ("nothing", "No such file"),
     ] {
         let manifest = files.manifest("it", file, "");
@@ -73,7 +73,7 @@ fn a_token_is_read_from_a_plain_file_alone() {
     long.set_len(1 << 40).expect("it takes no room");
     let mode = Permissions::from_mode(0o600);
     fs::set_permissions(files.path("long"), mode).expect("it is ours");
-    for (file, says) in [("pipe", "is a named pipe"), ("long", "more than 65536")] {
+    for (file, says) in [("pipe", "is a named pipe"), ("long", "limit is 65536")] {
         let config = format!(
             "[gateway]\ntcp = \"127.0.0.1:0\"\ntoken_file = {:?}\n",
             files.place(file)

@@ -25,7 +25,7 @@ fn peer_that_never_answers_is_told_and_keeps_its_association() {
     let release = ["pfcp", "release", "127.0.0.71", "--within", "300ms"];
     let ran = node.ask(release);
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
-    let said = "127.0.0.71 did not answer within 300ms; the association is still there, 1 session";
+    let said = "127.0.0.71 did not respond within 300ms; the association and its 1 session";
     assert!(ran.err.contains(said), "{}", ran.err);
     assert!(ran.err.contains("\nhint: "), "{}", ran.err);
     let ran = node.ask(release.into_iter().chain(["--json"]));
@@ -84,7 +84,7 @@ fn peer_that_refuses_or_does_not_keep_its_word_is_told() {
     });
     assert_eq!(code, 3, "{said}");
     assert!(
-        said.contains("agreed to release its association, and did not within 3s"),
+        said.contains("agreed to release its association, but did not within 3s"),
         "{said}"
     );
 }

@@ -87,7 +87,7 @@ fn refusal_of_what_the_capture_accepts_is_a_difference() {
     upf.stop();
     assert_eq!(ran.code, 1);
     assert!(
-        ran.err.starts_with("error: 3 answers differ"),
+        ran.err.starts_with("error: 3 responses differ"),
         "{}",
         ran.err
     );

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client, ClientError, Code, Fault};
+use strowger_gateway::{Client, ClientError, Fault, FaultCode};
 
 use crate::binary::strowger;
 use crate::running::Running;
@@ -35,7 +35,7 @@ fn fault(result: Result<Value, ClientError>) -> Option<Fault> {
     }
 }
 
-fn code(result: Result<Value, ClientError>) -> Option<Code> {
+fn code(result: Result<Value, ClientError>) -> Option<FaultCode> {
     fault(result).map(|fault| fault.code)
 }
 
@@ -67,7 +67,7 @@ async fn every_method_of_a_node_is_for_the_roles_that_it_names() {
             let refused = fault(client.call(name, json!({})).await);
             let is_forbidden = refused
                 .as_ref()
-                .is_some_and(|one| one.code == Code::Forbidden);
+                .is_some_and(|one| one.code == FaultCode::Forbidden);
             let roles = row["roles"].as_array().expect("roles");
             assert_eq!(
                 is_forbidden,
@@ -121,10 +121,7 @@ async fn what_passes_on_for_an_agent_reaches_what_the_agent_does() {
     }
     let rows = limited.call("mcp.call", read(&far)).await.expect("rows");
     let refused = answered(&rows)["fault"].to_string();
-    assert!(
-        refused.contains("below none of the allowed directories"),
-        "{rows}"
-    );
+    assert!(refused.contains("not below an allowed directory"), "{rows}");
     assert!(!refused.contains("inside"), "{rows}");
 
     // The list of tools and the tree contain only what is in reach of the token.
@@ -158,23 +155,23 @@ async fn what_passes_on_for_an_agent_reaches_what_the_agent_does() {
         "@(tools/far) list",
     ] {
         let refused = code(limited.call(name, json!({})).await);
-        assert_eq!(refused, Some(Code::Forbidden), "{name}");
+        assert_eq!(refused, Some(FaultCode::Forbidden), "{name}");
     }
     // Even with all addresses, nobody has access to an exit, and an agent has none to a topic.
     let exit = whole.call("@(exits/components) call", json!({})).await;
-    assert_eq!(code(exit), Some(Code::UnknownTarget));
+    assert_eq!(code(exit), Some(FaultCode::UnknownTarget));
     let topic = whole
         .call("@(topic/n4/sessions) subscribe", json!({}))
         .await;
-    assert_eq!(code(topic), Some(Code::Forbidden));
+    assert_eq!(code(topic), Some(FaultCode::Forbidden));
 
     let mut viewer = client(&node, "viewer").await;
     let refused = fault(viewer.call("mcp.call", read(&near)).await).expect("it only reads");
-    assert_eq!(refused.code, Code::Forbidden);
+    assert_eq!(refused.code, FaultCode::Forbidden);
     assert!(
         refused
             .message
-            .contains("it takes the role operator or agent"),
+            .contains("it needs the role operator or agent"),
         "{refused}"
     );
     assert_eq!(
@@ -246,26 +243,32 @@ fn refused(at: &Path) -> Vec<(String, &'static str)> {
         ),
         (with("owner", ALL), "unknown variant `owner`"),
         (with("viewer", ""), "missing field `addresses`"),
-        (with("viewer", "addresses = []"), "nothing is in reach"),
+        (with("viewer", "addresses = []"), "nothing is reachable"),
         (with("viewer", "addresses = [\"\"]"), "must not be empty"),
         (
             with("viewer", "addresses = [\"@(tools/x)\"]"),
-            "without `@(`",
+            "leave out `@(`",
         ),
         (
             with("viewer", &format!("{ALL}\nverbs = [\"burn\"]")),
-            "no verb \"burn\"; there are tell",
+            "unknown verb \"burn\"; expected one of tell",
         ),
         (
             with("viewer", &format!("{ALL}\nverbs = [\"kill\"]")),
-            "which its role viewer has not",
+            "which its role viewer does not have",
         ),
-        (format!("{one}{one}"), "two tokens of the name \"one\""),
-        (good("owner"), "comes in without a [[doors.token]]"),
-        (good("a b"), "is no name of a token"),
+        (format!("{one}{one}"), "two tokens named \"one\""),
+        (
+            good("owner"),
+            "reserved for clients without a [[doors.token]]",
+        ),
+        (good("a b"), "invalid token name"),
         (same, "have the same secret"),
-        (empty, "the token, has 0 octets; it has 16 to 512"),
-        (open, "others may use it (mode 644)"),
+        (
+            empty,
+            "the token in its first line is 0 bytes; it must be 16 to 512",
+        ),
+        (open, "accessible to other users (mode 644)"),
         (format!("{HTTP}tokens = true\n"), "needs a [[doors.token]]"),
         (
             format!("{ABROAD}tokens = true\n{one}"),

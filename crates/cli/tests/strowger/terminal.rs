@@ -159,7 +159,7 @@ fn top_goes_on_when_the_node_has_gone_and_says_so() {
     let node = Running::start("");
     let mut terminal = top(&node);
     node.end();
-    terminal.until("the figures are old");
+    terminal.until("figures are stale");
     terminal.press("q");
     assert_eq!(terminal.ended(), Some(0));
 }

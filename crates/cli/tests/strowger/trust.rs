@@ -154,7 +154,7 @@ fn a_node_runs_what_is_signed_and_nothing_that_was_altered_since() {
     );
     // The manifest grants more than what was signed.
     package.alter("\"audit\"", "\"*\"");
-    let rule = "not one of this manifest and this code";
+    let rule = "does not match this manifest and this code";
     refused(&[
         "not signed by release",
         &release,
@@ -220,7 +220,7 @@ fn a_key_is_private_and_no_key_is_written_over() {
     ]);
     assert_eq!(bad.code, 2, "{}", bad.err);
     assert!(
-        bad.err.contains("is no secret key") && bad.err.contains("keygen"),
+        bad.err.contains("not an Ed25519 secret key") && bad.err.contains("keygen"),
         "{}",
         bad.err
     );
@@ -250,7 +250,7 @@ fn what_is_granted_has_a_cap_that_holds_on_every_way() {
     for (more, says) in [
         (
             "[grant]\nsend = [\"orders*\"]",
-            "`grant.send` is \"orders*\", and the node allows at most \"audit\", \"orders.*\"",
+            "`grant.send` is \"orders*\", but the node allows at most \"audit\", \"orders.*\"",
         ),
         ("[grant]\nclock = true", "`components.caps.grant.clock`"),
         ("[grant.kv]", "the node allows at most nothing"),
@@ -329,7 +329,7 @@ fn an_upgrade_shows_what_it_may_do_more_and_does_it_only_if_it_is_granted() {
     let params = json!({ "manifest": package.path() });
     let said = called(&node, "component.upgrade", params).expect_err("it is wider");
     assert!(
-        said.contains("may do more") && said.contains("\"changes\""),
+        said.contains("needs more capabilities") && said.contains("\"changes\""),
         "{said}"
     );
     let params = json!({ "manifest": package.path(), "grant": true });
@@ -356,7 +356,7 @@ fn an_upgrade_shows_what_it_may_do_more_and_does_it_only_if_it_is_granted() {
     assert!(ran.out.contains("(added, wider)"), "{}", ran.out);
     let log = node.log();
     assert!(
-        log.contains("granted more") && log.contains("refused"),
+        log.contains("granted wider access") && log.contains("refused"),
         "{log}"
     );
     node.end();

@@ -64,7 +64,7 @@ fn top_and_trace_say_that_no_node_runs() {
             "{}",
             ran.err
         );
-        assert!(ran.err.contains("hint: start one with"), "{}", ran.err);
+        assert!(ran.err.contains("hint: start a node with"), "{}", ran.err);
     }
 }
 
@@ -114,7 +114,7 @@ fn a_trace_for_people_ends_with_why() {
     let ran = node.ask(["trace", "/nobody", "--for", "1ms"]);
     assert_eq!(
         (ran.code, ran.out.as_str()),
-        (0, "end: its time is over; 0 lost\n")
+        (0, "end of trace (time limit); 0 records dropped\n")
     );
     let ran = node.ask(["trace", "/nobody", "--max", "0"]);
     assert_eq!(ran.code, 2, "{}", ran.err);

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use metrics::{counter, describe_counter};
 use serde_json::{Value, json};
-use strowger::{ActorSystem, Code, Topic};
+use strowger::{ActorSystem, FaultCode, Topic};
 use tokio::time::Instant;
 
 use super::caller::Caller;
@@ -106,14 +106,17 @@ const FORBIDDEN: &str = "strowger_forbidden_total";
 
 /// Registers the help texts of the metrics.
 fn describe() {
-    describe_counter!(RECORDS, "Writes of callers that were recorded, by role.");
+    describe_counter!(
+        RECORDS,
+        "Writes recorded in the audit log, by role of the caller."
+    );
     describe_counter!(
         OMITTED,
-        "Writes of callers that were not recorded one by one, because there were too many."
+        "Writes not recorded in the audit log because of its rate limit."
     );
     describe_counter!(
         FORBIDDEN,
-        "Calls that the token of the caller does not grant, by role and verb."
+        "Calls refused because the caller's token does not grant them, by role and verb."
     );
 }
 
@@ -222,13 +225,13 @@ impl Record {
                 caller: caller.clone(),
                 verb: verb.name(),
                 address: shown(address),
-                outcome: Code::Lost.as_str(),
+                outcome: FaultCode::Lost.as_str(),
             }))
         })
     }
 
     /// Sets the outcome.
-    pub(crate) const fn close(&mut self, result: Result<(), Code>) {
+    pub(crate) const fn close(&mut self, result: Result<(), FaultCode>) {
         self.0.outcome = match result {
             Ok(()) => "done",
             Err(code) => code.as_str(),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strowger::{ActorSystem, Code, Fault, Path};
+use strowger::{ActorPath, ActorSystem, Fault, FaultCode};
 use tokio::time::Instant;
 
 use super::audit::{self, Audit, Record};
@@ -67,7 +67,7 @@ impl Caller {
     /// # Errors
     /// Returns `forbidden`, which is counted.
     pub fn reaches(&self, verb: &Verb, address: &str) -> Result<(), Fault> {
-        let address = Path::from(address);
+        let address = ActorPath::from(address);
         match self.0.token.scope.has_address(&address) {
             true => Ok(()),
             false => Err(self.refuse(verb, Some(&address), RefusalRule::Addresses)),
@@ -79,7 +79,7 @@ impl Caller {
     #[must_use]
     pub fn sees(&self, address: &str) -> bool {
         self.0.token.scope.has_all_addresses()
-            || self.0.token.scope.has_address(&Path::from(address))
+            || self.0.token.scope.has_address(&ActorPath::from(address))
     }
 
     /// Returns the rights of the caller as a JSON object.
@@ -99,7 +99,7 @@ impl Caller {
     }
 
     /// Returns `true` if the verb is permitted. Nothing is counted or recorded.
-    pub(crate) fn may(&self, verb: &Verb, address: Option<&Path>) -> bool {
+    pub(crate) fn may(&self, verb: &Verb, address: Option<&ActorPath>) -> bool {
         self.rule_against(verb, address).is_none()
     }
 
@@ -110,7 +110,7 @@ impl Caller {
     pub(crate) fn begin(
         &self,
         verb: &Verb,
-        address: Option<&Path>,
+        address: Option<&ActorPath>,
         now: Instant,
     ) -> Result<Option<Record>, Fault> {
         let mut record = match verb.is_recorded() {
@@ -121,7 +121,7 @@ impl Caller {
             None => Ok(record),
             Some(rule) => {
                 if let Some(record) = &mut record {
-                    record.close(Err(Code::Forbidden));
+                    record.close(Err(FaultCode::Forbidden));
                 }
                 Err(self.refuse(verb, address, rule))
             }
@@ -132,10 +132,10 @@ impl Caller {
     pub(crate) fn record(
         &self,
         verb: &Verb,
-        address: Option<&Path>,
+        address: Option<&ActorPath>,
         now: Instant,
     ) -> Option<Record> {
-        let address = address.map_or("/", Path::as_str);
+        let address = address.map_or("/", ActorPath::as_str);
         Record::open(self, verb, address, now)
     }
 
@@ -153,7 +153,7 @@ impl Caller {
     }
 
     /// Returns the rule that forbids the verb, if any.
-    fn rule_against(&self, verb: &Verb, address: Option<&Path>) -> Option<RefusalRule> {
+    fn rule_against(&self, verb: &Verb, address: Option<&ActorPath>) -> Option<RefusalRule> {
         let Token { role, scope, .. } = self.token();
         if !role.has(verb.right()) {
             return Some(RefusalRule::Role);
@@ -165,10 +165,10 @@ impl Caller {
         (!is_near).then_some(RefusalRule::Addresses)
     }
 
-    fn refuse(&self, verb: &Verb, address: Option<&Path>, rule: RefusalRule) -> Fault {
+    fn refuse(&self, verb: &Verb, address: Option<&ActorPath>, rule: RefusalRule) -> Fault {
         let Token { name, role, .. } = self.token();
         audit::count_refusal(*role, verb);
-        let at = address.map_or("/", Path::as_str);
+        let at = address.map_or("/", ActorPath::as_str);
         let (shown, more) = match at.char_indices().nth(MAX_REFUSED_ADDRESS) {
             Some((end, _)) => (&at[..end], "..."),
             None => (at, ""),
@@ -178,18 +178,18 @@ impl Caller {
             RefusalRule::Role => {
                 let roles: Vec<&str> = verb.right().roles().map(Role::name).collect();
                 let roles = roles.join(" or ");
-                format!("it takes the role {roles}: use a token that has it")
+                format!("it needs the role {roles}: use a token with that role")
             }
-            RefusalRule::Verbs => format!("its `verbs` do not name {wanted}: add it to them"),
+            RefusalRule::Verbs => format!("its `verbs` do not include {wanted}: add it"),
             RefusalRule::Addresses => {
                 format!("none of its `addresses` matches {shown:?}{more}: add a pattern that does")
             }
         };
         let text = format!(
             "the token {name} (role {role}) may not use {wanted} on {shown:?}{more}: {why}, in \
-             [[doors.token]], or use a unix socket of the node's owner"
+             [[doors.token]], or connect through a Unix socket of the node's owner"
         );
-        Fault::new(Code::Forbidden, text).with_details(json!({
+        Fault::new(FaultCode::Forbidden, text).with_details(json!({
             "token": &**name,
             "role": role.name(),
             "verb": wanted,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use strowger::{Path, PathPattern};
+use strowger::{ActorPath, PathPattern};
 
 use super::verb::Verb;
 
@@ -30,7 +30,7 @@ impl TokenScope {
         self.addresses.is_none()
     }
 
-    pub(super) fn has_address(&self, address: &Path) -> bool {
+    pub(super) fn has_address(&self, address: &ActorPath) -> bool {
         let any = |patterns: &Vec<PathPattern>| patterns.iter().any(|one| one.matches(address));
         self.addresses.as_ref().is_none_or(any)
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use strowger::{Code, Path};
+use strowger::{ActorPath, FaultCode};
 use tokio::time::Instant;
 
 use super::audit::{Audit, RecordBudget};
@@ -53,8 +53,8 @@ fn an_address_is_in_reach_where_a_pattern_matches() {
         assert_eq!(granted.is_ok(), expected, "{patterns:?} {path}");
     }
     // A path that is not text means the node as a whole.
-    assert_eq!(KILL.address(&json!({ "path": 5 })), Some(Path::root()));
-    assert_eq!(KILL.address(&json!(null)), Some(Path::root()));
+    assert_eq!(KILL.address(&json!({ "path": 5 })), Some(ActorPath::root()));
+    assert_eq!(KILL.address(&json!(null)), Some(ActorPath::root()));
 }
 
 #[test]
@@ -62,12 +62,12 @@ fn verbs_that_are_not_listed_are_refused_with_the_rule() {
     let token = token(&["/**"]).with_verbs(["ask".to_owned()]);
     let callers = callers(token);
     let caller = callers.find(b"secret").unwrap();
-    let at = Path::from("/a");
+    let at = ActorPath::from("/a");
     let begin = |verb: &Verb| caller.begin(verb, Some(&at), Instant::now());
     assert!(begin(&Verb::ASK).is_ok());
     assert!(begin(&Verb::begins("ping")).is_ok());
     let fault = begin(&Verb::TELL).expect_err("it is not listed");
-    assert_eq!(fault.code, Code::Forbidden);
+    assert_eq!(fault.code, FaultCode::Forbidden);
     assert!(!fault.retryable);
     let details = *fault.details.unwrap();
     let told = json!({
@@ -120,9 +120,12 @@ fn rows_out_of_reach_are_not_shown() {
     let mut filter = of(&["/a/**"]).unwrap();
     assert!(!filter.shows(&json!({ "path": "/b" })));
     let end = filter.end().expect_err("nothing was shown");
-    assert_eq!(end.code, Code::Forbidden);
+    assert_eq!(end.code, FaultCode::Forbidden);
     assert!(!end.message.contains("/b"), "{}", end.message);
-    assert!(of(&["/a/**"]).unwrap().end().is_ok(), "nothing is there");
+    assert!(
+        of(&["/a/**"]).unwrap().end().is_ok(),
+        "no actor is exposed there"
+    );
 }
 
 #[test]
@@ -130,11 +133,11 @@ fn the_address_of_a_row_is_read_as_it_is_written() {
     let exposed = Verb::reads("exposed").on(Subject::Rows("address", ""));
     let row = |verb: &Verb, row| verb.row(&row).unwrap();
     let at = json!({ "address": "@(tools/files)" });
-    assert_eq!(row(&exposed, at), Path::from("/tools/files"));
+    assert_eq!(row(&exposed, at), ActorPath::from("/tools/files"));
     let list = Verb::reads("list").on(Subject::Rows("name", "/components"));
     let one = json!({ "name": "qos" });
-    assert_eq!(row(&list, one), Path::from("/components/qos"));
-    assert_eq!(row(&list, json!({})), Path::root());
+    assert_eq!(row(&list, one), ActorPath::from("/components/qos"));
+    assert_eq!(row(&list, json!({})), ActorPath::root());
 }
 
 #[tokio::test(start_paused = true)]

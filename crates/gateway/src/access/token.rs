@@ -21,7 +21,7 @@ use super::scope::TokenScope;
 ///     .with_addresses(vec!["/node/**".parse()?]);
 /// assert_eq!((token.name(), token.role()), ("console", Role::Viewer));
 /// assert!(!format!("{token:?}").contains("sixteen"));
-/// # Ok::<(), strowger::PatternError>(())
+/// # Ok::<(), strowger::PathPatternError>(())
 /// ```
 #[derive(Clone)]
 pub struct Token {

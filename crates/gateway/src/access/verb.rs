@@ -2,7 +2,7 @@
 //! about.
 
 use serde_json::Value;
-use strowger::Path;
+use strowger::ActorPath;
 
 use super::role::Right;
 
@@ -143,13 +143,13 @@ impl Verb {
 
     /// Returns the address that a call with these parameters is about, if the caller must be able
     /// to reach one before the call runs.
-    pub(crate) fn address(&self, params: &Value) -> Option<Path> {
+    pub(crate) fn address(&self, params: &Value) -> Option<ActorPath> {
         Some(match self.subject {
             Subject::Nothing | Subject::Rows(..) => return None,
-            Subject::Node => Path::root(),
-            Subject::At(path) => Path::from(path),
-            Subject::Param(name) => Path::from(params[name].as_str().unwrap_or_default()),
-            Subject::Below(above, name) => Path::from(
+            Subject::Node => ActorPath::root(),
+            Subject::At(path) => ActorPath::from(path),
+            Subject::Param(name) => ActorPath::from(params[name].as_str().unwrap_or_default()),
+            Subject::Below(above, name) => ActorPath::from(
                 format!("{above}/{}", params[name].as_str().unwrap_or_default()).as_str(),
             ),
         })
@@ -157,7 +157,7 @@ impl Verb {
 
     /// Returns the address of a row, if the listing is filtered by row. A row without an address is
     /// about the node.
-    pub(crate) fn row(&self, row: &Value) -> Option<Path> {
+    pub(crate) fn row(&self, row: &Value) -> Option<ActorPath> {
         let Subject::Rows(member, above) = self.subject else {
             return None;
         };
@@ -167,9 +167,9 @@ impl Verb {
             .and_then(|text| text.strip_suffix(')'));
         let text = address.unwrap_or(text);
         Some(match (text, above) {
-            ("", _) => Path::root(),
-            (text, "") => Path::from(text),
-            (text, above) => Path::from(format!("{above}/{text}").as_str()),
+            ("", _) => ActorPath::root(),
+            (text, "") => ActorPath::from(text),
+            (text, above) => ActorPath::from(format!("{above}/{text}").as_str()),
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use strowger::{ActorId, Code, Entry, Fault, Payload};
+use strowger::{ActorId, Fault, FaultCode, Payload, RemoteEntry};
 
 use crate::frame::Kind;
 
@@ -13,7 +13,7 @@ use crate::frame::Kind;
 pub(super) struct QueuedMessage {
     pub(super) id: u32,
     pub(super) kind: Kind,
-    pub(super) entry: Entry,
+    pub(super) entry: RemoteEntry,
     pub(super) payload: Payload,
 }
 
@@ -50,13 +50,13 @@ impl MailboxQueues {
         let Some(queue) = self.by_actor.get_mut(&waiting.entry.actor().id()) else {
             return Ok(Some(waiting));
         };
-        let bytes = self.bytes + waiting.payload.octets.len();
+        let bytes = self.bytes + waiting.payload.bytes.len();
         if bytes > self.limit {
             let text = format!(
-                "{} octets wait for room in mailboxes; they may be {}",
+                "{} bytes wait for space in mailboxes, limit is {}",
                 self.bytes, self.limit
             );
-            return Err(Fault::new(Code::Full, text));
+            return Err(Fault::new(FaultCode::Full, text));
         }
         self.bytes = bytes;
         queue.behind.push_back(waiting);
@@ -87,7 +87,7 @@ impl MailboxQueues {
             self.by_actor.remove(&actor);
             return None;
         };
-        self.bytes -= next.payload.octets.len();
+        self.bytes -= next.payload.bytes.len();
         Some(next)
     }
 }

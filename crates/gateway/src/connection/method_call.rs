@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use strowger::{Actor, ActorSystem, Code, Content, Context, Fault, Payload};
+use strowger::{Actor, ActorSystem, ContentType, Context, Fault, FaultCode, Payload};
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
@@ -51,8 +51,8 @@ impl Actor for MethodCall {
         let done = match timeout(deadline, self.run(cx.system())).await {
             Ok(done) => done,
             Err(_) => {
-                let text = format!("{} has not answered within {deadline:?}", self.0.name);
-                Err(Fault::new(Code::Deadline, text))
+                let text = format!("{} did not reply within {deadline:?}", self.0.name);
+                Err(Fault::new(FaultCode::Deadline, text))
             }
         };
         self.0.outbox.finish(self.0.id, done);
@@ -65,14 +65,14 @@ impl MethodCall {
     async fn run(&self, system: ActorSystem) -> Result<Payload, Fault> {
         let args = &self.0;
         let params = match args.payload.content {
-            Content::None => Value::Null,
-            Content::Json => serde_json::from_slice(&args.payload.octets).map_err(|error| {
+            ContentType::None => Value::Null,
+            ContentType::Json => serde_json::from_slice(&args.payload.bytes).map_err(|error| {
                 let text = format!("parameters of {} are not JSON: {error}", args.name);
-                Fault::new(Code::BadRequest, text)
+                Fault::new(FaultCode::BadRequest, text)
             })?,
             _ => {
                 let text = format!("parameters of {} must be JSON", args.name);
-                return Err(Fault::new(Code::BadRequest, text));
+                return Err(Fault::new(FaultCode::BadRequest, text));
             }
         };
         let request = MethodRequest {
@@ -83,7 +83,7 @@ impl MethodCall {
         let (answer, mut filter) = args.methods.call(&args.name, request).await?;
         let mut shows = |row: &Value| filter.as_mut().is_none_or(|filter| filter.shows(row));
         match answer {
-            Answer::Value(value) => return Payload::json(&value),
+            Answer::Value(value) => return Payload::from_json(&value),
             // Without credit the listing would wait silently, while the caller expects a single
             // answer.
             Answer::Rows(_) | Answer::Stream(_) if !args.reads => {
@@ -105,7 +105,7 @@ impl MethodCall {
             }
         }
         filter.map_or(Ok(()), RowFilter::end)?;
-        Ok(Payload::NONE)
+        Ok(Payload::EMPTY)
     }
 
     /// Sends a row once the caller grants credit. Returns `false` if the call has ended.
@@ -118,14 +118,16 @@ impl MethodCall {
             // Cannot happen: the semaphore is never closed.
             Err(_) => return Ok(false),
         }
-        self.0.outbox.item(self.0.id, Payload::json(row)?).await
+        self.0
+            .outbox
+            .item(self.0.id, Payload::from_json(row)?)
+            .await
     }
 }
 
 /// Builds the fault for an ask to a message or method that answers with a stream.
 pub(super) fn stream_asked(name: &str) -> Fault {
-    let text = format!(
-        "{name} is a stream: whoever reads it gives credit with the call, and an ask gives none"
-    );
-    Fault::new(Code::BadRequest, text)
+    let text =
+        format!("{name} is a stream: read it with a call that grants credit, not with an ask");
+    Fault::new(FaultCode::BadRequest, text)
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use strowger::{Address, Code, Content, Entry, Fault, Path, Pattern};
+use strowger::{ActorPath, Address, ContentType, Fault, FaultCode, MessagePattern, RemoteEntry};
 use tokio::time::Instant;
 
 use crate::access::{Caller, Record, Verb};
@@ -18,7 +18,7 @@ pub(super) enum BoundName {
         /// The rights of the caller for this message.
         rights: MessageRights,
         /// The endpoint found at the last use.
-        entry: Option<Entry>,
+        entry: Option<RemoteEntry>,
     },
 }
 
@@ -26,7 +26,7 @@ pub(super) enum BoundName {
 /// bound, and checked for each message.
 #[derive(Debug, Clone)]
 pub(super) struct MessageRights {
-    path: Path,
+    path: ActorPath,
     is_topic: bool,
     /// Decisions by [`MessageUse`].
     granted: [bool; 3],
@@ -42,7 +42,7 @@ enum MessageUse {
 
 impl MessageRights {
     fn of(caller: &Caller, address: &Address, kind: &str) -> Self {
-        let path = Path::from(address.path());
+        let path = ActorPath::from(address.path());
         let mut rights = Self {
             is_topic: kind == SUBSCRIBE && address.path().starts_with(TOPICS),
             granted: [false; 3],
@@ -74,12 +74,12 @@ impl MessageRights {
         &self,
         caller: &Caller,
         kind: Kind,
-        pattern: Pattern,
+        pattern: MessagePattern,
         now: Instant,
     ) -> Result<Option<Record>, Fault> {
         let used = match (kind, pattern) {
             (Kind::Tell, _) => MessageUse::Tell,
-            (_, Pattern::Stream) => MessageUse::Stream,
+            (_, MessagePattern::Stream) => MessageUse::Stream,
             _ => MessageUse::Ask,
         };
         self.decide(caller, used, now)?;
@@ -146,24 +146,24 @@ impl BoundNames {
 
     /// Binds a target. All later calls depend on it, so an error here closes the connection.
     pub(super) fn bind(&mut self, frame: &Frame, caller: &Caller) -> Result<(), Fault> {
-        let wrong = |text: String| Err(Fault::new(Code::Protocol, text));
+        let wrong = |text: String| Err(Fault::new(FaultCode::Protocol, text));
         let most = self.most;
         let is_address = frame.payload.starts_with(b"@(");
         let longest = if is_address { MAX_ADDRESS_NAME } else { most };
-        if frame.content != Content::Text || frame.payload.len() > longest {
-            return wrong(format!("a name is text of at most {longest} octets"));
+        if frame.content != ContentType::Text || frame.payload.len() > longest {
+            return wrong(format!("a name is limited to {longest} bytes of text"));
         }
         let Ok(name) = std::str::from_utf8(&frame.payload) else {
             return wrong(format!("name {} is not UTF-8", frame.target));
         };
         if frame.target == 0 {
-            return wrong(format!("{name:?} is bound to target 0, which is nobody"));
+            return wrong(format!("{name:?} is bound to target 0, which is reserved"));
         }
         if self.by_target.len() >= most && !self.by_target.contains_key(&frame.target) {
             return wrong(format!("more than {most} names"));
         }
         let name = if is_address {
-            message(name, caller).map_err(|why| Fault::new(Code::Protocol, why))?
+            message(name, caller).map_err(|why| Fault::new(FaultCode::Protocol, why))?
         } else {
             BoundName::Method(Arc::from(name))
         };
@@ -175,13 +175,15 @@ impl BoundNames {
 /// Parses an address, a space and a message type.
 fn message(name: &str, caller: &Caller) -> Result<BoundName, String> {
     let Some((address, kind)) = name.split_once(' ') else {
-        let text = format!("{name:?} has no type behind its address and a space");
+        let text = format!("{name:?} needs an address, a space and a message type");
         return Err(text);
     };
     let address: Address = address.parse().map_err(|fault: Fault| fault.message)?;
     let fit = |one: char| !one.is_control() && !one.is_whitespace();
     if kind.is_empty() || kind.len() > MAX_MESSAGE_TYPE || !kind.chars().all(fit) {
-        let text = format!("{kind:?} is no type: 1 to {MAX_MESSAGE_TYPE} octets without spaces");
+        let text = format!(
+            "invalid message type {kind:?}: must be 1 to {MAX_MESSAGE_TYPE} bytes without spaces"
+        );
         return Err(text);
     }
     Ok(BoundName::Message {

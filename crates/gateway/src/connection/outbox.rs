@@ -11,7 +11,9 @@ use std::time::Duration;
 use bytes::BytesMut;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
-use strowger::{Answer, Calls, Code, Fault, Items, Lane, Payload, Ticket};
+use strowger::{
+    CallReply, CallSink, DeliveryHandle, Fault, FaultCode, Payload, PayloadStream, ReplyLane,
+};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -26,7 +28,7 @@ pub(super) struct Outbox {
     /// Notified when there is room for more bytes, or the connection is gone.
     room: Notify,
     limits: Limits,
-    items: Lane<Items>,
+    items: ReplyLane<PayloadStream>,
 }
 
 struct OutboxState {
@@ -52,7 +54,7 @@ enum OutboxStage {
 #[derive(Default)]
 pub(super) struct OpenCall {
     /// The ticket of its message in the mailbox.
-    pub(super) ticket: Option<Ticket>,
+    pub(super) ticket: Option<DeliveryHandle>,
     /// The deadline, and the time that the call had.
     pub(super) due: Option<(Instant, Duration)>,
     /// Number of items that the client takes; created when it grants credit, or when it is first
@@ -85,7 +87,7 @@ const PAUSE_STREAMS_AT: usize = 256 * 1024;
 const MAX_CREDIT: usize = 1 << 20;
 
 impl Outbox {
-    pub(super) fn new(limits: Limits, items: Lane<Items>) -> Self {
+    pub(super) fn new(limits: Limits, items: ReplyLane<PayloadStream>) -> Self {
         Self {
             state: Mutex::new(OutboxState {
                 bytes: BytesMut::new(),
@@ -105,8 +107,8 @@ impl Outbox {
         let mut state = self.state.lock();
         let most = self.limits.in_flight;
         if state.open.len() >= most {
-            let text = format!("{most} calls are in flight, which is the limit");
-            return Err(Fault::new(Code::Full, text));
+            let text = format!("{most} calls in flight, which is the limit");
+            return Err(Fault::new(FaultCode::Full, text));
         }
         state.open.insert(id, open);
         Ok(())
@@ -118,13 +120,13 @@ impl Outbox {
     }
 
     /// Stores the ticket of a call, or cancels its message if the call has ended.
-    pub(super) fn hold(&self, id: u32, ticket: Ticket) {
+    pub(super) fn hold(&self, id: u32, ticket: DeliveryHandle) {
         let mut state = self.state.lock();
         match state.open.get_mut(&id) {
             Some(open) => open.ticket = Some(ticket),
             None => {
                 drop(state);
-                ticket.give_up();
+                ticket.cancel();
             }
         }
     }
@@ -159,7 +161,7 @@ impl Outbox {
         self.write_result(&mut state, id, result);
         self.unlock_and_wake(state, Some(open));
         if let Some(ticket) = ticket {
-            ticket.give_up();
+            ticket.cancel();
         }
         true
     }
@@ -203,7 +205,7 @@ impl Outbox {
     /// Sends an item once there is room. Returns `false` if the call has ended.
     pub(super) async fn item(&self, id: u32, payload: Payload) -> Result<bool, Fault> {
         self.check_size(&payload)?;
-        let item = Frame::new(Kind::Item, id).with_payload(payload.content, payload.octets);
+        let item = Frame::new(Kind::Item, id).with_payload(payload.content, payload.bytes);
         let write = |state: &mut OutboxState| {
             if !state.open.contains_key(&id) {
                 return Some(false);
@@ -287,7 +289,7 @@ impl Outbox {
         let open = std::mem::take(&mut state.open);
         drop(state);
         for ticket in open.into_values().filter_map(|open| open.ticket) {
-            ticket.give_up();
+            ticket.cancel();
         }
         self.work.notify_one();
         self.room.notify_waiters();
@@ -315,32 +317,32 @@ impl Outbox {
 
     /// Checks that a payload fits into a frame.
     fn check_size(&self, payload: &Payload) -> Result<(), Fault> {
-        let (have, limit) = (payload.octets.len(), self.limits.frame);
+        let (have, limit) = (payload.bytes.len(), self.limits.frame);
         if have <= limit {
             return Ok(());
         }
-        let text = format!("the answer has {have} octets, the limit is {limit}");
-        Err(Fault::new(Code::Failed, text))
+        let text = format!("the reply is {have} bytes, limit is {limit}");
+        Err(Fault::new(FaultCode::Failed, text))
     }
 
     fn write_result(&self, state: &mut OutboxState, id: u32, result: Result<Payload, Fault>) {
         let result = result.and_then(|payload| {
             self.check_size(&payload)?;
             let (unwritten, limit) = (state.unwritten(), self.limits.memory);
-            if unwritten + payload.octets.len() <= limit {
+            if unwritten + payload.bytes.len() <= limit {
                 return Ok(payload);
             }
-            let have = payload.octets.len();
+            let have = payload.bytes.len();
             let text = format!(
-                "the answer has {have} octets, and {unwritten} wait to be read; together they \
-                 may be {limit}"
+                "the reply is {have} bytes and {unwritten} bytes are unread; limit of both is \
+                 {limit}"
             );
-            Err(Fault::new(Code::Full, text))
+            Err(Fault::new(FaultCode::Full, text))
         });
         match result {
             Ok(payload) => {
                 let done = Frame::new(Kind::Done, id);
-                state.write(&done.with_payload(payload.content, payload.octets));
+                state.write(&done.with_payload(payload.content, payload.bytes));
             }
             Err(fault) => {
                 let mut error = Frame::new(Kind::Error, id).with_json(&fault.to_json());
@@ -363,18 +365,21 @@ impl Outbox {
     }
 }
 
-impl Calls for Outbox {
-    fn answer(&self, call: u64, result: Result<Answer, Fault>) {
+impl CallSink for Outbox {
+    fn answer(&self, call: u64, result: Result<CallReply, Fault>) {
         let Ok(id) = u32::try_from(call) else { return };
         match result {
-            Ok(Answer::One(payload)) => self.finish(id, Ok(payload)),
-            Ok(Answer::Items(items)) => self.items.reply(call).send(items),
-            Ok(_) => self.finish(id, Err(Fault::new(Code::Failed, "an answer of a new kind"))),
+            Ok(CallReply::Single(payload)) => self.finish(id, Ok(payload)),
+            Ok(CallReply::Stream(items)) => self.items.reply(call).send(items),
+            Ok(_) => self.finish(
+                id,
+                Err(Fault::new(FaultCode::Failed, "an answer of a new kind")),
+            ),
             Err(fault) => self.finish(id, Err(fault)),
         }
     }
 
-    fn is_wanted(&self, call: u64) -> bool {
+    fn is_waiting(&self, call: u64) -> bool {
         let id = u32::try_from(call);
         id.is_ok_and(|id| self.state.lock().open.contains_key(&id))
     }

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use strowger::{Fault, Items};
+use strowger::{Fault, PayloadStream};
 use tokio::sync::Semaphore;
 
 use super::outbox::Outbox;
@@ -11,7 +11,7 @@ use super::outbox::Outbox;
 /// Sends items one by one. Returns `None` if the call has ended.
 pub(super) async fn pump(
     id: u32,
-    mut items: Items,
+    mut items: PayloadStream,
     credit: Arc<Semaphore>,
     outbox: Arc<Outbox>,
 ) -> Option<Result<(), Fault>> {

@@ -138,10 +138,10 @@ impl ConnectionArgs {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AcceptError {
     /// The stream was taken by an earlier incarnation: a connection is never restarted.
-    #[error("the connection was taken over already")]
+    #[error("the connection has another owner already")]
     Taken,
     /// The client did not complete the handshake in time.
-    #[error("the client did not shake hands in time")]
+    #[error("the client did not complete the handshake in time")]
     Silent,
     /// The WebSocket handshake failed.
     #[error(transparent)]

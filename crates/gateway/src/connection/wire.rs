@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf as _, BytesMut};
-use strowger::{ActorRef, Code, Content, Fault};
+use strowger::{ActorRef, ContentType, Fault, FaultCode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Duration, Instant, sleep_until, timeout};
 
@@ -84,8 +84,9 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                         biased;
                         caller = self.authenticate(callers) => caller?,
                         () = slot.evicted() => {
-                            let text = "others wait, and no token came";
-                            return Err(Fault::new(Code::Full, text));
+                            let text = "disconnected in favour of other clients: no token \
+                                        received";
+                            return Err(Fault::new(FaultCode::Full, text));
                         }
                     },
                 };
@@ -133,17 +134,19 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                         return Ok(caller.clone());
                     }
                     let text = match first.kind {
-                        Kind::Token => "the token is none of this door".to_owned(),
-                        kind => format!("the first frame is {kind}; this door wants a token"),
+                        Kind::Token => "this endpoint does not accept the token".to_owned(),
+                        kind => {
+                            format!("the first frame is {kind}; this endpoint requires a token")
+                        }
                     };
-                    return Err(Fault::new(Code::Refused, text));
+                    return Err(Fault::new(FaultCode::Refused, text));
                 }
                 Ok(None) => {}
-                Err(error) => return Err(Fault::new(Code::Protocol, error.to_string())),
+                Err(error) => return Err(Fault::new(FaultCode::Protocol, error.to_string())),
             }
             if !self.read_more().await? {
-                let text = "the client left without a token";
-                return Err(Fault::new(Code::Refused, text));
+                let text = "the client disconnected without a token";
+                return Err(Fault::new(FaultCode::Refused, text));
             }
         }
     }
@@ -156,7 +159,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
                 Err(error) => {
-                    let fault = Fault::new(Code::Protocol, error.to_string());
+                    let fault = Fault::new(FaultCode::Protocol, error.to_string());
                     return (frames, Some(fault));
                 }
             }
@@ -170,10 +173,10 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             Ok(1..) => Ok(true),
             Ok(0) => match self.decoder.finish() {
                 Ok(()) => Ok(false),
-                Err(error) => Err(Fault::new(Code::Protocol, error.to_string())),
+                Err(error) => Err(Fault::new(FaultCode::Protocol, error.to_string())),
             },
             Err(error) => {
-                tracing::debug!(%error, "a client has gone");
+                tracing::debug!(%error, "client disconnected");
                 Ok(false)
             }
         }
@@ -182,13 +185,13 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 
 /// The fault for a client beyond the maximum number of connections.
 pub(crate) fn full(most: usize) -> Fault {
-    let text = format!("{most} connections are open, which is the limit");
-    Fault::new(Code::Full, text)
+    let text = format!("{most} connections open, which is the limit");
+    Fault::new(FaultCode::Full, text)
 }
 
 /// Returns the caller with the token in a frame.
 fn by_token<'a>(frame: &Frame, callers: &'a Callers) -> Option<&'a Caller> {
-    if frame.kind != Kind::Token || frame.content != Content::Text {
+    if frame.kind != Kind::Token || frame.content != ContentType::Text {
         return None;
     }
     callers.find(&frame.payload)
@@ -242,11 +245,11 @@ pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, outbo
                 Ok(Ok(1..)) => {}
                 Ok(Ok(0)) => return outbox.gone(),
                 Ok(Err(error)) => {
-                    tracing::debug!(%error, "a client has gone");
+                    tracing::debug!(%error, "client disconnected");
                     return outbox.gone();
                 }
                 Err(_) => {
-                    tracing::debug!(stall = ?limits.stall, "a client does not read");
+                    tracing::debug!(stall = ?limits.stall, "client does not read");
                     return outbox.gone();
                 }
             }
@@ -296,7 +299,8 @@ mod tests {
         ];
         let callers = Callers::new(&tokens, "tcp", &Audit::default());
         let of = |given: &str| {
-            let frame = Frame::new(Kind::Token, 0).with_payload(Content::Text, given.to_owned());
+            let frame =
+                Frame::new(Kind::Token, 0).with_payload(ContentType::Text, given.to_owned());
             by_token(&frame, &callers).map(|caller| caller.name().to_owned())
         };
         assert_eq!(of("secret").as_deref(), Some("first"));
@@ -312,7 +316,7 @@ mod tests {
         ] {
             assert_eq!(of(wrong), None, "{wrong}");
         }
-        let call = Frame::new(Kind::Call, 0).with_payload(Content::Text, "secret");
+        let call = Frame::new(Kind::Call, 0).with_payload(ContentType::Text, "secret");
         assert!(by_token(&call, &callers).is_none());
     }
 }

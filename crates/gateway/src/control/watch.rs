@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{
-    ActorSystem, Code, Event, Fault, LateAsk, PathPattern, Rank, Ranked, TopQuery, TraceEnd,
-    TraceLimits, TraceRecord, TraceStep,
+    ActorSystem, Event, Fault, FaultCode, LateAsk, PathPattern, TopQuery, TopRank, TopRow,
+    TraceEnd, TraceLimits, TraceRecord, TraceStep,
 };
 
 use super::{Params, micros, noted};
@@ -28,15 +28,15 @@ pub(super) async fn top(
 ) -> Result<Value, Fault> {
     let params = Params::of(params, &["sort", "limit", "path"])?;
     let rank = match params.text("sort")?.unwrap_or("depth") {
-        "depth" => Rank::Depth,
-        "rate" => Rank::Rate,
-        "busy" => Rank::Busy,
-        "memory" => Rank::Memory,
-        "restarts" => Rank::Restarts,
+        "depth" => TopRank::Depth,
+        "rate" => TopRank::Rate,
+        "busy" => TopRank::Busy,
+        "memory" => TopRank::Memory,
+        "restarts" => TopRank::Restarts,
         other => {
             let text =
-                format!("cannot sort by {other:?}; there are depth, rate, busy, memory, restarts");
-            return Err(Fault::new(Code::BadRequest, text));
+                format!("cannot sort by {other:?}; expected depth, rate, busy, memory or restarts");
+            return Err(Fault::new(FaultCode::BadRequest, text));
         }
     };
     let mut query = TopQuery::new(rank);
@@ -45,11 +45,11 @@ pub(super) async fn top(
     }
     let within = params.text("path")?.map(pattern).transpose()?;
     if let Some(pattern) = &within {
-        query = query.matching(pattern.clone());
+        query = query.within_pattern(pattern.clone());
     }
-    let gone = |why: String| Fault::new(Code::Failed, format!("no reading: {why}"));
-    let taker =
-        snapshot::find(system, SNAPSHOT_TAKER).ok_or_else(|| gone("nobody reads".to_owned()))?;
+    let gone = |why: String| Fault::new(FaultCode::Failed, format!("reading failed: {why}"));
+    let taker = snapshot::find(system, SNAPSHOT_TAKER)
+        .ok_or_else(|| gone("the client stopped reading".to_owned()))?;
     let top = taker
         .ask_within(TakeSnapshot(query), SNAPSHOT_TIMEOUT)
         .await;
@@ -62,7 +62,7 @@ pub(super) async fn top(
     Ok(json!({
         "name": system.name(),
         "span_ms": micros(top.span) / 1000,
-        "took_us": micros(top.took),
+        "took_us": micros(top.duration),
         "totals": {
             "actors": totals.actors,
             "depth": totals.depth,
@@ -104,7 +104,7 @@ fn late_ask(ask: &LateAsk) -> Value {
     })
 }
 
-fn ranked(row: &Ranked, notes: &Notes) -> Value {
+fn ranked(row: &TopRow, notes: &Notes) -> Value {
     let mut value = noted(&row.info, notes);
     value["rate"] = json!(round(row.rate));
     value["load"] = json!(round(row.load));
@@ -118,7 +118,7 @@ fn round(number: f64) -> f64 {
 
 fn pattern(text: &str) -> Result<PathPattern, Fault> {
     text.parse()
-        .map_err(|error| Fault::new(Code::BadRequest, format!("pattern {text:?}: {error}")))
+        .map_err(|error| Fault::new(FaultCode::BadRequest, format!("pattern {text:?}: {error}")))
 }
 
 /// Maximum number of records of a trace, and its maximum duration.
@@ -128,21 +128,21 @@ const MAX_TRACE_TIME: Duration = Duration::from_secs(3600);
 pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
     let params = Params::of(params, &["path", "max", "within_ms"])?;
     let Some(text) = params.text("path")? else {
-        let text = "no \"path\" is given, such as \"/gateway/**\"";
-        return Err(Fault::new(Code::BadRequest, text));
+        let text = "missing parameter \"path\", such as \"/gateway/**\"";
+        return Err(Fault::new(FaultCode::BadRequest, text));
     };
     let pattern = pattern(text)?;
     let mut limits = TraceLimits::default();
     if let Some(max) = params.number("max")? {
         if max == 0 || max > MAX_TRACE_RECORDS {
-            let text = format!("\"max\" is {max}; it must be from 1 to {MAX_TRACE_RECORDS}");
-            return Err(Fault::new(Code::BadRequest, text));
+            let text = format!("\"max\" is {max}; must be from 1 to {MAX_TRACE_RECORDS}");
+            return Err(Fault::new(FaultCode::BadRequest, text));
         }
         limits.records = max;
     }
-    limits.octets = MAX_TRACE_BYTES;
+    limits.bytes = MAX_TRACE_BYTES;
     if let Some(within) = params.number("within_ms")? {
-        limits.within = Duration::from_millis(within).min(MAX_TRACE_TIME);
+        limits.duration = Duration::from_millis(within).min(MAX_TRACE_TIME);
     }
     let mut tracer = system.trace(pattern, limits).await;
     let mut over = false;
@@ -154,7 +154,7 @@ pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer
             Some(record) => Some(line(&record)),
             None => {
                 over = true;
-                let end = tracer.ended().map(why);
+                let end = tracer.end_reason().map(why);
                 Some(json!({ "end": end, "lost": tracer.lost() }))
             }
         })
@@ -167,7 +167,7 @@ const MAX_TRACE_BYTES: usize = 16 * 1024 * 1024;
 fn why(end: TraceEnd) -> &'static str {
     match end {
         TraceEnd::Records => "records",
-        TraceEnd::Octets => "octets",
+        TraceEnd::Bytes => "octets",
         TraceEnd::Time => "time",
         _ => "closed",
     }

@@ -17,7 +17,7 @@ fn frames() -> impl Strategy<Value = Frame> {
         |(kind, content, (id, target, deadline, credit), payload)| {
             let mut frame = Frame::new(Kind::ALL[kind], id);
             if !payload.is_empty() {
-                frame = frame.with_payload(Content::from_octet(content).unwrap(), payload);
+                frame = frame.with_payload(ContentType::from_byte(content).unwrap(), payload);
             }
             (frame.target, frame.deadline, frame.credit) = (target, deadline, credit);
             frame
@@ -84,7 +84,7 @@ proptest! {
 
 #[test]
 fn the_header_is_as_written_down() {
-    let mut frame = Frame::new(Kind::Call, 0x0102_0304).with_payload(Content::Json, "{}");
+    let mut frame = Frame::new(Kind::Call, 0x0102_0304).with_payload(ContentType::Json, "{}");
     (frame.target, frame.deadline, frame.credit) = (5, 6000, 7);
     let octets = encoded(&frame);
     let header = [
@@ -96,7 +96,7 @@ fn the_header_is_as_written_down() {
 
 #[test]
 fn an_announced_length_reserves_nothing() {
-    let mut octets = encoded(&Frame::new(Kind::Call, 1).with_payload(Content::Octets, "x"));
+    let mut octets = encoded(&Frame::new(Kind::Call, 1).with_payload(ContentType::Bytes, "x"));
     let limit = u32::MAX as usize;
     octets[..4].copy_from_slice(&u32::MAX.to_be_bytes());
     let mut decoder = Decoder::new(limit);
@@ -107,20 +107,20 @@ fn an_announced_length_reserves_nothing() {
 
 #[test]
 fn a_frame_over_the_limit_is_refused_by_its_header_alone() {
-    let mut octets = encoded(&Frame::new(Kind::Call, 1).with_payload(Content::Octets, "x"));
+    let mut octets = encoded(&Frame::new(Kind::Call, 1).with_payload(ContentType::Bytes, "x"));
     octets[..4].copy_from_slice(&5000_u32.to_be_bytes());
     let mut decoder = Decoder::new(LIMIT);
     decoder.feed(&octets[..HEADER]);
     let error = decoder.next_frame().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "frame at octet 0: payload of 5000 octets, the limit is 4096"
+        "frame at byte 0: payload of 5000 bytes, limit is 4096"
     );
 }
 
 #[test]
 fn a_frame_over_the_limit_is_not_sent() {
-    let frame = Frame::new(Kind::Done, 1).with_payload(Content::Octets, vec![0; 11]);
+    let frame = Frame::new(Kind::Done, 1).with_payload(ContentType::Bytes, vec![0; 11]);
     let mut out = BytesMut::new();
     assert!(frame.encode_into(10, &mut out).is_err());
     assert!(out.is_empty());
@@ -151,7 +151,7 @@ fn errors_name_the_octet_at_which_the_frame_starts() {
 
 #[test]
 fn a_stream_that_ends_inside_a_frame_says_so() {
-    let octets = encoded(&Frame::new(Kind::Call, 1).with_payload(Content::Json, "null"));
+    let octets = encoded(&Frame::new(Kind::Call, 1).with_payload(ContentType::Json, "null"));
     for (have, need) in [(1, HEADER), (23, HEADER), (24, 28), (27, 28)] {
         let mut decoder = Decoder::new(LIMIT);
         decoder.feed(&octets[..have]);

@@ -38,7 +38,8 @@ pub(crate) fn with_header(
 
 /// Creates the answer to a request that lacks a valid token.
 pub(crate) fn unauthorized() -> HttpAnswer {
-    let text = "the header `Authorization: Bearer TOKEN` is wanted, with a token of this node\n";
+    let text = "missing or invalid token: send the header `Authorization: Bearer TOKEN` with a \
+                token of this node\n";
     let answer = text_answer(StatusCode::UNAUTHORIZED, text);
     with_header(answer, header::WWW_AUTHENTICATE, "Bearer")
 }

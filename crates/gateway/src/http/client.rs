@@ -170,7 +170,7 @@ impl HttpClient {
     fn admit<B>(&self, request: &Request<B>) -> Result<(), Box<HttpAnswer>> {
         self.asks();
         if !names_this_host(request) {
-            let text = "this is no proxy: ask for a path, as in `GET /metrics HTTP/1.1`\n";
+            let text = "not a proxy: request a path, as in `GET /metrics HTTP/1.1`\n";
             return Err(Box::new(text_answer(StatusCode::BAD_REQUEST, text)));
         }
         let Some(agents) = self.state.agents.get() else {
@@ -186,8 +186,8 @@ impl HttpClient {
         let most = self.limits().agents;
         let Some(admitted) = agents.admit(most) else {
             let text = format!(
-                "as many agents are connected as may be: {most} (mcp.connections). Keep \
-                 connections between requests, or raise the limit\n"
+                "{most} agents connected, which is the limit (mcp.connections): reuse \
+                 connections, or raise the limit\n"
             );
             return Err(Box::new(unavailable(text)));
         };
@@ -223,14 +223,14 @@ impl HttpClient {
         }
         let answer = if error.is_parse_too_large() {
             let text = format!(
-                "the request line and headers are too long: at most {} bytes (metrics.head) and \
-                 100 headers\n",
+                "request line and headers too large: the limit is {} bytes (metrics.head) and 100 \
+                 headers\n",
                 self.limits().head
             );
             text_answer(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text)
         } else if error.is_parse() || error.is_incomplete_message() {
-            let text = "this is not an HTTP/1 request, such as `GET /metrics HTTP/1.1`, headers \
-                        and an empty line\n";
+            let text = "invalid HTTP/1 request: expected a request line such as `GET /metrics \
+                        HTTP/1.1`, headers and an empty line\n";
             text_answer(StatusCode::BAD_REQUEST, text)
         } else {
             return None;
@@ -244,11 +244,14 @@ impl HttpClient {
         match reason {
             EvictReason::Evicted => {
                 self.state.count_turned_away();
-                unavailable("others want this place: come again when you have a request\n")
+                unavailable(
+                    "idle connection closed in favour of another client: reconnect to send a \
+                     request\n",
+                )
             }
             EvictReason::Late => {
                 let limit = self.limits().time;
-                let text = format!("the request did not come in time: {limit:?} (metrics.time)\n");
+                let text = format!("no complete request within {limit:?} (metrics.time)\n");
                 self.counted(text_answer(StatusCode::REQUEST_TIMEOUT, text))
             }
         }

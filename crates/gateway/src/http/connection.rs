@@ -54,7 +54,7 @@ impl Actor for HttpConnection {
         let client = HttpClient::new(args.state, cx.system(), slot, cx.now());
         cx.task("client", async move {
             if let Err(error) = receive(stream, client).await {
-                tracing::debug!(%error, "a client has gone");
+                tracing::debug!(%error, "client disconnected");
             }
         });
         Ok(Self)

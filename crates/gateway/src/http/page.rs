@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::header;
 use hyper::{Method, Request, StatusCode};
 use serde_json::json;
-use strowger::{ActorSystem, Rank, Top, TopQuery};
+use strowger::{ActorSystem, TopQuery, TopRank, TopReport};
 use tokio::time::Instant;
 
 use super::answer::{HttpAnswer, answer_of_kind, text_answer, unauthorized, with_header};
@@ -29,13 +29,14 @@ impl HttpState {
         if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
             let agents = match self.agents.get() {
                 Some(_) => ", and /mcp for agents",
-                None => "; nothing serves agents here (mcp.http)",
+                None => "; MCP is not enabled (mcp.http)",
             };
-            let text = format!("there are /metrics, /healthz and /readyz{agents}\n");
+            let text =
+                format!("not found: this server has /metrics, /healthz and /readyz{agents}\n");
             return text_answer(StatusCode::NOT_FOUND, text);
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let text = "only GET and HEAD are answered\n";
+            let text = "method not allowed: use GET or HEAD\n";
             let answer = text_answer(StatusCode::METHOD_NOT_ALLOWED, text);
             return with_header(answer, header::ALLOW, "GET, HEAD");
         }
@@ -92,24 +93,24 @@ impl HttpState {
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Takes a snapshot of all mailboxes, if it is ready in time.
-async fn read(system: &ActorSystem, left: Duration) -> Option<Top> {
+async fn read(system: &ActorSystem, left: Duration) -> Option<TopReport> {
     let taker = snapshot::find(system, SNAPSHOT_TAKER)?;
-    let query = TopQuery::new(Rank::Depth).rows(1);
+    let query = TopQuery::new(TopRank::Depth).rows(1);
     taker.ask_within(TakeSnapshot(query), left).await.ok()
 }
 
-fn mailboxes(top: &Top, page: &mut Exposition) {
+fn mailboxes(top: &TopReport, page: &mut Exposition) {
     let totals = &top.totals;
-    let deepest = top.rows.first().map_or(0, |row| row.info.depth);
+    let deepest = top.rows.first().map_or(0, |row| row.info.mailbox_len);
     for (name, help, value) in [
         (
             "strowger_mailbox_messages",
-            "Messages that wait in all mailboxes.",
+            "Messages waiting in all mailboxes.",
             totals.depth as f64,
         ),
         (
             "strowger_mailbox_messages_max",
-            "Messages that wait in the deepest mailbox.",
+            "Messages waiting in the fullest mailbox.",
             deepest as f64,
         ),
         (
@@ -124,12 +125,12 @@ fn mailboxes(top: &Top, page: &mut Exposition) {
         ),
         (
             "strowger_messages_per_second",
-            "Messages that actors took out between the last two readings.",
+            "Messages taken from mailboxes per second, between the last two readings.",
             totals.rate,
         ),
         (
             "strowger_busy_threads",
-            "Threads that actors kept at work between the last two readings.",
+            "CPUs used by actors, between the last two readings.",
             totals.load,
         ),
     ] {
@@ -138,12 +139,12 @@ fn mailboxes(top: &Top, page: &mut Exposition) {
 }
 
 fn limits(usages: &[(&'static str, Usage)], page: &mut Exposition) {
-    let help = "How much of a limit is used.";
+    let help = "Current usage of a limit.";
     let mut used = page.family("strowger_limit_used", MetricKind::Gauge, help);
     for (name, usage) in usages {
         used.sample(&[("limit", name)], usage.used);
     }
-    let help = "The most that a limit allows.";
+    let help = "Value of a limit.";
     let mut most = page.family("strowger_limit_max", MetricKind::Gauge, help);
     for (name, usage) in usages {
         if let Some(value) = usage.most {

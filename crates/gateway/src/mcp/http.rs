@@ -130,7 +130,7 @@ impl McpHttpService {
         if self.origins.iter().any(is_origin) {
             return Ok(Some(origin.clone()));
         }
-        let text = "this origin is not one of mcp.origins\n";
+        let text = "origin not allowed, see mcp.origins\n";
         Err(Box::new(text_answer(StatusCode::FORBIDDEN, text)))
     }
 
@@ -148,7 +148,7 @@ impl McpHttpService {
             Some(id) => match self.sessions.enter(id, caller.name()).await {
                 Ok(busy) => busy,
                 Err(ForeignSession) => {
-                    let text = "the session is that of another token\n";
+                    let text = "the session belongs to another token\n";
                     return text_answer(StatusCode::NOT_FOUND, text);
                 }
             },
@@ -161,19 +161,22 @@ impl McpHttpService {
         let body = match timeout(self.limits.time, body).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let text = format!("a message has at most {} bytes\n", self.limits.body);
+                let text = format!(
+                    "the message is larger than the limit of {} bytes\n",
+                    self.limits.body
+                );
                 return text_answer(StatusCode::PAYLOAD_TOO_LARGE, text);
             }
             Ok(Err(error)) => return text_answer(StatusCode::BAD_REQUEST, format!("{error}\n")),
             Err(_) => {
-                let text = "the message did not come in time\n";
+                let text = "the message was not complete in time\n";
                 return text_answer(StatusCode::REQUEST_TIMEOUT, text);
             }
         };
         let most = self.limits.sessions;
         let is_new = session.is_none();
         if is_new && is_hello(&body) && !self.sessions.make_room(most).await {
-            let text = format!("{most} agents are busy here, which is the limit\n");
+            let text = format!("{most} agents in use, which is the limit\n");
             return unavailable(text);
         }
         let request = Request::from_parts(parts, Full::new(body));

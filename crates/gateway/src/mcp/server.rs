@@ -13,7 +13,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 
 use super::Mcp;
 use super::overlong::{self, TOO_LONG};
@@ -89,7 +89,7 @@ impl ServerHandler for McpHandler {
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
         let waiting = match self.mcp.run(&caller, &request.name, arguments, progress) {
             Ok(waiting) => waiting,
-            Err(fault) if fault.code == Code::UnknownTarget => {
+            Err(fault) if fault.code == FaultCode::UnknownTarget => {
                 return Err(ErrorData::invalid_params(fault.message, None));
             }
             Err(fault) => return Ok(refused(&fault).into()),
@@ -101,7 +101,7 @@ impl ServerHandler for McpHandler {
             }.into()),
             // Dropping `waiting` ends the call.
             () = context.ct.cancelled() => {
-                let fault = Fault::new(Code::Cancelled, "cancelled before it was done");
+                let fault = Fault::new(FaultCode::Cancelled, "cancelled before it completed");
                 Ok(refused(&fault).into())
             }
         }
@@ -116,29 +116,29 @@ fn unread(method: &str, params: Option<Value>, longest: usize) -> ErrorData {
         "tools/list" => misread::<PaginatedRequestParams>(params),
         TOO_LONG => {
             let text = format!(
-                "the message is longer than {longest} bytes (limit `line`): send it in parts, or \
+                "the message is larger than {longest} bytes (limit `line`): send it in parts, or \
                  raise the limit with --limit line=N"
             );
             return ErrorData::invalid_request(text, None);
         }
         _ => {
-            let text = format!("there is no method {method:?}");
+            let text = format!("unknown method {method:?}");
             return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None);
         }
     };
-    ErrorData::invalid_params(format!("the params of {method}: {wrong}"), None)
+    ErrorData::invalid_params(format!("invalid params of {method}: {wrong}"), None)
 }
 
 /// Describes the error in invalid parameters.
 fn misread<P: DeserializeOwned>(params: Option<Value>) -> String {
     let Some(params) = params else {
-        return "there are none".to_owned();
+        return "missing".to_owned();
     };
     let is_object = params.is_object();
     match serde_json::from_value::<P>(params) {
         Err(error) if is_object => error.to_string(),
-        Err(_) => "an object is wanted".to_owned(),
-        Ok(_) => "a member has a type that it cannot have".to_owned(),
+        Err(_) => "expected an object".to_owned(),
+        Ok(_) => "a member has the wrong type".to_owned(),
     }
 }
 

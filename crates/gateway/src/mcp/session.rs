@@ -92,9 +92,9 @@ impl Sessions {
                 return false;
             };
             self.uses.lock().remove(&oldest);
-            tracing::debug!(session = %oldest, "a session makes room for another");
+            tracing::debug!(session = %oldest, "session evicted to make room for another");
             if let Err(error) = self.manager.close_session(&oldest).await {
-                tracing::debug!(%error, "a session had ended");
+                tracing::debug!(%error, "session had ended");
             }
         }
     }

@@ -12,7 +12,7 @@ use rmcp::{Peer, RoleServer};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strowger::{Code, Fault, Path};
+use strowger::{ActorPath, Fault, FaultCode};
 use tokio::time::Instant;
 
 use crate::access::{Caller, Record, Verb};
@@ -101,7 +101,7 @@ impl McpCall {
             Value::Null => T::deserialize(Value::Object(serde_json::Map::new())),
             arguments => T::deserialize(arguments),
         };
-        read.map_err(|error| Fault::new(Code::BadRequest, format!("arguments: {error}")))
+        read.map_err(|error| Fault::new(FaultCode::BadRequest, format!("arguments: {error}")))
     }
 }
 
@@ -402,8 +402,11 @@ impl McpTools {
 
     pub(super) fn unknown(&self, name: &str) -> Fault {
         let known: Vec<&str> = self.names().collect();
-        let text = format!("there is no tool {name:?}; there are {}", known.join(", "));
-        Fault::new(Code::UnknownTarget, text)
+        let text = format!(
+            "unknown tool {name:?}; expected one of {}",
+            known.join(", ")
+        );
+        Fault::new(FaultCode::UnknownTarget, text)
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
@@ -412,14 +415,14 @@ impl McpTools {
 }
 
 /// Returns the address of a tool.
-fn address(name: &str) -> Path {
-    Path::from(format!("/mcp/tools/{name}").as_str())
+fn address(name: &str) -> ActorPath {
+    ActorPath::from(format!("/mcp/tools/{name}").as_str())
 }
 
 /// Sets the outcome in the audit record of a call.
 pub(super) fn close(record: &mut Record, answer: &Result<McpAnswer, Fault>) {
     record.close(match answer {
-        Ok(answer) if answer.failed => Err(Code::Failed),
+        Ok(answer) if answer.failed => Err(FaultCode::Failed),
         Ok(_) => Ok(()),
         Err(fault) => Err(fault.code),
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::json;
-use strowger::{Actor, ActorRef, Code, Context, Fault, MailboxSpec};
+use strowger::{Actor, ActorRef, Context, Fault, FaultCode, MailboxSpec};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -88,12 +88,13 @@ impl Actor for ToolCall {
 /// Builds the fault for a call whose deadline passed.
 fn late(name: &str, deadline: Duration) -> Fault {
     let text = format!(
-        "{name} was not done within {deadline:?} (limit `deadline`) and was ended: ask for less \
-         at a time, or {}",
+        "{name} was cancelled after {deadline:?} (limit `deadline`): request less at a time, or \
+         {}",
         raise("deadline", "TIME")
     );
     let most = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-    Fault::new(Code::Deadline, text).with_details(json!({ "reason": "deadline", "most": most }))
+    Fault::new(FaultCode::Deadline, text)
+        .with_details(json!({ "reason": "deadline", "most": most }))
 }
 
 /// The answer to a call as a future. Dropping it ends the call.
@@ -130,8 +131,8 @@ impl Future for PendingAnswer {
         let answer = ready!(Pin::new(&mut self.answer).poll(cx));
         self.answered = true;
         let answer = answer.unwrap_or_else(|_| {
-            let text = format!("{} ended before it was done", self.actor.path());
-            Err(Fault::new(Code::Failed, text))
+            let text = format!("{} exited before it completed", self.actor.path());
+            Err(Fault::new(FaultCode::Failed, text))
         });
         if let Some(mut record) = self.record.take() {
             close(&mut record, &answer);

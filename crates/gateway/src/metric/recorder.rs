@@ -99,7 +99,7 @@ impl Recorder {
         page.one(
             "strowger_metrics_refused_total",
             MetricKind::Counter,
-            "Series that were not kept because there are too many.",
+            "Series dropped because the limit of series was reached.",
             series.refused.load(Ordering::Relaxed) as f64,
         );
     }

@@ -7,8 +7,8 @@ use bytes::BytesMut;
 use serde_json::{Value, json};
 use strowger::ActorSystem;
 use strowger_gateway::{
-    Answer, Client, ClientError, Code, Content, Decoder, Frame, Gateway, Kind, Limits, Methods,
-    Verb,
+    Answer, Client, ClientError, ContentType, Decoder, FaultCode, Frame, Gateway, Kind, Limits,
+    Methods, Verb,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -100,7 +100,7 @@ impl Raw {
     }
 
     async fn name(&mut self, target: u32, name: &str) {
-        let mut frame = Frame::new(Kind::Name, 0).with_payload(Content::Text, name.to_owned());
+        let mut frame = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         frame.target = target;
         self.send(frame).await;
     }
@@ -159,7 +159,7 @@ async fn garbage_ends_the_connection_with_the_place() {
     let mut raw = node.raw().await;
     raw.octets(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await;
-    raw.is_ended("protocol", "frame at octet 0: unknown kind 47")
+    raw.is_ended("protocol", "frame at byte 0: unknown kind 47")
         .await;
     node.still_answers().await;
 }
@@ -174,11 +174,8 @@ async fn an_oversized_frame_is_refused_before_it_comes() {
         .unwrap();
     octets[..4].copy_from_slice(&u32::MAX.to_be_bytes());
     raw.octets(&octets).await;
-    raw.is_ended(
-        "protocol",
-        "payload of 4294967295 octets, the limit is 65536",
-    )
-    .await;
+    raw.is_ended("protocol", "payload of 4294967295 bytes, limit is 65536")
+        .await;
 }
 
 #[tokio::test]
@@ -187,7 +184,7 @@ async fn a_stream_cut_inside_a_frame_is_told() {
     let mut raw = node.raw().await;
     raw.octets(&[0, 0, 0, 9, 3]).await;
     raw.stream.shutdown().await.unwrap();
-    raw.is_ended("protocol", "the stream ended after 5 of 24 octets")
+    raw.is_ended("protocol", "the stream ended after 5 of 24 bytes")
         .await;
 }
 
@@ -196,7 +193,7 @@ async fn frames_of_the_server_are_not_the_clients_to_send() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.send(Frame::new(Kind::Done, 1)).await;
-    raw.is_ended("protocol", "a client does not send done frames")
+    raw.is_ended("protocol", "clients must not send done frames")
         .await;
 }
 
@@ -205,7 +202,7 @@ async fn names_are_bounded_in_length_and_number() {
     let node = node(|limits| limits.names = 8).await;
     let mut raw = node.raw().await;
     raw.name(1, "too-long-a-name").await;
-    raw.is_ended("protocol", "at most 8 octets").await;
+    raw.is_ended("protocol", "limited to 8 bytes").await;
     let mut raw = node.raw().await;
     for target in 1..=9 {
         raw.name(target, "ping").await;
@@ -227,7 +224,7 @@ async fn wrong_calls_are_answered_and_the_connection_goes_on() {
     raw.call(1, 1).await;
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "bad-request"), "{message}");
-    let mut call = Frame::new(Kind::Call, 2).with_payload(Content::Json, "{\"pa");
+    let mut call = Frame::new(Kind::Call, 2).with_payload(ContentType::Json, "{\"pa");
     call.target = 1;
     raw.send(call).await;
     let (id, code, message) = raw.error().await;
@@ -241,7 +238,7 @@ async fn deep_json_is_refused() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "ping").await;
-    let mut call = Frame::new(Kind::Call, 1).with_payload(Content::Json, "[".repeat(60_000));
+    let mut call = Frame::new(Kind::Call, 1).with_payload(ContentType::Json, "[".repeat(60_000));
     call.target = 1;
     raw.send(call).await;
     let (_, code, message) = raw.error().await;
@@ -335,7 +332,7 @@ async fn one_connection_too_many_is_told_why() {
     let node = node(|limits| limits.connections = 2).await;
     let (first, _second) = (node.raw().await, node.raw().await);
     match Client::connect(node.gateway.path()).await {
-        Err(ClientError::Fault(fault)) => assert_eq!(fault.code, Code::Full),
+        Err(ClientError::Fault(fault)) => assert_eq!(fault.code, FaultCode::Full),
         other => panic!("{other:?}"),
     }
     drop(first);
@@ -353,8 +350,8 @@ async fn an_answer_over_the_frame_limit_is_a_fault() {
     let mut client = Client::connect(node.gateway.path()).await.unwrap();
     match client.call("huge", Value::Null).await {
         Err(ClientError::Fault(fault)) => {
-            assert_eq!(fault.code, Code::Failed);
-            assert!(fault.message.contains("the limit is 65536"), "{fault}");
+            assert_eq!(fault.code, FaultCode::Failed);
+            assert!(fault.message.contains("limit is 65536"), "{fault}");
         }
         other => panic!("{other:?}"),
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::{ActorSystem, Code, Fault};
+use strowger::{ActorSystem, Fault, FaultCode};
 use strowger_gateway::{Caller, Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
@@ -40,7 +40,7 @@ fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
         .with_advice("Use double.")
         .register(double, |call| async move {
             let Some(number) = call.arguments["number"].as_i64() else {
-                return Err(Fault::new(Code::BadRequest, "number is none"));
+                return Err(Fault::new(FaultCode::BadRequest, "number is none"));
             };
             Ok(McpAnswer::of(json!({ "number": number * 2 })))
         })
@@ -196,7 +196,7 @@ async fn what_fails_is_told_so_that_a_model_can_read_it() {
     let answer = agent.call(2, "halve", json!({})).await;
     let text = answer["error"]["message"].as_str().expect("an error");
     assert!(
-        text.contains("no tool \"halve\"; there are count, double"),
+        text.contains("unknown tool \"halve\"; expected one of count, double"),
         "{text}"
     );
     let answer = agent.call(3, "panic", json!({})).await;
@@ -281,7 +281,7 @@ async fn calls_beyond_the_limit_are_refused_and_others_go_on() {
         .expect("text");
     assert!(text.starts_with("full: "), "{text}");
     for said in [
-        "1 are under way, of the 1",
+        "1 of 1 calls in progress",
         "limit `calls`",
         "--limit calls=N",
     ] {
@@ -308,11 +308,11 @@ async fn a_call_has_a_deadline() {
     let office = Office::open(|limits| limits.deadline = Duration::from_secs(5)).await;
     let late = office.mcp.call("wait", Value::Null).await;
     let fault = late.expect_err("it waits for ever");
-    assert_eq!(fault.code, Code::Deadline);
+    assert_eq!(fault.code, FaultCode::Deadline);
     assert!(
         fault
             .message
-            .contains("wait was not done within 5s (limit `deadline`)"),
+            .contains("wait was cancelled after 5s (limit `deadline`)"),
         "{fault}"
     );
     assert!(fault.message.contains("--limit deadline=TIME"), "{fault}");

@@ -4,11 +4,11 @@ use bytes::BytesMut;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{
-    ActorRef, ActorSystem, Ask, BoxError, Completion, Context, Door, MailboxSpec, Payload, Reader,
-    Reply, Request, Source, SourceSpec, handlers,
+    ActorRef, ActorSystem, Ask, BoxError, Completion, Context, Export, MailboxSpec, Payload,
+    Reader, Reply, Request, Source, SourceSpec, handlers,
 };
 use strowger_gateway::{
-    Client, ClientError, Code, Content, Doors, DoorsSpec, Frame, Kind, RelaySpec,
+    Client, ClientError, ContentType, Doors, DoorsSpec, FaultCode, Frame, Kind, RelaySpec,
 };
 
 mod fuzzed;
@@ -101,7 +101,7 @@ impl strowger::Actor for Clerk {
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(4);
 
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let door = Door::new()
+        let door = Export::new()
             .ask::<Add>("add")
             .ask::<Hold>("hold")
             .ask::<Held>("held")
@@ -112,7 +112,7 @@ impl strowger::Actor for Clerk {
             .ask::<Streams>("streams")
             .ask_with("echo", |payload| Ok(Echo(payload.clone())), Ok)
             .ask::<Crash>("crash");
-        cx.system().expose(&cx.me(), door)?;
+        cx.system().export(&cx.actor_ref(), door)?;
         Ok(Self::default())
     }
 
@@ -130,7 +130,7 @@ impl strowger::Actor for Clerk {
     }
 
     async fn held(&mut self, _: Held) -> usize {
-        self.held.iter().filter(|reply| reply.is_wanted()).count()
+        self.held.iter().filter(|reply| reply.is_waiting()).count()
     }
 
     async fn echo(&mut self, Echo(payload): Echo) -> Payload {
@@ -188,7 +188,7 @@ impl Clerk {
                 *next += 1;
             }
             if source.info().readers > 0 {
-                source.when_ready(cx.lane().reply(0));
+                source.notify_when_ready(cx.lane().reply(0));
             }
         }
     }
@@ -207,7 +207,7 @@ async fn node(change: impl FnOnce(&mut DoorsSpec)) -> Node {
     let clerk = system
         .spawn::<Clerk>("clerk", ())
         .expect("nobody has its key");
-    while system.exposed().is_empty() {
+    while system.exports().is_empty() {
         tokio::task::yield_now().await;
     }
     let mut spec = DoorsSpec::default();
@@ -235,7 +235,7 @@ impl Node {
     }
 }
 
-fn code(result: Result<Value, ClientError>) -> Code {
+fn code(result: Result<Value, ClientError>) -> FaultCode {
     match result {
         Err(ClientError::Fault(fault)) => fault.code,
         other => panic!("{other:?}"),
@@ -276,13 +276,13 @@ async fn what_cannot_be_reached_is_told_with_a_code() {
     let node = node(|_| {}).await;
     let mut client = node.client().await;
     let calls = [
-        ("@(nobody) add", json!(1), Code::UnknownTarget),
-        ("@(doors/clients) add", json!(1), Code::UnknownTarget),
-        ("@(clerk) burn", json!(1), Code::BadRequest),
-        ("@(clerk) add", json!("three"), Code::BadRequest),
-        ("@(clerk) note", json!("asked"), Code::BadRequest),
-        ("@(clerk) crash", Value::Null, Code::Failed),
-        ("ping", Value::Null, Code::UnknownTarget),
+        ("@(nobody) add", json!(1), FaultCode::UnknownTarget),
+        ("@(doors/clients) add", json!(1), FaultCode::UnknownTarget),
+        ("@(clerk) burn", json!(1), FaultCode::BadRequest),
+        ("@(clerk) add", json!("three"), FaultCode::BadRequest),
+        ("@(clerk) note", json!("asked"), FaultCode::BadRequest),
+        ("@(clerk) crash", Value::Null, FaultCode::Failed),
+        ("ping", Value::Null, FaultCode::UnknownTarget),
     ];
     for (name, payload, expected) in calls {
         assert_eq!(code(client.call(name, payload).await), expected, "{name}");
@@ -290,7 +290,7 @@ async fn what_cannot_be_reached_is_told_with_a_code() {
     node.clerk.stopped().await;
     assert_eq!(
         code(client.call("@(clerk) add", json!(1)).await),
-        Code::UnknownTarget
+        FaultCode::UnknownTarget
     );
 }
 
@@ -299,11 +299,11 @@ async fn octets_pass_as_they_are() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) echo").await;
-    let mut call = Frame::new(Kind::Call, 1).with_payload(Content::Octets, vec![0, 0xff, 7]);
+    let mut call = Frame::new(Kind::Call, 1).with_payload(ContentType::Bytes, vec![0, 0xff, 7]);
     call.target = 1;
     raw.send(call).await;
     let done = raw.next().await.expect("it answers");
-    assert_eq!((done.kind, done.content), (Kind::Done, Content::Octets));
+    assert_eq!((done.kind, done.content), (Kind::Done, ContentType::Bytes));
     assert_eq!(&done.payload[..], [0, 0xff, 7]);
 }
 
@@ -429,7 +429,7 @@ async fn a_stream_ends_without_credit_for_its_end() {
         assert_eq!(raw.item(1).await, number);
     }
     let done = raw.next().await.expect("an end");
-    assert_eq!((done.kind, done.content), (Kind::Done, Content::None));
+    assert_eq!((done.kind, done.content), (Kind::Done, ContentType::None));
     let mut call = Frame::new(Kind::Call, 2);
     (call.target, call.credit) = (1, 1);
     raw.send(call.with_json(&json!({"to": 0}))).await;
@@ -570,5 +570,5 @@ async fn methods_are_there_only_where_they_were_given() {
         json!({"name": "add", "pattern": "ask"})
     );
     let fault = client.call("exposed", json!({"address": "@(x)"})).await;
-    assert_eq!(code(fault), Code::UnknownTarget);
+    assert_eq!(code(fault), FaultCode::UnknownTarget);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{Actor, ActorRef, ActorSystem, Ask, BoxError, Context, MailboxSpec, Reply, Request};
-use strowger_gateway::{Client, ClientError, Code, Gateway, Limits, Methods, Usage, Vitals};
+use strowger_gateway::{Client, ClientError, FaultCode, Gateway, Limits, Methods, Usage, Vitals};
 
 /// Waits forever on the first message, fails on zero, and completes any other at once.
 struct Desk;
@@ -63,7 +63,7 @@ impl Node {
     }
 }
 
-async fn code(client: &mut Client, method: &str, params: Value) -> (Code, String) {
+async fn code(client: &mut Client, method: &str, params: Value) -> (FaultCode, String) {
     match client.call(method, params).await {
         Err(ClientError::Fault(fault)) => (fault.code, fault.message),
         other => panic!("{other:?}"),
@@ -157,10 +157,10 @@ async fn what_top_and_trace_cannot_do_is_said() {
     let node = Node::start(Methods::new()).await;
     let mut client = node.client().await;
     for (method, params, says) in [
-        ("top", json!({ "sort": "beauty" }), "there are depth, rate"),
+        ("top", json!({ "sort": "beauty" }), "expected depth, rate"),
         ("top", json!({ "path": "" }), "must not be empty"),
         ("top", json!({ "pth": "/" }), "unknown parameter"),
-        ("trace", json!({}), "no \"path\" is given"),
+        ("trace", json!({}), "missing parameter \"path\""),
         (
             "trace",
             json!({ "path": "**", "max": 0 }),
@@ -178,7 +178,7 @@ async fn what_top_and_trace_cannot_do_is_said() {
         ),
     ] {
         let (code, message) = code(&mut client, method, params).await;
-        assert_eq!(code, Code::BadRequest, "{message}");
+        assert_eq!(code, FaultCode::BadRequest, "{message}");
         assert!(message.contains(says), "{message}");
     }
 }

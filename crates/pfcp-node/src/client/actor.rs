@@ -15,6 +15,7 @@ use strowger_pfcp::ie::FSeid;
 use strowger_pfcp::transaction::{RequestId, Retransmission};
 use strowger_pfcp::{MessageType, Seid};
 
+use super::error::setup_failed;
 use super::message::{
     ClientMsg, ClientReply, Delete, Establish, EstablishedSession, Exchange, Modify, Release,
 };
@@ -117,7 +118,7 @@ impl Actor for ClientActor {
         };
         protocol.release = config.release;
         protocol.heartbeat = Some(config.heartbeat).filter(|interval| !interval.is_zero());
-        cx.task("reader", sockets.read(0, cx.me()));
+        cx.task("reader", sockets.read(0, cx.actor_ref()));
         Ok(Self {
             sockets,
             config,
@@ -358,16 +359,13 @@ impl ClientActor {
                     reply.send(Ok(association));
                 }
             }
-            Event::AssociationFailed { peer, cause } => {
+            Event::AssociationFailed {
+                peer,
+                cause,
+                invalid,
+            } => {
                 self.not_found(now, peer, cause);
-                let error = match cause {
-                    Some(cause) => ClientError::Refused {
-                        peer,
-                        cause,
-                        offending_ie: None,
-                    },
-                    None => ClientError::NoAnswer { peer },
-                };
+                let error = setup_failed(peer, cause, invalid);
                 for reply in self.associating.remove(&peer).unwrap_or_default() {
                     reply.send(Err(error.clone()));
                 }

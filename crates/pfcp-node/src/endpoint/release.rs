@@ -84,7 +84,7 @@ impl Endpoint {
             cx.send_after(within, EndpointMsg::ReleaseDue);
         }
         // Callers that stopped waiting do not take up room.
-        self.releases.0.retain(|one| one.reply.is_wanted());
+        self.releases.0.retain(|one| one.reply.is_waiting());
         self.releases.0.push(ReleaseWaiter {
             association,
             until: request.within.map(|within| now + within),

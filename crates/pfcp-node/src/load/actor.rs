@@ -26,7 +26,7 @@ use super::message::LoadMsg;
 use super::mix::{ChangeKind, KindSequence};
 use super::requests::RequestBuilder;
 use super::{LoadPace, LoadPlan, LoadStats, pacer};
-use crate::client::ClientError;
+use crate::client::{ClientError, setup_failed};
 use crate::journal::Journal;
 use crate::restoration::{PeerSearch, RestorationQueue};
 use crate::socket::{Sockets, local_address_for};
@@ -158,7 +158,7 @@ impl Actor for LoadActor {
         };
         protocol.release = plan.release;
         protocol.heartbeat = Some(plan.heartbeat).filter(|interval| !interval.is_zero());
-        cx.task("reader", sockets.read(0, cx.me()));
+        cx.task("reader", sockets.read(0, cx.actor_ref()));
         let step = pacer::step(plan.pace);
         let towards = local_address_for(local.ip(), plan.to.ip());
         let towards = SocketAddr::new(towards, local.port());
@@ -230,7 +230,7 @@ impl Actor for LoadActor {
         }
         self.process_events(now, cx);
         if self.phase == LoadPhase::Working && self.pacer.is_none() {
-            self.pacer = Some(Pacer::start(self.step, cx.me())?);
+            self.pacer = Some(Pacer::start(self.step, cx.actor_ref())?);
         }
         Ok(())
     }
@@ -494,16 +494,14 @@ impl LoadActor {
             Event::AssociationFailed { cause, .. } if self.phase != LoadPhase::Associating => {
                 self.not_found(now, cause);
             }
-            Event::AssociationFailed { peer, cause } => {
+            Event::AssociationFailed {
+                peer,
+                cause,
+                invalid,
+            } => {
+                let error = setup_failed(peer, cause, invalid);
                 for reply in self.waiting.drain(..) {
-                    reply.send(Err(match cause {
-                        Some(cause) => ClientError::Refused {
-                            peer,
-                            cause,
-                            offending_ie: None,
-                        },
-                        None => ClientError::NoAnswer { peer },
-                    }));
+                    reply.send(Err(error.clone()));
                 }
                 cx.stop();
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strowger::{ActorRef, AskError, Path};
+use strowger::{ActorPath, ActorRef, AskError};
 use strowger_pfcp::Error;
 use strowger_pfcp::ie::{Cause, Ie as _, NodeId};
 use strowger_pfcp::message::NodeReportRequest;
@@ -155,7 +155,7 @@ impl NodeHandle {
 
     fn endpoint(&self) -> Result<ActorRef<EndpointMsg>, NodeRequestError> {
         let path = format!("/{SUPERVISOR}/{ENDPOINT}");
-        let endpoint = self.system.find(Path::from(path.as_str()));
+        let endpoint = self.system.find(ActorPath::from(path.as_str()));
         let endpoint = endpoint.and_then(|actor| actor.downcast::<EndpointMsg>());
         endpoint.ok_or(NodeRequestError::Ended)
     }

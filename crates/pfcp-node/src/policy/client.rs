@@ -193,7 +193,7 @@ impl Actor for PolicyActor {
 
     async fn pre_start(shared: Arc<Shared>, cx: &mut Context<Self>) -> Result<Self, Infallible> {
         let client = shared.policy.as_ref().expect("started only with a policy");
-        *client.actor.lock() = Some(cx.me());
+        *client.actor.lock() = Some(cx.actor_ref());
         Ok(Self {
             policy: Arc::clone(&client.policy),
             budget: client.budget,

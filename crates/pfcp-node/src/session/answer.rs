@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
-use strowger_pfcp::ie::Cause;
+use strowger_pfcp::ie::{Cause, UeIpAddress};
 use strowger_pfcp::session::{Refusal, RuleKind, RuleSet};
 use strowger_pfcp::usage::FinalReports;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
-use crate::pool::AddressClaim;
+use crate::pool::{AddressClaim, Ipv6Prefix};
 use crate::shared::Shared;
 use crate::store::SessionRecord;
 
@@ -32,10 +32,16 @@ pub(crate) fn claims(rules: &RuleSet) -> Vec<AddressClaim> {
         }
     }
     for ue in rules.ue_addresses() {
-        claims.extend(ue.ipv4.map(|address| AddressClaim::Ue(address.into())));
-        claims.extend(ue.ipv6.map(|address| AddressClaim::Ue(address.into())));
+        claims.extend(ue.ipv4.map(AddressClaim::Ue));
+        claims.extend(prefix_of(&ue).map(AddressClaim::Prefix));
     }
     claims
+}
+
+/// Returns the IPv6 prefix of a UE.
+pub(super) fn prefix_of(ue: &UeIpAddress) -> Option<Ipv6Prefix> {
+    let length = ue.prefix_length().unwrap_or(64);
+    ue.ipv6.map(|address| Ipv6Prefix::new(address, length))
 }
 
 /// Encodes the response that accepts an establishment.
@@ -107,6 +113,7 @@ pub(crate) struct RuleIds {
     pub(crate) urrs: Vec<u32>,
     pub(crate) qers: Vec<u32>,
     pub(crate) claims: Vec<AddressClaim>,
+    pub(crate) ue_addresses: Vec<IpAddr>,
 }
 
 /// Returns the identifiers and claims of the rules of a session.
@@ -116,11 +123,19 @@ pub(crate) fn rule_ids(record: &SessionRecord) -> RuleIds {
     let mut claims = claims(rules);
     claims.sort_unstable();
     claims.dedup();
+    let given = rules.ue_addresses();
+    let families = given
+        .iter()
+        .map(|ue| [ue.ipv4.map(IpAddr::V4), ue.ipv6.map(IpAddr::V6)]);
+    let mut ue_addresses: Vec<IpAddr> = families.flatten().flatten().collect();
+    ue_addresses.sort_unstable();
+    ue_addresses.dedup();
     RuleIds {
         pdrs: of(RuleKind::Pdr),
         fars: of(RuleKind::Far),
         urrs: of(RuleKind::Urr),
         qers: of(RuleKind::Qer),
         claims,
+        ue_addresses,
     }
 }

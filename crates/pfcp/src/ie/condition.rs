@@ -142,6 +142,7 @@ impl Conditions {
             while one < any.len() {
                 match find(members, any[one]) {
                     Some(slot) => masks[condition].1 |= 1 << slot,
+                    // The tables are constants, so this is an error of compilation.
                     None => panic!("a condition names no member"),
                 }
                 one += 1;
@@ -162,6 +163,7 @@ impl Conditions {
     /// Returns `true` if the conditions must be evaluated to know whether a group meets them.
     #[inline]
     pub(crate) const fn may_be_unmet(&self, seen: u64) -> bool {
+        // A group without a watched member has a single condition, so the first mask decides.
         let (_, met) = self.masks[0];
         !self.conditions.is_empty() && (self.watch != NO_SLOT || met & seen == 0)
     }
@@ -193,6 +195,8 @@ pub(crate) fn flags(watched: Option<&[u8]>, watch: u8) -> u32 {
     if watch == NO_SLOT {
         return u32::MAX;
     }
+    // The flags of the first byte are the lowest ones, as in their constants. A shorter value, such
+    // as an older peer sends, has zeros for the others.
     match watched {
         Some([a, b, c, ..]) => u32::from_le_bytes([*a, *b, *c, 0]),
         Some([a, b]) => u32::from_le_bytes([*a, *b, 0, 0]),

@@ -1,4 +1,5 @@
-//! Conditions that the tables express in words, as far as the message alone decides them.
+//! Conditions that the tables of TS 29.244 express in words, as far as the message alone decides
+//! them.
 
 use crate::ie::condition::flags;
 use crate::ie::{Cause, Descriptor, Group, Ie, IeType, NodeReportType, Release, ReportType};
@@ -8,6 +9,7 @@ use crate::wire::Part;
 use super::release::is_newer;
 
 fn leaf<T: Ie>(group: Part<'_>) -> Option<T> {
+    // A value that cannot be decoded has ended the walk, so `None` means that it is missing.
     T::from_part(group.find(T::TYPE)?).ok()
 }
 
@@ -20,15 +22,19 @@ pub(super) fn missing(
     mut report: impl FnMut(IeType, &'static str),
 ) {
     let conditions = &table.conditions;
+    // NO_SLOT may find an unknown element here; `flags` then ignores it.
     let watched = group.parts().find(|part| part.slot() == conditions.watch);
     let flags = flags(watched.map(|part| part.raw()), conditions.watch);
     for condition in conditions.unmet(slots_in_release(group, release), flags) {
+        // Of several members that would do, the first stands for all in the answer.
         if let [member, ..] = condition.any {
             report(*member, condition.clause);
         }
     }
+    // Only a message has no type of its own. Conditions of messages depend on their type.
     if table.ie.is_none() {
         of_message(group, message, |ie, clause| {
+            // A peer of an older release cannot send the element.
             if ie.since() <= release {
                 report(ie, clause);
             }
@@ -43,9 +49,13 @@ pub(crate) fn of_message(
     message: MessageType,
     mut report: impl FnMut(IeType, &'static str),
 ) {
+    // This runs for each message that is decoded, so it looks for elements only in the few types
+    // below.
     let lacks = |ie| root.find(ie).is_none();
     match message {
         MessageType::SESSION_ESTABLISHMENT_RESPONSE => {
+            // The F-SEID of the UP function identifies the session from here on, so only a
+            // rejection may lack it (§7.5.3.1).
             let accepted = leaf::<Cause>(root) == Some(Cause::REQUEST_ACCEPTED);
             if accepted && lacks(IeType::F_SEID) {
                 report(IeType::F_SEID, "7.5.3.1");
@@ -53,6 +63,7 @@ pub(crate) fn of_message(
             refusal(root, "7.5.3.1", report);
         }
         MessageType::SESSION_REPORT_REQUEST => {
+            // Each bit of Report Type announces an element, if there is one for it (§8.2.21).
             let about = leaf::<ReportType>(root).unwrap_or_default();
             for (flag, ie) in REPORTS {
                 if about.contains(flag) && lacks(ie) {
@@ -61,6 +72,7 @@ pub(crate) fn of_message(
             }
         }
         MessageType::NODE_REPORT_REQUEST => {
+            // §8.2.69, as for sessions.
             let about = leaf::<NodeReportType>(root).unwrap_or_default();
             for (flag, ie) in NODE_REPORTS {
                 if about.contains(flag) && lacks(ie) {
@@ -99,6 +111,7 @@ fn refusal(root: Part<'_>, clause: &'static str, mut report: impl FnMut(IeType, 
         _ => return,
     };
     for ie in asked {
+        // Not every response has each of them: a table without the element cannot require it.
         if table.member(*ie).is_some() && root.find(*ie).is_none() {
             report(*ie, clause);
         }
@@ -107,6 +120,7 @@ fn refusal(root: Part<'_>, clause: &'static str, mut report: impl FnMut(IeType, 
 
 /// Returns the slots of a group that are filled, ignoring elements that are newer than the release.
 fn slots_in_release(group: Part<'_>, release: Release) -> u64 {
+    // An element that the receiver ignores meets no condition.
     let old = group.parts().filter(|part| !is_newer(*part, release));
     slots(old)
 }
@@ -117,6 +131,7 @@ pub(super) fn filled_slots(group: Part<'_>) -> u64 {
 }
 
 fn slots<'a>(parts: impl Iterator<Item = Part<'a>>) -> u64 {
+    // NO_SLOT shifts the bit out: unknown and repeated elements fill nothing.
     let bit = |part: Part<'_>| 1u64.checked_shl(u32::from(part.slot())).unwrap_or(0);
     parts.map(bit).fold(0, std::ops::BitOr::bitor)
 }

@@ -94,6 +94,8 @@ impl Deviation {
     #[inline]
     pub(crate) const fn of_length(ie: IeType, value: &[u8]) -> Option<Self> {
         match (ie, value) {
+            // The flag BID, and the six bytes of a MAC address instead of the eight of an
+            // identifier.
             (IeType::FIVE_GS_USER_PLANE_NODE_ID, [1, _, _, _, _, _, _]) => {
                 Some(Self::ShortUserPlaneNodeId)
             }
@@ -103,6 +105,8 @@ impl Deviation {
 
     /// Returns the deviation that a forbidden value amounts to.
     pub(super) fn of_value(part: Part<'_>) -> Option<Self> {
+        // CH with V4 or V6 is the form that the clause defines, and an F-TEID without CH needs an
+        // address.
         let is_open = |end: FTeid| end.choose && !end.v4 && !end.v6;
         let is_tunnel = part.ie() == IeType::F_TEID;
         (is_tunnel && FTeid::view(part).is_some_and(is_open)).then_some(Self::UnversionedTunnel)

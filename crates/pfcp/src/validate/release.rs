@@ -41,6 +41,7 @@ pub fn newer(view: &MessageView<'_>, release: Release) -> Vec<Finding> {
 
 /// Returns `true` if an element, or its membership in the group, was introduced after a release.
 pub(super) fn is_newer(part: Part<'_>, release: Release) -> bool {
+    // The element may be older than its membership: releases add known elements to further groups.
     let row = part.member();
     part.ie().since() > release
         || row.is_some_and(|row| row.interfaces_in_release(release).is_empty())
@@ -69,6 +70,7 @@ fn group(
             });
         };
         if is_newer(part, release) {
+            // Once for the whole element, not again for everything in it.
             note(None);
             continue;
         }
@@ -99,6 +101,8 @@ fn newer_bits(leaf: &Leaf, release: Release) -> impl Iterator<Item = (u8, u32, &
         .iter()
         .filter(move |field| field.since > release);
     newer.flat_map(|field: &Field| {
+        // A field that a flag announces is found by its flag, which is in the head even if the
+        // field is not.
         let flag = match field.when {
             FieldPresence::Flag { name, shift } => Some((shift, 1, name)),
             _ => None,
@@ -113,6 +117,7 @@ fn newer_bits(leaf: &Leaf, release: Release) -> impl Iterator<Item = (u8, u32, &
 
 fn head_of(leaf: &Leaf, value: &[u8]) -> u128 {
     let mut head = [0; 16];
+    // Flags in bytes that an older peer does not send are zero.
     let there = leaf.head.min(value.len());
     head[..there].copy_from_slice(&value[..there]);
     u128::from_le_bytes(head)
@@ -126,6 +131,7 @@ pub(super) fn newer_fields(
     release: Release,
 ) -> Vec<&'static str> {
     let head = head_of(leaf, value);
+    // Zero is how an older peer would send the bits: as spare.
     let set = |(shift, width, _): &(u8, u32, &str)| head >> shift & ((1 << width) - 1) != 0;
     let bits = newer_bits(leaf, release).filter(set);
     let mut found: Vec<&'static str> = bits.map(|(.., name)| name).collect();
@@ -151,6 +157,7 @@ pub(super) fn newer_fields(
 pub(crate) fn reduce(view: &MessageView<'_>, release: Release) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     let header: Header = *view.header();
+    // The length follows when the body is complete.
     header.encode(0, &mut out)?;
     members(view.root(), release, &mut out);
     header.patch(0, &mut out)?;
@@ -178,6 +185,7 @@ fn value(leaf: &Leaf, raw: &[u8], release: Release, out: &mut Vec<u8>) {
     let masks = newer_bits(leaf, release).map(|(shift, width, _)| ((1 << width) - 1) << shift);
     let unknown: u128 = masks.fold(0, std::ops::BitOr::bitor);
     let head = head_of(leaf, raw);
+    // Copied byte for byte, so that spare bits and trailing bytes of others survive.
     if head & unknown == 0 {
         out.extend_from_slice(raw);
         return;
@@ -185,6 +193,7 @@ fn value(leaf: &Leaf, raw: &[u8], release: Release, out: &mut Vec<u8>) {
     let mut old = raw.to_vec();
     let there = leaf.head.min(old.len());
     old[..there].copy_from_slice(&(head & !unknown).to_le_bytes()[..there]);
+    // Without its flag a field is not read, so encoding the value again leaves it out.
     (leaf.reencode)(&old, out);
 }
 
@@ -217,6 +226,7 @@ pub(crate) fn encode_for_older(frame: &Frame<'_>, release: Release) -> Option<Ve
     let mut index = Index::new();
     let view = MessageView::of(frame, &mut index).ok()?;
     let reduced = reduce(&view, release).ok()?;
+    // The caller keeps the original bytes if nothing was removed.
     (reduced != frame.octets).then_some(reduced)
 }
 
@@ -248,8 +258,8 @@ impl Message {
         Ok(octets)
     }
 
-    /// Removes what a release does not define: elements, members of groups, flags, and the fields
-    /// that such flags announce.
+    /// Removes content that a release does not define: elements, members of groups, flags, and the
+    /// fields that such flags announce.
     ///
     /// # Errors
     /// Returns the errors of [`encode`](Self::encode), and an error if a mandatory element is

@@ -1,4 +1,4 @@
-//! The rules that elements belong to.
+//! The rules that elements belong to, for Failed Rule ID in an answer (TS 29.244 §8.2.80).
 
 use crate::error::IePath;
 use crate::ie::{BarId, FailedRuleId, FarId, IeType, PdrId, QerId, UrrId};
@@ -40,6 +40,7 @@ pub(super) fn named_by(group: Part<'_>) -> Option<FailedRuleId> {
 
 /// Returns the identifier of the rule on a path. The message may be malformed further inside.
 pub(super) fn of_path(path: &IePath, message: &[u8]) -> Option<FailedRuleId> {
+    // Rules are members of the message, so the first step is the rule if any is.
     let step = path.steps().next()?;
     let name = name_of(step.ie)?;
     let (header, _) = Header::decode(message).ok()?;
@@ -47,6 +48,7 @@ pub(super) fn of_path(path: &IePath, message: &[u8]) -> Option<FailedRuleId> {
         .map_while(Result::ok)
         .filter(|tlv| tlv.ie == step.ie)
         .nth(step.index.unwrap_or(0))?;
+    // The identifier is usually the first member, before the one at fault.
     let mut members = Tlvs::new(group.value).map_while(Result::ok);
     failed(name, members.find(|tlv| tlv.ie == name)?.value)
 }

@@ -1,5 +1,9 @@
-//! Values that a clause forbids and that a receiver cannot act on. Unknown values in reports and
-//! features are not among them, and are kept.
+//! Values that a clause forbids and that a receiver cannot act on (TS 29.244 §7.6.8). Unknown
+//! values in reports and features are not among them, and are kept.
+//!
+//! There are two checks of the same rules: `valid_first_bytes`, which the tables of the walk
+//! contain as a range, and `incorrect`, which has the last word. The range may be too small, never
+//! too large. The two predicates about types tell the shape cache which bytes of a value decide.
 
 use crate::ie::{
     ApplyAction, Cause, DestinationInterface, Ie, IeType, MeasurementMethod, NodeIdType,
@@ -10,6 +14,8 @@ use crate::ie::{
 pub(crate) const fn is_closed(ie: IeType) -> bool {
     matches!(
         ie,
+        // A rule with an interface that is not known here cannot be installed (§8.2.2, §8.2.24),
+        // and a session of an unknown type not set up (§8.2.79). Other enumerations only inform.
         IeType::SOURCE_INTERFACE | IeType::DESTINATION_INTERFACE | IeType::PDN_TYPE
     )
 }
@@ -23,6 +29,7 @@ pub(crate) const fn valid_first_bytes(ie: IeType) -> (u8, u8) {
         IeType::CAUSE
         | IeType::REPORT_TYPE
         | IeType::NODE_REPORT_TYPE
+        // Zero is reserved or names nothing.
         | IeType::MEASUREMENT_METHOD => (1, u8::MAX),
         _ => (0, u8::MAX),
     }
@@ -55,11 +62,13 @@ pub(crate) const fn is_checked_by_head_only(ie: IeType) -> bool {
 pub(crate) fn incorrect(ie: IeType, value: &[u8]) -> Option<&'static str> {
     let first = value.first().copied().unwrap_or(0);
     let (forbidden, clause) = match ie {
+        // The bits above the number are spare, in this and in the next two elements.
         IeType::SOURCE_INTERFACE => (SourceInterface(first & 0xf).name().is_none(), "8.2.2"),
         IeType::DESTINATION_INTERFACE => {
             (DestinationInterface(first & 0xf).name().is_none(), "8.2.24")
         }
         IeType::PDN_TYPE => (PdnType(first & 7).name().is_none(), "8.2.79"),
+        // Unknown causes are kept: their range says whether the request was accepted.
         IeType::CAUSE => (first == Cause::RESERVED.0, "8.2.1"),
         // An unknown type, or an empty FQDN.
         IeType::NODE_ID => match NodeIdType(first & 0xf) {
@@ -76,6 +85,7 @@ pub(crate) fn incorrect(ie: IeType, value: &[u8]) -> Option<&'static str> {
             !has_one_exclusive_action(first, value.get(1).copied()),
             "8.2.26",
         ),
+        // Two bytes of flags, none of which is set: there is no header to create.
         IeType::OUTER_HEADER_CREATION => (matches!(value, [0, 0, ..]), "8.2.56"),
         IeType::REPORT_TYPE => (is_none::<ReportType>(value), "8.2.21"),
         IeType::NODE_REPORT_TYPE => (is_none::<NodeReportType>(value), "8.2.69"),
@@ -87,6 +97,7 @@ pub(crate) fn incorrect(ie: IeType, value: &[u8]) -> Option<&'static str> {
 
 /// Returns `true` if none of the flags that the specification defines is set.
 fn is_none<T: Ie + Default + PartialEq>(value: &[u8]) -> bool {
+    // Spare bits are not among the flags, so a value that has only those names nothing.
     T::decode(value).is_ok_and(|flags| flags == T::default())
 }
 
@@ -99,12 +110,16 @@ const fn has_one_exclusive_action(first: u8, second: Option<u8>) -> bool {
         | ApplyAction::IPMA.0
         | ApplyAction::IPMD.0;
     const MULTICAST: u16 = ApplyAction::FSSM.0 | ApplyAction::MBSU.0;
+    // The second byte came later, and older peers send only one.
     let second = match second {
         Some(second) => second,
         None => 0,
     };
+    // The flags of the first byte are the lower ones, as in `ApplyAction`.
     let action = u16::from_le_bytes([first, second]);
     match (action & EXCLUSIVE_ACTIONS).count_ones() {
+        // FSSM and MBSU replace the others for multicast sessions (§8.2.26); flags such as NOCP
+        // only modify.
         0 => action & MULTICAST != 0,
         1 => true,
         _ => false,

@@ -248,6 +248,7 @@ impl Index {
     }
 
     /// Walks the elements at every depth.
+    // Not inlined, so that heartbeats and known messages do not pay for its frame.
     #[inline(never)]
     fn walk_all(
         &mut self,

@@ -152,8 +152,8 @@ impl IndexWalk<'_> {
             } else if let Some(shape) = self.shapes.find(group, head, ended)
                 && shape.key >= seen.floor
             {
-                // The key was compared first: a shape is stored in table order, and does not
-                // describe an element that is out of order.
+                // The key was compared too: a shape describes an element in table order, and not
+                // one that is out of order.
                 seen.fill(shape.key);
                 seen.irregular |= shape.irregular;
                 self.valid_on = self.valid_on.and(shape.valid_on);
@@ -186,6 +186,7 @@ impl IndexWalk<'_> {
     }
 
     /// Examines a top-level element, and stores its shape if it is a leaf.
+    // Not inlined, so that the loops around the common cases stay small; also below.
     #[inline(never)]
     fn examine_top_level(
         &mut self,
@@ -552,6 +553,7 @@ pub(super) struct PendingGroup {
 }
 
 /// The error that stops a walk.
+// Boxed, so that the results on the way of a message without faults stay small.
 pub(super) struct WalkError(Box<(usize, Error)>);
 
 impl WalkError {

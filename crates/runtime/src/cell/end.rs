@@ -3,38 +3,38 @@
 use std::mem;
 use std::sync::{Arc, Weak};
 
-use super::node_state::{LinkEnd, NodeState, Phase, RareNodeState};
-use super::{AnyCell, Node, Owner};
+use super::node_state::{ActorState, ColdActorState, LinkEnd, Phase};
+use super::{ActorCore, ErasedCell, Owner};
 use crate::event::Event;
-use crate::exit::{Exit, discard_one};
-use crate::mailbox::System;
-use crate::metric::Count;
+use crate::exit::{Exit, drop_caught};
+use crate::mailbox::SystemMessage;
+use crate::metric::MetricEvent;
 use crate::monitor::{MonitorId, Signal};
-use crate::schedule::strand::Guard;
+use crate::schedule::strand::SpinLockGuard;
 use crate::seeded_bug::{Bug, seeded};
 
 /// Ends an actor for good: closes its address, frees its names, and tells all its monitors. If its
 /// mailbox was closed before, `lost` is the number of messages that were lost.
-pub(crate) fn finish(cell: &Arc<dyn AnyCell>, exit: &Exit, lost: Option<u64>) {
-    let node = cell.node();
-    node.leave_span();
+pub(crate) fn end_actor(cell: &Arc<dyn ErasedCell>, exit: &Exit, lost: Option<u64>) {
+    let node = cell.core();
+    node.end_span();
     let state = node.state.lock();
-    if !node.is_over() {
+    if !node.is_ending() {
         end_for_good(cell, state, exit, lost);
     }
 }
 
 /// Ends an actor for good if its incarnation is down; returns `false` if another incarnation has
 /// begun meanwhile.
-pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
-    let node = cell.node();
+pub(crate) fn end_if_down(cell: &Arc<dyn ErasedCell>) -> bool {
+    let node = cell.core();
     let state = node.state.lock();
-    if node.is_over() {
+    if node.is_ending() {
         return true;
     }
     let down = node.phase() == Phase::Down;
     if down {
-        let exit = match node.phase_cell.last() {
+        let exit = match node.phase_cell.last_exit_kind() {
             Ok(exit) => exit,
             Err(_) => state.last_exit(),
         };
@@ -44,30 +44,30 @@ pub(crate) fn finish_down(cell: &Arc<dyn AnyCell>) -> bool {
 }
 
 /// Ends an actor for good if it has a supervisor and its incarnation is down.
-pub(crate) fn finish_if_down(cell: &Arc<dyn AnyCell>) {
-    if matches!(cell.node().owner, Owner::Supervisor { .. }) {
-        finish_down(cell);
+pub(crate) fn end_supervised_if_down(cell: &Arc<dyn ErasedCell>) {
+    if matches!(cell.core().owner, Owner::Supervisor { .. }) {
+        end_if_down(cell);
     }
 }
 
 fn end_for_good(
-    cell: &Arc<dyn AnyCell>,
-    mut state: Guard<'_, NodeState>,
+    cell: &Arc<dyn ErasedCell>,
+    mut state: SpinLockGuard<'_, ActorState>,
     exit: &Exit,
     lost: Option<u64>,
 ) {
-    let node = cell.node();
-    node.phase_cell.set_over();
+    let node = cell.core();
+    node.phase_cell.set_ending();
     // Taken out, because it may lead back to the actor, and so that nothing is told twice. Tasks
     // that wait for the end are woken last.
-    let mut rare = state.rare.take();
+    let mut rare = state.cold.take();
     if let Some(rare) = &mut rare {
-        keep(&mut state, rare);
+        retain_after_end(&mut state, rare);
     }
     let mut earlier = None;
     state.set_last_exit(&node.phase_cell, exit.clone(), &mut earlier);
     drop(state);
-    discard_one(earlier);
+    drop_caught(earlier);
     if let Some(rare) = &mut rare {
         notify_links(node, mem::take(&mut rare.links), exit);
     }
@@ -75,24 +75,24 @@ fn end_for_good(
     let shared = &node.shared;
     // The child table of the parent leads to the table of the system, so the actor leaves it first.
     match node.owner.cell() {
-        Some(parent) => parent.node().children.remove(node),
+        Some(parent) => parent.core().children.remove(node),
         None => shared.root.remove(node),
     }
     let names = rare.as_ref().map_or(&[][..], |rare| &rare.names);
-    shared.forget(node.id, names);
+    shared.remove_actor(node.id, names);
     let mut monitors = Vec::new();
     if let Some(rare) = rare {
-        let RareNodeState {
+        let ColdActorState {
             monitors: watchers,
             memberships,
-            attached,
-            overseer,
+            extension: attached,
+            child_policy: overseer,
             last_exit,
             ..
         } = *rare;
         monitors = watchers;
         drop((attached, overseer));
-        discard_one(last_exit);
+        drop_caught(last_exit);
         for membership in memberships.iter().filter_map(Weak::upgrade) {
             membership.on_exit(node.id);
         }
@@ -100,24 +100,26 @@ fn end_for_good(
     if lost > 0 {
         shared
             .events
-            .emit(Count::DeadLetters(lost), || Event::DeadLetter {
+            .emit(MetricEvent::DeadLetters(lost), || Event::DeadLetter {
                 path: node.path(),
                 count: lost,
                 exit: exit.clone(),
             });
     }
     tracing::debug!(target: "strowger", path = %node.path(), %exit, "actor stops");
-    shared.events.emit(Count::Stopped(exit), || Event::Stopped {
-        path: node.path(),
-        exit: exit.clone(),
-    });
+    shared
+        .events
+        .emit(MetricEvent::Stopped(exit), || Event::Stopped {
+            path: node.path(),
+            exit: exit.clone(),
+        });
     let told = monitors
         .into_iter()
-        .skip(usize::from(seeded(Bug::DownForgotten)));
+        .skip(usize::from(seeded(Bug::MonitorNotNotified)));
     for watcher in told {
         if let Some(to) = watcher.cell.upgrade() {
-            let down = down(watcher.id, node, exit);
-            to.system(System::Signal(down), Some(watcher.incarnation));
+            let down = down_signal(watcher.id, node, exit);
+            to.push_system(SystemMessage::Signal(down), Some(watcher.incarnation));
         }
     }
     // Tasks that wait for the end find all of the above done.
@@ -125,35 +127,35 @@ fn end_for_good(
 }
 
 /// Keeps what is still of use after the end.
-fn keep(state: &mut NodeState, rare: &mut RareNodeState) {
-    if rare.waiting.is_empty() && rare.restarts == 0 {
+fn retain_after_end(state: &mut ActorState, rare: &mut ColdActorState) {
+    if rare.phase_waiters.is_empty() && rare.restarts == 0 {
         return;
     }
-    let kept = state.rare();
-    kept.waiting = mem::take(&mut rare.waiting);
+    let kept = state.cold_mut();
+    kept.phase_waiters = mem::take(&mut rare.phase_waiters);
     kept.next_wait = rare.next_wait;
     kept.restarts = rare.restarts;
 }
 
 /// Tells the linked actors about the end of an actor.
-pub(crate) fn notify_links(node: &Node, links: Vec<LinkEnd>, exit: &Exit) {
+pub(crate) fn notify_links(node: &ActorCore, links: Vec<LinkEnd>, exit: &Exit) {
     for link in links {
         let Some(other) = link.cell.upgrade() else {
             continue;
         };
-        other.node().unlink(node.id);
-        let forgotten = matches!(exit, Exit::Panicked(_)) && seeded(Bug::LinkForgotten);
+        other.core().unlink(node.id);
+        let forgotten = matches!(exit, Exit::Panicked(_)) && seeded(Bug::LinkNotNotified);
         if !exit.is_orderly() && !forgotten {
             let linked = Exit::Linked {
                 path: node.path(),
                 exit: Arc::new(exit.clone()),
             };
-            other.system(System::Stop(linked), Some(link.incarnation));
+            other.push_system(SystemMessage::Stop(linked), Some(link.incarnation));
         }
     }
 }
 
-pub(crate) fn down(id: MonitorId, node: &Node, exit: &Exit) -> Signal {
+pub(crate) fn down_signal(id: MonitorId, node: &ActorCore, exit: &Exit) -> Signal {
     Signal::Down {
         id,
         actor: node.id,

@@ -8,12 +8,12 @@ use crate::sync::{AtomicU8, Ordering, Weakening, weakened};
 /// No data is published by a flag: what belongs to a flag is behind the lock of the `NodeState`. A
 /// reader of the flags therefore only has to see them soon.
 #[derive(Default)]
-pub(super) struct Flags(AtomicU8);
+pub(super) struct AtomicFlags(AtomicU8);
 
-impl Flags {
+impl AtomicFlags {
     /// Returns `true` if any of these flags is set.
     #[inline(always)]
-    pub(super) fn has(&self, flags: u8) -> bool {
+    pub(super) fn intersects(&self, flags: u8) -> bool {
         self.0.load(Ordering::Acquire) & flags != 0
     }
 

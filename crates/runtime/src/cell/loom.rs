@@ -19,7 +19,7 @@ struct Done {
 }
 
 #[test]
-fn who_sees_the_end_sees_what_was_done_before() {
+fn phase_publishes_earlier_writes() {
     model(|| {
         let done = Arc::new(Done::default());
         let other = Arc::clone(&done);
@@ -43,7 +43,7 @@ fn who_sees_the_end_sees_what_was_done_before() {
 }
 
 #[test]
-fn no_mark_is_lost_to_another() {
+fn concurrent_flag_updates_are_not_lost() {
     model(|| {
         let flags = Arc::new(Flags::default());
         flags.set(SPANNED);

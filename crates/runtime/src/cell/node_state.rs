@@ -4,12 +4,12 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::{ActorId, AnyCell, Node, PhaseCell};
+use super::{ActorCore, ActorId, AtomicPhase, ErasedCell};
 use crate::exit::Exit;
 use crate::membership::WeakMembership;
 use crate::monitor::MonitorId;
 use crate::ring::PhaseEdge;
-use crate::supervision::Overseer;
+use crate::supervision::RestartPolicy;
 
 /// The phase of an actor in its lifecycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,75 +38,75 @@ impl Phase {
 
 /// State that most actors do not need, allocated on first use.
 #[derive(Default)]
-pub(super) struct NodeState {
-    pub(super) rare: Option<Box<RareNodeState>>,
+pub(super) struct ActorState {
+    pub(super) cold: Option<Box<ColdActorState>>,
 }
 
 #[derive(Default)]
-pub(super) struct RareNodeState {
+pub(super) struct ColdActorState {
     /// The exit of the last incarnation, if its kind does not say everything.
     pub(super) last_exit: Option<Exit>,
     pub(super) restarts: u32,
-    pub(super) waiting: Vec<(u64, Waker)>,
+    pub(super) phase_waiters: Vec<(u64, Waker)>,
     pub(super) next_wait: u64,
     pub(super) monitors: Vec<MonitorEntry>,
     pub(super) links: Vec<LinkEnd>,
     pub(super) names: Vec<Arc<str>>,
     pub(super) memberships: Vec<WeakMembership>,
     /// A value that the actor offers to code that knows its type.
-    pub(super) attached: Option<Arc<dyn Any + Send + Sync>>,
+    pub(super) extension: Option<Arc<dyn Any + Send + Sync>>,
     /// The span in which the incarnation runs.
     pub(super) span: Option<tracing::Span>,
     /// The overseer that decides about the children of the actor when they end.
-    pub(super) overseer: Option<Arc<dyn Overseer>>,
+    pub(super) child_policy: Option<Arc<dyn RestartPolicy>>,
     /// The overseer that decides about the actor itself, once it was looked up.
-    pub(super) overseen: Option<Arc<dyn Overseer>>,
+    pub(super) own_policy: Option<Arc<dyn RestartPolicy>>,
 }
 
-impl NodeState {
+impl ActorState {
     /// Records why the incarnation ended. The exit that it replaces is moved to `earlier`, to be
     /// dropped without the lock.
     pub(super) fn set_last_exit(
         &mut self,
-        phase_cell: &PhaseCell,
+        phase_cell: &AtomicPhase,
         exit: Exit,
         earlier: &mut Option<Exit>,
     ) {
         if !phase_cell.set_last_kind(&exit) {
-            *earlier = self.rare().last_exit.replace(exit);
+            *earlier = self.cold_mut().last_exit.replace(exit);
         }
     }
 
     /// Returns the exit of the last incarnation, if its kind does not say everything.
     pub(super) fn last_exit(&self) -> Option<Exit> {
-        self.rare.as_ref()?.last_exit.clone()
+        self.cold.as_ref()?.last_exit.clone()
     }
 
-    pub(super) fn rare(&mut self) -> &mut RareNodeState {
-        self.rare.get_or_insert_default()
+    pub(super) fn cold_mut(&mut self) -> &mut ColdActorState {
+        self.cold.get_or_insert_default()
     }
 
     pub(super) fn stop_waiting(&mut self, ticket: u64) {
-        if let Some(rare) = &mut self.rare {
-            rare.waiting.retain(|(waiting, _)| *waiting != ticket);
+        if let Some(rare) = &mut self.cold {
+            rare.phase_waiters.retain(|(waiting, _)| *waiting != ticket);
         }
     }
 }
 
 pub(super) struct MonitorEntry {
     pub(super) id: MonitorId,
-    pub(super) cell: Weak<dyn AnyCell>,
+    pub(super) cell: Weak<dyn ErasedCell>,
     pub(super) incarnation: u32,
 }
 
 /// The other end of a link.
 pub(crate) struct LinkEnd {
     pub(crate) id: ActorId,
-    pub(crate) cell: Weak<dyn AnyCell>,
+    pub(crate) cell: Weak<dyn ErasedCell>,
     pub(crate) incarnation: u32,
 }
 
-/// The phases that a caller of [`Node::reached`] waits for.
+/// The phases that a caller of [`ActorCore::wait_for_phase`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PhaseGoal {
     /// The end of the incarnation.
@@ -114,11 +114,11 @@ pub(crate) enum PhaseGoal {
     /// The end for good.
     Ended,
     /// The start was decided, one way or the other.
-    StartOver,
+    StartDecided,
     /// An incarnation runs, or none ever will.
     Running,
     /// An incarnation has run, or none ever will.
-    Started,
+    RanOnce,
 }
 
 impl PhaseGoal {
@@ -126,9 +126,9 @@ impl PhaseGoal {
         match self {
             Self::Down => matches!(phase, Phase::Down | Phase::Ended),
             Self::Ended => matches!(phase, Phase::Ended),
-            Self::StartOver => !matches!(phase, Phase::Starting),
+            Self::StartDecided => !matches!(phase, Phase::Starting),
             Self::Running => matches!(phase, Phase::Running | Phase::Ended),
-            Self::Started => matches!(phase, Phase::Running | Phase::Stopping | Phase::Ended),
+            Self::RanOnce => matches!(phase, Phase::Running | Phase::Stopping | Phase::Ended),
         }
     }
 
@@ -139,7 +139,7 @@ impl PhaseGoal {
 }
 
 pub(super) struct PhaseWait<'a> {
-    pub(super) node: &'a Node,
+    pub(super) node: &'a ActorCore,
     pub(super) ticket: Option<u64>,
     pub(super) goal: PhaseGoal,
     /// The wait in the wait graph.
@@ -158,13 +158,13 @@ impl PhaseWait<'_> {
         if self.goal.is_met(self.node.phase()) {
             return Poll::Ready(());
         }
-        let rare = state.rare();
+        let rare = state.cold_mut();
         let ticket = rare.next_wait;
         rare.next_wait += 1;
-        rare.waiting.push((ticket, cx.waker().clone()));
+        rare.phase_waiters.push((ticket, cx.waker().clone()));
         self.ticket = Some(ticket);
         drop(state);
-        self.edge.pending();
+        self.edge.on_pending();
         Poll::Pending
     }
 }

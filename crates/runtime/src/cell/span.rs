@@ -2,9 +2,9 @@
 
 use tracing::level_filters::LevelFilter;
 
-use super::{Node, SPANNED};
+use super::{ActorCore, SPANNED};
 
-impl Node {
+impl ActorCore {
     /// Creates the span of an incarnation, if a subscriber listens. It is a root; otherwise spans
     /// would nest for as long as actors start actors.
     #[inline]
@@ -26,40 +26,40 @@ impl Node {
             restarts = self.restarts(),
         );
         if !span.is_disabled() {
-            self.state.lock().rare().span = Some(span);
+            self.state.lock().cold_mut().span = Some(span);
             self.flags.set(SPANNED);
         }
     }
 
     /// Returns `true` if the incarnation has a span.
     pub(crate) fn has_span(&self) -> bool {
-        self.flags.has(SPANNED)
+        self.flags.intersects(SPANNED)
     }
 
     /// Returns the span to enter while the incarnation runs. Without a subscriber, this costs a
     /// look at a word that is read anyway.
     #[inline(always)]
     pub(crate) fn span(&self) -> Option<tracing::Span> {
-        match self.flags.has(SPANNED) {
+        match self.flags.intersects(SPANNED) {
             false => None,
-            true => self.kept_span(),
+            true => self.stored_span(),
         }
     }
 
     #[cold]
-    fn kept_span(&self) -> Option<tracing::Span> {
-        self.state.lock().rare.as_ref()?.span.clone()
+    fn stored_span(&self) -> Option<tracing::Span> {
+        self.state.lock().cold.as_ref()?.span.clone()
     }
 
     /// Ends the span together with its incarnation.
-    pub(super) fn leave_span(&self) {
-        if self.flags.has(SPANNED) {
+    pub(super) fn end_span(&self) {
+        if self.flags.intersects(SPANNED) {
             drop(self.close_span());
         }
     }
 
     fn close_span(&self) -> Option<tracing::Span> {
         self.flags.clear(SPANNED);
-        self.state.lock().rare.as_mut()?.span.take()
+        self.state.lock().cold.as_mut()?.span.take()
     }
 }

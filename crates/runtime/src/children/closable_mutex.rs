@@ -1,21 +1,21 @@
 //! A value that can be closed while other threads may be adding to it.
 
-use super::{CLOSED, OTHERS, TOGETHER, USED};
+use super::{CLOSED, NON_EMPTY_ONCE, SHARED, STOP_TOGETHER};
 use crate::sync::{AtomicU8, Mutex, MutexGuard, Ordering, Weakening, weakened};
 
 /// A value behind a lock, with a flag that tells if more may be added to it.
 ///
 /// Most nodes never have a child, so a mutex that was never entered is closed without the lock. A
-/// thread that enters sets `USED` under the lock and learns from the same operation if the mutex
-/// was closed before. A thread that closes an unused mutex learns from its own operation if
-/// somebody has entered. Both are read-modify-writes of one word, so one of them comes second and
-/// sees the other, whatever their memory orderings. Where nobody but the owner can enter, a plain
-/// load and store is enough. Once `USED` is set, both sides take the lock, which also protects the
-/// value itself.
+/// thread that enters sets `NON_EMPTY_ONCE` under the lock and learns from the same operation if
+/// the mutex was closed before. A thread that closes an unused mutex learns from its own operation
+/// if somebody has entered. Both are read-modify-writes of one word, so one of them comes second
+/// and sees the other, whatever their memory orderings. Where nobody but the owner can enter, a
+/// plain load and store is enough. Once `NON_EMPTY_ONCE` is set, both sides take the lock, which
+/// also protects the value itself.
 #[derive(Default)]
 pub(super) struct ClosableMutex<T> {
-    /// The bits `USED`, `CLOSED`, `TOGETHER` and `OTHERS`. Changed under the lock, unless the mutex
-    /// has never been entered.
+    /// The bits `NON_EMPTY_ONCE`, `CLOSED`, `STOP_TOGETHER` and `SHARED`. Changed under the lock,
+    /// unless the mutex has never been entered.
     state: AtomicU8,
     value: Mutex<T>,
 }
@@ -30,11 +30,11 @@ impl<T> ClosableMutex<T> {
     }
 
     /// Takes the lock in order to add something. Returns `None` if the mutex is closed.
-    pub(super) fn enter(&self) -> Option<MutexGuard<'_, T>> {
+    pub(super) fn lock_if_open(&self) -> Option<MutexGuard<'_, T>> {
         let value = self.value.lock();
         let flags = match self.state.load(Ordering::Acquire) {
-            flags if flags & USED == 0 => {
-                let before = self.state.fetch_or(USED, Ordering::AcqRel);
+            flags if flags & NON_EMPTY_ONCE == 0 => {
+                let before = self.state.fetch_or(NON_EMPTY_ONCE, Ordering::AcqRel);
                 if weakened(Weakening::EntrySeesClose) {
                     flags
                 } else {
@@ -49,7 +49,7 @@ impl<T> ClosableMutex<T> {
     /// Closes the mutex if it is empty, and returns `true` if it did. Only called by the owner.
     pub(super) fn close_if(&self, is_empty: impl FnOnce(&T) -> bool) -> bool {
         let flags = self.state.load(Ordering::Relaxed);
-        if flags & (USED | OTHERS) == 0 {
+        if flags & (NON_EMPTY_ONCE | SHARED) == 0 {
             // No other thread can enter, so the load and the store need not be one operation.
             self.state.store(flags | CLOSED, Ordering::Release);
             return true;
@@ -60,7 +60,7 @@ impl<T> ClosableMutex<T> {
                 .compare_exchange(flags, flags | CLOSED, ok, failed)
         };
         let close = || close().is_ok() || weakened(Weakening::CloseSeesEntry);
-        if flags & USED == 0 && close() {
+        if flags & NON_EMPTY_ONCE == 0 && close() {
             return true;
         }
         let value = self.value.lock();
@@ -84,19 +84,19 @@ impl<T> ClosableMutex<T> {
         if flags & CLOSED == 0 {
             return;
         }
-        if flags & (USED | OTHERS) == 0 {
+        if flags & (NON_EMPTY_ONCE | SHARED) == 0 {
             self.state.store(flags & !CLOSED, Ordering::Release);
         } else {
             self.state.fetch_and(!CLOSED, Ordering::AcqRel);
         }
     }
 
-    pub(super) fn set_together(&self) {
-        self.state.fetch_or(TOGETHER, Ordering::AcqRel);
+    pub(super) fn set_stop_together(&self) {
+        self.state.fetch_or(STOP_TOGETHER, Ordering::AcqRel);
     }
 
     /// Records that other threads than the owner will enter. Must be called before any of them can.
-    pub(super) fn set_others(&self) {
-        self.state.fetch_or(OTHERS, Ordering::AcqRel);
+    pub(super) fn set_shared(&self) {
+        self.state.fetch_or(SHARED, Ordering::AcqRel);
     }
 }

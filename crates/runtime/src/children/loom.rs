@@ -14,7 +14,7 @@ fn come_in(mutex: &ClosableMutex<u32>) -> bool {
 }
 
 #[test]
-fn nobody_comes_into_what_was_shut_because_it_was_empty() {
+fn no_entry_after_close_if_empty() {
     model(|| {
         let mutex = Arc::new(ClosableMutex::default());
         mutex.set_others();
@@ -28,7 +28,7 @@ fn nobody_comes_into_what_was_shut_because_it_was_empty() {
 }
 
 #[test]
-fn who_shuts_sees_all_who_came_in() {
+fn close_sees_all_entries() {
     model(|| {
         let mutex = Arc::new(ClosableMutex::default());
         mutex.set_others();
@@ -42,7 +42,7 @@ fn who_shuts_sees_all_who_came_in() {
 }
 
 #[test]
-fn what_is_open_again_lets_the_next_one_in() {
+fn reopened_mutex_admits_entries() {
     model(|| {
         let mutex = Arc::new(ClosableMutex::default());
         mutex.set_others();

@@ -34,7 +34,7 @@ impl<A: Actor> Context<A> {
     }
 
     /// Returns `true` if the actor was told to stop and has not seen the order yet.
-    pub(crate) fn is_told_to_stop(&self) -> bool {
+    pub(crate) fn has_stop_request(&self) -> bool {
         self.cell.mailbox.is_told_to_stop()
     }
 }

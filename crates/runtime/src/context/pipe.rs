@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::Context;
 use crate::actor::Actor;
 use crate::address::Accepts;
-use crate::mailbox::{Received, System};
+use crate::mailbox::{ReceivedItem, SystemMessage};
 use crate::monitor::Signal;
 use crate::run;
 use crate::schedule::TaskHandle;
@@ -24,7 +24,7 @@ pub struct PipeId(u64);
 
 /// The error returned when [`Actor::PIPES`] pipes are in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{limit} pipes are in flight, as many as the actor may have (`Actor::PIPES`)")]
+#[error("the limit of {limit} pipes in flight (`Actor::PIPES`) is reached")]
 pub struct TooManyPipes {
     /// Maximum number of pipes in flight.
     pub limit: usize,
@@ -105,19 +105,23 @@ impl<A: Actor> Context<A> {
         if self.pipes() >= A::PIPES {
             return Err(TooManyPipes { limit: A::PIPES });
         }
-        let number = self.next_task();
+        let number = self.next_task_number();
         let cell = Arc::downgrade(&self.cell());
         let incarnation = self.incarnation;
-        let place = || self.cell.node.path();
-        let handle = self.cell.node.shared.scheduler.spawn(place, async move {
+        let place = || self.cell.core.path();
+        let handle = self.cell.core.shared.scheduler.spawn(place, async move {
             let outcome =
-                run::caught(AssertUnwindSafe(async { A::Msg::wrap(into(future.await)) })).await;
+                run::catch_panic(AssertUnwindSafe(async { A::Msg::wrap(into(future.await)) }))
+                    .await;
             let Some(cell) = cell.upgrade() else { return };
             match outcome {
-                Ok(message) => cell.mailbox.complete(incarnation, message, Some(number)),
-                Err(panic) => cell
+                Ok(message) => cell
                     .mailbox
-                    .system(System::PipePanicked(number, panic), Some(incarnation)),
+                    .push_completion(incarnation, message, Some(number)),
+                Err(panic) => cell.mailbox.push_system(
+                    SystemMessage::PipePanicked(number, panic),
+                    Some(incarnation),
+                ),
             };
         });
         self.state().pipes.insert(number, handle);
@@ -142,16 +146,20 @@ impl<A: Actor> Context<A> {
     }
 
     /// Returns the output of a pipe, unless the pipe was cancelled.
-    pub(super) fn piped(&mut self, number: u64, message: A::Msg) -> Option<Received<A::Msg>> {
+    pub(super) fn accept_pipe_output(
+        &mut self,
+        number: u64,
+        message: A::Msg,
+    ) -> Option<ReceivedItem<A::Msg>> {
         self.state.as_mut()?.pipes.remove(&number)?;
-        Some(Received::Message(message))
+        Some(ReceivedItem::Message(message))
     }
 
     /// Forgets a pipe that panicked. Returns the signal for the actor, unless the pipe was
     /// cancelled.
     pub(super) fn pipe_panicked(&mut self, number: u64, panic: Arc<str>) -> Option<Signal> {
         self.state.as_mut()?.pipes.remove(&number)?;
-        tracing::warn!(path = %self.cell.node.path(), %panic, "panic in a pipe");
+        tracing::warn!(path = %self.cell.core.path(), %panic, "panic in a pipe");
         let pipe = PipeId(number);
         Some(Signal::PipePanicked { pipe, panic })
     }

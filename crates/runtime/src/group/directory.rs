@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Group, GroupError, GroupEvent, GroupInfo};
 use crate::address::{AnyRef, SendError};
 use crate::cell::ActorId;
-use crate::exit::{discard, discard_one, panic_text};
+use crate::exit::{drop_all_caught, drop_caught, panic_message};
 use crate::membership::{Membership, WeakMembership};
 use crate::recipient::Recipient;
 use crate::seeded_bug::{Bug, seeded};
@@ -28,8 +28,8 @@ struct GroupTable<T> {
     last: u64,
     /// Events that watchers have yet to be notified of. One thread at a time delivers them, in the
     /// order of this queue.
-    news: VecDeque<News>,
-    telling: bool,
+    pending_events: VecDeque<PendingEvent>,
+    delivering: bool,
 }
 
 struct GroupEntry<T> {
@@ -37,9 +37,9 @@ struct GroupEntry<T> {
     members: BTreeMap<u64, Recipient<T>>,
     numbers: FxHashMap<ActorId, u64>,
     /// A cached list of all members, built on demand and dropped when a member joins or leaves.
-    all: Option<Arc<[Recipient<T>]>>,
+    cached_members: Option<Arc<[Recipient<T>]>>,
     /// The number of the member that had the last turn.
-    turn: u64,
+    last_turn: u64,
     watchers: Vec<Arc<GroupWatcher>>,
 }
 
@@ -50,7 +50,7 @@ struct GroupWatcher {
     missed: Mutex<u64>,
 }
 
-struct News {
+struct PendingEvent {
     event: GroupEvent,
     watchers: Vec<Arc<GroupWatcher>>,
 }
@@ -60,15 +60,15 @@ impl<T> Default for GroupEntry<T> {
         Self {
             members: BTreeMap::new(),
             numbers: FxHashMap::default(),
-            all: None,
-            turn: 0,
+            cached_members: None,
+            last_turn: 0,
             watchers: Vec::new(),
         }
     }
 }
 
 impl<T> GroupEntry<T> {
-    fn holds(&self, actor: ActorId) -> bool {
+    fn contains(&self, actor: ActorId) -> bool {
         self.numbers.contains_key(&actor) || self.watchers.iter().any(|one| one.actor == actor)
     }
 
@@ -85,12 +85,13 @@ impl<T: Send + 'static> GroupTable<T> {
         self.groups.entry(Arc::clone(group)).or_default()
     }
 
-    fn announce(&mut self, group: &str, event: GroupEvent) {
+    fn queue_event(&mut self, group: &str, event: GroupEvent) {
         if let Some(entry) = self.groups.get(group)
             && !entry.watchers.is_empty()
         {
             let watchers = entry.watchers.clone();
-            self.news.push_back(News { event, watchers });
+            self.pending_events
+                .push_back(PendingEvent { event, watchers });
         }
     }
 
@@ -99,16 +100,16 @@ impl<T: Send + 'static> GroupTable<T> {
         let entry = self.groups.get_mut(group)?;
         let number = entry.numbers.remove(&actor)?;
         let removed = entry.members.remove(&number)?;
-        entry.all = None;
+        entry.cached_members = None;
         let (group, member) = (Arc::clone(group), removed.actor());
-        self.announce(&Arc::clone(&group), GroupEvent::Left { group, member });
+        self.queue_event(&Arc::clone(&group), GroupEvent::Left { group, member });
         Some(removed)
     }
 
     /// Removes the entries of a group, and of an actor in it, that are no longer needed.
-    fn tidy(&mut self, group: &str, actor: ActorId) {
+    fn remove_if_unused(&mut self, group: &str, actor: ActorId) {
         let entry = self.groups.get(group);
-        if !entry.is_some_and(|entry| entry.holds(actor))
+        if !entry.is_some_and(|entry| entry.contains(actor))
             && let Some(groups) = self.by_actor.get_mut(&actor)
         {
             groups.remove(group);
@@ -132,8 +133,8 @@ impl<T: Send + 'static> GroupDirectory<T> {
             groups: FxHashMap::default(),
             by_actor: FxHashMap::default(),
             last: 0,
-            news: VecDeque::new(),
-            telling: false,
+            pending_events: VecDeque::new(),
+            delivering: false,
         }))
     }
 
@@ -149,18 +150,18 @@ impl<T: Send + 'static> GroupDirectory<T> {
         let last = table.last;
         let entry = table.entry(group, actor);
         let number = *entry.numbers.entry(actor).or_insert(last);
-        entry.all = None;
+        entry.cached_members = None;
         let old = entry.members.insert(number, recipient);
         if old.is_none() {
             let event = GroupEvent::Joined {
                 group: Arc::clone(group),
                 member: member.clone(),
             };
-            table.announce(group, event);
+            table.queue_event(group, event);
         }
         drop(table);
-        discard(old);
-        self.tell();
+        drop_all_caught(old);
+        self.deliver_events();
         self.add_membership(group, &member)
     }
 
@@ -173,7 +174,7 @@ impl<T: Send + 'static> GroupDirectory<T> {
         // An ending actor first marks itself as ended and then leaves its groups, so either this
         // call fails or the actor's end removes the entries.
         let membership: WeakMembership = Arc::<Self>::downgrade(self);
-        if actor.0.node().add_membership(membership) {
+        if actor.0.core().add_membership(membership) {
             return Ok(());
         }
         self.on_exit(actor.id());
@@ -186,11 +187,11 @@ impl<T: Send + 'static> GroupDirectory<T> {
     pub(super) fn leave(&self, group: &Arc<str>, actor: ActorId) -> bool {
         let mut table = self.0.lock();
         let removed = table.remove(group, actor);
-        table.tidy(group, actor);
+        table.remove_if_unused(group, actor);
         drop(table);
-        self.tell();
+        self.deliver_events();
         let found = removed.is_some();
-        discard(removed);
+        drop_all_caught(removed);
         found
     }
 
@@ -211,7 +212,7 @@ impl<T: Send + 'static> GroupDirectory<T> {
         }));
         let members = entry.members.values().map(Recipient::actor).collect();
         drop(table);
-        discard(old);
+        drop_all_caught(old);
         self.add_membership(group, &watcher)?;
         Ok(members)
     }
@@ -220,10 +221,10 @@ impl<T: Send + 'static> GroupDirectory<T> {
         let mut table = self.0.lock();
         let entry = table.groups.get_mut(group);
         let removed = entry.and_then(|entry| entry.unwatch(actor));
-        table.tidy(group, actor);
+        table.remove_if_unused(group, actor);
         drop(table);
         let found = removed.is_some();
-        discard(removed);
+        drop_all_caught(removed);
         found
     }
 
@@ -234,7 +235,7 @@ impl<T: Send + 'static> GroupDirectory<T> {
         };
         let members = &entry.members;
         let all = entry
-            .all
+            .cached_members
             .get_or_insert_with(|| members.values().cloned().collect());
         Arc::clone(all)
     }
@@ -256,7 +257,7 @@ impl<T: Send + 'static> GroupDirectory<T> {
     ) -> Option<(u64, Recipient<T>)> {
         let mut table = self.0.lock();
         let entry = table.groups.get_mut(group)?;
-        let after = tried.map_or(entry.turn, |(_, last)| last);
+        let after = tried.map_or(entry.last_turn, |(_, last)| last);
         let later = (Bound::Excluded(after), Bound::Unbounded);
         let mut round = entry
             .members
@@ -271,7 +272,7 @@ impl<T: Send + 'static> GroupDirectory<T> {
         if tried.is_some_and(over) {
             return None;
         }
-        entry.turn = number;
+        entry.last_turn = number;
         Some((number, member))
     }
 
@@ -286,24 +287,24 @@ impl<T: Send + 'static> GroupDirectory<T> {
     }
 
     /// Delivers queued events to the watchers, unless another thread is already doing so.
-    fn tell(&self) {
+    fn deliver_events(&self) {
         let mut table = self.0.lock();
-        if table.telling {
+        if table.delivering {
             return;
         }
-        table.telling = true;
-        while let Some(News { event, watchers }) = table.news.pop_front() {
+        table.delivering = true;
+        while let Some(PendingEvent { event, watchers }) = table.pending_events.pop_front() {
             MutexGuard::unlocked(&mut table, || {
-                watchers.iter().for_each(|watcher| watcher.tell(&event));
-                discard(watchers);
+                watchers.iter().for_each(|watcher| watcher.deliver(&event));
+                drop_all_caught(watchers);
             });
         }
-        table.telling = false;
+        table.delivering = false;
     }
 }
 
 impl GroupWatcher {
-    fn tell(&self, event: &GroupEvent) {
+    fn deliver(&self, event: &GroupEvent) {
         let mut missed = self.missed.lock();
         if *missed > 0 {
             let group = Arc::clone(event.group());
@@ -324,10 +325,10 @@ impl GroupWatcher {
         match catch_unwind(AssertUnwindSafe(|| self.to.try_tell(event))) {
             Ok(sent) => !matches!(sent, Err(SendError::Full(_))),
             Err(payload) => {
-                let panic = panic_text(payload.as_ref());
+                let panic = panic_message(payload.as_ref());
                 let path = self.to.actor().path();
-                tracing::error!(%path, %panic, "panic in a conversion");
-                discard_one(payload);
+                tracing::error!(%path, %panic, "panic in a message conversion");
+                drop_caught(payload);
                 true
             }
         }
@@ -336,7 +337,7 @@ impl GroupWatcher {
 
 impl<T: Send + 'static> Membership for GroupDirectory<T> {
     fn on_exit(&self, actor: ActorId) {
-        if seeded(Bug::MemberOutlivesItsEnd) {
+        if seeded(Bug::EndedActorStaysInGroup) {
             return;
         }
         let mut table = self.0.lock();
@@ -347,18 +348,18 @@ impl<T: Send + 'static> Membership for GroupDirectory<T> {
             let entry = table.groups.get_mut(group);
             watchers.extend(entry.and_then(|entry| entry.unwatch(actor)));
             removed.extend(table.remove(group, actor));
-            table.tidy(group, actor);
+            table.remove_if_unused(group, actor);
         }
         drop(table);
-        self.tell();
-        discard(removed);
-        discard(watchers);
+        self.deliver_events();
+        drop_all_caught(removed);
+        drop_all_caught(watchers);
     }
 }
 
 /// The directories of a system, by the type of their messages.
 #[derive(Default)]
-pub(crate) struct Directories(Mutex<FxHashMap<TypeId, Arc<dyn AnyDirectory>>>);
+pub(crate) struct GroupDirectories(Mutex<FxHashMap<TypeId, Arc<dyn AnyDirectory>>>);
 
 trait AnyDirectory: Send + Sync {
     fn infos(&self) -> Vec<GroupInfo>;
@@ -374,7 +375,7 @@ impl<T: Send + 'static> AnyDirectory for GroupDirectory<T> {
             .filter(|(_, entry)| !entry.members.is_empty());
         held.map(|(name, entry)| GroupInfo {
             name: Arc::clone(name),
-            kind: type_name::<T>(),
+            message_type: type_name::<T>(),
             members: entry.members.len(),
         })
         .collect()
@@ -385,7 +386,7 @@ impl<T: Send + 'static> AnyDirectory for GroupDirectory<T> {
     }
 }
 
-impl Directories {
+impl GroupDirectories {
     pub(crate) fn group<T: Send + 'static>(&self, name: Arc<str>) -> Group<T> {
         let mut directories = self.0.lock();
         let directory = directories
@@ -401,7 +402,7 @@ impl Directories {
     pub(crate) fn infos(&self) -> Vec<GroupInfo> {
         let directories: Vec<_> = self.0.lock().values().cloned().collect();
         let mut infos: Vec<_> = directories.iter().flat_map(|one| one.infos()).collect();
-        infos.sort_unstable_by(|a, b| (&a.name, a.kind).cmp(&(&b.name, b.kind)));
+        infos.sort_unstable_by(|a, b| (&a.name, a.message_type).cmp(&(&b.name, b.message_type)));
         infos
     }
 }

@@ -10,13 +10,13 @@ use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
-use super::{Mailbox, MailboxState, Refusal};
+use super::{Mailbox, MailboxState, PushError};
 use crate::schedule::strand::MessageQueue;
 use crate::schedule::wake::wake;
 
 /// The gate of a mailbox, which admits or refuses messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(super) enum Admission {
     Open,
     /// Refuses messages while those that wait are handled.
     Draining,
@@ -26,11 +26,11 @@ pub(super) enum Gate {
     Closed,
 }
 
-impl Gate {
-    pub(super) const fn refusal(self) -> Refusal {
+impl Admission {
+    pub(super) const fn refusal(self) -> PushError {
         match self {
-            Self::Closed => Refusal::Closed,
-            Self::Open | Self::Draining | Self::Drained => Refusal::Draining,
+            Self::Closed => PushError::Closed,
+            Self::Open | Self::Draining | Self::Drained => PushError::Draining,
         }
     }
 }
@@ -44,14 +44,14 @@ enum DrainState<M> {
 }
 
 impl<M> Drain<M> {
-    fn join(&self) {
+    fn add_waiter(&self) {
         if let DrainState::Running { holders, .. } = &mut *self.0.lock() {
             *holders += 1;
         }
     }
 
     /// Returns the unhandled messages once the drain is over; the first caller gets them.
-    pub(crate) fn poll_left(&self, waker: &Waker) -> Poll<Vec<M>> {
+    pub(crate) fn poll_unhandled(&self, waker: &Waker) -> Poll<Vec<M>> {
         match &mut *self.0.lock() {
             DrainState::Over(left) => Poll::Ready(std::mem::take(left)),
             DrainState::Running { wakers, .. } => {
@@ -65,7 +65,7 @@ impl<M> Drain<M> {
 
     /// Removes one of the waiting callers. If the drain is over, returns the messages that no
     /// caller has taken.
-    pub(crate) fn leave(&self) -> Vec<M> {
+    pub(crate) fn remove_waiter(&self) -> Vec<M> {
         match &mut *self.0.lock() {
             DrainState::Over(left) => std::mem::take(left),
             DrainState::Running { holders, .. } => {
@@ -105,16 +105,16 @@ impl<M> MailboxState<M> {
 
     /// Ends the current drain, if any; returns the wakers to wake.
     pub(super) fn end_drain(&mut self) -> Vec<Waker> {
-        if self.gate == Gate::Draining {
-            self.gate = Gate::Drained;
+        if self.admission == Admission::Draining {
+            self.admission = Admission::Drained;
         }
-        let drain = self.rare.as_mut().and_then(|rare| rare.drain.take());
+        let drain = self.cold.as_mut().and_then(|cold| cold.drain.take());
         let Some(drain) = drain else {
             return Vec::new();
         };
-        let waited = self.user.len();
-        let wakers = drain.finish(&mut self.user);
-        self.note_gone((waited - self.user.len()) as u64);
+        let waited = self.messages.len();
+        let wakers = drain.finish(&mut self.messages);
+        self.add_removed_unhandled((waited - self.messages.len()) as u64);
         wakers
     }
 }
@@ -122,33 +122,33 @@ impl<M> MailboxState<M> {
 impl<M> Mailbox<M> {
     /// Begins a drain, or joins the current one. Returns `None` if no message can be waiting.
     pub(crate) fn drain(&self) -> Option<Arc<Drain<M>>> {
-        let mut lanes = self.lanes.lock();
-        match lanes.gate {
-            Gate::Drained | Gate::Closed => return None,
-            Gate::Open | Gate::Draining => lanes.gate = Gate::Draining,
+        let mut state = self.strand.lock();
+        match state.admission {
+            Admission::Drained | Admission::Closed => return None,
+            Admission::Open | Admission::Draining => state.admission = Admission::Draining,
         }
-        let drain = lanes.rare().drain.get_or_insert_with(|| {
+        let drain = state.cold_mut().drain.get_or_insert_with(|| {
             let (holders, wakers) = (0, Vec::new());
             Arc::new(Drain(Mutex::new(DrainState::Running { holders, wakers })))
         });
         let drain = Arc::clone(drain);
-        drain.join();
+        drain.add_waiter();
         // Senders that wait for room are refused and get their messages back; a sender that holds a
         // place keeps it.
-        let refused = lanes.refuse_waiting_senders();
-        self.notify(lanes);
+        let refused = state.refuse_waiting_senders();
+        self.notify(state);
         refused.into_iter().for_each(|(_, waker)| wake(waker));
         Some(drain)
     }
 
     /// Ends the current drain where no incarnation does so.
     pub(crate) fn end_drain(&self) {
-        let wakers = self.lanes.lock().end_drain();
+        let wakers = self.strand.lock().end_drain();
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Returns the reason why a message that waited for room is refused after all.
-    pub(crate) fn refusal(&self) -> Refusal {
-        self.lanes.lock().gate.refusal()
+    pub(crate) fn refusal(&self) -> PushError {
+        self.strand.lock().admission.refusal()
     }
 }

@@ -18,67 +18,71 @@ use crate::sync::Ordering;
 pub(super) enum Expiry {
     Until(Instant),
     /// Nobody wants the message any more.
-    Gone,
+    Cancelled,
 }
 
 pub(super) type Expiries = BTreeMap<u64, Expiry>;
 
 impl<M> MailboxState<M> {
     /// Returns the number of the first message that waits.
-    pub(super) fn front(&self, batch_len: usize) -> u64 {
-        self.push_count - (self.user.len() + batch_len) as u64
+    pub(super) fn front_number(&self, batch_len: usize) -> u64 {
+        self.push_count - (self.messages.len() + batch_len) as u64
     }
 
     pub(super) fn set_expiry(&mut self, number: u64, expiry: Expiry) {
-        self.rare().expiries.insert(number, expiry);
+        self.cold_mut().expiries.insert(number, expiry);
     }
 
     /// Forgets the expiry of messages that do not wait any more.
     pub(super) fn forget_expiries(&mut self, front: u64) {
-        let Some(rare) = &mut self.rare else { return };
-        while rare
+        let Some(cold) = &mut self.cold else { return };
+        // The table is ordered by number, so what has left the queue is at its front.
+        while cold
             .expiries
             .first_key_value()
             .is_some_and(|(number, _)| *number < front)
         {
-            rare.expiries.pop_first();
+            cold.expiries.pop_first();
         }
     }
 
     /// Returns `true` if the message with this number, the first that waits, is not wanted any
     /// more.
-    pub(super) fn is_stale(&mut self, front: u64) -> bool {
+    pub(super) fn is_expired(&mut self, front: u64) -> bool {
         self.forget_expiries(front);
         match self
-            .rare
+            .cold
             .as_ref()
-            .and_then(|rare| rare.expiries.get(&front))
+            .and_then(|cold| cold.expiries.get(&front))
         {
-            Some(Expiry::Gone) => true,
+            Some(Expiry::Cancelled) => true,
+            // The clock is read only for messages that can expire.
             Some(Expiry::Until(until)) => clock::now() > *until,
             None => false,
         }
     }
 
     /// Returns the number of messages ahead of the first one that may expire.
-    pub(super) fn free(&mut self, batch_len: usize) -> u64 {
+    pub(super) fn len_before_expiring(&mut self, batch_len: usize) -> u64 {
         if !self.has_expiries() {
             return u64::MAX;
         }
-        let front = self.front(batch_len);
+        let front = self.front_number(batch_len);
         self.forget_expiries(front);
-        let rare = self.rare.as_ref();
-        let first = rare.and_then(|rare| rare.expiries.first_key_value());
+        let cold = self.cold.as_ref();
+        let first = cold.and_then(|cold| cold.expiries.first_key_value());
         first.map_or(u64::MAX, |(number, _)| *number - front)
     }
 }
 
 impl<M> Mailbox<M> {
     /// Records that nobody wants a message any more; has no effect once it was taken out.
-    pub(crate) fn abandon_message(&self, number: u64) {
-        let mut lanes = self.lanes.lock();
-        if number >= lanes.front(self.batch_len()) {
-            lanes.set_expiry(number, Expiry::Gone);
+    pub(crate) fn cancel_message(&self, number: u64) {
+        let mut state = self.strand.lock();
+        // A message below the front has been taken out: its handler runs, and nothing is left to
+        // cancel.
+        if number >= state.front_number(self.batch_len()) {
+            state.set_expiry(number, Expiry::Cancelled);
             // Makes the receiver check the table again.
             self.lock_needed.store(true, Ordering::Relaxed);
         }
@@ -88,21 +92,24 @@ impl<M> Mailbox<M> {
     /// is handling, or else of the first that waits. `None` while the actor itself waits for
     /// messages.
     pub(crate) fn first_unanswered(&self) -> Option<u64> {
-        let lanes = self.lanes.lock();
-        let front = lanes.front(self.batch_len());
-        if lanes.receiving && !lanes.hook_receives {
+        let state = self.strand.lock();
+        let front = state.front_number(self.batch_len());
+        // A parked actor owes no answer to a message that it has handled.
+        if state.receiving && !state.hook_waits_for_stop {
             None
         } else {
-            Some(front - u64::from(!lanes.other_work))
+            // The message that is handled was the one before the front, unless the actor is busy
+            // with something other than a message.
+            Some(front - u64::from(!state.last_was_control))
         }
     }
 
     /// Records that the actor is busy with something other than a message of the user lane.
-    pub(crate) fn note_other_work(&self) {
-        let mut lanes = self.lanes.lock();
-        lanes.other_work = true;
-        lanes.receiving = false;
-        drop(lanes);
+    pub(crate) fn mark_control_work(&self) {
+        let mut state = self.strand.lock();
+        state.last_was_control = true;
+        state.receiving = false;
+        drop(state);
         self.lock_needed.store(true, Ordering::Relaxed);
     }
 }

@@ -3,11 +3,11 @@
 use std::mem;
 use std::task::{Poll, Waker};
 
-use super::drain::Gate;
+use super::drain::Admission;
 use super::{
-    IncarnationQueues, Mailbox, MailboxState, PlacedRunnable, Receiver, System, wake_receiver,
+    HomedRunnable, IncarnationQueues, Mailbox, MailboxState, Receiver, SystemMessage, wake_receiver,
 };
-use crate::exit::{Exit, discard};
+use crate::exit::{Exit, drop_all_caught};
 use crate::schedule::strand::StrandGuard;
 use crate::schedule::wake::wake;
 use crate::seeded_bug::{Bug, seeded};
@@ -16,87 +16,100 @@ use crate::sync::{Ordering, Weakening, weakened};
 impl<M> MailboxState<M> {
     /// Begins an incarnation, which takes messages again if the last one was drained.
     pub(crate) fn begin_incarnation(&mut self) -> u32 {
-        if self.gate == Gate::Drained {
-            self.gate = Gate::Open;
+        // A drain ends one incarnation; the next one takes messages again.
+        if self.admission == Admission::Drained {
+            self.admission = Admission::Open;
         }
-        self.other_work = true;
+        self.last_was_control = true;
         self.incarnation
     }
 
     /// Returns `true` if an order to stop waits, ahead of everything else or behind other system
     /// messages.
     fn is_told_to_stop(&self) -> bool {
-        let mut news = self.rare.iter().flat_map(|rare| &rare.system);
-        self.stop || news.any(|one| matches!(one, System::Stop(_)))
+        let mut news = self.cold.iter().flat_map(|cold| &cold.system);
+        self.stop_requested || news.any(|one| matches!(one, SystemMessage::Stop(_)))
     }
 }
 
 impl<M> Mailbox<M> {
     /// Pushes a system message: for the current incarnation, whichever it is, or only for the given
     /// one.
-    pub(crate) fn system(&self, system: System, incarnation: Option<u32>) -> bool {
-        let mut lanes = self.lanes.lock();
-        if lanes.gate == Gate::Closed || incarnation.is_some_and(|one| one != lanes.incarnation) {
-            drop(lanes);
+    pub(crate) fn push_system(&self, system: SystemMessage, incarnation: Option<u32>) -> bool {
+        let mut state = self.strand.lock();
+        // The end of a task or a pipe of an earlier incarnation does not concern this one.
+        if state.admission == Admission::Closed
+            || incarnation.is_some_and(|one| one != state.incarnation)
+        {
+            drop(state);
             return false;
         }
-        lanes.push_system(system);
-        self.notify(lanes);
+        state.push_system(system);
+        self.notify(state);
         true
     }
 
     /// Orders the actor to stop. If it is waiting, it is not woken but returned to the caller, who
     /// queues it.
-    pub(crate) fn stop(&self) -> Option<PlacedRunnable> {
-        let mut lanes = self.lanes.lock();
-        if lanes.gate == Gate::Closed {
+    pub(crate) fn stop(&self) -> Option<HomedRunnable> {
+        let mut state = self.strand.lock();
+        if state.admission == Admission::Closed {
             return None;
         }
-        lanes.push_system(System::Stop(Exit::Shutdown));
+        // A running actor reads the flag before its next message, and needs no wake-up.
+        state.push_system(SystemMessage::Stop(Exit::Shutdown));
         self.lock_needed.store(true, Ordering::Relaxed);
-        if mem::take(&mut lanes.receiving) {
-            lanes.claim()
+        if mem::take(&mut state.receiving) {
+            state.into_runnable()
         } else {
             None
         }
     }
 
-    pub(super) fn notify(&self, lanes: StrandGuard<'_, MailboxState<M>>) {
+    pub(super) fn notify(&self, state: StrandGuard<'_, MailboxState<M>>) {
         if weakened(Weakening::SignalInterruptsBatch) {
-            return wake_receiver(lanes);
+            return wake_receiver(state);
         }
         self.lock_needed.store(true, Ordering::Relaxed);
-        wake_receiver(lanes);
+        wake_receiver(state);
     }
 
     /// Ends an incarnation and begins the next one, which continues with the batch of the last one.
     /// Returns the number of the new incarnation, and `true` if the last one had been told to stop.
-    pub(crate) fn renew(&self, receiver: &mut Receiver<M>) -> (u32, bool) {
-        let mut lanes = self.lanes.lock();
-        let goes_on = lanes.rare.is_none();
-        if !goes_on || seeded(Bug::BatchGoesBehind) {
-            receiver.give_back(self, &mut lanes);
+    pub(crate) fn begin_next_incarnation(&self, receiver: &mut Receiver<M>) -> (u32, bool) {
+        let mut state = self.strand.lock();
+        // Without cold state only messages wait: the next incarnation keeps the batch where it is,
+        // and the restart costs one lock.
+        let goes_on = state.cold.is_none();
+        if !goes_on || seeded(Bug::BatchReturnedToBack) {
+            receiver.return_batch_locked(self, &mut state);
         }
-        let stopped = lanes.is_told_to_stop();
-        let left = self.take_incarnation_state(&mut lanes);
+        // An order to stop belongs to the incarnation that ends, but the caller must know of it: an
+        // actor that was told to stop is not restarted.
+        let stopped = state.is_told_to_stop();
+        let left = self.take_incarnation_state(&mut state);
         if !goes_on {
-            lanes.begin_incarnation();
+            state.begin_incarnation();
         }
-        let incarnation = lanes.incarnation;
-        drop(lanes);
-        tell(left);
+        let incarnation = state.incarnation;
+        drop(state);
+        drop_leftovers(left);
         (incarnation, stopped)
     }
 
     /// Takes out what was meant only for the incarnation that ends.
     #[inline(always)]
-    fn take_incarnation_state(&self, lanes: &mut MailboxState<M>) -> Option<Box<Leftovers<M>>> {
-        lanes.incarnation += 1;
-        lanes.receiving = false;
-        lanes.stop = false;
-        let left = lanes.rare.is_some().then(|| lanes.take_leftovers());
+    fn take_incarnation_state(
+        &self,
+        state: &mut MailboxState<M>,
+    ) -> Option<Box<IncarnationLeftovers<M>>> {
+        // From here on, completions and signals for the old incarnation are refused.
+        state.incarnation += 1;
+        state.receiving = false;
+        state.stop_requested = false;
+        let left = state.cold.is_some().then(|| state.take_leftovers());
         self.lock_needed
-            .store(lanes.needs_lock(), Ordering::Relaxed);
+            .store(state.needs_lock(), Ordering::Relaxed);
         left
     }
 
@@ -104,46 +117,47 @@ impl<M> Mailbox<M> {
     /// the messages that wait are dropped as well, and their number is returned.
     pub(crate) fn end_incarnation(
         &self,
-        mut lanes: StrandGuard<'_, MailboxState<M>>,
+        mut state: StrandGuard<'_, MailboxState<M>>,
         closes: bool,
     ) -> Option<u64> {
-        lanes.batch_len = 0;
+        state.batch_len = 0;
         self.batch_len.store(0, Ordering::Relaxed);
         if closes {
-            lanes.receiving = false;
-            return Some(self.close_locked(lanes));
+            state.receiving = false;
+            return Some(self.close_locked(state));
         }
-        let left = self.take_incarnation_state(&mut lanes);
-        drop(lanes);
-        tell(left);
+        let left = self.take_incarnation_state(&mut state);
+        drop(state);
+        drop_leftovers(left);
         None
     }
 
     /// Closes the mailbox for good; drops the messages that wait and returns their number.
     pub(crate) fn close(&self) -> u64 {
-        self.close_locked(self.lanes.lock())
+        self.close_locked(self.strand.lock())
     }
 
-    fn close_locked(&self, mut lanes: StrandGuard<'_, MailboxState<M>>) -> u64 {
-        let left = lanes.rare.is_some().then(|| lanes.take_leftovers());
-        lanes.gate = Gate::Closed;
-        lanes.stop = false;
+    fn close_locked(&self, mut state: StrandGuard<'_, MailboxState<M>>) -> u64 {
+        let left = state.cold.is_some().then(|| state.take_leftovers());
+        state.admission = Admission::Closed;
+        state.stop_requested = false;
         self.lock_needed.store(true, Ordering::Relaxed);
-        let user = mem::take(&mut lanes.user);
-        if lanes.rare.is_none() && user.is_empty() {
+        let user = mem::take(&mut state.messages);
+        // Most actors end with nothing waiting; they skip what only cold state can hold.
+        if state.cold.is_none() && user.is_empty() {
             // No message waits, and no sender.
-            drop(lanes);
+            drop(state);
             drop(user);
             return 0;
         }
-        let waiting = lanes.take_waiting();
+        let waiting = state.take_waiting();
         let count = user.len() as u64;
-        lanes.note_gone(count);
-        drop(lanes);
+        state.add_removed_unhandled(count);
+        drop(state);
         if count > 0 {
-            discard(user.into_values());
+            drop_all_caught(user.into_values());
         }
-        tell(left);
+        drop_leftovers(left);
         if weakened(Weakening::CloseWakesSenders) {
             return count;
         }
@@ -158,74 +172,82 @@ impl<M> Mailbox<M> {
 
     /// Returns `true` if an order to stop waits for the receiver.
     pub(crate) fn is_told_to_stop(&self) -> bool {
-        self.lanes.lock().is_told_to_stop()
+        self.strand.lock().is_told_to_stop()
     }
 
     /// Creates the means of a hook to wait for an order to stop.
-    pub(crate) const fn stop_poll(&self) -> StopPoll<'_, M> {
-        StopPoll(self)
+    pub(crate) const fn stop_request(&self) -> StopRequest<'_, M> {
+        StopRequest(self)
     }
 
     pub(crate) fn incarnation(&self) -> u32 {
-        self.lanes.lock().incarnation
+        self.strand.lock().incarnation
     }
 }
 
 /// Waits for an order to stop, in a hook of this crate that also waits for other actors.
-pub(crate) struct StopPoll<'a, M>(&'a Mailbox<M>);
+pub(crate) struct StopRequest<'a, M>(&'a Mailbox<M>);
 
-impl<M> StopPoll<'_, M> {
+impl<M> StopRequest<'_, M> {
     /// Ready once an order to stop waits for the receiver.
     pub(crate) fn poll(&self) -> Poll<()> {
-        let mut lanes = self.0.lanes.lock();
-        if lanes.is_told_to_stop() {
+        let mut state = self.0.strand.lock();
+        if state.is_told_to_stop() {
             return Poll::Ready(());
         }
-        lanes.receiving = true;
-        lanes.hook_receives = true;
+        // The push of an order wakes an actor only while `receiving` is set. The second flag says
+        // that the actor is not idle, so that `first_unanswered` still counts the message it
+        // handles.
+        state.receiving = true;
+        state.hook_waits_for_stop = true;
         Poll::Pending
     }
 }
 
-impl<M> Drop for StopPoll<'_, M> {
+impl<M> Drop for StopRequest<'_, M> {
     fn drop(&mut self) {
-        let mut lanes = self.0.lanes.lock();
-        lanes.hook_receives = false;
-        lanes.receiving = false;
+        let mut state = self.0.strand.lock();
+        state.hook_waits_for_stop = false;
+        state.receiving = false;
     }
 }
 
 /// Leftovers of an incarnation that had more than messages.
-struct Leftovers<M> {
-    own: Option<IncarnationQueues<M>>,
+struct IncarnationLeftovers<M> {
+    queues: Option<IncarnationQueues<M>>,
     /// The callers that wait for the end of a drain.
     drainers: Vec<Waker>,
 }
 
 impl<M> MailboxState<M> {
     #[cold]
-    fn take_leftovers(&mut self) -> Box<Leftovers<M>> {
+    fn take_leftovers(&mut self) -> Box<IncarnationLeftovers<M>> {
         let drainers = self.end_drain();
-        let own = self.take_own();
-        Box::new(Leftovers { own, drainers })
+        let own = self.take_incarnation_queues();
+        Box::new(IncarnationLeftovers {
+            queues: own,
+            drainers,
+        })
     }
 }
 
 /// Drops what no incarnation receives and wakes the callers that wait, after the lock was released.
 #[inline(always)]
-fn tell<M>(left: Option<Box<Leftovers<M>>>) {
+fn drop_leftovers<M>(left: Option<Box<IncarnationLeftovers<M>>>) {
     if let Some(left) = left {
-        left.tell();
+        left.wake_and_drop();
     }
 }
 
-impl<M> Leftovers<M> {
+impl<M> IncarnationLeftovers<M> {
     #[cold]
-    fn tell(self) {
+    fn wake_and_drop(self) {
         self.drainers.into_iter().for_each(Waker::wake);
-        if let Some((completions, system)) = self.own {
-            discard(completions);
-            discard(system);
+        if let Some((completions, system)) = self.queues {
+            // Their destructors are foreign code: a panic in one must not keep the others from
+            // being dropped.
+            drop_all_caught(completions);
+            drop_all_caught(system);
         }
     }
 }

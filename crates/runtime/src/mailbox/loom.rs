@@ -18,7 +18,7 @@ use crate::schedule::strand::{
 };
 
 /// An actor that consists of nothing but its mailbox.
-struct Toy {
+struct ModelActor {
     mailbox: Mailbox<u32>,
     queue: Mutex<VecDeque<Runnable>>,
     /// The messages that it took out; `None` for a stop.
@@ -69,7 +69,7 @@ impl Toy {
 }
 
 /// The behavior of an actor that records what it takes.
-struct Taking {
+struct TakeBehavior {
     receiver: Receiver<u32>,
     all: usize,
     /// Set if it failed and is to begin again.
@@ -104,12 +104,12 @@ impl Behavior<Toy> for Taking {
     fn next(
         &mut self,
         toy: &Toy,
-        lanes: Option<StrandGuard<'_, MailboxState<u32>>>,
+        state: Option<StrandGuard<'_, MailboxState<u32>>>,
         cx: &Context<'_>,
         message: &mut Option<OpaqueMessage<u32>>,
         _: &mut Option<Exit>,
     ) -> NextStep<()> {
-        match self.receiver.poll_next(&toy.mailbox, lanes, cx) {
+        match self.receiver.poll_next(&toy.mailbox, state, cx) {
             Poll::Ready(Received::Message(number)) => {
                 *message = Some(OpaqueMessage::new(number));
                 NextStep::Message
@@ -182,7 +182,7 @@ impl Host for Toy {
         Path::root()
     }
 
-    fn mark(&self) -> ActorMark {
+    fn identity(&self) -> ActorIdentity {
         ActorMark::default()
     }
 
@@ -190,7 +190,7 @@ impl Host for Toy {
 }
 
 #[test]
-fn every_message_wakes_and_each_sender_keeps_its_order() {
+fn every_push_wakes_and_sender_order_holds() {
     model(|| {
         let toy = Toy::new(MailboxSpec::unbounded(), 3);
         let sender = Arc::clone(&toy);
@@ -211,7 +211,7 @@ fn every_message_wakes_and_each_sender_keeps_its_order() {
 }
 
 #[test]
-fn a_stop_wakes_and_overtakes_what_was_taken_out() {
+fn stop_wakes_and_interrupts_the_batch() {
     model(|| {
         let toy = Toy::new(MailboxSpec::unbounded(), 3);
         assert!(toy.tell(1));
@@ -236,7 +236,7 @@ fn a_stop_wakes_and_overtakes_what_was_taken_out() {
 }
 
 #[test]
-fn capacity_holds_while_the_receiver_takes_out() {
+fn capacity_holds_under_concurrent_take() {
     model(|| {
         let toy = Toy::new(MailboxSpec::bounded(1), 2);
         assert!(toy.tell(1));
@@ -262,7 +262,7 @@ fn capacity_holds_while_the_receiver_takes_out() {
 }
 
 #[test]
-fn who_begins_anew_goes_on_with_what_was_taken_out() {
+fn next_incarnation_continues_with_the_batch() {
     model(|| {
         let toy = Toy::new(MailboxSpec::unbounded(), 4);
         assert!(toy.tell(FATAL));
@@ -294,12 +294,12 @@ impl Toy {
             }
         }
         let ticket = ticket.expect("it was reserved");
-        self.mailbox.fill(ticket, number, None).is_some()
+        self.mailbox.fill_reserved(ticket, number, None).is_some()
     }
 }
 
 #[test]
-fn room_wakes_the_sender_that_waits_for_it() {
+fn freed_place_wakes_the_waiting_sender() {
     model(|| {
         let toy = Toy::new(MailboxSpec::bounded(1), 3);
         assert!(toy.tell(1));
@@ -313,7 +313,7 @@ fn room_wakes_the_sender_that_waits_for_it() {
 }
 
 #[test]
-fn place_that_is_given_up_wakes_the_next_sender() {
+fn released_place_wakes_the_next_sender() {
     model(|| {
         let toy = Toy::new(MailboxSpec::bounded(1), 3);
         assert!(toy.tell(1));
@@ -334,7 +334,7 @@ fn place_that_is_given_up_wakes_the_next_sender() {
 }
 
 #[test]
-fn close_wakes_the_sender_that_waits_for_room() {
+fn close_wakes_the_waiting_sender() {
     model(|| {
         let toy = Toy::new(MailboxSpec::bounded(1), 3);
         assert!(toy.tell(1));

@@ -4,36 +4,36 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::expiry::Expiries;
-use super::{CompletedItem, Drain, MailboxState, SenderQueue, System};
+use super::{CompletedItem, Drain, MailboxState, SenderQueue, SystemMessage};
 
 /// The system and completion lanes, a queue of senders, expiry times, a drain, and counts of rare
 /// events: allocated on first use.
-pub(super) struct RareMailboxState<M> {
-    pub(super) system: VecDeque<System>,
+pub(super) struct ColdMailboxState<M> {
+    pub(super) system: VecDeque<SystemMessage>,
     pub(super) completions: VecDeque<CompletedItem<M>>,
-    pub(super) waiting: Option<SenderQueue>,
+    pub(super) senders: Option<SenderQueue>,
     pub(super) expiries: Expiries,
     pub(super) drain: Option<Arc<Drain<M>>>,
     pub(super) dropped: u64,
     pub(super) expired: u64,
     /// Number of messages that left the queue without being taken out, apart from the expired ones.
-    pub(super) gone: u64,
+    pub(super) removed_unhandled: u64,
     /// Number of messages taken out that were never in the queue.
-    pub(super) beside: u64,
+    pub(super) taken_outside_queue: u64,
 }
 
-impl<M> Default for RareMailboxState<M> {
+impl<M> Default for ColdMailboxState<M> {
     fn default() -> Self {
         Self {
             system: VecDeque::new(),
             completions: VecDeque::new(),
-            waiting: None,
+            senders: None,
             expiries: Expiries::new(),
             drain: None,
             dropped: 0,
             expired: 0,
-            gone: 0,
-            beside: 0,
+            removed_unhandled: 0,
+            taken_outside_queue: 0,
         }
     }
 }
@@ -41,54 +41,54 @@ impl<M> Default for RareMailboxState<M> {
 impl<M> MailboxState<M> {
     /// Takes the next answer or output of a pipe.
     pub(super) fn pop_completed(&mut self) -> Option<CompletedItem<M>> {
-        self.rare.as_mut()?.completions.pop_front()
+        self.cold.as_mut()?.completions.pop_front()
     }
 
     #[cold]
-    pub(super) fn rare(&mut self) -> &mut RareMailboxState<M> {
-        self.rare.get_or_insert_default()
+    pub(super) fn cold_mut(&mut self) -> &mut ColdMailboxState<M> {
+        self.cold.get_or_insert_default()
     }
 
     /// Returns `true` if something waits in the system or completion lane.
     #[inline(always)]
-    pub(super) fn has_other_work(&self) -> bool {
-        self.rare
+    pub(super) fn has_control_items(&self) -> bool {
+        self.cold
             .as_ref()
-            .is_some_and(|rare| !(rare.system.is_empty() && rare.completions.is_empty()))
+            .is_some_and(|cold| !(cold.system.is_empty() && cold.completions.is_empty()))
     }
 
     /// Returns the number of items in the system lane, and of those in the completion lane.
-    pub(super) fn other_work_len(&self) -> (usize, usize) {
-        self.rare
+    pub(super) fn control_lens(&self) -> (usize, usize) {
+        self.cold
             .as_ref()
-            .map_or((0, 0), |rare| (rare.system.len(), rare.completions.len()))
+            .map_or((0, 0), |cold| (cold.system.len(), cold.completions.len()))
     }
 
     pub(super) fn waiting(&self) -> Option<&SenderQueue> {
-        self.rare.as_ref()?.waiting.as_ref()
+        self.cold.as_ref()?.senders.as_ref()
     }
 
     pub(super) fn waiting_mut(&mut self) -> Option<&mut SenderQueue> {
-        self.rare.as_mut()?.waiting.as_mut()
+        self.cold.as_mut()?.senders.as_mut()
     }
 
     /// Takes out the queue of senders, if there is one.
     pub(super) fn take_waiting(&mut self) -> Option<SenderQueue> {
-        self.rare.as_mut()?.waiting.take()
+        self.cold.as_mut()?.senders.take()
     }
 
     /// Returns `true` if some of the waiting messages may expire.
     #[inline(always)]
     pub(super) fn has_expiries(&self) -> bool {
-        self.rare
+        self.cold
             .as_ref()
-            .is_some_and(|rare| !rare.expiries.is_empty())
+            .is_some_and(|cold| !cold.expiries.is_empty())
     }
 
     /// Records that this number of messages left the queue without being taken out.
-    pub(super) fn note_gone(&mut self, count: u64) {
+    pub(super) fn add_removed_unhandled(&mut self, count: u64) {
         if count > 0 {
-            self.rare().gone += count;
+            self.cold_mut().removed_unhandled += count;
         }
     }
 }

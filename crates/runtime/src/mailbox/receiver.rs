@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::round::{Round, SourceKind};
-use super::{CompletedItem, Gate, Mailbox, MailboxState, Received};
+use super::round::{SourceKind, SourceRotation};
+use super::{Admission, CompletedItem, Mailbox, MailboxState, ReceivedItem};
 use crate::clock;
-use crate::exit::discard;
-use crate::info::COUNTED;
+use crate::exit::drop_all_caught;
+use crate::info::STATS_ENABLED;
 use crate::schedule::beat;
 use crate::schedule::strand::{OpaqueMessage, StrandGuard, TurnData};
 use crate::schedule::wake::wake;
@@ -18,7 +18,7 @@ use crate::seeded_bug::{Bug, seeded};
 use crate::sync::{Ordering, Weakening, weakened};
 
 /// The result of a look for messages.
-pub(crate) enum LookResult<'a, M> {
+pub(crate) enum FastTake<'a, M> {
     /// A message was taken.
     Message,
     /// There is nothing to do.
@@ -29,7 +29,7 @@ pub(crate) enum LookResult<'a, M> {
 
 /// The next thing to do, as far as the mailbox and the budget of the turn are concerned.
 pub(crate) enum TakeResult<M> {
-    Item(Received<M>),
+    Item(ReceivedItem<M>),
     /// It is the turn of the timer that is due, and it has been counted as an item.
     Timer,
     /// Nothing waits, and no timer is due.
@@ -50,12 +50,12 @@ pub(crate) struct Receiver<M> {
     beat: u32,
     /// Set if turns are bounded in time.
     timed: bool,
-    round: Round,
-    meter: Meter,
+    round: SourceRotation,
+    meter: BatchMeter,
 }
 
 /// Number of messages after which an actor lets others run.
-pub(super) const BUDGET: u16 = 256;
+pub(super) const TURN_BUDGET: u16 = 256;
 
 impl<M> Receiver<M> {
     /// Creates a receiver. If `timed`, its turns end with the beat in which they begin.
@@ -63,36 +63,39 @@ impl<M> Receiver<M> {
         Self {
             batch: Batch::new(),
             ready: 0,
-            budget: BUDGET,
+            budget: TURN_BUDGET,
             beat: 0,
             timed,
-            round: Round::new(),
-            meter: Meter::new(),
+            round: SourceRotation::new(),
+            meter: BatchMeter::new(),
         }
     }
 
     /// Returns `true` if the next message of the batch may be taken before the lanes are checked.
     #[inline(always)]
     pub(crate) fn is_ready(&self, mailbox: &Mailbox<M>) -> bool {
-        self.ready > 0 && !mailbox.needs_lock() && !self.is_late()
+        // The flag is read relaxed. A signal that is pushed at this moment may be seen one message
+        // late, and is seen at the latest when `ready` is used up.
+        self.ready > 0 && !mailbox.needs_lock() && !self.is_beat_over()
     }
 
     /// Returns `true` if the beat in which the turn began is over.
     #[inline(always)]
-    fn is_late(&self) -> bool {
-        self.timed && self.beat != beat::now() && !seeded(Bug::TurnOutlivesItsBeat)
+    fn is_beat_over(&self) -> bool {
+        self.timed && self.beat != beat::current() && !seeded(Bug::TurnIgnoresBeat)
     }
 
     /// Returns `true` if time may have passed since the last look: a handler may have waited, or
     /// computed for long. On virtual time, nothing less than the clock tells.
     #[inline]
-    pub(crate) fn may_be_later(&self) -> bool {
-        !self.timed || self.beat != beat::now()
+    pub(crate) fn may_time_have_passed(&self) -> bool {
+        !self.timed || self.beat != beat::current()
     }
 
     /// Takes the next message of the batch.
     #[inline(always)]
     pub(crate) fn take(&mut self, mailbox: &Mailbox<M>) -> Option<OpaqueMessage<M>> {
+        // The message that is handled no longer counts against the capacity: its place is free.
         self.ready = self.ready.saturating_sub(1);
         let left = self.batch.len().saturating_sub(1);
         mailbox.batch_len.store(left, Ordering::Relaxed);
@@ -104,10 +107,10 @@ impl<M> Receiver<M> {
     pub(crate) fn poll_next(
         &mut self,
         mailbox: &Mailbox<M>,
-        lanes: Option<StrandGuard<'_, MailboxState<M>>>,
+        state: Option<StrandGuard<'_, MailboxState<M>>>,
         cx: &Context<'_>,
-    ) -> Poll<Received<M>> {
-        match self.take_next(mailbox, lanes, cx, false) {
+    ) -> Poll<ReceivedItem<M>> {
+        match self.take_next(mailbox, state, cx, false) {
             TakeResult::Item(item) => Poll::Ready(item),
             TakeResult::Timer | TakeResult::Idle | TakeResult::TurnOver => Poll::Pending,
         }
@@ -118,29 +121,29 @@ impl<M> Receiver<M> {
     pub(crate) fn take_next(
         &mut self,
         mailbox: &Mailbox<M>,
-        lanes: Option<StrandGuard<'_, MailboxState<M>>>,
+        state: Option<StrandGuard<'_, MailboxState<M>>>,
         cx: &Context<'_>,
         timer_due: bool,
     ) -> TakeResult<M> {
         if timer_due {
-            let lanes = lanes.unwrap_or_else(|| mailbox.lanes.lock());
-            return self.look_closer(mailbox, lanes, cx, true);
+            let state = state.unwrap_or_else(|| mailbox.strand.lock());
+            return self.take_slow(mailbox, state, cx, true);
         }
         let mut message = None;
-        let result = if lanes.is_none() && self.is_ready(mailbox) {
+        let result = if state.is_none() && self.is_ready(mailbox) {
             message = self.take(mailbox);
-            LookResult::Message
+            FastTake::Message
         } else {
-            self.look(mailbox, lanes, &mut message)
+            self.take_fast(mailbox, state, &mut message)
         };
         match result {
-            LookResult::Message => message.map_or(TakeResult::Idle, |message| {
-                TakeResult::Item(Received::Message(message.into_inner()))
+            FastTake::Message => message.map_or(TakeResult::Idle, |message| {
+                TakeResult::Item(ReceivedItem::Message(message.into_inner()))
             }),
-            LookResult::Idle => TakeResult::Idle,
-            LookResult::More(lanes) => {
-                let lanes = lanes.unwrap_or_else(|| mailbox.lanes.lock());
-                self.look_closer(mailbox, lanes, cx, false)
+            FastTake::Idle => TakeResult::Idle,
+            FastTake::More(state) => {
+                let state = state.unwrap_or_else(|| mailbox.strand.lock());
+                self.take_slow(mailbox, state, cx, false)
             }
         }
     }
@@ -158,69 +161,77 @@ impl<M> Receiver<M> {
 
     /// Looks for messages, provided that nothing else waits, and takes one.
     #[inline(always)]
-    pub(crate) fn look<'a>(
+    pub(crate) fn take_fast<'a>(
         &mut self,
         mailbox: &Mailbox<M>,
-        lanes: Option<StrandGuard<'a, MailboxState<M>>>,
+        state: Option<StrandGuard<'a, MailboxState<M>>>,
         to: &mut Option<OpaqueMessage<M>>,
-    ) -> LookResult<'a, M> {
+    ) -> FastTake<'a, M> {
+        // A batch that is not empty here has used up `ready`, so its budget must be settled first.
         if mailbox.needs_lock() || !self.batch.is_empty() {
-            return LookResult::More(lanes);
+            return FastTake::More(state);
         }
-        let Some(mut lanes) = lanes else {
+        let Some(mut state) = state else {
             // Without the lock, the end of the turn finds out whether there is anything to do.
-            if COUNTED && let Some((took, weight)) = self.meter.stop() {
-                mailbox.note(took.saturating_mul(weight), 0);
+            if STATS_ENABLED && let Some((took, weight)) = self.meter.stop() {
+                mailbox.record_timing(took.saturating_mul(weight), 0);
             }
-            return LookResult::Idle;
+            return FastTake::Idle;
         };
-        if lanes.has_expiries() || !mailbox.spec().batches() {
-            return LookResult::More(Some(lanes));
+        // Both need a look at each message under the lock: its number, and whether it was
+        // displaced.
+        if state.has_expiries() || !mailbox.spec().batches() {
+            return FastTake::More(Some(state));
         }
-        self.count(&mut lanes);
-        if self.budget == 0 || self.is_late() {
-            return LookResult::More(Some(lanes));
+        self.settle_budget(&mut state);
+        // The slow path decides whether the turn is over, because that depends on what waits.
+        if self.budget == 0 || self.is_beat_over() {
+            return FastTake::More(Some(state));
         }
-        lanes.batch_len = 0;
-        lanes.receiving = false;
-        match lanes.user.len() {
+        state.batch_len = 0;
+        state.receiving = false;
+        match state.messages.len() {
             0 => {
-                lanes.other_work = true;
-                drop(lanes);
+                state.last_was_control = true;
+                drop(state);
                 self.meter.park();
-                return LookResult::Idle;
+                return FastTake::Idle;
             }
             // A single message is taken directly.
-            1 => *to = lanes.user.pop(),
+            1 => *to = state.messages.pop(),
+            // The queues change places: taking a batch costs the same for two messages and for
+            // thousands, and the buffer of the old batch is used again for the messages to come.
             _ => {
-                self.batch.swap(&mut lanes.user);
+                self.batch.swap(&mut state.messages);
                 *to = self.batch.pop_front();
-                lanes.batch_len = self.batch.len();
-                mailbox.batch_len.store(lanes.batch_len, Ordering::Relaxed);
+                state.batch_len = self.batch.len();
+                mailbox.batch_len.store(state.batch_len, Ordering::Relaxed);
             }
         }
-        lanes.other_work = false;
-        drop(lanes);
+        state.last_was_control = false;
+        drop(state);
         self.budget -= 1;
         if !self.batch.is_empty() {
             self.make_ready(u64::MAX);
         }
-        if COUNTED {
+        if STATS_ENABLED {
             self.measure(mailbox);
         }
-        LookResult::Message
+        FastTake::Message
     }
 
     /// Settles what remains of the budget.
     #[inline(always)]
-    fn count(&mut self, lanes: &mut MailboxState<M>) {
+    fn settle_budget(&mut self, state: &mut MailboxState<M>) {
         self.budget += mem::take(&mut self.ready);
-        let said = mem::take(&mut lanes.budget);
+        // `ready` was charged in advance; what was not used goes back. A new budget replaces the
+        // rest: it was set when the actor parked or asked to yield.
+        let said = mem::take(&mut state.new_budget);
         if said > 0 {
             self.budget = said;
         }
-        if mem::take(&mut lanes.turn_began) {
-            self.beat = beat::now();
+        if mem::take(&mut state.turn_began) {
+            self.beat = beat::current();
         }
     }
 
@@ -228,70 +239,74 @@ impl<M> Receiver<M> {
     #[inline(always)]
     fn measure(&mut self, mailbox: &Mailbox<M>) {
         if let Some((took, weight)) = self.meter.lap() {
-            mailbox.note(took.saturating_mul(weight), took);
+            mailbox.record_timing(took.saturating_mul(weight), took);
         }
     }
 
     /// Checks all lanes, and takes the next item in the order of the round.
     #[cold]
-    fn look_closer(
+    fn take_slow(
         &mut self,
         mailbox: &Mailbox<M>,
-        mut lanes: StrandGuard<'_, MailboxState<M>>,
+        mut state: StrandGuard<'_, MailboxState<M>>,
         cx: &Context<'_>,
         timer_due: bool,
     ) -> TakeResult<M> {
         let mut stale: Vec<OpaqueMessage<M>> = Vec::new();
-        self.count(&mut lanes);
-        if self.is_spent(&lanes, timer_due) {
-            drop(lanes);
+        self.settle_budget(&mut state);
+        // An actor that is woken while it runs is queued again behind the others when it returns.
+        if self.is_turn_over(&state, timer_due) {
+            drop(state);
             cx.waker().wake_by_ref();
             return TakeResult::TurnOver;
         }
-        lanes.other_work = true;
-        lanes.receiving = false;
-        let has_messages = !self.batch.is_empty() || !lanes.user.is_empty();
+        state.last_was_control = true;
+        // Senders need not wake an actor that is about to look at everything.
+        state.receiving = false;
+        let has_messages = !self.batch.is_empty() || !state.messages.is_empty();
         // A drain does not wait for timers: it ends with the last message.
-        let timer_due =
-            timer_due && (lanes.gate == Gate::Open || has_messages || lanes.has_other_work());
-        let taken = lanes.taken(self.batch.len());
-        let next = match self.round.next(&lanes, taken, timer_due, has_messages) {
-            Some(SourceKind::Order | SourceKind::Signals) => {
-                lanes.pop_system().map(TakeResult::Item)
+        let timer_due = timer_due
+            && (state.admission == Admission::Open || has_messages || state.has_control_items());
+        let taken = state.taken_count(self.batch.len());
+        let next = match self.round.next(&state, taken, timer_due, has_messages) {
+            Some(SourceKind::Stop | SourceKind::Signals) => {
+                state.pop_system().map(TakeResult::Item)
             }
-            Some(SourceKind::Completions) => lanes.pop_completed().map(|completed| {
-                lanes.rare().beside += 1;
+            Some(SourceKind::Completions) => state.pop_completed().map(|completed| {
+                state.cold_mut().taken_outside_queue += 1;
                 let CompletedItem { message, pipe } = completed;
                 TakeResult::Item(match pipe {
-                    Some(number) => Received::Piped(number, message),
-                    None => Received::Message(message),
+                    Some(number) => ReceivedItem::PipeOutput(number, message),
+                    None => ReceivedItem::Message(message),
                 })
             }),
             Some(SourceKind::Timers) => Some(TakeResult::Timer),
             Some(SourceKind::Messages) => {
-                self.take_message(&mut lanes, mailbox.spec().batches(), &mut stale)
+                self.take_message(&mut state, mailbox.spec().batches(), &mut stale)
             }
             None => None,
         };
-        let free = lanes.free(self.batch.len());
-        lanes.batch_len = self.batch.len();
-        mailbox.batch_len.store(lanes.batch_len, Ordering::Relaxed);
-        let wakers = lanes.grant(mailbox.capacity, self.batch.len());
-        lanes.has_new_waiter = false;
+        let free = state.len_before_expiring(self.batch.len());
+        state.batch_len = self.batch.len();
+        mailbox.batch_len.store(state.batch_len, Ordering::Relaxed);
+        // Places are granted on each look and not for each message, so that the fast path never has
+        // to look at the queue of senders.
+        let wakers = state.grant_places(mailbox.capacity, self.batch.len());
+        state.has_new_waiter = false;
         // The next message of the batch is taken under the lock, so that `other_work` is cleared.
-        let other_work = lanes.other_work && !self.batch.is_empty();
+        let other_work = state.last_was_control && !self.batch.is_empty();
         mailbox
             .lock_needed
-            .store(lanes.needs_lock() || other_work, Ordering::Relaxed);
+            .store(state.needs_lock() || other_work, Ordering::Relaxed);
         // The mailbox takes no more messages and none is left: the actor ends.
-        if next.is_none() && lanes.gate != Gate::Open {
-            drop(lanes);
-            return TakeResult::Item(Received::Stop);
+        if next.is_none() && state.admission != Admission::Open {
+            drop(state);
+            return TakeResult::Item(ReceivedItem::Stop);
         }
-        drop(lanes);
+        drop(state);
         // What has expired counts as if it had been handled: it is dropped within the turn.
         let count = u16::try_from(stale.len()).unwrap_or(u16::MAX).max(1);
-        discard(stale);
+        drop_all_caught(stale);
         if weakened(Weakening::RoomWakesSender) {
             drop(wakers);
         } else {
@@ -303,7 +318,7 @@ impl<M> Receiver<M> {
         };
         self.budget = self.budget.saturating_sub(count);
         self.make_ready(free);
-        if COUNTED {
+        if STATS_ENABLED {
             self.measure(mailbox);
         }
         next
@@ -312,34 +327,36 @@ impl<M> Receiver<M> {
     /// Takes the next message, or some of those at the front of the queue that have expired.
     fn take_message(
         &mut self,
-        lanes: &mut MailboxState<M>,
+        state: &mut MailboxState<M>,
         batches: bool,
         stale: &mut Vec<OpaqueMessage<M>>,
     ) -> Option<TakeResult<M>> {
+        // Where displaced messages must be found in the queue, no batch is taken out of it.
         if self.batch.is_empty() && batches {
-            self.batch.swap(&mut lanes.user);
+            self.batch.swap(&mut state.messages);
         }
-        if lanes.has_expiries() {
-            self.take_stale(lanes, batches, stale);
+        if state.has_expiries() {
+            self.take_expired(state, batches, stale);
         }
         if !stale.is_empty() {
-            return Some(TakeResult::Item(Received::Expired(stale.len() as u64)));
+            return Some(TakeResult::Item(ReceivedItem::Expired(stale.len() as u64)));
         }
         let message = if batches {
             self.batch.pop_front()
         } else {
-            lanes.user.pop()
+            state.messages.pop()
         };
-        lanes.other_work = message.is_none();
-        message.map(|message| TakeResult::Item(Received::Message(message.into_inner())))
+        state.last_was_control = message.is_none();
+        message.map(|message| TakeResult::Item(ReceivedItem::Message(message.into_inner())))
     }
 
     /// Returns `true` if it is another actor's turn, though there is more to do.
-    fn is_spent(&mut self, lanes: &MailboxState<M>, timer_due: bool) -> bool {
-        let over = self.budget == 0 && !seeded(Bug::TurnHasNoCount) || self.is_late();
-        let spent = over && (timer_due || lanes.has_work() || !self.batch.is_empty());
+    fn is_turn_over(&mut self, state: &MailboxState<M>, timer_due: bool) -> bool {
+        let over = self.budget == 0 && !seeded(Bug::TurnHasNoMessageLimit) || self.is_beat_over();
+        let spent = over && (timer_due || state.has_work() || !self.batch.is_empty());
+        // The next turn is one of its own, with a full budget.
         if spent {
-            self.budget = BUDGET;
+            self.budget = TURN_BUDGET;
         }
         spent
     }
@@ -347,42 +364,47 @@ impl<M> Receiver<M> {
     /// Takes the messages at the front of the queue that have expired or were abandoned, at most as
     /// many as the turn may still handle.
     #[cold]
-    fn take_stale(
+    fn take_expired(
         &mut self,
-        lanes: &mut MailboxState<M>,
+        state: &mut MailboxState<M>,
         batches: bool,
         stale: &mut Vec<OpaqueMessage<M>>,
     ) {
-        let mut front = lanes.front(self.batch.len());
-        while stale.len() < usize::from(self.budget.max(1)) && lanes.is_stale(front) {
+        let mut front = state.front_number(self.batch.len());
+        // Destructors of dropped messages take time, so they count against the turn like handlers.
+        while stale.len() < usize::from(self.budget.max(1)) && state.is_expired(front) {
             let message = if batches {
                 self.batch.pop_front()
             } else {
-                lanes.user.pop()
+                state.messages.pop()
             };
             stale.extend(message);
             front += 1;
         }
-        lanes.rare().expired += stale.len() as u64;
-        lanes.forget_expiries(front);
+        state.cold_mut().expired += stale.len() as u64;
+        state.forget_expiries(front);
     }
 
     /// Puts the messages that the incarnation took out and did not handle back to the front of the
     /// queue.
-    pub(crate) fn end(&mut self, mailbox: &Mailbox<M>) {
+    pub(crate) fn return_batch(&mut self, mailbox: &Mailbox<M>) {
         self.ready = 0;
         if self.batch.is_empty() {
             return;
         }
-        self.give_back(mailbox, &mut mailbox.lanes.lock());
+        self.return_batch_locked(mailbox, &mut mailbox.strand.lock());
     }
 
-    /// Like `end`, with the lock held.
-    pub(super) fn give_back(&mut self, mailbox: &Mailbox<M>, lanes: &mut MailboxState<M>) {
+    /// Like `return_batch`, with the lock held.
+    pub(super) fn return_batch_locked(
+        &mut self,
+        mailbox: &Mailbox<M>,
+        state: &mut MailboxState<M>,
+    ) {
         self.ready = 0;
-        let behind = seeded(Bug::BatchGoesBehind);
-        self.batch.give_back(&mut lanes.user, behind);
-        lanes.batch_len = 0;
+        let behind = seeded(Bug::BatchReturnedToBack);
+        self.batch.give_back(&mut state.messages, behind);
+        state.batch_len = 0;
         mailbox.batch_len.store(0, Ordering::Relaxed);
     }
 }
@@ -393,14 +415,16 @@ impl<M> TurnData for MailboxState<M> {
         self.turn_began = true;
     }
 
-    fn rest(&mut self) -> bool {
+    fn try_park(&mut self) -> bool {
         // Senders that wait behind others that hold a place are no work yet.
-        let waits = self.has_new_waiter && self.has_ungranted();
+        let waits = self.has_new_waiter && self.has_waiting_sender();
         let is_empty = if weakened(Weakening::RestChecksMessages) {
             true
         } else {
-            self.user.is_empty()
+            self.messages.is_empty()
         };
+        // This decides under the lock whether the actor parks, and sets `receiving` in the same
+        // step: a push either comes before it and is seen here, or after it and wakes the actor.
         let rests = is_empty && !waits && !self.has_signals();
         self.receiving = if weakened(Weakening::RestMarksReceiving) {
             false
@@ -408,7 +432,7 @@ impl<M> TurnData for MailboxState<M> {
             rests
         };
         if rests {
-            self.budget = BUDGET;
+            self.new_budget = TURN_BUDGET;
         }
         rests
     }
@@ -416,27 +440,27 @@ impl<M> TurnData for MailboxState<M> {
 
 /// A meter of how long batches take: it measures all of them while they are long, and otherwise one
 /// of sixty-four, so that a short batch does not pay for reading the clock.
-struct Meter {
+struct BatchMeter {
     since: Option<Instant>,
     long: bool,
     skipped: u8,
 }
 
 /// A batch of at least this many nanoseconds is long.
-const LONG: u64 = 10_000;
+const LONG_BATCH_NANOS: u64 = 10_000;
 
 /// One of this many short batches is measured.
-const STRIDE: u8 = 64;
+const SAMPLE_INTERVAL: u8 = 64;
 
 /// The first batch is measured after this many.
-const FIRST: u8 = 16;
+const FIRST_SAMPLE_AFTER: u8 = 16;
 
-impl Meter {
+impl BatchMeter {
     const fn new() -> Self {
         Self {
             since: None,
             long: false,
-            skipped: STRIDE - FIRST,
+            skipped: SAMPLE_INTERVAL - FIRST_SAMPLE_AFTER,
         }
     }
 
@@ -446,7 +470,8 @@ impl Meter {
     fn lap(&mut self) -> Option<(u64, u64)> {
         let started = self.since.take();
         self.skipped += 1;
-        let measure = self.long || self.skipped >= STRIDE;
+        let measure = self.long || self.skipped >= SAMPLE_INTERVAL;
+        // The clock is not read for a batch that is neither sampled nor ends a sample.
         if started.is_none() && !measure {
             return None;
         }
@@ -469,8 +494,8 @@ impl Meter {
 
     fn took(&mut self, since: Instant, now: Instant) -> (u64, u64) {
         let took = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
-        let weight = if self.long { 1 } else { STRIDE.into() };
-        self.long = took >= LONG;
+        let weight = if self.long { 1 } else { SAMPLE_INTERVAL.into() };
+        self.long = took >= LONG_BATCH_NANOS;
         // A long batch among short ones is no sample: it stands only for itself.
         (took, if self.long { 1 } else { weight })
     }
@@ -480,7 +505,7 @@ impl Meter {
     fn park(&mut self) {
         let began = self.since.take().is_some();
         self.skipped = if began {
-            STRIDE
+            SAMPLE_INTERVAL
         } else {
             self.skipped.saturating_sub(1)
         };
@@ -496,17 +521,17 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_nanos(100);
-    const LENGTHY: Duration = Duration::from_nanos(LONG);
+    const LENGTHY: Duration = Duration::from_nanos(LONG_BATCH_NANOS);
 
     /// Returns the meter's result at the end of a batch of this length.
-    async fn lap(meter: &mut Meter, length: Duration) -> Option<(u64, u64)> {
+    async fn lap(meter: &mut BatchMeter, length: Duration) -> Option<(u64, u64)> {
         advance(length).await;
         meter.lap()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_of_sixty_four_short_batches_is_measured_and_stands_for_all() {
-        let mut meter = Meter::new();
+    async fn short_batches_are_sampled_one_in_64() {
+        let mut meter = BatchMeter::new();
         let mut measured = Vec::new();
         for batch in 0..200 {
             if let Some(lap) = lap(&mut meter, SHORT).await {
@@ -520,19 +545,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn long_batches_are_all_measured_and_stand_for_themselves() {
-        let mut meter = Meter::new();
+    async fn long_batches_are_all_measured() {
+        let mut meter = BatchMeter::new();
         for _ in 0..16 {
             assert_eq!(lap(&mut meter, SHORT).await, None);
         }
         // The first batch is found to be long at its end, when the second has already begun.
-        assert_eq!(lap(&mut meter, LENGTHY).await, Some((LONG, 1)));
+        assert_eq!(lap(&mut meter, LENGTHY).await, Some((LONG_BATCH_NANOS, 1)));
         assert_eq!(lap(&mut meter, LENGTHY).await, None);
         for _ in 0..3 {
-            assert_eq!(lap(&mut meter, LENGTHY).await, Some((LONG, 1)));
+            assert_eq!(lap(&mut meter, LENGTHY).await, Some((LONG_BATCH_NANOS, 1)));
         }
         let shorter = LENGTHY - Duration::from_nanos(1);
-        assert_eq!(lap(&mut meter, shorter).await, Some((LONG - 1, 1)));
+        assert_eq!(
+            lap(&mut meter, shorter).await,
+            Some((LONG_BATCH_NANOS - 1, 1))
+        );
         // The batch after it has already begun, too: it is the first of sixty-four.
         assert_eq!(lap(&mut meter, SHORT).await, Some((100, 64)));
         for _ in 0..63 {
@@ -542,8 +570,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_batch_is_measured_to_its_end_and_no_further() {
-        let mut meter = Meter::new();
+    async fn last_batch_is_measured_to_its_end() {
+        let mut meter = BatchMeter::new();
         for _ in 0..16 {
             assert_eq!(lap(&mut meter, SHORT).await, None);
         }
@@ -554,8 +582,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_is_no_batch_and_the_batch_after_it_is_measured_instead() {
-        let mut meter = Meter::new();
+    async fn waiting_is_not_measured_as_a_batch() {
+        let mut meter = BatchMeter::new();
         for _ in 0..16 {
             assert_eq!(lap(&mut meter, SHORT).await, None);
         }
@@ -565,8 +593,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_for_nothing_does_not_count_as_a_batch() {
-        let mut meter = Meter::new();
+    async fn empty_turn_is_not_measured_as_a_batch() {
+        let mut meter = BatchMeter::new();
         for _ in 0..200 {
             assert_eq!(lap(&mut meter, SHORT).await, None);
             meter.park();

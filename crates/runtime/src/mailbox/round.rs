@@ -27,15 +27,15 @@ use super::MailboxState;
 use crate::seeded_bug::{Bug, seeded};
 
 /// Number of signals or completions that one visit serves, unless very many wait.
-const SHARE: usize = 16;
+const MIN_QUOTA: usize = 16;
 
 /// A visit serves one in this many if that is more than the share.
-const PART: usize = 8;
+const QUOTA_DIVISOR: usize = 8;
 
 /// A source of things to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SourceKind {
-    Order,
+    Stop,
     Signals,
     Completions,
     Timers,
@@ -43,9 +43,9 @@ pub(super) enum SourceKind {
 }
 
 /// The round at which a receiver is. Every receiver has one, so it is small.
-pub(super) struct Round {
-    signals: Visit,
-    completions: Visit,
+pub(super) struct SourceRotation {
+    signals: SourceQuota,
+    completions: SourceQuota,
     /// Number of messages that had been taken when the round began, modulo 256. Messages that were
     /// taken in batches since then have ended it. If exactly 256 were, that goes unnoticed, and a
     /// signal may come one message late.
@@ -55,11 +55,11 @@ pub(super) struct Round {
 
 /// A visit to a source that holds several items: the number of items that it may still serve.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Visit(u16);
+struct SourceQuota(u16);
 
-impl Visit {
+impl SourceQuota {
     const NOT_BEGUN: Self = Self(u16::MAX);
-    const LONGEST: u16 = u16::MAX - 1;
+    const MAX: u16 = u16::MAX - 1;
 
     /// Takes one of the items that wait. Returns `false` if there is none, or if the visit is over.
     fn take(&mut self, waiting: usize) -> bool {
@@ -67,9 +67,11 @@ impl Visit {
             return false;
         }
         let left = match *self {
+            // The quota is fixed when the visit begins: what arrives during the visit waits for the
+            // next round.
             Self::NOT_BEGUN => {
-                let all = waiting.min(SHARE.max(waiting / PART));
-                u16::try_from(all).map_or(Self::LONGEST, |all| all.min(Self::LONGEST))
+                let all = waiting.min(MIN_QUOTA.max(waiting / QUOTA_DIVISOR));
+                u16::try_from(all).map_or(Self::MAX, |all| all.min(Self::MAX))
             }
             Self(left) => left,
         };
@@ -81,15 +83,15 @@ impl Visit {
     }
 }
 
-impl Round {
+impl SourceRotation {
     pub(super) const fn new() -> Self {
         Self::begin(0)
     }
 
     const fn begin(began_at: u8) -> Self {
         Self {
-            signals: Visit::NOT_BEGUN,
-            completions: Visit::NOT_BEGUN,
+            signals: SourceQuota::NOT_BEGUN,
+            completions: SourceQuota::NOT_BEGUN,
             began_at,
             timer_served: false,
         }
@@ -99,20 +101,22 @@ impl Round {
     /// waits. `taken` is the number of messages that the receiver has taken so far.
     pub(super) fn next<M>(
         &mut self,
-        lanes: &MailboxState<M>,
+        state: &MailboxState<M>,
         taken: u64,
         timer_due: bool,
         has_messages: bool,
     ) -> Option<SourceKind> {
-        if lanes.has_order() {
-            return Some(SourceKind::Order);
+        // Orders come before everything else, so that `stop` is bounded by one handler under any
+        // flood.
+        if state.has_stop_request() {
+            return Some(SourceKind::Stop);
         }
         #[expect(clippy::cast_possible_truncation, reason = "modulo 256")]
         let taken = taken as u8;
         if self.began_at != taken {
             *self = Self::begin(taken);
         }
-        let (signals, completions) = lanes.other_work_len();
+        let (signals, completions) = state.control_lens();
         // The second pass is a new round: only sources whose visit is over wait.
         let pick = |round: &mut Self| round.pick(signals, completions, timer_due, has_messages);
         let picked = pick(self).or_else(|| {
@@ -129,7 +133,7 @@ impl Round {
             SourceKind::Signals => seeded(Bug::SignalsStarveMessages),
             SourceKind::Completions => seeded(Bug::CompletionsStarveMessages),
             SourceKind::Timers => seeded(Bug::TimersStarveMessages),
-            SourceKind::Order | SourceKind::Messages => false,
+            SourceKind::Stop | SourceKind::Messages => false,
         };
         if picked == SourceKind::Messages || is_alone || starves {
             *self = Self::begin(taken);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Mailbox, MailboxState};
-use crate::info::COUNTED;
+use crate::info::STATS_ENABLED;
 use crate::sync::Ordering;
 
 /// Stats of a mailbox at one moment.
@@ -28,14 +28,14 @@ impl<M> Mailbox<M> {
     /// and receivers follow one another through the lock of the strand, so nothing is added to a
     /// stale sum. The two values are read independently, at any moment: one of them may be from the
     /// batch before.
-    pub(super) fn note(&self, busy: u64, waited: u64) {
+    pub(super) fn record_timing(&self, busy: u64, waited: u64) {
         self.busy.fetch_add(busy, Ordering::Relaxed);
         self.waited.store(waited, Ordering::Relaxed);
     }
 
     /// Returns a number that changes with every message that is taken.
     pub(crate) fn progress(&self) -> u64 {
-        self.lanes.lock().handled(self.batch_len())
+        self.strand.lock().handled_count(self.batch_len())
     }
 
     /// Returns `true` if something waits, as the receiver sees it.
@@ -45,26 +45,26 @@ impl<M> Mailbox<M> {
     }
 
     pub(crate) fn stats(&self) -> MailboxStats {
-        let lanes = self.lanes.lock();
+        let state = self.strand.lock();
         let batch_len = self.batch_len();
-        let rare = lanes.rare.as_ref();
-        let beside = rare.map_or(0, |rare| {
-            size_of_val(&**rare) + bytes(&rare.completions) + bytes(&rare.system)
+        let cold = state.cold.as_ref();
+        let beside = cold.map_or(0, |cold| {
+            size_of_val(&**cold) + capacity_bytes(&cold.completions) + capacity_bytes(&cold.system)
         });
-        let bytes = lanes.user.bytes() + beside + batch_len * size_of::<M>();
-        let waiting = lanes.user.len() + batch_len;
-        let high_water = if COUNTED {
-            (lanes.high_water as usize).max(waiting)
+        let bytes = state.messages.bytes() + beside + batch_len * size_of::<M>();
+        let waiting = state.messages.len() + batch_len;
+        let high_water = if STATS_ENABLED {
+            (state.high_water as usize).max(waiting)
         } else {
             0
         };
         MailboxStats {
-            depth: waiting + rare.map_or(0, |rare| rare.completions.len()),
+            depth: waiting + cold.map_or(0, |cold| cold.completions.len()),
             high_water,
-            dropped: rare.map_or(0, |rare| rare.dropped),
-            expired: rare.map_or(0, |rare| rare.expired),
+            dropped: cold.map_or(0, |cold| cold.dropped),
+            expired: cold.map_or(0, |cold| cold.expired),
             bytes,
-            handled: lanes.handled(batch_len),
+            handled: state.handled_count(batch_len),
             busy: Duration::from_nanos(self.busy.load(Ordering::Relaxed)),
             waited: Duration::from_nanos(self.waited.load(Ordering::Relaxed)),
         }
@@ -73,22 +73,27 @@ impl<M> Mailbox<M> {
 
 impl<M> MailboxState<M> {
     /// Returns the number of messages of the queue that were taken out, expired ones included.
-    pub(super) fn taken(&self, batch_len: usize) -> u64 {
-        let gone = self.rare.as_ref().map_or(0, |rare| rare.gone);
-        self.front(batch_len) - gone
+    pub(super) fn taken_count(&self, batch_len: usize) -> u64 {
+        let gone = self.cold.as_ref().map_or(0, |cold| cold.removed_unhandled);
+        self.front_number(batch_len) - gone
     }
 
     /// Returns the number of messages that were taken out to be handled: all except those that
     /// wait, and those that left in another way.
-    fn handled(&self, batch_len: usize) -> u64 {
-        let rare = self.rare.as_ref();
-        let (beside, gone) = rare.map_or((0, 0), |rare| (rare.beside, rare.gone + rare.expired));
-        self.front(batch_len) + beside - gone
+    fn handled_count(&self, batch_len: usize) -> u64 {
+        let cold = self.cold.as_ref();
+        let (beside, gone) = cold.map_or((0, 0), |cold| {
+            (
+                cold.taken_outside_queue,
+                cold.removed_unhandled + cold.expired,
+            )
+        });
+        self.front_number(batch_len) + beside - gone
     }
 }
 
 /// Returns the bytes that a lane takes, by capacity. The capacity for zero-sized values is no real
 /// count.
-pub(super) fn bytes<T>(lane: &VecDeque<T>) -> usize {
+pub(super) fn capacity_bytes<T>(lane: &VecDeque<T>) -> usize {
     lane.capacity().saturating_mul(size_of::<T>())
 }

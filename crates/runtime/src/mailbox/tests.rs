@@ -5,7 +5,7 @@ use std::task::{Context, Wake};
 
 use proptest::prelude::*;
 
-use super::receiver::BUDGET;
+use super::receiver::TURN_BUDGET;
 use super::*;
 use crate::clock;
 use crate::schedule::strand::TurnData;
@@ -16,21 +16,21 @@ fn next(
     receiver: &mut Receiver<u32>,
     mailbox: &Mailbox<u32>,
     cx: &Context<'_>,
-) -> Poll<Received<u32>> {
-    let lanes = (!receiver.is_ready(mailbox)).then(|| mailbox.lanes.lock());
-    receiver.poll_next(mailbox, lanes, cx)
+) -> Poll<ReceivedItem<u32>> {
+    let state = (!receiver.is_ready(mailbox)).then(|| mailbox.strand.lock());
+    receiver.poll_next(mailbox, state, cx)
 }
 
 fn poll(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) -> Option<u32> {
     match next(receiver, mailbox, &Context::from_waker(Waker::noop())) {
-        Poll::Ready(Received::Message(message)) => Some(message),
+        Poll::Ready(ReceivedItem::Message(message)) => Some(message),
         Poll::Ready(other) => panic!("{other:?} was not sent"),
         Poll::Pending => None,
     }
 }
 
-fn is_stop(next: &Poll<Received<u32>>) -> bool {
-    matches!(next, Poll::Ready(Received::Stop))
+fn is_stop(next: &Poll<ReceivedItem<u32>>) -> bool {
+    matches!(next, Poll::Ready(ReceivedItem::Stop))
 }
 
 fn push(mailbox: &Mailbox<u32>, message: u32) -> bool {
@@ -53,8 +53,8 @@ fn made(spec: MailboxSpec) -> (Mailbox<u32>, Receiver<u32>) {
 
 /// Does what the end of an incarnation does.
 fn end(receiver: &mut Receiver<u32>, mailbox: &Mailbox<u32>) {
-    receiver.end(mailbox);
-    assert_eq!(mailbox.end_incarnation(mailbox.lanes.lock(), false), None);
+    receiver.return_batch(mailbox);
+    assert_eq!(mailbox.end_incarnation(mailbox.strand.lock(), false), None);
 }
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl Wake for Count {
 }
 
 #[test]
-fn senders_whose_turn_is_not_yet_keep_no_idle_actor_busy() {
+fn waiting_senders_do_not_keep_an_idle_actor_running() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
     let (mut first, mut second) = (None, None);
     assert!(mailbox.poll_reserve(&mut first, Waker::noop()).is_ready());
@@ -78,11 +78,11 @@ fn senders_whose_turn_is_not_yet_keep_no_idle_actor_busy() {
             .is_pending()
     );
     // One look for each newcomer.
-    assert!(!mailbox.lanes.lock().rest());
+    assert!(!mailbox.strand.lock().try_park());
     assert_eq!(poll(&mut receiver, &mailbox), None);
-    assert!(mailbox.lanes.lock().rest());
+    assert!(mailbox.strand.lock().try_park());
     let first = first.expect("it has a place");
-    assert!(mailbox.fill(first, 1, None).is_some());
+    assert!(mailbox.fill_reserved(first, 1, None).is_some());
     assert_eq!(poll(&mut receiver, &mailbox), Some(1));
     assert_eq!(poll(&mut receiver, &mailbox), None);
     assert_eq!(
@@ -92,7 +92,7 @@ fn senders_whose_turn_is_not_yet_keep_no_idle_actor_busy() {
 }
 
 #[test]
-fn capacity_counts_what_was_taken_out_and_not_handled() {
+fn capacity_includes_unhandled_batch() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(4));
     assert!((0..4).all(|n| push(&mailbox, n)));
     assert!(!push(&mailbox, 4));
@@ -107,7 +107,7 @@ fn capacity_counts_what_was_taken_out_and_not_handled() {
 }
 
 #[test]
-fn every_lane_is_weighed_by_its_capacity() {
+fn memory_counts_every_lane_by_capacity() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert_eq!(mailbox.stats().bytes, 0);
     assert!(push(&mailbox, 0));
@@ -115,36 +115,36 @@ fn every_lane_is_weighed_by_its_capacity() {
     assert!((1..5).all(|n| push(&mailbox, n)));
     let room = mailbox.stats().bytes;
     assert!((5..=8).contains(&(room / size_of::<u32>())), "{room}");
-    assert_eq!(room, mailbox.lanes.lock().user.bytes());
+    assert_eq!(room, mailbox.strand.lock().messages.bytes());
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
     assert_eq!(mailbox.stats().bytes, 4 * size_of::<u32>());
     assert!((5..8).all(|n| push(&mailbox, n)));
-    assert!(mailbox.complete(0, 10, None) && mailbox.complete(0, 11, None));
-    assert!(mailbox.system(System::TaskEnded(0), None));
-    let lanes = mailbox.lanes.lock();
-    let rare = lanes.rare.as_ref().expect("it has both now");
-    let beside = size_of_val(&**rare)
-        + rare.completions.capacity() * size_of::<CompletedItem<u32>>()
-        + rare.system.capacity() * size_of::<System>();
-    let user = 4 * size_of::<u32>() + lanes.user.bytes();
-    drop(lanes);
+    assert!(mailbox.push_completion(0, 10, None) && mailbox.push_completion(0, 11, None));
+    assert!(mailbox.push_system(SystemMessage::TaskEnded(0), None));
+    let state = mailbox.strand.lock();
+    let cold = state.cold.as_ref().expect("it has both now");
+    let beside = size_of_val(&**cold)
+        + cold.completions.capacity() * size_of::<CompletedItem<u32>>()
+        + cold.system.capacity() * size_of::<SystemMessage>();
+    let user = 4 * size_of::<u32>() + state.messages.bytes();
+    drop(state);
     assert_eq!(mailbox.stats().bytes, user + beside);
     assert_eq!(mailbox.stats().depth, 7 + 2);
 }
 
 #[test]
-fn only_what_was_taken_out_counts_as_handled() {
+fn handled_counts_only_taken_messages() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(3).overflow(Overflow::DropOldest));
     assert!((0..5).all(|n| push(&mailbox, n)));
     assert_eq!((mailbox.stats().handled, mailbox.progress()), (0, 0));
-    mailbox.abandon_message(3);
+    mailbox.cancel_message(3);
     assert_eq!(poll(&mut receiver, &mailbox), Some(2));
     let taken = next(&mut receiver, &mailbox, &Context::from_waker(Waker::noop()));
     assert!(
-        matches!(taken, Poll::Ready(Received::Expired(1))),
+        matches!(taken, Poll::Ready(ReceivedItem::Expired(1))),
         "{taken:?}"
     );
-    assert!(mailbox.complete(0, 10, None));
+    assert!(mailbox.push_completion(0, 10, None));
     assert_eq!(drain(&mut receiver, &mailbox), [10, 4]);
     let MailboxStats {
         handled,
@@ -158,67 +158,70 @@ fn only_what_was_taken_out_counts_as_handled() {
 }
 
 #[test]
-fn signal_overtakes_the_rest_of_a_batch() {
+fn signal_interrupts_a_batch() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!((0..3).all(|n| push(&mailbox, n)));
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
-    mailbox.system(System::Stop(Exit::Shutdown), None);
+    mailbox.push_system(SystemMessage::Stop(Exit::Shutdown), None);
     let taken = next(&mut receiver, &mailbox, &Context::from_waker(Waker::noop()));
     assert!(is_stop(&taken));
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2]);
 }
 
 #[test]
-fn answers_come_before_messages_and_beyond_the_capacity() {
+fn completions_precede_messages_and_bypass_capacity() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(2));
     assert!(push(&mailbox, 1) && push(&mailbox, 2));
     assert_eq!(poll(&mut receiver, &mailbox), Some(1));
-    assert!(mailbox.complete(0, 10, None) && mailbox.complete(0, 11, None));
+    assert!(mailbox.push_completion(0, 10, None) && mailbox.push_completion(0, 11, None));
     assert!(push(&mailbox, 3), "answers take no place");
     assert_eq!(drain(&mut receiver, &mailbox), [10, 11, 2, 3]);
     assert_eq!(mailbox.stats().handled, 5, "answers are handled, too");
 }
 
 #[test]
-fn end_of_an_incarnation_keeps_messages_in_order_and_drops_what_was_its_own() {
+fn incarnation_end_keeps_messages_and_drops_its_completions() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!((0..3).all(|n| push(&mailbox, n)));
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
     assert!(push(&mailbox, 3));
-    assert!(mailbox.complete(0, 10, None));
-    assert!(mailbox.system(System::Stop(Exit::Shutdown), None));
+    assert!(mailbox.push_completion(0, 10, None));
+    assert!(mailbox.push_system(SystemMessage::Stop(Exit::Shutdown), None));
     end(&mut receiver, &mailbox);
-    assert!(!mailbox.complete(0, 11, None), "its answers come too late");
-    assert!(!mailbox.system(System::TaskEnded(0), Some(0)));
+    assert!(
+        !mailbox.push_completion(0, 11, None),
+        "its answers come too late"
+    );
+    assert!(!mailbox.push_system(SystemMessage::TaskEnded(0), Some(0)));
     assert_eq!(mailbox.stats().depth, 3);
     let mut receiver = Receiver::new(false);
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
 }
 
 #[test]
-fn all_news_overtakes_what_waits() {
+fn system_messages_overtake_queued_messages() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!(push(&mailbox, 0));
-    assert!((1..4).all(|n| mailbox.system(System::TaskEnded(n), None)));
+    assert!((1..4).all(|n| mailbox.push_system(SystemMessage::TaskEnded(n), None)));
     for number in 1..4 {
         let taken = next(&mut receiver, &mailbox, &Context::from_waker(Waker::noop()));
-        let Poll::Ready(Received::System(news)) = taken else {
+        let Poll::Ready(ReceivedItem::System(news)) = taken else {
             panic!("{taken:?} is no news");
         };
-        assert!(matches!(*news, System::TaskEnded(n) if n == number));
+        assert!(matches!(*news, SystemMessage::TaskEnded(n) if n == number));
     }
     assert_eq!(drain(&mut receiver, &mailbox), [0]);
 }
 
 #[test]
-fn what_is_put_in_reserved_places_counts_for_the_most_that_waited() {
+fn reserved_messages_count_in_high_water() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!(push(&mailbox, 0) && push(&mailbox, 1));
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
     for message in [2, 3] {
         let place = mailbox.try_reserve().ok().flatten();
         let place = place.expect("there is room");
-        assert!(mailbox.fill(place, message, None).is_some());
+        assert!(mailbox.fill_reserved(place, message, None).is_some());
     }
     assert_eq!(drain(&mut receiver, &mailbox), [1, 2, 3]);
     assert_eq!(mailbox.stats().high_water, 3);
@@ -228,7 +231,7 @@ fn what_is_put_in_reserved_places_counts_for_the_most_that_waited() {
 fn stop_between_incarnations_reaches_the_next() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     end(&mut receiver, &mailbox);
-    mailbox.system(System::Stop(Exit::Shutdown), None);
+    mailbox.push_system(SystemMessage::Stop(Exit::Shutdown), None);
     let taken = next(
         &mut Receiver::new(false),
         &mailbox,
@@ -238,7 +241,7 @@ fn stop_between_incarnations_reaches_the_next() {
 }
 
 #[test]
-fn overflow_rules_keep_what_they_say() {
+fn overflow_rules_keep_the_right_messages() {
     let cases: [(Overflow, &[u32], u64); 3] = [
         (Overflow::DropNewest, &[0, 1, 2], 2),
         (Overflow::DropOldest, &[2, 3, 4], 2),
@@ -253,7 +256,7 @@ fn overflow_rules_keep_what_they_say() {
 }
 
 #[test]
-fn rules_that_drop_reach_all_that_waits() {
+fn dropping_rules_reach_the_whole_queue() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(2).overflow(Overflow::DropOldest));
     assert!(push(&mailbox, 0) && push(&mailbox, 1) && push(&mailbox, 2));
     assert_eq!(poll(&mut receiver, &mailbox), Some(1));
@@ -262,7 +265,7 @@ fn rules_that_drop_reach_all_that_waits() {
 }
 
 #[test]
-fn a_conversion_that_panics_leaves_the_mailbox_as_it_was() {
+fn panicking_conversion_leaves_the_mailbox_unchanged() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!(push(&mailbox, 1));
     let fails = || {
@@ -279,48 +282,48 @@ fn a_conversion_that_panics_leaves_the_mailbox_as_it_was() {
 }
 
 #[test]
-fn closed_mailbox_takes_nothing_and_counts_what_waited() {
+fn closed_mailbox_refuses_and_counts_dropped_messages() {
     let (mailbox, _) = made(MailboxSpec::DEFAULT);
     assert!(push(&mailbox, 1));
     assert_eq!(mailbox.close(), 1);
     let mut message = Some(OpaqueMessage::new(2));
     let pushed = mailbox.push(&mut message, None, |n| n);
-    assert_eq!(pushed.err(), Some(Refusal::Closed));
+    assert_eq!(pushed.err(), Some(PushError::Closed));
     assert_eq!(
         message.map(OpaqueMessage::into_inner),
         Some(2),
         "the sender has it"
     );
-    assert_eq!(mailbox.try_reserve(), Err(Refusal::Closed));
-    assert!(!mailbox.complete(0, 3, None));
+    assert_eq!(mailbox.try_reserve(), Err(PushError::Closed));
+    assert!(!mailbox.push_completion(0, 3, None));
 }
 
 #[test]
-fn place_that_was_given_before_a_drain_is_kept_over_it() {
+fn reserved_place_survives_a_drain() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
     let place = mailbox.try_reserve().ok().flatten();
     assert!(mailbox.drain().is_some());
     end(&mut receiver, &mailbox);
-    mailbox.lanes.lock().begin_incarnation();
+    mailbox.strand.lock().begin_incarnation();
     assert!(!push(&mailbox, 9), "the place is another's");
     let place = place.expect("there was room");
-    assert!(mailbox.fill(place, 1, None).is_some());
+    assert!(mailbox.fill_reserved(place, 1, None).is_some());
     assert_eq!(drain(&mut Receiver::new(false), &mailbox), [1]);
 }
 
 #[test]
-fn drain_that_was_given_up_takes_nothing_away() {
+fn cancelled_drain_takes_no_messages() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!((0..3).all(|n| push(&mailbox, n)));
     let given_up = mailbox.drain().expect("it is open");
-    assert!(given_up.leave().is_empty(), "it is not over");
+    assert!(given_up.remove_waiter().is_empty(), "it is not over");
     end(&mut receiver, &mailbox);
     let stats = mailbox.stats();
     assert_eq!((stats.depth, stats.handled), (3, 0));
 }
 
 #[test]
-fn waiting_senders_are_served_in_turn_and_before_newcomers() {
+fn waiting_senders_precede_new_ones_in_order() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
     assert!(push(&mailbox, 0));
     let (count, other) = (Arc::new(Count::default()), Arc::new(Count::default()));
@@ -344,7 +347,7 @@ fn waiting_senders_are_served_in_turn_and_before_newcomers() {
         mailbox.poll_reserve(&mut first, &first_waker),
         Poll::Ready(true)
     );
-    assert!(mailbox.fill(first.unwrap(), 1, None).is_some());
+    assert!(mailbox.fill_reserved(first.unwrap(), 1, None).is_some());
     assert_eq!(poll(&mut receiver, &mailbox), Some(1));
     assert_eq!(
         mailbox.poll_reserve(&mut second, &second_waker),
@@ -353,7 +356,7 @@ fn waiting_senders_are_served_in_turn_and_before_newcomers() {
 }
 
 #[test]
-fn place_that_nobody_was_given_is_free_to_all() {
+fn ungranted_place_is_free_for_all() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(3));
     let (mut first, mut second) = (None, None);
     for ticket in [&mut first, &mut second] {
@@ -363,27 +366,27 @@ fn place_that_nobody_was_given_is_free_to_all() {
     assert!(!push(&mailbox, 9), "the others are given");
     for (ticket, message) in [(first, 1), (second, 2)] {
         let ticket = ticket.expect("it has a place");
-        assert!(mailbox.fill(ticket, message, None).is_some());
+        assert!(mailbox.fill_reserved(ticket, message, None).is_some());
     }
     assert_eq!(drain(&mut receiver, &mailbox), [0, 1, 2]);
 }
 
 #[test]
-fn places_are_given_at_once_as_long_as_there_are_any() {
+fn places_are_granted_while_available() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(2));
     let tickets = [0; 2].map(|_| mailbox.try_reserve().expect("there is room"));
     assert_ne!(tickets[0], tickets[1]);
-    assert_eq!(mailbox.try_reserve(), Err(Refusal::Full));
+    assert_eq!(mailbox.try_reserve(), Err(PushError::Full));
     assert!(!push(&mailbox, 9));
     for (message, ticket) in (0..).zip(tickets) {
         let ticket = ticket.expect("it has a place");
-        assert!(mailbox.fill(ticket, message, None).is_some());
+        assert!(mailbox.fill_reserved(ticket, message, None).is_some());
     }
     assert_eq!(drain(&mut receiver, &mailbox), [0, 1]);
 }
 
 #[test]
-fn place_that_is_given_up_goes_to_the_next() {
+fn released_place_goes_to_the_next_sender() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(1));
     assert!(push(&mailbox, 0));
     let (mut first, mut second) = (None, None);
@@ -394,18 +397,18 @@ fn place_that_is_given_up_goes_to_the_next() {
             .is_pending()
     );
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
-    mailbox.give_up(first.unwrap());
+    mailbox.release_place(first.unwrap());
     assert_eq!(
         mailbox.poll_reserve(&mut second, Waker::noop()),
         Poll::Ready(true)
     );
-    mailbox.give_up(second.unwrap());
+    mailbox.release_place(second.unwrap());
     assert!(push(&mailbox, 1), "nobody waits any more");
     assert_eq!(drain(&mut receiver, &mailbox), [1]);
 }
 
 #[test]
-fn slow_batch_lets_waiting_senders_in_one_by_one() {
+fn handling_a_batch_admits_waiting_senders_one_by_one() {
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(3));
     assert!((0..3).all(|n| push(&mailbox, n)));
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
@@ -425,7 +428,7 @@ fn slow_batch_lets_waiting_senders_in_one_by_one() {
 }
 
 #[test]
-fn closing_wakes_those_who_wait_for_room() {
+fn close_wakes_waiting_senders() {
     let (mailbox, _) = made(MailboxSpec::bounded(1));
     assert!(push(&mailbox, 0));
     let count = Arc::new(Count::default());
@@ -438,18 +441,18 @@ fn closing_wakes_those_who_wait_for_room() {
         mailbox.poll_reserve(&mut ticket, &waker),
         Poll::Ready(false)
     );
-    assert!(mailbox.fill(ticket.unwrap(), 1, None).is_none());
+    assert!(mailbox.fill_reserved(ticket.unwrap(), 1, None).is_none());
 }
 
 #[tokio::test]
-async fn busy_receiver_lets_others_run() {
+async fn busy_receiver_yields() {
     let (mailbox, mut receiver) = made(MailboxSpec::unbounded());
-    let all = u32::from(BUDGET) * 4;
+    let all = u32::from(TURN_BUDGET) * 4;
     assert!((0..all).all(|n| push(&mailbox, n)));
     let mut pending = 0;
     let mut taken = 0;
     let mut work = pin!(poll_fn(|cx| {
-        while let Poll::Ready(Received::Message(_)) = next(&mut receiver, &mailbox, cx) {
+        while let Poll::Ready(ReceivedItem::Message(_)) = next(&mut receiver, &mailbox, cx) {
             taken += 1;
         }
         pending += 1;
@@ -464,14 +467,14 @@ async fn busy_receiver_lets_others_run() {
 }
 
 #[test]
-fn spent_budget_gives_way_whatever_waits() {
+fn spent_budget_ends_the_turn() {
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
     let cx = Context::from_waker(&waker);
     let gave_way = || count.0.swap(0, Ordering::Relaxed) > 0;
     let spent = || {
         let (mailbox, mut receiver) = made(MailboxSpec::unbounded());
-        for n in 0..u32::from(BUDGET) {
+        for n in 0..u32::from(TURN_BUDGET) {
             assert!(push(&mailbox, n));
             assert_eq!(poll(&mut receiver, &mailbox), Some(n));
         }
@@ -488,7 +491,7 @@ fn spent_budget_gives_way_whatever_waits() {
     assert_eq!(poll(&mut receiver, &mailbox), Some(7));
 
     let (mailbox, mut receiver) = spent();
-    assert!(mailbox.complete(0, 8, None));
+    assert!(mailbox.push_completion(0, 8, None));
     assert!(next(&mut receiver, &mailbox, &cx).is_pending());
     assert!(gave_way());
     assert_eq!(poll(&mut receiver, &mailbox), Some(8));
@@ -501,7 +504,7 @@ fn spent_budget_gives_way_whatever_waits() {
 }
 
 #[test]
-fn message_that_was_not_taken_out_yet_is_more() {
+fn has_more_sees_untaken_messages() {
     let (mailbox, mut receiver) = made(MailboxSpec::unbounded());
     assert!(!mailbox.has_more());
     assert!(push(&mailbox, 0) && mailbox.has_more());
@@ -510,7 +513,7 @@ fn message_that_was_not_taken_out_yet_is_more() {
 }
 
 #[test]
-fn senders_in_threads_keep_their_own_order_and_the_capacity() {
+fn threaded_senders_keep_order_and_capacity() {
     const SENDERS: u32 = 4;
     const EACH: u32 = if cfg!(miri) { 20 } else { 2_000 };
     let (mailbox, mut receiver) = made(MailboxSpec::bounded(8));
@@ -564,7 +567,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
     #[test]
-    fn nothing_is_lost_and_the_capacity_holds(
+    fn no_loss_and_capacity_is_respected(
         capacity in 1_usize..5,
         steps in proptest::collection::vec(step(), 1..200),
     ) {
@@ -582,12 +585,12 @@ proptest! {
                 }
                 Step::Retry(n) if n < waiting.len() => {
                     if mailbox.poll_reserve(&mut waiting[n], Waker::noop()).is_ready() {
-                        mailbox.fill(waiting.remove(n).unwrap(), next, None);
+                        mailbox.fill_reserved(waiting.remove(n).unwrap(), next, None);
                         sent.push_back(next);
                     }
                 }
                 Step::GiveUp(n) if n < waiting.len() => {
-                    mailbox.give_up(waiting.remove(n).unwrap());
+                    mailbox.release_place(waiting.remove(n).unwrap());
                 }
                 Step::Retry(_) | Step::GiveUp(_) => {}
                 Step::NextIncarnation => {
@@ -599,7 +602,7 @@ proptest! {
             prop_assert!(sent.len() <= capacity);
         }
         for ticket in waiting.into_iter().flatten() {
-            mailbox.give_up(ticket);
+            mailbox.release_place(ticket);
         }
         prop_assert_eq!(drain(&mut receiver, &mailbox), Vec::from(sent));
         prop_assert!((0..capacity).all(|_| push(&mailbox, 0)), "no place was lost");
@@ -615,13 +618,13 @@ fn sources(
     let mut sources = Vec::new();
     loop {
         let cx = Context::from_waker(Waker::noop());
-        let lanes = Some(mailbox.lanes.lock());
-        sources.push(match receiver.take_next(mailbox, lanes, &cx, timers > 0) {
-            TakeResult::Item(Received::System(_)) => "signal",
-            TakeResult::Item(Received::Stop) => "stop",
-            TakeResult::Item(Received::Piped(..)) => "output",
-            TakeResult::Item(Received::Message(_)) => "message",
-            TakeResult::Item(Received::Expired(_)) => "expired",
+        let state = Some(mailbox.strand.lock());
+        sources.push(match receiver.take_next(mailbox, state, &cx, timers > 0) {
+            TakeResult::Item(ReceivedItem::System(_)) => "signal",
+            TakeResult::Item(ReceivedItem::Stop) => "stop",
+            TakeResult::Item(ReceivedItem::PipeOutput(..)) => "output",
+            TakeResult::Item(ReceivedItem::Message(_)) => "message",
+            TakeResult::Item(ReceivedItem::Expired(_)) => "expired",
             TakeResult::Timer => {
                 timers -= 1;
                 "timer"
@@ -635,19 +638,19 @@ fn sources(
 /// Every actor has a receiver, in the space in which small actors are stored without a box.
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn receiver_takes_six_words() {
+fn receiver_size_is_six_words() {
     assert!(size_of::<Receiver<u32>>() <= 48);
 }
 
 fn signal(mailbox: &Mailbox<u32>) {
-    assert!(mailbox.system(System::TaskEnded(1), None));
+    assert!(mailbox.push_system(SystemMessage::TaskEnded(1), None));
 }
 
 #[test]
 fn round_serves_signals_outputs_a_timer_and_a_message() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!((0..3).all(|n| push(&mailbox, n)));
-    assert!((0..2).all(|n| mailbox.complete(0, n, Some(1))));
+    assert!((0..2).all(|n| mailbox.push_completion(0, n, Some(1))));
     (0..2).for_each(|_| signal(&mailbox));
     assert_eq!(
         sources(&mut receiver, &mailbox, 2),
@@ -659,7 +662,7 @@ fn round_serves_signals_outputs_a_timer_and_a_message() {
 }
 
 #[test]
-fn visit_is_bounded_however_many_items_wait() {
+fn source_quota_is_bounded() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     assert!(push(&mailbox, 1));
     (0..1000).for_each(|_| signal(&mailbox));
@@ -669,10 +672,10 @@ fn visit_is_bounded_however_many_items_wait() {
 }
 
 #[test]
-fn signal_overtakes_messages_after_a_visit_that_ended_long_ago() {
+fn signal_overtakes_messages_after_an_old_rotation() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     signal(&mailbox);
-    assert!(mailbox.complete(0, 1, Some(1)));
+    assert!(mailbox.push_completion(0, 1, Some(1)));
     assert_eq!(sources(&mut receiver, &mailbox, 0), ["signal", "output"]);
     assert!((0..5).all(|n| push(&mailbox, n)));
     assert_eq!(poll(&mut receiver, &mailbox), Some(0));
@@ -694,42 +697,42 @@ fn signal_overtakes_messages_after_the_actor_was_idle() {
 }
 
 #[test]
-fn order_comes_before_signals_and_the_first_order_decides() {
+fn stop_precedes_signals_and_the_first_stop_decides_the_exit() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     (0..3).for_each(|_| signal(&mailbox));
-    assert!(mailbox.system(System::Stop(Exit::Killed), None));
-    assert!(mailbox.system(System::Panic("late".into()), None));
+    assert!(mailbox.push_system(SystemMessage::Stop(Exit::Killed), None));
+    assert!(mailbox.push_system(SystemMessage::Panic("late".into()), None));
     assert!(mailbox.stop().is_none());
     let cx = Context::from_waker(Waker::noop());
     let mut orders = Vec::new();
     for _ in 0..3 {
         match next(&mut receiver, &mailbox, &cx) {
-            Poll::Ready(Received::System(system)) => orders.push(system),
+            Poll::Ready(ReceivedItem::System(system)) => orders.push(system),
             other => panic!("{other:?} is no system message"),
         }
     }
-    assert!(matches!(*orders[0], System::Stop(Exit::Killed)));
-    assert!(matches!(*orders[1], System::Panic(_)));
-    assert!(matches!(*orders[2], System::TaskEnded(_)));
+    assert!(matches!(*orders[0], SystemMessage::Stop(Exit::Killed)));
+    assert!(matches!(*orders[1], SystemMessage::Panic(_)));
+    assert!(matches!(*orders[2], SystemMessage::TaskEnded(_)));
 }
 
 #[test]
-fn stop_behind_a_panic_is_kept_for_the_next_incarnation_to_see() {
+fn stop_behind_an_injected_panic_reaches_the_next_incarnation() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     signal(&mailbox);
-    assert!(mailbox.system(System::Panic("first".into()), None));
+    assert!(mailbox.push_system(SystemMessage::Panic("first".into()), None));
     assert!(mailbox.stop().is_none());
     let cx = Context::from_waker(Waker::noop());
     let first = next(&mut receiver, &mailbox, &cx);
-    let Poll::Ready(Received::System(first)) = first else {
+    let Poll::Ready(ReceivedItem::System(first)) = first else {
         panic!("{first:?} is no system message");
     };
-    assert!(matches!(*first, System::Panic(_)));
+    assert!(matches!(*first, SystemMessage::Panic(_)));
     assert!(mailbox.is_told_to_stop());
 }
 
 #[test]
-fn timer_that_is_due_counts_against_the_turn() {
+fn due_timer_counts_against_the_turn() {
     let (mailbox, mut receiver) = made(MailboxSpec::DEFAULT);
     let woken = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&woken));
@@ -738,7 +741,7 @@ fn timer_that_is_due_counts_against_the_turn() {
     while let TakeResult::Timer = receiver.take_next(&mailbox, None, &cx, true) {
         timers += 1;
     }
-    assert_eq!(timers, BUDGET);
+    assert_eq!(timers, TURN_BUDGET);
     assert_eq!(woken.0.load(Ordering::Relaxed), 1, "there is more to do");
 }
 
@@ -754,9 +757,9 @@ async fn expired_messages_count_against_the_turn() {
     let cx = Context::from_waker(Waker::noop());
     let (mut dropped, mut turns) = (0, 0);
     while dropped < 1000 {
-        match receiver.take_next(&mailbox, Some(mailbox.lanes.lock()), &cx, false) {
-            TakeResult::Item(Received::Expired(count)) => {
-                assert!(count <= u64::from(BUDGET));
+        match receiver.take_next(&mailbox, Some(mailbox.strand.lock()), &cx, false) {
+            TakeResult::Item(ReceivedItem::Expired(count)) => {
+                assert!(count <= u64::from(TURN_BUDGET));
                 dropped += count;
             }
             TakeResult::TurnOver => turns += 1,

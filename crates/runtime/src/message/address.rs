@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::fault::{Code, Fault};
-use crate::path::Path;
+use super::fault::{Fault, FaultCode};
+use crate::path::ActorPath;
 
 /// The address of an exposed actor, written as `@(tools/files)`: its path in the tree, or the name
 /// it is exposed as.
@@ -23,11 +23,11 @@ use crate::path::Path;
 pub struct Address(Arc<str>);
 
 /// The maximum length of a path, in bytes.
-const LONGEST: usize = 1024;
+const MAX_PATH_LEN: usize = 1024;
 /// The maximum number of keys of a path.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// The maximum length of a key, in bytes.
-const LONGEST_KEY: usize = 255;
+const MAX_KEY_LEN: usize = 255;
 
 impl Address {
     /// Creates an address from a path without the enclosing `@(` and `)`, such as `tools/files`.
@@ -35,12 +35,12 @@ impl Address {
     /// # Errors
     /// Returns an error if the path is empty, too long or too deep, or if a key has a character
     /// that is not allowed in addresses.
-    pub fn of(path: &str) -> Result<Self, Fault> {
-        match wrong(path) {
+    pub fn from_path(path: &str) -> Result<Self, Fault> {
+        match find_problem(path) {
             None => Ok(Self(Arc::from(path))),
             Some(why) => {
-                let text = format!("{} is no path of an address: {why}", shown(path));
-                Err(Fault::new(Code::BadRequest, text))
+                let text = format!("{} is no path of an address: {why}", quote_truncated(path));
+                Err(Fault::new(FaultCode::BadRequest, text))
             }
         }
     }
@@ -62,47 +62,47 @@ impl Address {
 }
 
 /// Returns a description of what is wrong with a path, or `None` if it is valid.
-fn wrong(path: &str) -> Option<String> {
+fn find_problem(path: &str) -> Option<String> {
     if path.is_empty() {
         return Some("it is empty".to_owned());
     }
-    if path.len() > LONGEST {
-        return Some(format!("it has more than {LONGEST} octets"));
+    if path.len() > MAX_PATH_LEN {
+        return Some(format!("it is longer than {MAX_PATH_LEN} bytes"));
     }
     let mut depth = 0;
     for key in path.split('/') {
         depth += 1;
-        if depth > DEEPEST {
-            return Some(format!("it has more than {DEEPEST} keys"));
+        if depth > MAX_DEPTH {
+            return Some(format!("it has more than {MAX_DEPTH} keys"));
         }
         if key.is_empty() {
             return Some("a key is empty".to_owned());
         }
-        if key.len() > LONGEST_KEY {
-            return Some(format!("a key has more than {LONGEST_KEY} octets"));
+        if key.len() > MAX_KEY_LEN {
+            return Some(format!("a key is longer than {MAX_KEY_LEN} bytes"));
         }
         if key == "." || key == ".." {
-            return Some(format!("{key:?} is no key"));
+            return Some(format!("{key:?} is not a valid key"));
         }
-        if let Some(other) = key.chars().find(|one| !is_fit(*one)) {
-            return Some(format!("{other:?} is no character of a key"));
+        if let Some(other) = key.chars().find(|one| !is_address_char(*one)) {
+            return Some(format!("{other:?} is not allowed in a key"));
         }
     }
     None
 }
 
-const fn is_fit(one: char) -> bool {
+const fn is_address_char(one: char) -> bool {
     one.is_ascii_alphanumeric()
         || matches!(one, '.' | '_' | '~' | ':' | '+' | '=' | ',' | '-' | '@')
 }
 
 /// Quotes a text that came from outside, cut short so that it fits into a message.
-pub(super) fn shown(text: &str) -> String {
-    const SHOWN: usize = 80;
-    if text.chars().nth(SHOWN).is_none() {
+pub(super) fn quote_truncated(text: &str) -> String {
+    const MAX_QUOTED_CHARS: usize = 80;
+    if text.chars().nth(MAX_QUOTED_CHARS).is_none() {
         return format!("{text:?}");
     }
-    let start: String = text.chars().take(SHOWN).collect();
+    let start: String = text.chars().take(MAX_QUOTED_CHARS).collect();
     format!("{start:?}...")
 }
 
@@ -116,17 +116,20 @@ impl FromStr for Address {
             .and_then(|rest| rest.strip_suffix(')'));
         let path = path.ok_or_else(|| {
             let told = "is no address: that is a path between @( and ), as in @(tools/files)";
-            Fault::new(Code::BadRequest, format!("{} {told}", shown(text)))
+            Fault::new(
+                FaultCode::BadRequest,
+                format!("{} {told}", quote_truncated(text)),
+            )
         })?;
-        Self::of(path)
+        Self::from_path(path)
     }
 }
 
-impl TryFrom<&Path> for Address {
+impl TryFrom<&ActorPath> for Address {
     type Error = Fault;
 
-    fn try_from(path: &Path) -> Result<Self, Fault> {
-        Self::of(path.as_str().trim_start_matches('/'))
+    fn try_from(path: &ActorPath) -> Result<Self, Fault> {
+        Self::from_path(path.as_str().trim_start_matches('/'))
     }
 }
 

@@ -6,21 +6,21 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use super::address::Address;
-use super::door::Door;
-use super::entry::{Entry, Pattern};
-use super::fault::{Code, Fault};
+use super::door::Export;
+use super::entry::{MessagePattern, RemoteEntry};
+use super::fault::{Fault, FaultCode};
 use crate::address::{ActorRef, AnyRef};
 use crate::system::ActorSystem;
 
 /// The error returned when an actor cannot be exposed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ExposeError {
+pub enum ExportError {
     /// The path has a character that is not allowed in addresses, or is too long.
     #[error("{0}")]
     Address(Fault),
     /// Another actor is exposed at this address.
-    #[error("another actor has a door at {address}")]
+    #[error("another actor is exported at {address}")]
     Taken {
         /// The address.
         address: Address,
@@ -30,32 +30,32 @@ pub enum ExposeError {
 /// An exposed actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Exposed {
+pub struct ExportInfo {
     /// The address of the actor.
     pub address: Address,
     /// The names of its messages, each with the way it is sent.
-    pub messages: Vec<(Arc<str>, Pattern)>,
+    pub messages: Vec<(Arc<str>, MessagePattern)>,
 }
 
 /// The exposed actors of a system.
 #[derive(Default)]
-pub(crate) struct ExposedActors(RwLock<ExposedTable>);
+pub(crate) struct ExportRegistry(RwLock<ExportTable>);
 
 #[derive(Default)]
-struct ExposedTable {
-    by_path: FxHashMap<Arc<str>, ExposedEntry>,
+struct ExportTable {
+    by_path: FxHashMap<Arc<str>, ExportedActor>,
     /// The number of entries above which those of ended actors are looked for and removed.
-    sweep: usize,
+    sweep_at: usize,
 }
 
 /// An exposed actor and the routes to it.
-struct ExposedEntry {
+struct ExportedActor {
     actor: AnyRef,
-    entries: FxHashMap<Arc<str>, Entry>,
+    remote_entries: FxHashMap<Arc<str>, RemoteEntry>,
 }
 
 /// Up to this number of entries, ended actors are not looked for.
-const FEW: usize = 64;
+const SWEEP_THRESHOLD: usize = 64;
 
 impl ActorSystem {
     /// Exposes an actor at the address of its path.
@@ -66,49 +66,49 @@ impl ActorSystem {
     /// # Errors
     /// Returns an error if the path is not a valid address, or if another actor is exposed there
     /// under a name.
-    pub fn expose<M: Send + 'static>(
+    pub fn export<M: Send + 'static>(
         &self,
         actor: &ActorRef<M>,
-        door: Door<M>,
-    ) -> Result<Address, ExposeError> {
-        let address = Address::try_from(&actor.path()).map_err(ExposeError::Address)?;
-        self.open(address, actor, door)
+        door: Export<M>,
+    ) -> Result<Address, ExportError> {
+        let address = Address::try_from(&actor.path()).map_err(ExportError::Address)?;
+        self.insert_export(address, actor, door)
     }
 
     /// Exposes an actor under a name, which is a path without slashes at its ends.
     ///
     /// # Errors
     /// Returns an error if the name is not a valid address, or if another actor is exposed there.
-    pub fn expose_as<M: Send + 'static>(
+    pub fn export_as<M: Send + 'static>(
         &self,
         name: &str,
         actor: &ActorRef<M>,
-        door: Door<M>,
-    ) -> Result<Address, ExposeError> {
-        let address = Address::of(name).map_err(ExposeError::Address)?;
-        self.open(address, actor, door)
+        door: Export<M>,
+    ) -> Result<Address, ExportError> {
+        let address = Address::from_path(name).map_err(ExportError::Address)?;
+        self.insert_export(address, actor, door)
     }
 
-    fn open<M: Send + 'static>(
+    fn insert_export<M: Send + 'static>(
         &self,
         address: Address,
         actor: &ActorRef<M>,
-        door: Door<M>,
-    ) -> Result<Address, ExposeError> {
-        let directory = self.directory();
-        let opened = ExposedEntry {
+        door: Export<M>,
+    ) -> Result<Address, ExportError> {
+        let directory = self.export_registry();
+        let opened = ExportedActor {
             actor: actor.erase(),
-            entries: door.entries(actor, &address),
+            remote_entries: door.into_remote_entries(actor, &address),
         };
         let mut doors = directory.0.write();
         let held = doors.by_path.get(address.path());
         if held.is_some_and(|held| held.actor.is_alive() && held.actor.id() != actor.id()) {
-            return Err(ExposeError::Taken { address });
+            return Err(ExportError::Taken { address });
         }
         let replaced = doors.by_path.insert(address.shared(), opened);
         let mut ended = Vec::new();
-        if doors.by_path.len() > doors.sweep.max(FEW) {
-            ended = doors.close_ended();
+        if doors.by_path.len() > doors.sweep_at.max(SWEEP_THRESHOLD) {
+            ended = doors.remove_ended();
         }
         drop(doors);
         // Dropping the closures of a door runs user code, so it is done without the lock.
@@ -121,55 +121,55 @@ impl ActorSystem {
     /// # Errors
     /// `unknown-target` if no actor is exposed at the address or it has ended; `bad-request` if the
     /// actor accepts no message of this name.
-    pub fn entry(&self, address: &Address, name: &str) -> Result<Entry, Fault> {
-        let directory = self.directory();
+    pub fn remote_entry(&self, address: &Address, name: &str) -> Result<RemoteEntry, Fault> {
+        let directory = self.export_registry();
         let doors = directory.0.read();
         let opened = doors.by_path.get(address.path());
         let Some(opened) = opened.filter(|opened| opened.actor.is_alive()) else {
-            let text = format!("nobody is exposed at {address}");
-            return Err(Fault::new(Code::UnknownTarget, text));
+            let text = format!("no actor is exported at {address}");
+            return Err(Fault::new(FaultCode::UnknownTarget, text));
         };
-        if let Some(entry) = opened.entries.get(name) {
+        if let Some(entry) = opened.remote_entries.get(name) {
             return Ok(entry.clone());
         }
-        let mut known: Vec<&str> = opened.entries.keys().map(AsRef::as_ref).collect();
+        let mut known: Vec<&str> = opened.remote_entries.keys().map(AsRef::as_ref).collect();
         known.sort_unstable();
         let text = format!(
             "{address} takes no {}; it takes {}",
-            super::address::shown(name),
+            super::address::quote_truncated(name),
             known.join(", ")
         );
-        Err(Fault::new(Code::BadRequest, text))
+        Err(Fault::new(FaultCode::BadRequest, text))
     }
 
     /// Returns all exposed actors, sorted by address.
     #[must_use]
-    pub fn exposed(&self) -> Vec<Exposed> {
-        let directory = self.directory();
+    pub fn exports(&self) -> Vec<ExportInfo> {
+        let directory = self.export_registry();
         let doors = directory.0.read();
         let alive = doors.by_path.iter();
         let alive = alive.filter(|(_, opened)| opened.actor.is_alive());
         let mut list: Vec<_> = alive
             .filter_map(|(path, opened)| {
-                let names = opened.entries.iter();
+                let names = opened.remote_entries.iter();
                 let names = names.map(|(name, entry)| (Arc::clone(name), entry.pattern()));
                 let mut names: Vec<_> = names.collect();
                 names.sort_unstable();
-                let address = Address::of(path).ok()?;
-                Some(Exposed {
+                let address = Address::from_path(path).ok()?;
+                Some(ExportInfo {
                     address,
                     messages: names,
                 })
             })
             .collect();
-        list.sort_unstable_by(|one: &Exposed, other| one.address.cmp(&other.address));
+        list.sort_unstable_by(|one: &ExportInfo, other| one.address.cmp(&other.address));
         list
     }
 }
 
-impl ExposedTable {
+impl ExportTable {
     /// Removes and returns the entries of actors that have ended.
-    fn close_ended(&mut self) -> Vec<ExposedEntry> {
+    fn remove_ended(&mut self) -> Vec<ExportedActor> {
         let ended: Vec<Arc<str>> = self
             .by_path
             .iter()
@@ -178,7 +178,7 @@ impl ExposedTable {
             .collect();
         let closed = ended.iter().filter_map(|path| self.by_path.remove(path));
         let closed = closed.collect();
-        self.sweep = 2 * self.by_path.len();
+        self.sweep_at = 2 * self.by_path.len();
         closed
     }
 }

@@ -11,11 +11,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::address::Address;
-use super::entry::{Answer, Caller, EncodedReply, Entry, Items, Pattern, Put, Reach, put};
-use super::fault::{Code, Fault};
+use super::entry::{
+    CallReply, Delivery, ErasedEntry, MessagePattern, PayloadStream, RemoteCaller, RemoteEntry,
+    ReplyEncoder, deliver,
+};
+use super::fault::{Fault, FaultCode};
 use super::payload::Payload;
 use crate::address::{Accepts, ActorRef, AnyRef};
-use crate::exit::panic_text;
+use crate::exit::panic_message;
 use crate::reply::{Ask, Reply, Request};
 use crate::stream::Reader;
 
@@ -29,7 +32,8 @@ use crate::stream::Reader;
 /// use serde::Deserialize;
 /// use strowger::testing::TestSystem;
 /// use strowger::{
-///     Accepts, Actor, Address, Answer, Ask, Calls, Context, Door, Fault, Payload, Put, Request,
+///     Accepts, Actor, Address, Ask, CallReply, CallSink, Context, Delivery, Export, Fault, Payload,
+///     Request,
 /// };
 ///
 /// #[derive(Deserialize)]
@@ -66,62 +70,62 @@ use crate::stream::Reader;
 /// }
 ///
 /// /// A caller outside the process, such as a connection.
-/// struct Outside(mpsc::SyncSender<Result<Answer, Fault>>);
-/// impl Calls for Outside {
-///     fn answer(&self, _: u64, result: Result<Answer, Fault>) {
+/// struct Outside(mpsc::SyncSender<Result<CallReply, Fault>>);
+/// impl CallSink for Outside {
+///     fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
 ///         let _ = self.0.send(result);
 ///     }
 ///
-///     fn is_wanted(&self, _: u64) -> bool {
+///     fn is_waiting(&self, _: u64) -> bool {
 ///         true
 ///     }
 /// }
 ///
 /// let kit = TestSystem::new(1);
 /// let counter = kit.spawn::<Counter>("counter", ());
-/// let address = kit.system().expose(&counter, Door::new().ask::<Add>("add"))?;
+/// let address = kit.system().export(&counter, Export::new().ask::<Add>("add"))?;
 /// assert_eq!(address.to_string(), "@(counter)");
 ///
 /// let (answers, answer) = mpsc::sync_channel(1);
 /// let outside = std::sync::Arc::new(Outside(answers));
-/// let add = kit.system().entry(&address, "add")?;
-/// let put = add.call(&Payload::json(&3)?, 1, outside);
-/// assert!(matches!(put, Put::Done(Ok(_))), "there is room");
+/// let add = kit.system().remote_entry(&address, "add")?;
+/// let put = add.call(&Payload::from_json(&3)?, 1, outside);
+/// assert!(matches!(put, Delivery::Settled(Ok(_))), "there is room");
 /// kit.run_until_idle();
-/// let Answer::One(sum) = answer.try_recv()?? else { panic!("it is no stream") };
-/// assert_eq!(sum.read::<u32>()?, 3);
+/// let CallReply::Single(sum) = answer.try_recv()?? else { panic!("it is no stream") };
+/// assert_eq!(sum.decode::<u32>()?, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "a door opens with `ActorSystem::expose`"]
-pub struct Door<M> {
-    ways: BTreeMap<Arc<str>, Way<M>>,
+#[must_use = "an export does nothing until it is passed to `ActorSystem::export`"]
+pub struct Export<M> {
+    messages: BTreeMap<Arc<str>, MessageExport<M>>,
 }
 
 /// The delivery of messages of one name.
-struct Way<M> {
-    pattern: Pattern,
-    deliver: Arc<Deliver<M>>,
+struct MessageExport<M> {
+    pattern: MessagePattern,
+    deliver: Arc<DeliverFn<M>>,
 }
 
-type Deliver<M> = dyn Fn(&ExposedActor<M>, &Payload, Caller) -> Put + Send + Sync;
+type DeliverFn<M> = dyn Fn(&ExportTarget<M>, &Payload, RemoteCaller) -> Delivery + Send + Sync;
 
 /// An actor and the address at which it is exposed.
-pub(super) struct ExposedActor<M> {
+pub(super) struct ExportTarget<M> {
     actor: ActorRef<M>,
     address: Address,
 }
 
-impl<M: Send + 'static> Default for Door<M> {
+impl<M: Send + 'static> Default for Export<M> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<M: Send + 'static> Door<M> {
+impl<M: Send + 'static> Export<M> {
     /// Creates a door without messages.
     pub const fn new() -> Self {
         Self {
-            ways: BTreeMap::new(),
+            messages: BTreeMap::new(),
         }
     }
 
@@ -134,7 +138,7 @@ impl<M: Send + 'static> Door<M> {
         M: Accepts<T>,
         T: DeserializeOwned + Send + 'static,
     {
-        self.tell_with(name, Payload::read::<T>)
+        self.tell_with(name, Payload::decode::<T>)
     }
 
     /// Accepts a tell whose payload is decoded by a function.
@@ -150,12 +154,14 @@ impl<M: Send + 'static> Door<M> {
         M: Accepts<T>,
         T: Send + 'static,
     {
-        self.way(name, Pattern::Tell, move |way, payload, _| {
-            match guarded(|| decode(payload)) {
-                Ok(message) => put(&way.actor, &way.address, message, |_| {}),
-                Err(fault) => Put::Done(Err(fault)),
-            }
-        })
+        self.add_message(
+            name,
+            MessagePattern::Tell,
+            move |way, payload, _| match catch_user_panic(|| decode(payload)) {
+                Ok(message) => deliver(&way.actor, &way.address, message, |_| {}),
+                Err(fault) => Delivery::Settled(Err(fault)),
+            },
+        )
     }
 
     /// Accepts an ask whose payload and reply are JSON. Callers may also send it as a tell; the
@@ -167,10 +173,10 @@ impl<M: Send + 'static> Door<M> {
     where
         M: Accepts<Ask<R>>,
         R: Request + DeserializeOwned,
-        R::Reply: JsonAnswer,
+        R::Reply: JsonReply,
     {
-        self.ask_with(name, Payload::read::<R>, |reply: R::Reply| {
-            Payload::json(&reply)
+        self.ask_with(name, Payload::decode::<R>, |reply: R::Reply| {
+            Payload::from_json(&reply)
         })
     }
 
@@ -189,8 +195,8 @@ impl<M: Send + 'static> Door<M> {
         M: Accepts<Ask<R>>,
         R: Request,
     {
-        self.request(name, Pattern::Ask, decode, move |reply| {
-            encode(reply).map(Answer::One)
+        self.add_request(name, MessagePattern::Ask, decode, move |reply| {
+            encode(reply).map(CallReply::Single)
         })
     }
 
@@ -207,13 +213,13 @@ impl<M: Send + 'static> Door<M> {
     {
         self.stream_with(
             name,
-            Payload::read::<R>,
+            Payload::decode::<R>,
             Ok,
             |item: T, missed| match missed {
-                0 => Payload::json(&item),
+                0 => Payload::from_json(&item),
                 missed => {
                     let text = format!("read too slowly: {missed} items were missed");
-                    Err(Fault::new(Code::Full, text))
+                    Err(Fault::new(FaultCode::Full, text))
                 }
             },
         )
@@ -238,76 +244,79 @@ impl<M: Send + 'static> Door<M> {
         T: Clone + Send + 'static,
     {
         let encode = Arc::new(encode);
-        self.request(name, Pattern::Stream, decode, move |reply| {
+        self.add_request(name, MessagePattern::Stream, decode, move |reply| {
             let encode = Arc::clone(&encode);
-            let items = Items::new(reader(reply)?, move |item, missed| encode(item, missed));
-            Ok(Answer::Items(items))
+            let items =
+                PayloadStream::new(reader(reply)?, move |item, missed| encode(item, missed));
+            Ok(CallReply::Stream(items))
         })
     }
 
-    fn request<R>(
+    fn add_request<R>(
         self,
         name: &str,
-        pattern: Pattern,
+        pattern: MessagePattern,
         decode: impl Fn(&Payload) -> Result<R, Fault> + Send + Sync + 'static,
-        encode: impl Fn(R::Reply) -> Result<Answer, Fault> + Send + Sync + 'static,
+        encode: impl Fn(R::Reply) -> Result<CallReply, Fault> + Send + Sync + 'static,
     ) -> Self
     where
         M: Accepts<Ask<R>>,
         R: Request,
     {
-        let encode = Arc::new(move |reply| guarded(|| encode(reply)));
-        self.way(name, pattern, move |way, payload, caller| {
-            let request = match guarded(|| decode(payload)) {
+        let encode = Arc::new(move |reply| catch_user_panic(|| encode(reply)));
+        self.add_message(name, pattern, move |way, payload, caller| {
+            let request = match catch_user_panic(|| decode(payload)) {
                 Ok(request) => request,
-                Err(fault) => return Put::Done(Err(fault)),
+                Err(fault) => return Delivery::Settled(Err(fault)),
             };
             let reply = match caller {
                 None => Reply::ignored(),
                 Some((call, calls)) => {
                     let actor = way.actor.erase();
                     let encode = Arc::clone(&encode);
-                    Reply::external(Box::new(EncodedReply::new(actor, encode, call, calls)))
+                    Reply::external(Box::new(ReplyEncoder::new(actor, encode, call, calls)))
                 }
             };
             let ask = Ask { request, reply };
-            put(&way.actor, &way.address, ask, |ask: Ask<R>| {
+            deliver(&way.actor, &way.address, ask, |ask: Ask<R>| {
                 ask.reply.withdraw()
             })
         })
     }
 
-    fn way(
+    fn add_message(
         mut self,
         name: &str,
-        pattern: Pattern,
-        deliver: impl Fn(&ExposedActor<M>, &Payload, Caller) -> Put + Send + Sync + 'static,
+        pattern: MessagePattern,
+        deliver: impl Fn(&ExportTarget<M>, &Payload, RemoteCaller) -> Delivery + Send + Sync + 'static,
     ) -> Self {
-        let deliver: Arc<Deliver<M>> = Arc::new(deliver);
-        let before = self.ways.insert(Arc::from(name), Way { pattern, deliver });
-        assert!(before.is_none(), "the message {name} has a way already");
+        let deliver: Arc<DeliverFn<M>> = Arc::new(deliver);
+        let before = self
+            .messages
+            .insert(Arc::from(name), MessageExport { pattern, deliver });
+        assert!(before.is_none(), "message {name:?} is already exported");
         self
     }
 
     /// Creates the routes to an actor, one for each message name.
-    pub(super) fn entries(
+    pub(super) fn into_remote_entries(
         self,
         actor: &ActorRef<M>,
         address: &Address,
-    ) -> FxHashMap<Arc<str>, Entry> {
-        let ways = self.ways.into_iter();
-        let entries = ways.map(|(name, Way { pattern, deliver })| {
-            let to = ExposedActor {
+    ) -> FxHashMap<Arc<str>, RemoteEntry> {
+        let ways = self.messages.into_iter();
+        let entries = ways.map(|(name, MessageExport { pattern, deliver })| {
+            let to = ExportTarget {
                 actor: actor.clone(),
                 address: address.clone(),
             };
-            let led = Led {
+            let led = BoundMessageExport {
                 to,
                 name: Arc::clone(&name),
                 pattern,
                 deliver,
             };
-            (name, Entry::new(led))
+            (name, RemoteEntry::new(led))
         });
         entries.collect()
     }
@@ -315,41 +324,41 @@ impl<M: Send + 'static> Door<M> {
 
 /// A reply that can leave the process as JSON: every type that implements [`Serialize`].
 ///
-/// A stream is not: a [`Reader`] is exposed with [`Door::stream`], as callers get its items and not
-/// one answer.
+/// A stream is not: a [`Reader`] is exposed with [`Export::stream`], as callers get its items and
+/// not one answer.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an answer to those outside",
-    label = "not written as JSON by `serde::Serialize`",
+    message = "`{Self}` cannot be sent as a reply outside the process",
+    label = "does not implement `serde::Serialize`",
     note = "a request whose reply is a `Reader` is a stream, which is read and not asked: expose \
             it with `Door::stream`",
     note = "other replies implement `Serialize`, or are written by a function: `Door::ask_with`"
 )]
-pub trait JsonAnswer: Serialize {}
+pub trait JsonReply: Serialize {}
 
 #[diagnostic::do_not_recommend]
-impl<T: Serialize> JsonAnswer for T {}
+impl<T: Serialize> JsonReply for T {}
 
-impl<M> fmt::Debug for Door<M> {
+impl<M> fmt::Debug for Export<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ways = self.ways.iter().map(|(name, way)| (name, way.pattern));
+        let ways = self.messages.iter().map(|(name, way)| (name, way.pattern));
         f.debug_map().entries(ways).finish()
     }
 }
 
 /// The delivery of messages of one name to one actor.
-struct Led<M> {
-    to: ExposedActor<M>,
+struct BoundMessageExport<M> {
+    to: ExportTarget<M>,
     name: Arc<str>,
-    pattern: Pattern,
-    deliver: Arc<Deliver<M>>,
+    pattern: MessagePattern,
+    deliver: Arc<DeliverFn<M>>,
 }
 
-impl<M: Send + 'static> Reach for Led<M> {
-    fn put(&self, payload: &Payload, caller: Caller) -> Put {
+impl<M: Send + 'static> ErasedEntry for BoundMessageExport<M> {
+    fn deliver(&self, payload: &Payload, caller: RemoteCaller) -> Delivery {
         (self.deliver)(&self.to, payload, caller)
     }
 
-    fn pattern(&self) -> Pattern {
+    fn pattern(&self) -> MessagePattern {
         self.pattern
     }
 
@@ -371,12 +380,12 @@ impl<M: Send + 'static> Reach for Led<M> {
 }
 
 /// Runs a decoding or encoding function of the user. A panic becomes a fault of this one message.
-pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+pub(super) fn catch_user_panic<T>(run: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = format!(
             "panic while a payload was read or written: {}",
-            panic_text(&*panic)
+            panic_message(&*panic)
         );
-        Err(Fault::new(Code::Failed, text))
+        Err(Fault::new(FaultCode::Failed, text))
     })
 }

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use super::address::Address;
-use super::door::guarded;
-use super::fault::{Code, Fault};
+use super::door::catch_user_panic;
+use super::fault::{Fault, FaultCode};
 use super::payload::Payload;
 use crate::address::{Accepts, ActorRef, AnyRef, SendError};
-use crate::reply::{ExternalReply, Unanswered};
+use crate::reply::{ExternalReply, ReplyError};
 use crate::stream::{ReadError, Reader};
 
 /// The response that the sender of a message expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Pattern {
+pub enum MessagePattern {
     /// A tell: the sender does not learn if the message was handled.
     Tell,
     /// An ask: there is one answer.
@@ -27,7 +27,7 @@ pub enum Pattern {
     Stream,
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for MessagePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tell => "tell",
@@ -40,83 +40,84 @@ impl fmt::Display for Pattern {
 /// The answer to a call.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum CallReply {
     /// A single answer.
-    One(Payload),
+    Single(Payload),
     /// A stream of items, followed by an end.
-    Items(Items),
+    Stream(PayloadStream),
 }
 
 /// A receiver of answers outside the process: a connection, which numbers its calls.
-pub trait Calls: Send + Sync + 'static {
+pub trait CallSink: Send + Sync + 'static {
     /// Receives the answer to a call, at most once for each call. This runs in the turn of the
     /// actor that answers, so it should not take long. A call that was given up may still be
     /// answered.
-    fn answer(&self, call: u64, result: Result<Answer, Fault>);
+    fn answer(&self, call: u64, result: Result<CallReply, Fault>);
 
     /// Returns `true` if the caller still waits for the answer to a call.
-    fn is_wanted(&self, call: u64) -> bool;
+    fn is_waiting(&self, call: u64) -> bool;
 }
 
 /// The outcome of putting a message into a mailbox.
 #[must_use = "a message that waits for room is put in by polling"]
-pub enum Put {
+pub enum Delivery {
     /// The message is in the mailbox, or was rejected.
-    Done(Result<Ticket, Fault>),
+    Settled(Result<DeliveryHandle, Fault>),
     /// The mailbox is full, and its rule is to wait. The message already has a place in line and is
     /// delivered by polling this future; dropping the future withdraws the message.
-    Waits(Pin<Box<dyn Future<Output = Result<Ticket, Fault>> + Send>>),
+    Queued(Pin<Box<dyn Future<Output = Result<DeliveryHandle, Fault>> + Send>>),
 }
 
-impl fmt::Debug for Put {
+impl fmt::Debug for Delivery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Done(done) => f.debug_tuple("Done").field(done).finish(),
-            Self::Waits(_) => f.write_str("Waits(..)"),
+            Self::Settled(done) => f.debug_tuple("Done").field(done).finish(),
+            Self::Queued(_) => f.write_str("Waits(..)"),
         }
     }
 }
 
 /// A message in a mailbox.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct DeliveryHandle {
     actor: AnyRef,
     number: u64,
 }
 
-impl Ticket {
+impl DeliveryHandle {
     /// Records that the message is no longer wanted. It is not handled, unless that has already
     /// begun.
-    pub fn give_up(self) {
-        self.actor.0.abandon_message(self.number);
+    pub fn cancel(self) {
+        self.actor.0.cancel_message(self.number);
     }
 }
 
 /// The route for messages of one name to one exposed actor. Clones refer to the same route.
 #[derive(Clone)]
-pub struct Entry(Arc<dyn Reach>);
+pub struct RemoteEntry(Arc<dyn ErasedEntry>);
 
 /// The caller outside the process, if there is one, and the number of its call.
-pub(super) type Caller = Option<(u64, Arc<dyn Calls>)>;
+pub(super) type RemoteCaller = Option<(u64, Arc<dyn CallSink>)>;
 
 /// A route, with the message type of its actor erased.
-pub(super) trait Reach: Send + Sync {
-    fn put(&self, payload: &Payload, caller: Caller) -> Put;
-    fn pattern(&self) -> Pattern;
+pub(super) trait ErasedEntry: Send + Sync {
+    fn deliver(&self, payload: &Payload, caller: RemoteCaller) -> Delivery;
+    fn pattern(&self) -> MessagePattern;
     fn name(&self) -> &str;
     fn address(&self) -> &Address;
     fn actor(&self) -> AnyRef;
     fn is_alive(&self) -> bool;
 }
 
-impl Entry {
-    pub(super) fn new(reach: impl Reach + 'static) -> Self {
+impl RemoteEntry {
+    pub(super) fn new(reach: impl ErasedEntry + 'static) -> Self {
         Self(Arc::new(reach))
     }
 
-    /// Returns how messages of this name are sent. A message for [`Pattern::Ask`] may also be told.
+    /// Returns how messages of this name are sent. A message for [`MessagePattern::Ask`] may also
+    /// be told.
     #[must_use]
-    pub fn pattern(&self) -> Pattern {
+    pub fn pattern(&self) -> MessagePattern {
         self.0.pattern()
     }
 
@@ -133,86 +134,93 @@ impl Entry {
     }
 
     /// Sends a tell to the actor.
-    pub fn tell(&self, payload: &Payload) -> Put {
+    pub fn tell(&self, payload: &Payload) -> Delivery {
         match self.pattern() {
-            Pattern::Tell | Pattern::Ask => self.0.put(payload, None),
-            Pattern::Stream => self.refuse("is a stream, which cannot be told"),
+            MessagePattern::Tell | MessagePattern::Ask => self.0.deliver(payload, None),
+            MessagePattern::Stream => self.reject_pattern("is a stream, which cannot be told"),
         }
     }
 
     /// Sends an ask to the actor. The answer is passed to `calls` with the number of the call,
     /// unless the message was rejected.
-    pub fn call(&self, payload: &Payload, call: u64, calls: Arc<dyn Calls>) -> Put {
+    pub fn call(&self, payload: &Payload, call: u64, calls: Arc<dyn CallSink>) -> Delivery {
         match self.pattern() {
-            Pattern::Ask | Pattern::Stream => self.0.put(payload, Some((call, calls))),
-            Pattern::Tell => self.refuse("is told, and has no answer"),
+            MessagePattern::Ask | MessagePattern::Stream => {
+                self.0.deliver(payload, Some((call, calls)))
+            }
+            MessagePattern::Tell => self.reject_pattern("is told, and has no answer"),
         }
     }
 
-    fn refuse(&self, why: &str) -> Put {
+    fn reject_pattern(&self, why: &str) -> Delivery {
         let text = format!("{} of {} {why}", self.0.name(), self.0.address());
-        Put::Done(Err(Fault::new(Code::BadRequest, text)))
+        Delivery::Settled(Err(Fault::new(FaultCode::BadRequest, text)))
     }
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for RemoteEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Entry({} {})", self.0.address(), self.0.name())
     }
 }
 
 /// Puts a message into a mailbox, or in line for it. A rejected message is passed to `discard`.
-pub(super) fn put<M, T>(actor: &ActorRef<M>, address: &Address, message: T, discard: fn(T)) -> Put
+pub(super) fn deliver<M, T>(
+    actor: &ActorRef<M>,
+    address: &Address,
+    message: T,
+    discard: fn(T),
+) -> Delivery
 where
     M: Accepts<T>,
     T: Send + 'static,
 {
-    let ticket = |number| Ticket {
+    let ticket = |number| DeliveryHandle {
         actor: actor.erase(),
         number,
     };
-    match actor.0.send_now(message, None) {
-        Ok(number) => Put::Done(Ok(ticket(number))),
+    match actor.0.try_send(message, None) {
+        Ok(number) => Delivery::Settled(Ok(ticket(number))),
         Err(SendError::Full(message)) if actor.0.mailbox.spec().waits() => {
             let (actor, address) = (actor.clone(), address.clone());
             let mut turn = Box::pin(async move {
-                let number = actor.deliver(message, None).await;
-                let number = number.map_err(|error| refused(error, &address, discard))?;
+                let number = actor.send_expiring(message, None).await;
+                let number = number.map_err(|error| rejection_fault(error, &address, discard))?;
                 let actor = actor.erase();
-                Ok(Ticket { actor, number })
+                Ok(DeliveryHandle { actor, number })
             });
             // The first poll gives the message its place in line; later polls come from the caller.
             let mut nobody = Context::from_waker(Waker::noop());
             match turn.as_mut().poll(&mut nobody) {
-                Poll::Ready(done) => Put::Done(done),
-                Poll::Pending => Put::Waits(turn),
+                Poll::Ready(done) => Delivery::Settled(done),
+                Poll::Pending => Delivery::Queued(turn),
             }
         }
-        Err(error) => Put::Done(Err(refused(error, address, discard))),
+        Err(error) => Delivery::Settled(Err(rejection_fault(error, address, discard))),
     }
 }
 
-fn refused<T>(error: SendError<T>, address: &Address, discard: fn(T)) -> Fault {
+fn rejection_fault<T>(error: SendError<T>, address: &Address, discard: fn(T)) -> Fault {
     let (code, why) = match &error {
-        SendError::Closed(_) => (Code::UnknownTarget, "has ended"),
-        SendError::Full(_) => (Code::Full, "has no room in its mailbox"),
-        SendError::Draining(_) => (Code::Full, "is being drained"),
-        SendError::Expired(_) => (Code::Deadline, "had no room in time"),
+        SendError::Closed(_) => (FaultCode::UnknownTarget, "has ended"),
+        SendError::Full(_) => (FaultCode::Full, "has a full mailbox"),
+        SendError::Draining(_) => (FaultCode::Full, "is being drained"),
+        SendError::Expired(_) => (FaultCode::Deadline, "had a full mailbox until the deadline"),
     };
     discard(error.into_message());
     Fault::new(code, format!("{address} {why}"))
 }
 
 /// A reply on its way to a caller outside the process.
-pub(super) struct EncodedReply<E> {
+pub(super) struct ReplyEncoder<E> {
     actor: AnyRef,
     encode: Arc<E>,
     call: u64,
-    calls: Arc<dyn Calls>,
+    calls: Arc<dyn CallSink>,
 }
 
-impl<E> EncodedReply<E> {
-    pub(super) fn new(actor: AnyRef, encode: Arc<E>, call: u64, calls: Arc<dyn Calls>) -> Self {
+impl<E> ReplyEncoder<E> {
+    pub(super) fn new(actor: AnyRef, encode: Arc<E>, call: u64, calls: Arc<dyn CallSink>) -> Self {
         Self {
             actor,
             encode,
@@ -222,36 +230,36 @@ impl<E> EncodedReply<E> {
     }
 }
 
-impl<T, E> ExternalReply<T> for EncodedReply<E>
+impl<T, E> ExternalReply<T> for ReplyEncoder<E>
 where
-    E: Fn(T) -> Result<Answer, Fault> + Send + Sync,
+    E: Fn(T) -> Result<CallReply, Fault> + Send + Sync,
 {
-    fn settle(self: Box<Self>, result: Result<T, Unanswered>) {
+    fn deliver(self: Box<Self>, result: Result<T, ReplyError>) {
         let answer = match result {
             Ok(reply) => (self.encode)(reply),
-            Err(Unanswered::Dropped) if !self.actor.is_alive() => {
+            Err(ReplyError::Dropped) if !self.actor.is_alive() => {
                 let text = format!("{} has ended", self.actor.path());
-                Err(Fault::new(Code::UnknownTarget, text))
+                Err(Fault::new(FaultCode::UnknownTarget, text))
             }
             Err(why) => {
                 let text = format!("{}: {why}", self.actor.path());
-                Err(Fault::new(Code::Failed, text))
+                Err(Fault::new(FaultCode::Failed, text))
             }
         };
         self.calls.answer(self.call, answer);
     }
 
-    fn is_wanted(&self) -> bool {
-        self.calls.is_wanted(self.call)
+    fn is_waiting(&self) -> bool {
+        self.calls.is_waiting(self.call)
     }
 }
 
-type NextItem = dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<Payload, Fault>>> + Send;
+type PollNextFn = dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<Payload, Fault>>> + Send;
 
 /// The items of a stream for a caller outside the process. Dropping it ends the stream.
-pub struct Items(Box<NextItem>);
+pub struct PayloadStream(Box<PollNextFn>);
 
-impl Items {
+impl PayloadStream {
     /// Reads the items of `reader` and encodes each with `encode`.
     pub(super) fn new<T: Send + 'static>(
         mut reader: Reader<T>,
@@ -265,8 +273,10 @@ impl Items {
             let item = loop {
                 match ready!(reader.poll_recv(cx)) {
                     Some(Err(ReadError::Missed { count })) => missed += count,
-                    Some(Ok(item)) => break Some(guarded(|| encode(item, mem::take(&mut missed)))),
-                    Some(Err(error)) => break Some(Err(unread(&error))),
+                    Some(Ok(item)) => {
+                        break Some(catch_user_panic(|| encode(item, mem::take(&mut missed))));
+                    }
+                    Some(Err(error)) => break Some(Err(read_error_fault(&error))),
                     None => break None,
                 }
             };
@@ -282,19 +292,19 @@ impl Items {
 }
 
 /// Converts an error that a reader got in place of an item.
-fn unread(error: &ReadError) -> Fault {
+fn read_error_fault(error: &ReadError) -> Fault {
     let code = match error {
-        ReadError::Missed { .. } | ReadError::Disconnected => Code::Full,
+        ReadError::Missed { .. } | ReadError::Disconnected => FaultCode::Full,
         ReadError::Failed { error } => match error.downcast_ref::<Fault>() {
             Some(fault) => return fault.clone(),
-            None => Code::Failed,
+            None => FaultCode::Failed,
         },
-        ReadError::Ended { .. } | ReadError::Dropped => Code::Failed,
+        ReadError::Ended { .. } | ReadError::Dropped => FaultCode::Failed,
     };
     Fault::new(code, error.to_string())
 }
 
-impl fmt::Debug for Items {
+impl fmt::Debug for PayloadStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Items(..)")
     }

@@ -5,23 +5,23 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::address::{Address, shown};
-use super::entry::Pattern;
-use super::fault::{Code, Fault};
+use super::address::{Address, quote_truncated};
+use super::entry::MessagePattern;
+use super::fault::{Fault, FaultCode};
 
 /// A message with its addressing and metadata, in the form that programs in other languages write
 /// it.
 ///
 /// ```
 /// use serde_json::json;
-/// use strowger::{Envelope, Pattern};
+/// use strowger::{Envelope, MessagePattern};
 ///
 /// let question = Envelope::from_json(&json!({
 ///     "id": "m-1", "pattern": "ask", "to": "@(counter)", "from": "@(clerk)", "type": "add",
 ///     "payload": 3, "correlationId": "c-1", "timestamp": 1_700_000_000_000_u64,
 /// }))?;
-/// assert_eq!((question.pattern, question.kind.as_str()), (Pattern::Ask, "add"));
-/// let answer = question.answer("m-2", 1_700_000_000_004, Ok(Some(json!(7))));
+/// assert_eq!((question.pattern, question.message_type.as_str()), (MessagePattern::Ask, "add"));
+/// let answer = question.reply("m-2", 1_700_000_000_004, Ok(Some(json!(7))));
 /// assert_eq!(answer.ok_or("it has a sender")?.to_json(), json!({
 ///     "id": "m-2", "pattern": "tell", "to": "@(clerk)", "from": "@(counter)", "type": "add",
 ///     "payload": 7, "correlationId": "c-1", "timestamp": 1_700_000_000_004_u64,
@@ -34,13 +34,13 @@ pub struct Envelope {
     /// The identifier of the message, unique among the messages of its sender.
     pub id: String,
     /// The response that the sender expects.
-    pub pattern: Pattern,
+    pub pattern: MessagePattern,
     /// The receiver.
     pub to: Address,
     /// The sender.
     pub from: Option<Address>,
     /// The name of the message at the receiver; `type` on the wire.
-    pub kind: String,
+    pub message_type: String,
     /// The payload, or a fault if this is an answer.
     pub body: Result<Option<Value>, Fault>,
     /// The exchange that the message belongs to. An ask always has one.
@@ -54,14 +54,14 @@ pub struct Envelope {
 }
 
 /// The maximum length of an identifier, in bytes.
-const LONGEST_ID: usize = 64;
+const MAX_ID_LEN: usize = 64;
 /// The maximum length of a type, in bytes.
-const LONGEST_TYPE: usize = 128;
+const MAX_TYPE_LEN: usize = 128;
 /// The latest timestamp: the largest integer that a double represents exactly, so that every
 /// language can hold it.
-const LATEST: u64 = (1 << 53) - 1;
+const MAX_TIMESTAMP: u64 = (1 << 53) - 1;
 /// The maximum number of metadata entries.
-const MOST_METADATA: usize = 64;
+const MAX_METADATA_ENTRIES: usize = 64;
 
 impl Envelope {
     /// Parses an envelope. Unknown fields are ignored.
@@ -70,34 +70,40 @@ impl Envelope {
     /// `bad-request`, with a message that names the field and what is wrong with it.
     pub fn from_json(value: &Value) -> Result<Self, Fault> {
         let object = value.as_object();
-        let fields = Fields(object.ok_or_else(|| bad("a message is an object"))?);
+        let fields =
+            EnvelopeFields(object.ok_or_else(|| bad_request("a message must be a JSON object"))?);
         let pattern = match fields.text("pattern")? {
-            Some("tell") => Pattern::Tell,
-            Some("ask") => Pattern::Ask,
-            Some("stream") => Pattern::Stream,
+            Some("tell") => MessagePattern::Tell,
+            Some("ask") => MessagePattern::Ask,
+            Some("stream") => MessagePattern::Stream,
             Some(other) => {
-                let text = format!("pattern {}; there are tell, ask, stream", shown(other));
-                return Err(bad(text));
+                let text = format!(
+                    "pattern {}; there are tell, ask, stream",
+                    quote_truncated(other)
+                );
+                return Err(bad_request(text));
             }
-            None => return Err(fields.missing("pattern")),
+            None => return Err(fields.missing_field("pattern")),
         };
         let correlation_id = fields.id("correlationId")?;
-        if pattern != Pattern::Tell && correlation_id.is_none() {
-            return Err(bad("a question has a \"correlationId\""));
+        if pattern != MessagePattern::Tell && correlation_id.is_none() {
+            return Err(bad_request("a question has a \"correlationId\""));
         }
         let payload = fields.0.get("payload");
         let error = fields.0.get("error").map(Fault::from_json).transpose()?;
         let body = match (payload, error) {
-            (Some(_), Some(_)) => return Err(bad("\"error\" beside \"payload\"")),
+            (Some(_), Some(_)) => return Err(bad_request("\"error\" beside \"payload\"")),
             (payload, None) => Ok(payload.cloned()),
             (None, Some(fault)) => Err(fault),
         };
         Ok(Self {
-            id: fields.id("id")?.ok_or_else(|| fields.missing("id"))?,
+            id: fields.id("id")?.ok_or_else(|| fields.missing_field("id"))?,
             pattern,
-            to: fields.address("to")?.ok_or_else(|| fields.missing("to"))?,
+            to: fields
+                .address("to")?
+                .ok_or_else(|| fields.missing_field("to"))?,
             from: fields.address("from")?,
-            kind: fields.kind()?,
+            message_type: fields.kind()?,
             body,
             correlation_id,
             timestamp: fields.timestamp()?,
@@ -113,7 +119,7 @@ impl Envelope {
             "id": self.id,
             "pattern": self.pattern.to_string(),
             "to": self.to.to_string(),
-            "type": self.kind,
+            "type": self.message_type,
             "timestamp": self.timestamp,
         });
         let mut set = |key: &str, field: Value| value[key] = field;
@@ -140,7 +146,7 @@ impl Envelope {
     /// Creates the answer to this message, with its own identifier and time. Returns `None` if this
     /// message does not name its sender.
     #[must_use]
-    pub fn answer(
+    pub fn reply(
         &self,
         id: impl Into<String>,
         timestamp: u64,
@@ -148,10 +154,10 @@ impl Envelope {
     ) -> Option<Self> {
         Some(Self {
             id: id.into(),
-            pattern: Pattern::Tell,
+            pattern: MessagePattern::Tell,
             to: self.from.clone()?,
             from: Some(self.to.clone()),
-            kind: self.kind.clone(),
+            message_type: self.message_type.clone(),
             body,
             correlation_id: self.correlation_id.clone(),
             timestamp,
@@ -161,27 +167,31 @@ impl Envelope {
     }
 }
 
-fn bad(text: impl Into<String>) -> Fault {
-    Fault::new(Code::BadRequest, text)
+fn bad_request(text: impl Into<String>) -> Fault {
+    Fault::new(FaultCode::BadRequest, text)
 }
 
 /// The fields of a JSON object, with one check for each kind of field.
-struct Fields<'a>(&'a Map<String, Value>);
+struct EnvelopeFields<'a>(&'a Map<String, Value>);
 
-impl<'a> Fields<'a> {
-    fn missing(&self, key: &str) -> Fault {
-        bad(format!("a message has \"{key}\""))
+impl<'a> EnvelopeFields<'a> {
+    fn missing_field(&self, key: &str) -> Fault {
+        bad_request(format!("missing field \"{key}\""))
     }
 
-    fn wrong(&self, key: &str, wanted: impl fmt::Display) -> Fault {
+    fn invalid_field(&self, key: &str, wanted: impl fmt::Display) -> Fault {
         let found = self.0.get(key).map(Value::to_string);
-        let found = shown(&found.unwrap_or_default());
-        bad(format!("\"{key}\" is {wanted}, and not {found}"))
+        let found = quote_truncated(&found.unwrap_or_default());
+        bad_request(format!("\"{key}\" must be {wanted}, found {found}"))
     }
 
     fn text(&self, key: &str) -> Result<Option<&'a str>, Fault> {
         let field = self.0.get(key);
-        let text = field.map(|field| field.as_str().ok_or_else(|| self.wrong(key, "text")));
+        let text = field.map(|field| {
+            field
+                .as_str()
+                .ok_or_else(|| self.invalid_field(key, "text"))
+        });
         text.transpose()
     }
 
@@ -190,11 +200,11 @@ impl<'a> Fields<'a> {
             return Ok(None);
         };
         let fit = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-');
-        if (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(fit) {
+        if (1..=MAX_ID_LEN).contains(&id.len()) && id.bytes().all(fit) {
             return Ok(Some(id.to_owned()));
         }
-        let wanted = format!("1 to {LONGEST_ID} of A-Z a-z 0-9 _ -");
-        Err(self.wrong(key, wanted))
+        let wanted = format!("1 to {MAX_ID_LEN} of A-Z a-z 0-9 _ -");
+        Err(self.invalid_field(key, wanted))
     }
 
     fn address(&self, key: &str) -> Result<Option<Address>, Fault> {
@@ -202,20 +212,22 @@ impl<'a> Fields<'a> {
     }
 
     fn kind(&self) -> Result<String, Fault> {
-        let kind = self.text("type")?.ok_or_else(|| self.missing("type"))?;
+        let kind = self
+            .text("type")?
+            .ok_or_else(|| self.missing_field("type"))?;
         let fit = |one: char| !one.is_control() && !one.is_whitespace();
-        if (1..=LONGEST_TYPE).contains(&kind.len()) && kind.chars().all(fit) {
+        if (1..=MAX_TYPE_LEN).contains(&kind.len()) && kind.chars().all(fit) {
             return Ok(kind.to_owned());
         }
-        let wanted = format!("1 to {LONGEST_TYPE} octets without spaces");
-        Err(self.wrong("type", wanted))
+        let wanted = format!("1 to {MAX_TYPE_LEN} bytes without whitespace");
+        Err(self.invalid_field("type", wanted))
     }
 
     fn timestamp(&self) -> Result<u64, Fault> {
         let field = self.0.get("timestamp");
-        let field = field.ok_or_else(|| self.missing("timestamp"))?;
-        let time = field.as_u64().filter(|time| *time <= LATEST);
-        time.ok_or_else(|| self.wrong("timestamp", "an integer from 0 to 2^53 - 1"))
+        let field = field.ok_or_else(|| self.missing_field("timestamp"))?;
+        let time = field.as_u64().filter(|time| *time <= MAX_TIMESTAMP);
+        time.ok_or_else(|| self.invalid_field("timestamp", "an integer from 0 to 2^53 - 1"))
     }
 
     fn deadline(&self) -> Result<Option<u32>, Fault> {
@@ -224,7 +236,7 @@ impl<'a> Fields<'a> {
         };
         let span = field.as_u64().and_then(|span| u32::try_from(span).ok());
         let span = span.filter(|span| *span > 0).map(Some);
-        span.ok_or_else(|| self.wrong("deadlineMs", "an integer from 1 to 2^32 - 1"))
+        span.ok_or_else(|| self.invalid_field("deadlineMs", "an integer from 1 to 2^32 - 1"))
     }
 
     fn metadata(&self) -> Result<BTreeMap<String, String>, Fault> {
@@ -232,12 +244,12 @@ impl<'a> Fields<'a> {
             return Ok(BTreeMap::new());
         };
         let wrong = || {
-            let wanted = format!("an object of at most {MOST_METADATA} texts");
-            self.wrong("metadata", wanted)
+            let wanted = format!("an object of at most {MAX_METADATA_ENTRIES} texts");
+            self.invalid_field("metadata", wanted)
         };
         let object = field
             .as_object()
-            .filter(|object| object.len() <= MOST_METADATA);
+            .filter(|object| object.len() <= MAX_METADATA_ENTRIES);
         let entries = object.ok_or_else(wrong)?.iter().map(|(key, value)| {
             let text = value.as_str().ok_or_else(wrong)?;
             Ok((key.clone(), text.to_owned()))

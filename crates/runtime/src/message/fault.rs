@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum FaultCode {
     /// There is no such actor, or it has ended. The message was not handled.
     UnknownTarget,
     /// The message is not valid.
@@ -34,7 +34,7 @@ pub enum Code {
     Lost,
 }
 
-impl Code {
+impl FaultCode {
     /// All codes, in the order of the specification.
     pub const ALL: [Self; 12] = [
         Self::UnknownTarget,
@@ -80,7 +80,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for FaultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -91,13 +91,13 @@ impl fmt::Display for Code {
 ///
 /// ```
 /// use serde_json::json;
-/// use strowger::{Code, Fault};
+/// use strowger::{FaultCode, Fault};
 ///
-/// let fault = Fault::new(Code::Full, "the queue of reports is full");
+/// let fault = Fault::new(FaultCode::Full, "the queue of reports is full");
 /// assert!(fault.retryable);
 /// assert_eq!(Fault::from_json(&fault.to_json())?, fault);
 /// let newer = json!({ "code": "eclipsed", "message": "no light", "retryable": true });
-/// assert_eq!(Fault::from_json(&newer)?.code, Code::Failed);
+/// assert_eq!(Fault::from_json(&newer)?.code, FaultCode::Failed);
 /// # Ok::<(), Fault>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,7 +105,7 @@ impl fmt::Display for Code {
 #[non_exhaustive]
 pub struct Fault {
     /// The kind of the fault.
-    pub code: Code,
+    pub code: FaultCode,
     /// A description for people.
     pub message: String,
     /// `true` if the same message may succeed later.
@@ -117,7 +117,7 @@ pub struct Fault {
 impl Fault {
     /// Creates a fault, which is retryable if its code is.
     #[must_use]
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: FaultCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -147,23 +147,31 @@ impl Fault {
         value
     }
 
-    /// Parses a fault. An unknown code becomes [`Code::Failed`], and `retryable` is kept as it is.
+    /// Parses a fault. An unknown code becomes [`FaultCode::Failed`], and `retryable` is kept as it
+    /// is.
     ///
     /// # Errors
     /// `bad-request` if the value is not a fault.
     pub fn from_json(value: &Value) -> Result<Self, Self> {
-        let wrong = |what: &str| Self::new(Code::BadRequest, format!("no error: {what}"));
-        let object: &Map<String, Value> = value.as_object().ok_or_else(|| wrong("no object"))?;
+        let wrong = |what: &str| {
+            Self::new(
+                FaultCode::BadRequest,
+                format!("invalid error object: {what}"),
+            )
+        };
+        let object: &Map<String, Value> =
+            value.as_object().ok_or_else(|| wrong("not an object"))?;
         let text = |key: &str| object.get(key).and_then(Value::as_str);
         let code = text("code").filter(|code| !code.is_empty());
-        let code = code.ok_or_else(|| wrong("no text at \"code\""))?;
-        let message = text("message").ok_or_else(|| wrong("no text at \"message\""))?;
+        let code = code.ok_or_else(|| wrong("missing string \"code\""))?;
+        let message = text("message").ok_or_else(|| wrong("missing string \"message\""))?;
         let retryable = object.get("retryable").and_then(Value::as_bool);
-        let retryable =
-            retryable.ok_or_else(|| wrong("neither true nor false at \"retryable\""))?;
-        let known = Code::ALL.into_iter().find(|known| known.as_str() == code);
+        let retryable = retryable.ok_or_else(|| wrong("missing boolean \"retryable\""))?;
+        let known = FaultCode::ALL
+            .into_iter()
+            .find(|known| known.as_str() == code);
         Ok(Self {
-            code: known.unwrap_or(Code::Failed),
+            code: known.unwrap_or(FaultCode::Failed),
             message: message.to_owned(),
             retryable,
             details: object.get("details").cloned().map(Box::new),

@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 
-use super::fault::{Code, Fault};
+use super::fault::{Fault, FaultCode};
 
 /// The content type of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[repr(u8)]
-pub enum Content {
+pub enum ContentType {
     /// There is no payload.
     #[default]
     None = 0,
@@ -22,15 +22,15 @@ pub enum Content {
     /// UTF-8 text.
     Text = 2,
     /// Bytes of any meaning.
-    Octets = 3,
+    Bytes = 3,
 }
 
-impl Content {
-    const ALL: [Self; 4] = [Self::None, Self::Json, Self::Text, Self::Octets];
+impl ContentType {
+    const ALL: [Self; 4] = [Self::None, Self::Json, Self::Text, Self::Bytes];
 
     /// Returns the content type with this number.
     #[must_use]
-    pub fn from_octet(octet: u8) -> Option<Self> {
+    pub fn from_byte(octet: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
     }
 }
@@ -40,24 +40,24 @@ impl Content {
 #[non_exhaustive]
 pub struct Payload {
     /// The content type of the bytes.
-    pub content: Content,
+    pub content: ContentType,
     /// The bytes.
-    pub octets: Bytes,
+    pub bytes: Bytes,
 }
 
 impl Payload {
     /// The empty payload.
-    pub const NONE: Self = Self {
-        content: Content::None,
-        octets: Bytes::new(),
+    pub const EMPTY: Self = Self {
+        content: ContentType::None,
+        bytes: Bytes::new(),
     };
 
     /// Creates a payload from bytes of this content type.
     #[must_use]
-    pub fn new(content: Content, octets: impl Into<Bytes>) -> Self {
+    pub fn new(content: ContentType, octets: impl Into<Bytes>) -> Self {
         Self {
             content,
-            octets: octets.into(),
+            bytes: octets.into(),
         }
     }
 
@@ -66,15 +66,15 @@ impl Payload {
     /// # Errors
     /// `failed` if the value cannot be encoded as JSON: if it is a map whose keys are not strings,
     /// or if its `Serialize` implementation returns an error.
-    pub fn json<T: Serialize + 'static>(value: &T) -> Result<Self, Fault> {
+    pub fn from_json<T: Serialize + 'static>(value: &T) -> Result<Self, Fault> {
         if TypeId::of::<T>() == TypeId::of::<()>() {
-            return Ok(Self::NONE);
+            return Ok(Self::EMPTY);
         }
         match serde_json::to_vec(value) {
-            Ok(octets) => Ok(Self::new(Content::Json, octets)),
+            Ok(octets) => Ok(Self::new(ContentType::Json, octets)),
             Err(error) => {
                 let text = format!("what was to be sent is no JSON: {error}");
-                Err(Fault::new(Code::Failed, text))
+                Err(Fault::new(FaultCode::Failed, text))
             }
         }
     }
@@ -83,16 +83,18 @@ impl Payload {
     ///
     /// # Errors
     /// `bad-request` if the payload is plain bytes, invalid JSON, or another value than expected.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let read = match self.content {
-            Content::None => T::deserialize(Value::Null),
-            Content::Json => serde_json::from_slice(&self.octets),
-            Content::Text => match std::str::from_utf8(&self.octets) {
+            ContentType::None => T::deserialize(Value::Null),
+            ContentType::Json => serde_json::from_slice(&self.bytes),
+            ContentType::Text => match std::str::from_utf8(&self.bytes) {
                 Ok(text) => T::deserialize(Value::from(text)),
                 Err(error) => Err(serde_json::Error::custom(error)),
             },
-            Content::Octets => Err(serde_json::Error::custom("it is octets, JSON is wanted")),
+            ContentType::Bytes => Err(serde_json::Error::custom(
+                "the payload is bytes, expected JSON",
+            )),
         };
-        read.map_err(|error| Fault::new(Code::BadRequest, format!("payload: {error}")))
+        read.map_err(|error| Fault::new(FaultCode::BadRequest, format!("payload: {error}")))
     }
 }

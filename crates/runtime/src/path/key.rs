@@ -19,61 +19,61 @@ use rustc_hash::FxBuildHasher;
 /// assert_eq!(Key::from("0x2a").to_string(), "0x2a");
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Key(Form);
+pub struct Key(KeyRepr);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Form {
+enum KeyRepr {
     Number(u64),
     /// The length of the text, and a buffer with its bytes.
-    Short(u8, [u8; SHORT]),
+    Short(u8, [u8; INLINE_CAPACITY]),
     Long(Arc<str>),
 }
 
 /// The most text that fits beside the tag without making a key larger than three words.
-const SHORT: usize = 22;
+const INLINE_CAPACITY: usize = 22;
 
 impl Key {
     /// Returns `true` if an actor can have this key: it must not be empty or contain a slash.
-    pub(crate) fn is_fit(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         match &self.0 {
-            Form::Number(_) => true,
-            Form::Short(length, text) => *length > 0 && !text.contains(&b'/'),
-            Form::Long(text) => !text.contains('/'),
+            KeyRepr::Number(_) => true,
+            KeyRepr::Short(length, text) => *length > 0 && !text.contains(&b'/'),
+            KeyRepr::Long(text) => !text.contains('/'),
         }
     }
 
     pub(crate) fn hash_code(&self) -> u64 {
         match &self.0 {
-            Form::Number(number) => FxBuildHasher.hash_one(number),
-            Form::Short(length, text) => FxBuildHasher.hash_one(&text[..usize::from(*length)]),
-            Form::Long(text) => FxBuildHasher.hash_one(text.as_bytes()),
+            KeyRepr::Number(number) => FxBuildHasher.hash_one(number),
+            KeyRepr::Short(length, text) => FxBuildHasher.hash_one(&text[..usize::from(*length)]),
+            KeyRepr::Long(text) => FxBuildHasher.hash_one(text.as_bytes()),
         }
     }
 
     pub(crate) fn text(&self) -> Cow<'_, str> {
         match &self.0 {
-            Form::Number(number) => Cow::Owned(number.to_string()),
-            Form::Short(length, text) => String::from_utf8_lossy(&text[..usize::from(*length)]),
-            Form::Long(text) => Cow::Borrowed(text),
+            KeyRepr::Number(number) => Cow::Owned(number.to_string()),
+            KeyRepr::Short(length, text) => String::from_utf8_lossy(&text[..usize::from(*length)]),
+            KeyRepr::Long(text) => Cow::Borrowed(text),
         }
     }
 
     pub(crate) fn to_shared(&self) -> Arc<str> {
         match &self.0 {
-            Form::Long(text) => Arc::clone(text),
-            Form::Number(_) | Form::Short(..) => Arc::from(self.text()),
+            KeyRepr::Long(text) => Arc::clone(text),
+            KeyRepr::Number(_) | KeyRepr::Short(..) => Arc::from(self.text()),
         }
     }
 
-    fn compact(text: &str) -> Option<Self> {
+    fn from_short_text(text: &str) -> Option<Self> {
         let octets = text.as_bytes();
         if let Some(number) = number(octets) {
-            return Some(Self(Form::Number(number)));
+            return Some(Self(KeyRepr::Number(number)));
         }
-        let mut short = [0; SHORT];
+        let mut short = [0; INLINE_CAPACITY];
         short.get_mut(..octets.len())?.copy_from_slice(octets);
         let length = u8::try_from(octets.len()).ok()?;
-        Some(Self(Form::Short(length, short)))
+        Some(Self(KeyRepr::Short(length, short)))
     }
 }
 
@@ -81,7 +81,7 @@ impl Key {
 fn number(text: &[u8]) -> Option<u64> {
     let plain = match text {
         [] | [b'0', _, ..] => false,
-        _ => text.len() <= LONGEST,
+        _ => text.len() <= MAX_DIGITS,
     };
     plain.then_some(())?;
     text.iter().try_fold(0_u64, |number, octet| {
@@ -93,41 +93,41 @@ fn number(text: &[u8]) -> Option<u64> {
 }
 
 /// The most digits that a number can have.
-const LONGEST: usize = 20;
+const MAX_DIGITS: usize = 20;
 
 impl From<u64> for Key {
     fn from(number: u64) -> Self {
-        Self(Form::Number(number))
+        Self(KeyRepr::Number(number))
     }
 }
 
 impl From<u32> for Key {
     fn from(number: u32) -> Self {
-        Self(Form::Number(number.into()))
+        Self(KeyRepr::Number(number.into()))
     }
 }
 
 impl From<usize> for Key {
     fn from(number: usize) -> Self {
-        Self(Form::Number(number as u64))
+        Self(KeyRepr::Number(number as u64))
     }
 }
 
 impl From<&str> for Key {
     fn from(text: &str) -> Self {
-        Self::compact(text).unwrap_or_else(|| Self(Form::Long(text.into())))
+        Self::from_short_text(text).unwrap_or_else(|| Self(KeyRepr::Long(text.into())))
     }
 }
 
 impl From<String> for Key {
     fn from(text: String) -> Self {
-        Self::compact(&text).unwrap_or_else(|| Self(Form::Long(text.into())))
+        Self::from_short_text(&text).unwrap_or_else(|| Self(KeyRepr::Long(text.into())))
     }
 }
 
 impl From<Arc<str>> for Key {
     fn from(text: Arc<str>) -> Self {
-        Self::compact(&text).unwrap_or(Self(Form::Long(text)))
+        Self::from_short_text(&text).unwrap_or(Self(KeyRepr::Long(text)))
     }
 }
 
@@ -146,8 +146,8 @@ impl From<Cow<'_, str>> for Key {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Form::Number(number) => fmt::Display::fmt(number, f),
-            Form::Short(..) | Form::Long(_) => f.pad(&self.text()),
+            KeyRepr::Number(number) => fmt::Display::fmt(number, f),
+            KeyRepr::Short(..) | KeyRepr::Long(_) => f.pad(&self.text()),
         }
     }
 }
@@ -165,12 +165,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_no_larger_than_three_words() {
+    fn key_size_is_at_most_three_words() {
         assert_eq!(size_of::<Key>(), 24);
     }
 
     #[test]
-    fn only_the_decimal_text_of_a_number_is_that_number() {
+    fn only_canonical_decimal_text_equals_a_number() {
         let number = Key::from(7_u64);
         assert_eq!(Key::from("7"), number);
         for other in ["07", "+7", "7 ", "0x7", "seven"] {
@@ -185,17 +185,17 @@ mod tests {
     }
 
     #[test]
-    fn empty_keys_and_keys_with_a_slash_are_unfit() {
+    fn empty_keys_and_keys_with_slash_are_invalid() {
         let long = "a/".repeat(20);
         for unfit in ["", "/", "a/b", &long] {
-            assert!(!Key::from(unfit).is_fit(), "{unfit:?}");
+            assert!(!Key::from(unfit).is_valid(), "{unfit:?}");
         }
-        assert!(Key::from("a").is_fit() && Key::from(0_usize).is_fit());
+        assert!(Key::from("a").is_valid() && Key::from(0_usize).is_valid());
     }
 
     proptest! {
         #[test]
-        fn every_text_comes_back_from_its_key(text in "\\PC{0,40}|[0-9]{1,25}") {
+        fn key_text_round_trips(text in "\\PC{0,40}|[0-9]{1,25}") {
             let key = Key::from(text.as_str());
             prop_assert_eq!(&*key.text(), text.as_str());
             prop_assert_eq!(&*key.to_shared(), text.as_str());

@@ -3,22 +3,23 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Path;
+use super::ActorPath;
 
 /// A pattern of paths. `*` matches any run of characters within a key, `**` any number of keys.
 ///
 /// A pattern without a slash matches the last key, anywhere in the tree.
 ///
 /// ```
-/// use strowger::{Path, PathPattern};
+/// use strowger::{ActorPath, PathPattern};
 /// let sessions: PathPattern = "/n4/*/0x*".parse()?;
-/// assert!(sessions.matches(&Path::from("/n4/smf-1/0x2a")));
-/// assert!(!sessions.matches(&Path::from("/n4/smf-1")));
+/// assert!(sessions.matches(&ActorPath::from("/n4/smf-1/0x2a")));
+/// assert!(!sessions.matches(&ActorPath::from("/n4/smf-1")));
 /// let all: PathPattern = "/n4/**".parse()?;
-/// assert!(all.matches(&Path::from("/n4")) && all.matches(&Path::from("/n4/smf-1/0x2a")));
+/// assert!(all.matches(&ActorPath::from("/n4")));
+/// assert!(all.matches(&ActorPath::from("/n4/smf-1/0x2a")));
 /// let one: PathPattern = "0x2a".parse()?;
-/// assert!(one.matches(&Path::from("/n4/smf-1/0x2a")));
-/// # Ok::<(), strowger::PatternError>(())
+/// assert!(one.matches(&ActorPath::from("/n4/smf-1/0x2a")));
+/// # Ok::<(), strowger::PathPatternError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathPattern {
@@ -31,38 +32,38 @@ enum KeyPattern {
     /// `**`, which matches any number of keys.
     Any,
     /// A key that may contain stars.
-    Like(Box<str>),
+    Glob(Box<str>),
 }
 
 /// The error returned when a text is not a valid pattern of paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PatternError {
+pub enum PathPatternError {
     /// The pattern is empty.
     #[error("a pattern of paths must not be empty")]
     Empty,
-    /// The pattern is longer than [`PathPattern::LONGEST`].
-    #[error("a pattern of paths is at most {} octets long", PathPattern::LONGEST)]
+    /// The pattern is longer than [`PathPattern::MAX_LEN`].
+    #[error("path pattern is longer than {} bytes", PathPattern::MAX_LEN)]
     TooLong,
 }
 
 impl PathPattern {
     /// The maximum length of a pattern, in bytes.
-    pub const LONGEST: usize = 1024;
+    pub const MAX_LEN: usize = 1024;
 
     /// Returns `true` if the pattern matches a path.
     #[must_use]
-    pub fn matches(&self, path: &Path) -> bool {
+    pub fn matches(&self, path: &ActorPath) -> bool {
         let keys: Vec<&str> = path.keys().collect();
-        globbed(
+        glob_match(
             &self.keys,
             &keys,
             |key| matches!(key, KeyPattern::Any),
             |key, text| match key {
                 KeyPattern::Any => true,
-                KeyPattern::Like(like) => {
+                KeyPattern::Glob(like) => {
                     let (like, text) = (like.as_bytes(), text.as_bytes());
-                    globbed(like, text, |octet| *octet == b'*', |a, b| a == b)
+                    glob_match(like, text, |octet| *octet == b'*', |a, b| a == b)
                 }
             },
         )
@@ -72,7 +73,7 @@ impl PathPattern {
 /// Matches a sequence against a pattern in which some parts match any number of elements. On a
 /// mismatch it is enough to go back to the last such part, so the time is bounded by the product of
 /// the two lengths.
-fn globbed<P, T>(
+fn glob_match<P, T>(
     pattern: &[P],
     row: &[T],
     is_any: impl Fn(&P) -> bool,
@@ -104,18 +105,18 @@ fn globbed<P, T>(
 }
 
 impl FromStr for PathPattern {
-    type Err = PatternError;
+    type Err = PathPatternError;
 
-    fn from_str(text: &str) -> Result<Self, PatternError> {
+    fn from_str(text: &str) -> Result<Self, PathPatternError> {
         if text.is_empty() {
-            return Err(PatternError::Empty);
+            return Err(PathPatternError::Empty);
         }
-        if text.len() > Self::LONGEST {
-            return Err(PatternError::TooLong);
+        if text.len() > Self::MAX_LEN {
+            return Err(PathPatternError::TooLong);
         }
         let key = |key: &str| match key {
             "**" => KeyPattern::Any,
-            key => KeyPattern::Like(key.into()),
+            key => KeyPattern::Glob(key.into()),
         };
         let mut keys: Vec<KeyPattern> = text
             .split('/')
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_what_they_say() {
+    fn stars_match_as_documented() {
         for (pattern, path, fits) in [
             ("/", "/", true),
             ("/", "/a", false),
@@ -173,14 +174,18 @@ mod tests {
             ("a", "/a/b", false),
         ] {
             let parsed: PathPattern = pattern.parse().unwrap();
-            assert_eq!(parsed.matches(&Path::from(path)), fits, "{pattern} {path}");
+            assert_eq!(
+                parsed.matches(&ActorPath::from(path)),
+                fits,
+                "{pattern} {path}"
+            );
         }
     }
 
     #[test]
-    fn what_matches_nothing_is_refused() {
-        assert_eq!("".parse::<PathPattern>(), Err(PatternError::Empty));
-        let long = "a".repeat(PathPattern::LONGEST + 1);
-        assert_eq!(long.parse::<PathPattern>(), Err(PatternError::TooLong));
+    fn invalid_patterns_are_rejected() {
+        assert_eq!("".parse::<PathPattern>(), Err(PathPatternError::Empty));
+        let long = "a".repeat(PathPattern::MAX_LEN + 1);
+        assert_eq!(long.parse::<PathPattern>(), Err(PathPatternError::TooLong));
     }
 }

@@ -120,7 +120,7 @@ fn answer_wakes_an_ask_that_becomes_watched() {
 }
 
 #[test]
-fn answer_wakes_an_ask_that_the_monitor_takes_from_its_list() {
+fn answer_wakes_an_ask_being_unlisted() {
     model_with_list(|list| {
         let (reply, answer) = slot::<u32>();
         let executor = Arc::new(Executor::default());
@@ -135,7 +135,7 @@ fn answer_wakes_an_ask_that_the_monitor_takes_from_its_list() {
 }
 
 #[test]
-fn ask_that_is_polled_while_the_monitor_takes_it_keeps_its_deadline() {
+fn ask_polled_while_unlisted_keeps_its_deadline() {
     model_with_list(|list| {
         let (reply, answer) = slot::<u32>();
         let executor = Arc::new(Executor::default());
@@ -152,7 +152,7 @@ fn ask_that_is_polled_while_the_monitor_takes_it_keeps_its_deadline() {
 }
 
 #[test]
-fn ask_that_moves_to_another_task_while_the_monitor_takes_it_keeps_its_deadline() {
+fn ask_moved_while_unlisted_keeps_its_deadline() {
     model_with_list(|list| {
         let (reply, answer) = slot::<u32>();
         let mut asking = Waiting::new(answer, list, |_| Poll::Ready(()));

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::path::Path;
+use crate::path::ActorPath;
 
 /// A ring of actors, each of which waits for the next: from the asker back to the asker.
 ///
 /// It dereferences to the paths of the actors; the first and the last are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskRing {
-    pub(super) actors: Vec<Path>,
+    pub(super) actors: Vec<ActorPath>,
     pub(super) waits: Vec<RingWait>,
 }
 
@@ -37,16 +37,16 @@ impl AskRing {
 }
 
 impl Deref for AskRing {
-    type Target = [Path];
+    type Target = [ActorPath];
 
-    fn deref(&self) -> &[Path] {
+    fn deref(&self) -> &[ActorPath] {
         &self.actors
     }
 }
 
 impl fmt::Display for AskRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.actors.iter().map(Path::as_str).collect();
+        let names: Vec<&str> = self.actors.iter().map(ActorPath::as_str).collect();
         f.write_str(&names.join(" -> "))?;
         // A reader expects asks; other waits explain why there is a ring.
         let mut before = ", because";

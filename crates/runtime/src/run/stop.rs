@@ -7,72 +7,77 @@ use std::task::Poll;
 
 use tokio::time::Instant;
 
-use crate::cell::{self, AnyCell, Node, PhaseGoal};
+use crate::cell::{self, ActorCore, ErasedCell, PhaseGoal};
 use crate::clock;
 use crate::ring;
 use crate::seeded_bug::{Bug, seeded};
 
 /// Ends all children of a node, each within its limit: one after another, the last started first,
 /// or all at once.
-pub(super) async fn end_children(node: &Node) {
+pub(super) async fn stop_children(node: &ActorCore) {
     let mut children = node.children.close(&node.shared.cells);
     // From here on every actor below waits in vain for an answer of this one.
-    ring::closing(node);
-    if node.is_killed() && seeded(Bug::ChildrenOutliveTheirParent) {
+    ring::on_children_closing(node);
+    if node.is_killed() && seeded(Bug::KilledParentLeavesChildren) {
         children.clear();
     }
     for child in &children {
         // This child waits for a restart that will not come, and a sibling that stops may be asking
         // it.
-        cell::finish_if_down(child);
+        cell::end_supervised_if_down(child);
     }
     if node.children.stops_together() {
         for child in &children {
-            ask_to_stop(&**child, node.is_killed());
+            request_stop(&**child, node.is_killed());
         }
     }
     let since = node.shared.now();
     for child in children.iter().rev() {
         if node.children.stops_together() {
             await_down(child, since, || node.is_killed()).await;
-            finish_down(node, child).await;
+            end_stopped_child(node, child).await;
         } else {
-            end_child(node, child).await;
+            stop_child(node, child).await;
         }
     }
 }
 
 /// Ends one child for good: stops it, and kills it when its limit passes or its parent is killed.
-pub(crate) async fn end_child(parent: &Node, child: &Arc<dyn AnyCell>) {
-    down_child(parent, child).await;
-    finish_down(parent, child).await;
+pub(crate) async fn stop_child(parent: &ActorCore, child: &Arc<dyn ErasedCell>) {
+    stop_incarnation(parent, child).await;
+    end_stopped_child(parent, child).await;
 }
 
-async fn finish_down(parent: &Node, child: &Arc<dyn AnyCell>) {
+async fn end_stopped_child(parent: &ActorCore, child: &Arc<dyn ErasedCell>) {
     // When the child ended, its restart may have been decided before its parent stopped taking
     // children.
-    while !cell::finish_down(child) {
-        down_child(parent, child).await;
+    while !cell::end_if_down(child) {
+        stop_incarnation(parent, child).await;
     }
     // Another caller may be ending it. That takes no await, so it does not matter who waits here.
-    child.node().reached(PhaseGoal::Ended).await;
+    child.core().wait_for_phase(PhaseGoal::Ended).await;
 }
 
 /// Ends the incarnation of a child, and leaves its cell to its owner.
-pub(crate) async fn down_child(parent: &Node, child: &Arc<dyn AnyCell>) {
-    ask_to_stop(&**child, parent.is_killed());
+pub(crate) async fn stop_incarnation(parent: &ActorCore, child: &Arc<dyn ErasedCell>) {
+    request_stop(&**child, parent.is_killed());
     await_down(child, parent.shared.now(), || parent.is_killed()).await;
 }
 
 /// Ends an actor at the top of the tree.
-pub(crate) async fn end_top(cell: &Arc<dyn AnyCell>) {
-    ask_to_stop(&**cell, false);
-    await_down(cell, cell.node().shared.now(), || false).await;
+pub(crate) async fn stop_root_actor(cell: &Arc<dyn ErasedCell>) {
+    request_stop(&**cell, false);
+    await_down(cell, cell.core().shared.now(), || false).await;
 }
 
-pub(super) fn ask_to_stop(cell: &dyn AnyCell, hurry: bool) {
-    let node = cell.node();
-    if hurry || node.limit.get().is_some_and(|limit| limit.is_zero()) {
+pub(super) fn request_stop(cell: &dyn ErasedCell, hurry: bool) {
+    let node = cell.core();
+    if hurry
+        || node
+            .shutdown_limit
+            .get()
+            .is_some_and(|limit| limit.is_zero())
+    {
         cell.kill();
     } else {
         cell.stop();
@@ -81,11 +86,11 @@ pub(super) fn ask_to_stop(cell: &dyn AnyCell, hurry: bool) {
 
 /// Waits for the end of an incarnation, and kills it when its limit passes or `hurry` returns
 /// `true`.
-async fn await_down(cell: &Arc<dyn AnyCell>, since: Instant, hurry: impl Fn() -> bool) {
-    let node = cell.node();
-    let mut down = pin!(node.reached(PhaseGoal::Down));
+async fn await_down(cell: &Arc<dyn ErasedCell>, since: Instant, hurry: impl Fn() -> bool) {
+    let node = cell.core();
+    let mut down = pin!(node.wait_for_phase(PhaseGoal::Down));
     let now = node.shared.now();
-    let mut limit = node.limit.get().map(|limit| {
+    let mut limit = node.shutdown_limit.get().map(|limit| {
         let left = clock::saturating_add(since, limit).saturating_duration_since(now);
         node.shared.alarms.deadline(left)
     });

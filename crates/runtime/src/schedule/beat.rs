@@ -9,15 +9,15 @@
 // message later.
 use std::sync::atomic::{AtomicU32, Ordering};
 
-static BEAT: AtomicU32 = AtomicU32::new(0);
+static CURRENT_BEAT: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the number of the current beat.
 #[inline(always)]
-pub(crate) fn now() -> u32 {
-    BEAT.load(Ordering::Relaxed)
+pub(crate) fn current() -> u32 {
+    CURRENT_BEAT.load(Ordering::Relaxed)
 }
 
 /// Begins the next beat.
 pub(super) fn advance() {
-    BEAT.fetch_add(1, Ordering::Relaxed);
+    CURRENT_BEAT.fetch_add(1, Ordering::Relaxed);
 }

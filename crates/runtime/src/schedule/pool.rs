@@ -23,18 +23,18 @@ use parking_lot::Mutex;
 use tokio::runtime::{Handle, Id, RuntimeFlavor};
 
 use super::strand::Runnable;
-use crate::path::Path;
+use crate::path::ActorPath;
 use crate::reply::PendingReply;
 use crate::schedule::spin;
 use crate::seeded_bug::{Bug, seeded};
-use crate::sync::{AtomicBool, AtomicUsize, Ordering, Weakening, weaken_to, weakened};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, Weakening, weaken_or, weakened};
 use blocking::BlockingThreads;
 use dispatcher::{Dispatcher, DispatcherState};
 
 /// The owner of a pool, a system: its actors as the dispatchers and the monitor see them.
-pub(crate) trait PoolOwner: Send + Sync {
+pub(crate) trait SchedulerHost: Send + Sync {
     /// Ends every incarnation that waits.
-    fn abandon(&self);
+    fn end_parked_actors(&self);
     /// Returns how long a hook may block its worker.
     fn handler_limit(&self) -> Duration;
     /// Returns a number that changes with every message that an actor takes.
@@ -52,20 +52,20 @@ pub(crate) struct Pool {
     /// Number of dispatchers that are not in reserve.
     workers: usize,
     /// The dispatcher of the next actor that is not started by a dispatcher.
-    next: AtomicUsize,
+    next_home: AtomicUsize,
     /// Number of incarnations.
-    live: AtomicUsize,
+    incarnations: AtomicUsize,
     /// Number of dispatchers.
-    running: AtomicUsize,
+    running_dispatchers: AtomicUsize,
     /// Set when dispatchers are to leave once no incarnation is left.
     closed: AtomicBool,
     /// Set when all dispatchers have left: nothing runs any more.
     down: AtomicBool,
     /// Set when another runtime asked, and may soon ask more.
-    asked: AtomicBool,
+    external_ask_seen: AtomicBool,
     /// Set if the monitor calls the asks that wait for long.
-    is_watched: AtomicBool,
-    owner: OnceLock<Weak<dyn PoolOwner>>,
+    has_monitor: AtomicBool,
+    owner: OnceLock<Weak<dyn SchedulerHost>>,
     /// The threads of actors that have one of their own.
     blocking_threads: Mutex<BlockingThreads>,
 }
@@ -79,20 +79,20 @@ impl Pool {
             handle,
             dispatchers: (0..2 * workers).map(DispatcherState::new).collect(),
             workers,
-            next: AtomicUsize::new(0),
-            live: AtomicUsize::new(0),
-            running: AtomicUsize::new(0),
+            next_home: AtomicUsize::new(0),
+            incarnations: AtomicUsize::new(0),
+            running_dispatchers: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             down: AtomicBool::new(false),
-            asked: AtomicBool::new(false),
-            is_watched: AtomicBool::new(false),
+            external_ask_seen: AtomicBool::new(false),
+            has_monitor: AtomicBool::new(false),
             owner: OnceLock::new(),
             blocking_threads: Mutex::default(),
         })
     }
 
     /// Starts the dispatchers.
-    pub(crate) fn open(self: &Arc<Self>, owner: Weak<dyn PoolOwner>) {
+    pub(crate) fn open(self: &Arc<Self>, owner: Weak<dyn SchedulerHost>) {
         let first = self.owner.set(owner).is_ok();
         debug_assert!(first, "a system opens its pool once");
         for number in 0..self.dispatchers.len() {
@@ -100,7 +100,7 @@ impl Pool {
             // The pool owns it: it leaves when the pool closes.
             drop(self.handle.spawn(dispatcher));
         }
-        monitor::watch(self);
+        monitor::add_pool(self);
     }
 
     /// Lists an ask that begins to wait, so that its asker is called if it waits for long; returns
@@ -108,9 +108,9 @@ impl Pool {
     /// asker is called.
     #[inline]
     pub(crate) fn list<T>(&self, answer: &mut PendingReply<T>) -> bool {
-        let calls = self.runtime.is_some() && self.is_watched.load(Ordering::Relaxed);
+        let calls = self.runtime.is_some() && self.has_monitor.load(Ordering::Relaxed);
         if calls {
-            monitor::list(answer);
+            monitor::register_ask(answer);
         }
         calls
     }
@@ -122,34 +122,35 @@ impl Pool {
     /// Assigns a place to a new incarnation: with the dispatcher that starts it, otherwise with
     /// each dispatcher in turn.
     pub(crate) fn admit(&self) -> u32 {
-        self.live.fetch_add(1, Ordering::Relaxed);
-        let here = dispatcher::here(self, |here| here.map(|here| here.state().number()));
+        self.incarnations.fetch_add(1, Ordering::Relaxed);
+        let here = dispatcher::with_current(self, |here| here.map(|here| here.state().number()));
         let number = here.unwrap_or_else(|| {
             // A lost update does not matter: two actors in a row may get the same place.
-            let next = self.next.load(Ordering::Relaxed);
-            self.next.store(next.wrapping_add(1), Ordering::Relaxed);
+            let next = self.next_home.load(Ordering::Relaxed);
+            self.next_home
+                .store(next.wrapping_add(1), Ordering::Relaxed);
             next
         });
-        place_of(number % self.workers)
+        home_of(number % self.workers)
     }
 
     /// Records a new incarnation at the place of the last one.
     pub(crate) fn admit_again(&self, place: u32) -> u32 {
-        self.live.fetch_add(1, Ordering::Relaxed);
+        self.incarnations.fetch_add(1, Ordering::Relaxed);
         place
     }
 
     /// Assigns a place on a thread of its own, or among the other actors if no thread can be
     /// started.
-    pub(crate) fn admit_blocking(&self, path: &Path) -> u32 {
+    pub(crate) fn admit_blocking(&self, path: &ActorPath) -> u32 {
         let place = self.blocking_threads.lock().start(path, &self.handle);
         match place {
             Ok(place) => {
-                self.live.fetch_add(1, Ordering::Relaxed);
+                self.incarnations.fetch_add(1, Ordering::Relaxed);
                 place
             }
             Err(error) => {
-                tracing::error!(%path, %error, "no thread for a blocking actor");
+                tracing::error!(%path, %error, "cannot start a thread for a blocking actor");
                 self.admit()
             }
         }
@@ -161,9 +162,9 @@ impl Pool {
     pub(crate) fn announce_ask(&self) -> bool {
         let elsewhere = self.runtime.is_some()
             && local::dispatcher(self.runtime).is_none()
-            && !self.is_task_here();
+            && !self.is_runtime_thread();
         if elsewhere {
-            self.expect_more_asks();
+            self.mark_external_ask();
         }
         elsewhere
     }
@@ -172,29 +173,29 @@ impl Pool {
     #[cold]
     pub(crate) fn look_for_answer(&self, is_there: impl Fn() -> bool) {
         // A dispatcher may have taken the first note, and polled in vain, before the ask was sent.
-        self.expect_more_asks();
-        spin::look_for_answer(is_there);
+        self.mark_external_ask();
+        spin::spin_for_answer(is_there);
     }
 
     /// Notes for the dispatchers that another runtime asks, and may soon ask more.
-    fn expect_more_asks(&self) {
-        self.asked.store(true, Ordering::Relaxed);
+    fn mark_external_ask(&self) {
+        self.external_ask_seen.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` if another runtime asked since the last `take_asked`.
-    fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+    /// Returns `true` if another runtime asked since the last `take_external_ask`.
+    fn saw_external_ask(&self) -> bool {
+        self.external_ask_seen.load(Ordering::Relaxed)
     }
 
     /// Takes the note that another runtime asked; returns `false` if another dispatcher took it
     /// before.
-    fn take_asked(&self) -> bool {
-        self.asked.swap(false, Ordering::Relaxed)
+    fn take_external_ask(&self) -> bool {
+        self.external_ask_seen.swap(false, Ordering::Relaxed)
     }
 
     /// Returns `true` if this thread runs a task of the runtime, though it has never dispatched.
     #[cold]
-    fn is_task_here(&self) -> bool {
+    fn is_runtime_thread(&self) -> bool {
         let within = || Handle::try_current().ok().map(|handle| handle.id());
         tokio::task::try_id().is_some() && within() == self.runtime
     }
@@ -204,15 +205,15 @@ impl Pool {
         if blocking::is_blocking(place) {
             self.blocking_threads.lock().end(place);
         }
-        // This and `close` both modify `live`, so one of them comes second and sees what the other
-        // one did before: `release` sees that the pool is closed, or `close` sees that no
+        // This and `close` both modify `incarnations`, so one of them comes second and sees what
+        // the other one did before: `release` sees that the pool is closed, or `close` sees that no
         // incarnation is left.
-        let acq_rel = weaken_to(
+        let acq_rel = weaken_or(
             Weakening::LastExitAcquire,
             Ordering::AcqRel,
             Ordering::Release,
         );
-        if self.live.fetch_sub(1, acq_rel) == 1 && self.closed.load(Ordering::Relaxed) {
+        if self.incarnations.fetch_sub(1, acq_rel) == 1 && self.closed.load(Ordering::Relaxed) {
             self.unpark_all();
         }
     }
@@ -220,12 +221,12 @@ impl Pool {
     /// Lets the dispatchers leave once no incarnation is left.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        let acq_rel = weaken_to(
+        let acq_rel = weaken_or(
             Weakening::PoolCloseRelease,
             Ordering::AcqRel,
             Ordering::Acquire,
         );
-        if self.live.fetch_add(0, acq_rel) == 0 {
+        if self.incarnations.fetch_add(0, acq_rel) == 0 {
             self.unpark_all();
         }
     }
@@ -235,7 +236,7 @@ impl Pool {
     }
 
     fn is_done(&self) -> bool {
-        self.closed.load(Ordering::Relaxed) && self.live.load(Ordering::Relaxed) == 0
+        self.closed.load(Ordering::Relaxed) && self.incarnations.load(Ordering::Relaxed) == 0
     }
 
     pub(crate) fn is_down(&self) -> bool {
@@ -250,10 +251,10 @@ impl Pool {
             return self.push_blocking(ready, home);
         }
         let home = home as usize;
-        let Some(ready) = run_here(Bug::RunsWhereItIsTold, ready) else {
+        let Some(ready) = run_inline_if_seeded(Bug::TellRunsInline, ready) else {
             return;
         };
-        let left = dispatcher::here(self, |here| match here {
+        let left = dispatcher::with_current(self, |here| match here {
             Some(here) => here.push(ready, home),
             None => Some(ready),
         });
@@ -266,12 +267,12 @@ impl Pool {
     /// with the dispatcher of this very thread. Another dispatcher would have to be woken for it,
     /// and would find nothing more to do.
     pub(crate) fn push_local(&self, ready: Runnable, home: u32) {
-        let Some(ready) = run_here(Bug::StartsWhereItIsSpawned, ready) else {
+        let Some(ready) = run_inline_if_seeded(Bug::SpawnRunsInline, ready) else {
             return;
         };
         let local = self.local().filter(|_| !blocking::is_blocking(home));
         match local {
-            Some(local) => self.push(ready, place_of(local.number())),
+            Some(local) => self.push(ready, home_of(local.number())),
             None => self.push(ready, home),
         }
     }
@@ -280,7 +281,8 @@ impl Pool {
     fn local(&self) -> Option<&DispatcherState> {
         let known = local::dispatcher(self.runtime);
         // Any dispatcher will do, as long as it is always the same one.
-        let local = known.or_else(|| (self.runtime.is_some() && self.is_task_here()).then_some(0));
+        let local =
+            known.or_else(|| (self.runtime.is_some() && self.is_runtime_thread()).then_some(0));
         self.dispatchers.get(local?)
     }
 
@@ -296,7 +298,7 @@ impl Pool {
         }
         dispatcher.push(ready);
         // All dispatchers have left: none would run what was queued now.
-        if self.down.load(Ordering::SeqCst) && !weakened(Weakening::DownEndsQueuedActor) {
+        if self.down.load(Ordering::SeqCst) && !weakened(Weakening::PoolDownEndsQueuedActor) {
             dispatcher.clear();
         }
     }
@@ -310,8 +312,8 @@ impl Pool {
         }
     }
 
-    fn leave(&self) {
-        if self.running.fetch_sub(1, Ordering::SeqCst) > 1 {
+    fn remove_dispatcher(&self) {
+        if self.running_dispatchers.fetch_sub(1, Ordering::SeqCst) > 1 {
             return;
         }
         self.down.store(true, Ordering::SeqCst);
@@ -319,9 +321,9 @@ impl Pool {
         let blocking_threads = self.blocking_threads.lock().end_all();
         drop(blocking_threads);
         if let Some(owner) = self.owner.get().and_then(Weak::upgrade)
-            && !weakened(Weakening::DownEndsParkedActors)
+            && !weakened(Weakening::PoolDownEndsParkedActors)
         {
-            owner.abandon();
+            owner.end_parked_actors();
         }
     }
 }
@@ -329,7 +331,7 @@ impl Pool {
 /// Runs an actor on the stack of the code that queues it, if that bug is seeded; returns the actor
 /// if it has more to do.
 #[inline(always)]
-fn run_here(bug: Bug, ready: Runnable) -> Option<Runnable> {
+fn run_inline_if_seeded(bug: Bug, ready: Runnable) -> Option<Runnable> {
     match seeded(bug) {
         true => ready.run(),
         false => Some(ready),
@@ -337,7 +339,7 @@ fn run_here(bug: Bug, ready: Runnable) -> Option<Runnable> {
 }
 
 /// Returns the place of a dispatcher; there are twice as many dispatchers as workers.
-fn place_of(dispatcher: usize) -> u32 {
+fn home_of(dispatcher: usize) -> u32 {
     u32::try_from(dispatcher).unwrap_or(0)
 }
 
@@ -345,7 +347,7 @@ impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
             .field("workers", &self.workers)
-            .field("live", &self.live)
+            .field("live", &self.incarnations)
             .finish_non_exhaustive()
     }
 }

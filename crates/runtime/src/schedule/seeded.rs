@@ -24,26 +24,26 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use self::queued::Queued;
-use super::Ended;
-use super::pool::PoolOwner;
+use self::queued::QueuedFlag;
+use super::TaskEnd;
+use super::pool::SchedulerHost;
 use super::strand::Runnable;
-use crate::path::Path;
+use crate::path::ActorPath;
 use crate::sync::{AtomicBool, Ordering};
 
 /// One turn of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Step {
+pub struct ScheduleStep {
     /// Virtual time since the start of the system.
     pub at: Duration,
     /// Number of the task, in the order in which tasks were started.
     pub task: u64,
     /// The path of the actor that the task belongs to.
-    pub path: Path,
+    pub path: ActorPath,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ScheduleStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} #{} {}", self.at, self.task, self.path)
     }
@@ -51,16 +51,16 @@ impl fmt::Display for Step {
 
 /// The order in which tasks ran. Equal traces mean that the runs were the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
+pub struct ScheduleTrace {
     seed: u64,
     turns: u64,
     digest: u64,
-    first: Vec<Step>,
+    first: Vec<ScheduleStep>,
 }
 
-impl Trace {
+impl ScheduleTrace {
     /// Number of steps that a trace keeps; further steps only enter the digest.
-    const KEPT: usize = 65_536;
+    const MAX_STEPS: usize = 65_536;
 
     /// Returns the seed of the run.
     #[must_use]
@@ -76,7 +76,7 @@ impl Trace {
 
     /// Returns the first steps, up to 65536.
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[ScheduleStep] {
         &self.first
     }
 
@@ -86,7 +86,7 @@ impl Trace {
         self.digest
     }
 
-    fn record(&mut self, step: Step) {
+    fn record(&mut self, step: ScheduleStep) {
         // FNV-1a: the digest must not depend on the version of a hasher.
         let at = step.at.as_nanos().to_le_bytes();
         let task = step.task.to_le_bytes();
@@ -94,13 +94,13 @@ impl Trace {
             self.digest = (self.digest ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         self.turns += 1;
-        if self.first.len() < Self::KEPT {
+        if self.first.len() < Self::MAX_STEPS {
             self.first.push(step);
         }
     }
 }
 
-impl fmt::Display for Trace {
+impl fmt::Display for ScheduleTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -112,11 +112,11 @@ impl fmt::Display for Trace {
 }
 
 /// The run queue of the actors and tasks of one system under test.
-pub(crate) struct RunQueue(Mutex<SeededState>);
+pub(crate) struct SeededScheduler(Mutex<SeededState>);
 
 /// A runnable task or actor.
 enum QueuedWork {
-    Task(Arc<Task>),
+    Task(Arc<SeededTask>),
     Actor(Runnable, u32),
 }
 
@@ -124,25 +124,25 @@ struct SeededState {
     /// The order follows from what was added and taken, and has no meaning.
     ready: Vec<QueuedWork>,
     /// Every task that has not ended, so that a task that nothing can wake is not leaked.
-    live: BTreeMap<u64, Arc<Task>>,
+    live: BTreeMap<u64, Arc<SeededTask>>,
     numbers: SplitMix64,
     next_id: u64,
     start: Instant,
-    trace: Trace,
+    trace: ScheduleTrace,
     clock: Option<Handle>,
     /// Wakes the driver, which runs in tokio.
     driver: Option<Waker>,
-    owner: Option<Weak<dyn PoolOwner>>,
+    owner: Option<Weak<dyn SchedulerHost>>,
 }
 
 impl SeededState {
-    fn record(&mut self, task: u64, path: Path) {
+    fn record(&mut self, task: u64, path: ActorPath) {
         let at = self.start.elapsed();
-        self.trace.record(Step { at, task, path });
+        self.trace.record(ScheduleStep { at, task, path });
     }
 }
 
-impl RunQueue {
+impl SeededScheduler {
     pub(crate) fn new(seed: u64, start: Instant) -> Arc<Self> {
         Arc::new(Self(Mutex::new(SeededState {
             ready: Vec::new(),
@@ -150,7 +150,7 @@ impl RunQueue {
             numbers: SplitMix64::seed_from_u64(seed),
             next_id: 0,
             start,
-            trace: Trace {
+            trace: ScheduleTrace {
                 seed,
                 turns: 0,
                 digest: 0xcbf2_9ce4_8422_2325,
@@ -163,7 +163,7 @@ impl RunQueue {
     }
 
     /// Sets the runtime whose clock is used, for calls from outside of that runtime too.
-    pub(crate) fn keep_time_of(&self, clock: Handle) {
+    pub(crate) fn set_clock(&self, clock: Handle) {
         self.0.lock().clock = Some(clock);
     }
 
@@ -173,7 +173,7 @@ impl RunQueue {
         Instant::now()
     }
 
-    pub(crate) fn open(&self, owner: Weak<dyn PoolOwner>) {
+    pub(crate) fn open(&self, owner: Weak<dyn SchedulerHost>) {
         self.0.lock().owner = Some(owner);
     }
 
@@ -186,7 +186,7 @@ impl RunQueue {
     }
 
     pub(crate) fn push(&self, ready: Runnable, number: u32) {
-        self.enter(QueuedWork::Actor(ready, number));
+        self.push_work(QueuedWork::Actor(ready, number));
     }
 
     /// Draws whether an actor that is restarted at once begins its next incarnation in the same
@@ -195,7 +195,7 @@ impl RunQueue {
         self.0.lock().numbers.next_u64().is_multiple_of(2)
     }
 
-    fn enter(&self, entry: QueuedWork) {
+    fn push_work(&self, entry: QueuedWork) {
         let mut queue = self.0.lock();
         queue.ready.push(entry);
         let driver = queue.driver.take();
@@ -207,17 +207,17 @@ impl RunQueue {
 
     pub(crate) fn spawn(
         self: &Arc<Self>,
-        path: Path,
+        path: ActorPath,
         future: impl Future<Output = ()> + Send + 'static,
-    ) -> Arc<Task> {
+    ) -> Arc<SeededTask> {
         let mut queue = self.0.lock();
         let id = queue.next_id;
         queue.next_id += 1;
-        let task = Arc::new(Task {
+        let task = Arc::new(SeededTask {
             id,
             path,
             queue: Arc::downgrade(self),
-            queued: Queued::new(),
+            queued: QueuedFlag::new(),
             state: Mutex::new(TaskState::Idle(Box::pin(future))),
             aborted: AtomicBool::new(false),
             owner: Mutex::new(None),
@@ -249,7 +249,7 @@ impl RunQueue {
         drop(queue);
         match entry {
             QueuedWork::Task(task) => {
-                if task.run() {
+                if task.run_turn() {
                     let ended = self.0.lock().live.remove(&task.id);
                     drop(ended);
                 }
@@ -267,7 +267,7 @@ impl RunQueue {
         self.0.lock().ready.is_empty()
     }
 
-    pub(crate) fn trace(&self) -> Trace {
+    pub(crate) fn trace(&self) -> ScheduleTrace {
         self.0.lock().trace.clone()
     }
 
@@ -278,7 +278,7 @@ impl RunQueue {
             let ready = std::mem::take(&mut self.0.lock().ready);
             drop(ready);
             if let Some(owner) = owner.as_ref().and_then(Weak::upgrade) {
-                owner.abandon();
+                owner.end_parked_actors();
             }
             let mut queue = self.0.lock();
             let Some((_, task)) = queue.live.pop_first() else {
@@ -289,12 +289,12 @@ impl RunQueue {
             };
             drop(queue);
             task.abort();
-            task.run();
+            task.run_turn();
         }
     }
 }
 
-impl fmt::Debug for RunQueue {
+impl fmt::Debug for SeededScheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let queue = self.0.lock();
         f.debug_struct("RunQueue")
@@ -305,11 +305,11 @@ impl fmt::Debug for RunQueue {
 }
 
 /// A future with its place in a run queue.
-pub(crate) struct Task {
+pub(crate) struct SeededTask {
     id: u64,
-    path: Path,
-    queue: Weak<RunQueue>,
-    queued: Queued,
+    path: ActorPath,
+    queue: Weak<SeededScheduler>,
+    queued: QueuedFlag,
     state: Mutex<TaskState>,
     /// There is no model: the flag is set before the task is queued, and if the task was queued
     /// already, its turn sees the flag.
@@ -321,21 +321,21 @@ enum TaskState {
     Idle(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// On the stack of the driver.
     Running,
-    Ended(Ended),
+    Ended(TaskEnd),
 }
 
-impl Task {
+impl SeededTask {
     fn schedule(self: &Arc<Self>) {
-        if self.queued.enter()
+        if self.queued.set()
             && let Some(queue) = self.queue.upgrade()
         {
-            queue.enter(QueuedWork::Task(Arc::clone(self)));
+            queue.push_work(QueuedWork::Task(Arc::clone(self)));
         }
     }
 
     /// Gives the task a turn; returns `true` if it has ended.
-    fn run(self: &Arc<Self>) -> bool {
-        self.queued.leave();
+    fn run_turn(self: &Arc<Self>) -> bool {
+        self.queued.clear();
         let mut state = self.state.lock();
         match std::mem::replace(&mut *state, TaskState::Running) {
             TaskState::Idle(mut future) => {
@@ -354,9 +354,9 @@ impl Task {
                         *self.state.lock() = TaskState::Idle(future);
                         return false;
                     }
-                    Ok(Some(Poll::Ready(()))) => Ended::Finished,
-                    Ok(None) => Ended::Aborted,
-                    Err(payload) => Ended::Panicked(crate::exit::panic_text(payload.as_ref())),
+                    Ok(Some(Poll::Ready(()))) => TaskEnd::Finished,
+                    Ok(None) => TaskEnd::Aborted,
+                    Err(payload) => TaskEnd::Panicked(crate::exit::panic_message(payload.as_ref())),
                 };
                 self.end(future, ended);
             }
@@ -367,12 +367,12 @@ impl Task {
         true
     }
 
-    fn end(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>, mut ended: Ended) {
+    fn end(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>, mut ended: TaskEnd) {
         // Dropping what the future held runs foreign code.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(future)))
-            && ended != Ended::Aborted
+            && ended != TaskEnd::Aborted
         {
-            ended = Ended::Panicked(crate::exit::panic_text(payload.as_ref()));
+            ended = TaskEnd::Panicked(crate::exit::panic_message(payload.as_ref()));
         }
         *self.state.lock() = TaskState::Ended(ended);
         let owner = self.owner.lock().take();
@@ -386,7 +386,7 @@ impl Task {
         self.schedule();
     }
 
-    pub(crate) fn poll_ended(&self, cx: &Context<'_>) -> Poll<Ended> {
+    pub(crate) fn poll_ended(&self, cx: &Context<'_>) -> Poll<TaskEnd> {
         *self.owner.lock() = Some(cx.waker().clone());
         match &*self.state.lock() {
             TaskState::Ended(ended) => Poll::Ready(ended.clone()),
@@ -395,13 +395,13 @@ impl Task {
     }
 }
 
-impl Wake for Task {
+impl Wake for SeededTask {
     fn wake(self: Arc<Self>) {
         self.schedule();
     }
 }
 
-impl fmt::Debug for Task {
+impl fmt::Debug for SeededTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Task(#{} {})", self.id, self.path)
     }

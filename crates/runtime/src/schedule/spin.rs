@@ -12,17 +12,17 @@ use std::hint;
 use std::time::{Duration, Instant};
 
 /// The time for which a dispatcher polls: the asker that it answered may have to be woken first.
-const WORK_LIMIT: Duration = Duration::from_micros(80);
+const WORK_SPIN_LIMIT: Duration = Duration::from_micros(80);
 
 /// The time for which an asker polls, about what a dispatcher that is awake needs for an answer.
 /// Whatever else runs in the same task waits meanwhile, other asks included.
-const ANSWER_LIMIT: Duration = Duration::from_micros(4);
+const ANSWER_SPIN_LIMIT: Duration = Duration::from_micros(4);
 
 /// Number of polls between two looks at the clock.
-const STRIDE: u32 = 32;
+const POLLS_PER_CLOCK_READ: u32 = 32;
 
 /// After this many waits in vain, the number of waits that sleep at once grows no further.
-const DOUBLINGS: u32 = 8;
+const MAX_DOUBLINGS: u32 = 8;
 
 /// The success of the waits so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,7 +57,7 @@ impl SpinBackoff {
             return;
         }
         self.skips = 1 << self.misses;
-        if self.misses < DOUBLINGS {
+        if self.misses < MAX_DOUBLINGS {
             self.misses += 1;
         }
     }
@@ -67,7 +67,7 @@ impl SpinBackoff {
 fn spin(limit: Duration, is_there: impl Fn() -> bool) -> bool {
     let begun = Instant::now();
     loop {
-        for _ in 0..STRIDE {
+        for _ in 0..POLLS_PER_CLOCK_READ {
             if is_there() {
                 return true;
             }
@@ -81,25 +81,25 @@ fn spin(limit: Duration, is_there: impl Fn() -> bool) -> bool {
 
 /// Polls for work that another runtime may send.
 #[cold]
-pub(super) fn look_for_work(is_there: impl Fn() -> bool) -> bool {
-    spin(WORK_LIMIT, is_there)
+pub(super) fn spin_for_work(is_there: impl Fn() -> bool) -> bool {
+    spin(WORK_SPIN_LIMIT, is_there)
 }
 
 thread_local! {
     /// The success of the asks of this thread.
-    static BACKOFF: Cell<SpinBackoff> = const { Cell::new(SpinBackoff::new()) };
+    static ASK_BACKOFF: Cell<SpinBackoff> = const { Cell::new(SpinBackoff::new()) };
 }
 
 /// Polls for an answer of another runtime, if that is of use.
 #[cold]
-pub(super) fn look_for_answer(is_there: impl Fn() -> bool) {
+pub(super) fn spin_for_answer(is_there: impl Fn() -> bool) {
     let look = |cell: &Cell<SpinBackoff>| {
         let mut backoff = cell.get();
         if backoff.begin() {
-            backoff.end(spin(ANSWER_LIMIT, is_there));
+            backoff.end(spin(ANSWER_SPIN_LIMIT, is_there));
         }
         cell.set(backoff);
     };
     // A thread that is ending has no record, and sleeps.
-    let _ended = BACKOFF.try_with(look);
+    let _ended = ASK_BACKOFF.try_with(look);
 }

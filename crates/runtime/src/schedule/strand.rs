@@ -65,20 +65,20 @@ use std::sync::Arc;
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
 use crate::exit::Exit;
-use crate::path::Path;
+use crate::path::ActorPath;
 use crate::schedule::wake;
 use crate::sync::{UnsafeCell, Weakening, weakened};
-use body::Body;
+use body::BehaviorSlot;
 use body::TurnOutcome;
 pub(crate) use body::{Behavior, NextStep, heap_bytes};
-pub(crate) use current::Current;
+pub(crate) use current::CurrentRef;
 pub(crate) use exclusive::Exclusive;
 pub(crate) use host_ref::HostRef;
 pub(crate) use lifo_slot::{LifoSlot, LifoWriter};
-pub(crate) use lock::{Guard, Lock};
+pub(crate) use lock::{SpinLock, SpinLockGuard};
 pub(crate) use message_queue::{MessageQueue, OpaqueMessage};
 pub(crate) use recent_asks::RecentAsks;
-pub(crate) use slot::{Giver, Taker, slot};
+pub(crate) use slot::{SlotReceiver, SlotSender, channel};
 pub(crate) use unique_arc::UniqueArc;
 
 /// The data of a strand.
@@ -88,11 +88,11 @@ pub(crate) trait TurnData {
 
     /// Called after a turn that found nothing more to do. Returns `true` if there is indeed
     /// nothing; from then on, the code that adds work wakes the strand.
-    fn rest(&mut self) -> bool;
+    fn try_park(&mut self) -> bool;
 }
 
 /// The owner of a strand.
-pub(crate) trait Host: Send + Sync + Sized + 'static {
+pub(crate) trait StrandHost: Send + Sync + Sized + 'static {
     type Data: TurnData + Send;
 
     /// Returns the strand inside this very value.
@@ -108,32 +108,32 @@ pub(crate) trait Host: Send + Sync + Sized + 'static {
     fn is_killed(&self) -> bool;
 
     /// Runs a turn, within whatever the code that it calls needs to recognize the host.
-    fn during<R>(&self, turn: impl FnOnce() -> R) -> R {
+    fn enter_turn<R>(&self, turn: impl FnOnce() -> R) -> R {
         turn()
     }
 
     /// Returns the path of the actor, for traces.
-    fn path(&self) -> Path;
+    fn path(&self) -> ActorPath;
 
     /// Returns the identity of the actor, for the monitor.
-    fn mark(&self) -> ActorMark;
+    fn identity(&self) -> ActorIdentity;
 
     /// Takes what remains of the incarnation out of the data, under the lock that turns the strand
     /// `Off`. Returns the number of messages that are lost with it, if no more are taken in.
-    fn ended(&self, data: StrandGuard<'_, Self::Data>) -> Option<u64> {
+    fn take_remains(&self, data: StrandGuard<'_, Self::Data>) -> Option<u64> {
         drop(data);
         None
     }
 
-    /// Called when the incarnation at this place is gone, with the result of `ended`. Without an
-    /// exit, it was dropped before its end.
-    fn over(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
+    /// Called when the incarnation at this place is gone, with the result of `take_remains`.
+    /// Without an exit, it was dropped before its end.
+    fn on_incarnation_end(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
 }
 
 /// The identity of an actor without its types: the address of what its system shares, and the
 /// actor's identifier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct ActorMark {
+pub(crate) struct ActorIdentity {
     pub(crate) system: usize,
     pub(crate) actor: u64,
 }
@@ -149,8 +149,8 @@ enum RunState {
 
 /// Data behind a lock, and an incarnation that runs.
 pub(crate) struct Strand<T> {
-    run: Lock<Run<T>>,
-    body: UnsafeCell<Body>,
+    inner: SpinLock<StrandState<T>>,
+    body: UnsafeCell<BehaviorSlot>,
 }
 
 // SAFETY: the body is touched by its owner only (rule 1), and every `Behavior` is `Send`.
@@ -158,42 +158,42 @@ unsafe impl<T: Send> Sync for Strand<T> {}
 
 // The fields that senders touch come first, beside the lock.
 #[repr(C)]
-struct Run<T> {
+struct StrandState<T> {
     state: RunState,
     /// The place that the scheduler assigned to the incarnation.
-    place: u32,
+    home: u32,
     data: T,
     /// The host, while the strand holds a reference to it.
     host: Option<NonNull<dyn ErasedHost>>,
 }
 
 // SAFETY: the pointer stands for a reference to a host, and hosts are `Send` and `Sync`.
-unsafe impl<T: Send> Send for Run<T> {}
+unsafe impl<T: Send> Send for StrandState<T> {}
 
 impl<T> Strand<T> {
     // Inlined; otherwise the room for a `Behavior` is copied.
     #[inline(always)]
     pub(crate) fn new(data: T) -> Self {
-        let run = Run {
+        let run = StrandState {
             state: RunState::Off,
-            place: 0,
+            home: 0,
             data,
             host: None,
         };
         Self {
-            run: Lock::new(run),
-            body: UnsafeCell::new(Body::none()),
+            inner: SpinLock::new(run),
+            body: UnsafeCell::new(BehaviorSlot::empty()),
         }
     }
 
     #[inline(always)]
     pub(crate) fn lock(&self) -> StrandGuard<'_, T> {
-        StrandGuard(self.run.lock())
+        StrandGuard(self.inner.lock())
     }
 
     /// Returns the place that the scheduler assigned to the incarnation.
-    pub(crate) fn place(&self) -> u32 {
-        self.run.lock().place
+    pub(crate) fn home(&self) -> u32 {
+        self.inner.lock().home
     }
 
     /// Wakes the strand, wherever it waits.
@@ -208,20 +208,20 @@ impl<T> Strand<T> {
 /// Returns `None` if the last incarnation is not over, which the host has to rule out. `begin`
 /// prepares the data for the new incarnation and must not panic; `behavior` makes the `Behavior`
 /// from the result of `begin`.
-pub(crate) fn start<C: Host, B, L: Behavior<C>>(
+pub(crate) fn start<C: StrandHost, B, L: Behavior<C>>(
     host: &Arc<C>,
     place: u32,
     begin: impl FnOnce(&mut C::Data) -> B,
     behavior: impl FnOnce(B, HostRef<C>) -> L,
 ) -> Option<Runnable> {
     let strand = host.strand();
-    let mut run = strand.run.lock();
+    let mut run = strand.inner.lock();
     if run.state != RunState::Off {
         return None;
     }
     let turn: *const dyn ErasedHost = Arc::into_raw(Arc::<C>::clone(host));
     run.host = NonNull::new(turn.cast_mut());
-    run.place = place;
+    run.home = place;
     run.state = RunState::Queued;
     let ready = Runnable(run.host.expect("made from a reference"));
     let begun = begin(&mut run.data);
@@ -229,16 +229,17 @@ pub(crate) fn start<C: Host, B, L: Behavior<C>>(
     // If `behavior` panics, the `Runnable` is dropped, which ends an incarnation without a
     // `Behavior`. SAFETY: we moved the state from `Off` to `Queued`, and the `Runnable` is queued
     // after this.
-    let put = |body| unsafe { Body::put::<C, L>(body, || behavior(begun, HostRef::new(host))) };
+    let put =
+        |body| unsafe { BehaviorSlot::put::<C, L>(body, || behavior(begun, HostRef::new(host))) };
     strand.body.get_mut().with(put);
     Some(ready)
 }
 
 /// Ends an incarnation that is parked, because nothing will run it any more. A queued incarnation
 /// ends with its queue, a running one at the end of its turn.
-pub(crate) fn abandon<C: Host>(host: &C) {
+pub(crate) fn end_if_parked<C: StrandHost>(host: &C) {
     let strand = host.strand();
-    let mut run = strand.run.lock();
+    let mut run = strand.inner.lock();
     if run.state == RunState::Parked {
         run.state = RunState::Running;
         let host = run.host.expect("it was started");
@@ -250,7 +251,7 @@ pub(crate) fn abandon<C: Host>(host: &C) {
 }
 
 /// Access to the data of a strand; the lock is held until this is dropped.
-pub(crate) struct StrandGuard<'a, T>(Guard<'a, Run<T>>);
+pub(crate) struct StrandGuard<'a, T>(SpinLockGuard<'a, StrandState<T>>);
 
 impl<T> Deref for StrandGuard<'_, T> {
     type Target = T;
@@ -272,23 +273,23 @@ impl<T> StrandGuard<'_, T> {
     /// Wakes the strand, and releases the lock.
     #[inline]
     pub(crate) fn wake(self) {
-        if let Some((ready, place)) = self.claim() {
-            ready.queue(place);
+        if let Some((ready, place)) = self.into_runnable() {
+            ready.schedule(place);
         }
     }
 
     /// Wakes the strand, and releases the lock. If the strand was parked, returns the right to run
     /// it and its place.
     #[inline]
-    pub(crate) fn claim(mut self) -> Option<(Runnable, u32)> {
+    pub(crate) fn into_runnable(mut self) -> Option<(Runnable, u32)> {
         match self.0.state {
             RunState::Parked => {
                 self.0.state = RunState::Queued;
                 let host = self.0.host.expect("what is parked was started");
-                Some((Runnable(host), self.0.place))
+                Some((Runnable(host), self.0.home))
             }
             RunState::Running => {
-                if !weakened(Weakening::WakeDuringTurnNoted) {
+                if !weakened(Weakening::WakeDuringTurnRecorded) {
                     self.0.state = RunState::Woken;
                 }
                 None
@@ -305,7 +306,7 @@ pub(crate) struct Runnable(NonNull<dyn ErasedHost>);
 unsafe impl Send for Runnable {}
 
 impl Runnable {
-    fn turn(&self) -> &dyn ErasedHost {
+    fn host(&self) -> &dyn ErasedHost {
         // SAFETY: while it is queued, the strand keeps its host (rule 3).
         unsafe { self.0.as_ref() }
     }
@@ -325,32 +326,32 @@ impl Runnable {
         }
     }
 
-    fn queue(self, place: u32) {
+    fn schedule(self, place: u32) {
         let host = self.0;
         // SAFETY: as in `turn`; and the code that wakes a strand has a reference of its own.
-        unsafe { host.as_ref() }.queue_it(self, place);
+        unsafe { host.as_ref() }.schedule(self, place);
     }
 
     #[cfg(feature = "testing")]
-    pub(crate) fn path(&self) -> Path {
-        self.turn().path()
+    pub(crate) fn path(&self) -> ActorPath {
+        self.host().path()
     }
 
-    pub(crate) fn mark(&self) -> ActorMark {
-        self.turn().mark()
+    pub(crate) fn identity(&self) -> ActorIdentity {
+        self.host().identity()
     }
 }
 
 impl Drop for Runnable {
     fn drop(&mut self) {
-        let end = self.turn().give_up(ModuleToken(()));
+        let end = self.host().end_queued(ModuleToken(()));
         end.report(None);
     }
 }
 
 impl fmt::Debug for Runnable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Runnable({})", self.turn().path())
+        write!(f, "Runnable({})", self.host().path())
     }
 }
 
@@ -390,43 +391,43 @@ trait ErasedHost: Send + Sync {
     /// The state is `Running` or `Woken`, and the caller moved it there.
     fn finish(&self, token: ModuleToken) -> IncarnationEnd;
     /// The state is `Queued`, and the caller had the `Runnable`.
-    fn give_up(&self, token: ModuleToken) -> IncarnationEnd;
+    fn end_queued(&self, token: ModuleToken) -> IncarnationEnd;
     fn report_end(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32);
-    fn queue_it(&self, ready: Runnable, place: u32);
-    fn path(&self) -> Path;
-    fn mark(&self) -> ActorMark;
+    fn schedule(&self, ready: Runnable, place: u32);
+    fn path(&self) -> ActorPath;
+    fn identity(&self) -> ActorIdentity;
 }
 
-impl<C: Host> ErasedHost for C {
+impl<C: StrandHost> ErasedHost for C {
     fn turn(&self, token: ModuleToken, exit: &mut Option<Exit>) -> TurnResult {
         let strand = self.strand();
-        let mut run = strand.run.lock();
+        let mut run = strand.inner.lock();
         run.state = RunState::Running;
         run.data.begin_turn();
         let host = run.host.expect("what is queued was started");
-        let waker = Borrowed::<C>::of(host);
+        let waker = BorrowedWaker::<C>::of(host);
         let mut cx = Context::from_waker(&waker);
         // The lock that begins the turn is also the one under which it looks for something to do.
         let mut held = Some(StrandGuard(run));
         // At most one renewal in a turn: other actors wait for theirs.
         let mut heir = true;
-        let came = self.during(|| {
+        let came = self.enter_turn(|| {
             loop {
                 let outcome = strand.body.get_mut().with(|body| {
                     // SAFETY: we moved the state to `Running`, and are the host of the `Behavior`.
-                    unsafe { Body::turn(body, self, &mut held, exit, &mut cx) }
+                    unsafe { BehaviorSlot::turn(body, self, &mut held, exit, &mut cx) }
                 });
                 if matches!(outcome, TurnOutcome::Over) {
                     exit.get_or_insert(Exit::Killed);
                     let may = mem::take(&mut heir);
                     // SAFETY: as above.
-                    let renew = |body| unsafe { Body::renew(body, self, exit, may) };
+                    let renew = |body| unsafe { BehaviorSlot::renew(body, self, exit, may) };
                     if strand.body.get_mut().with(renew) {
                         continue;
                     }
                     return None;
                 }
-                let mut run = strand.run.lock();
+                let mut run = strand.inner.lock();
                 if self.is_down() {
                     return None;
                 }
@@ -434,7 +435,7 @@ impl<C: Host> ErasedHost for C {
                     run.state = RunState::Queued;
                     return Some(TurnResult::Woken);
                 }
-                if matches!(outcome, TurnOutcome::Waiting) || run.data.rest() {
+                if matches!(outcome, TurnOutcome::Waiting) || run.data.try_park() {
                     run.state = RunState::Parked;
                     return Some(TurnResult::Parked);
                 }
@@ -448,59 +449,59 @@ impl<C: Host> ErasedHost for C {
         let strand = self.strand();
         // SAFETY: the caller moved the state to `Running` or `Woken`, or found it there as the
         // owner.
-        let clear = |body| unsafe { Body::clear(body) };
+        let clear = |body| unsafe { BehaviorSlot::clear(body) };
         strand.body.get_mut().with(clear);
-        let mut run = strand.run.lock();
+        let mut run = strand.inner.lock();
         run.state = RunState::Off;
         let host = run.host.take().expect("what ran was started");
-        let place = run.place;
-        let lost = self.ended(StrandGuard(run));
+        let place = run.home;
+        let lost = self.take_remains(StrandGuard(run));
         // SAFETY: `start` made the pointer from an `Arc<C>`, to be taken back here.
         let host = unsafe { Arc::from_raw(host.as_ptr().cast_const()) };
         IncarnationEnd { host, lost, place }
     }
 
     #[cold]
-    fn give_up(&self, token: ModuleToken) -> IncarnationEnd {
-        self.strand().run.lock().state = RunState::Running;
+    fn end_queued(&self, token: ModuleToken) -> IncarnationEnd {
+        self.strand().inner.lock().state = RunState::Running;
         self.finish(token)
     }
 
     fn report_end(self: Arc<Self>, exit: Option<&Exit>, lost: Option<u64>, place: u32) {
-        self.over(exit, lost, place);
+        self.on_incarnation_end(exit, lost, place);
     }
 
-    fn queue_it(&self, ready: Runnable, place: u32) {
+    fn schedule(&self, ready: Runnable, place: u32) {
         self.queue(ready, place);
     }
 
-    fn path(&self) -> Path {
-        Host::path(self)
+    fn path(&self) -> ActorPath {
+        StrandHost::path(self)
     }
 
-    fn mark(&self) -> ActorMark {
-        Host::mark(self)
+    fn identity(&self) -> ActorIdentity {
+        StrandHost::identity(self)
     }
 }
 
 /// A waker without a reference of its own, for the duration of a turn; its clones have one.
-struct Borrowed<C>(ManuallyDrop<Waker>, std::marker::PhantomData<C>);
+struct BorrowedWaker<C>(ManuallyDrop<Waker>, std::marker::PhantomData<C>);
 
-impl<C: Host> Borrowed<C> {
-    const TABLE: RawWakerVTable = RawWakerVTable::new(
+impl<C: StrandHost> BorrowedWaker<C> {
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(
         |host| {
             // SAFETY: the data of these wakers is a pointer from an `Arc<C>` that is alive.
             unsafe { Arc::increment_strong_count(host.cast::<C>()) };
-            RawWaker::new(host, &Self::TABLE)
+            RawWaker::new(host, &Self::VTABLE)
         },
         |host| {
             // SAFETY: a waker that is woken by value gives up its reference.
             let host = unsafe { Arc::from_raw(host.cast::<C>()) };
-            wake::note_actor();
+            wake::count_actor_wake();
             host.strand().wake();
         },
         |host| {
-            wake::note_actor();
+            wake::count_actor_wake();
             // SAFETY: a waker that is woken by reference has a reference to the host, or is
             // borrowed from a turn.
             unsafe { &*host.cast::<C>() }.strand().wake();
@@ -515,12 +516,12 @@ impl<C: Host> Borrowed<C> {
         let data = host.cast::<()>().as_ptr().cast_const();
         // SAFETY: the table is made for pointers from an `Arc<C>`, and the strand keeps one while
         // it runs; the waker is not dropped, so it gives up no reference that it does not have.
-        let waker = unsafe { Waker::from_raw(RawWaker::new(data, &Self::TABLE)) };
+        let waker = unsafe { Waker::from_raw(RawWaker::new(data, &Self::VTABLE)) };
         Self(ManuallyDrop::new(waker), std::marker::PhantomData)
     }
 }
 
-impl<C> Deref for Borrowed<C> {
+impl<C> Deref for BorrowedWaker<C> {
     type Target = Waker;
 
     fn deref(&self) -> &Waker {

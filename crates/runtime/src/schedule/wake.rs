@@ -10,29 +10,29 @@ use std::task::Waker;
 
 thread_local! {
     /// Number of wakes that woke actors.
-    static ACTORS: Cell<u32> = const { Cell::new(0) };
-    /// Set if something other than an actor was woken since the last `take_others`.
-    static OTHERS: Cell<bool> = const { Cell::new(false) };
+    static ACTOR_WAKES: Cell<u32> = const { Cell::new(0) };
+    /// Set if something other than an actor was woken since the last `take_other_woken`.
+    static OTHER_WOKEN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Wakes a task, and notes if it is not an actor.
 pub(crate) fn wake(waker: Waker) {
-    let count = || ACTORS.try_with(Cell::get).unwrap_or_default();
+    let count = || ACTOR_WAKES.try_with(Cell::get).unwrap_or_default();
     let before = count();
     waker.wake();
     if count() == before {
         // A thread that is ending dispatches nothing.
-        let _ended = OTHERS.try_with(|others| others.set(true));
+        let _ended = OTHER_WOKEN.try_with(|others| others.set(true));
     }
 }
 
 /// Notes that an actor is woken.
-pub(super) fn note_actor() {
-    let _ended = ACTORS.try_with(|actors| actors.set(actors.get().wrapping_add(1)));
+pub(super) fn count_actor_wake() {
+    let _ended = ACTOR_WAKES.try_with(|actors| actors.set(actors.get().wrapping_add(1)));
 }
 
 /// Returns `true` if something other than an actor was woken on this thread since the last call.
 #[inline]
-pub(super) fn take_others() -> bool {
-    OTHERS.with(Cell::take)
+pub(super) fn take_other_woken() -> bool {
+    OTHER_WOKEN.with(Cell::take)
 }

@@ -6,7 +6,7 @@
 #[non_exhaustive]
 pub enum FlowError {
     /// The reader granted more credit than its window allows.
-    #[error("credit of {credit} is more than the {limit} that a reader may grant")]
+    #[error("credit {credit} exceeds the limit of {limit}")]
     TooMuchCredit {
         /// The credit that the reader would have had.
         credit: u32,
@@ -14,14 +14,14 @@ pub enum FlowError {
         limit: u32,
     },
     /// The source sent an item without credit.
-    #[error("an item came without credit")]
+    #[error("item received without credit")]
     NoCredit,
 }
 
 /// The rule for a reader that has granted no credit when an item is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
-pub enum Lag {
+pub enum SlowReader {
     /// The source waits for the slowest reader.
     #[default]
     Wait,
@@ -35,7 +35,7 @@ pub enum Lag {
 /// The decision of a source about an item for one reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Offer {
+pub enum SendDecision {
     /// Send the item, preceded by the number of items missed before it.
     Send {
         /// Number of items the reader has missed since the last one it was sent.
@@ -51,41 +51,41 @@ pub enum Offer {
 
 /// The source's half of the flow control for one reader.
 ///
-/// Together with an [`Inlet`] on the other side, this is the whole protocol: grants go one way,
-/// items the other. Both halves are pure values, so they may live in one process or at the two ends
-/// of a socket.
+/// Together with a [`ReceiverCredit`] on the other side, this is the whole protocol: grants go one
+/// way, items the other. Both halves are pure values, so they may live in one process or at the two
+/// ends of a socket.
 ///
 /// ```
-/// use strowger::{Inlet, Lag, Offer, Outlet};
+/// use strowger::{ReceiverCredit, SlowReader, SendDecision, SenderCredit};
 ///
 /// # fn main() -> Result<(), strowger::FlowError> {
-/// let mut outlet = Outlet::new(Lag::Miss, 4);
-/// let mut inlet = Inlet::new(2);
-/// outlet.grant(inlet.refill())?;
+/// let mut sender = SenderCredit::new(SlowReader::Miss, 4);
+/// let mut receiver = ReceiverCredit::new(2);
+/// sender.grant(receiver.take_grant())?;
 /// for _ in 0..2 {
-///     assert_eq!(outlet.offer(), Offer::Send { missed: 0 });
-///     inlet.arrived()?;
+///     assert_eq!(sender.decide(), SendDecision::Send { missed: 0 });
+///     receiver.on_item()?;
 /// }
-/// assert_eq!(outlet.offer(), Offer::Miss);
-/// inlet.taken();
-/// outlet.grant(inlet.refill())?;
-/// assert_eq!(outlet.offer(), Offer::Send { missed: 1 });
+/// assert_eq!(sender.decide(), SendDecision::Miss);
+/// receiver.on_taken();
+/// sender.grant(receiver.take_grant())?;
+/// assert_eq!(sender.decide(), SendDecision::Send { missed: 1 });
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Outlet {
-    lag: Lag,
+pub struct SenderCredit {
+    lag: SlowReader,
     limit: u32,
     credit: u32,
     unreported: u64,
     missed: u64,
 }
 
-impl Outlet {
+impl SenderCredit {
     /// Creates the state for a reader that has granted no credit yet and may grant up to `limit`.
     #[must_use]
-    pub const fn new(lag: Lag, limit: u32) -> Self {
+    pub const fn new(lag: SlowReader, limit: u32) -> Self {
         Self {
             lag,
             limit,
@@ -112,27 +112,27 @@ impl Outlet {
     }
 
     /// Decides what to do with one item, and records the decision.
-    pub const fn offer(&mut self) -> Offer {
+    pub const fn decide(&mut self) -> SendDecision {
         if self.credit > 0 {
             self.credit -= 1;
-            return Offer::Send {
-                missed: self.report(),
+            return SendDecision::Send {
+                missed: self.take_missed(),
             };
         }
         match self.lag {
-            Lag::Wait => Offer::Wait,
-            Lag::Disconnect => Offer::Disconnect,
-            Lag::Miss => {
+            SlowReader::Wait => SendDecision::Wait,
+            SlowReader::Disconnect => SendDecision::Disconnect,
+            SlowReader::Miss => {
                 self.missed += 1;
                 self.unreported += 1;
-                Offer::Miss
+                SendDecision::Miss
             }
         }
     }
 
     /// Returns the number of missed items that the reader has not been told of, which is to be sent
     /// before the next item or the end, and resets it.
-    pub const fn report(&mut self) -> u64 {
+    pub const fn take_missed(&mut self) -> u64 {
         std::mem::replace(&mut self.unreported, 0)
     }
 
@@ -155,20 +155,20 @@ impl Outlet {
 /// taken, never exceed the window together. More credit is granted once they fill at most half of
 /// it.
 #[derive(Debug, Clone)]
-pub struct Inlet {
+pub struct ReceiverCredit {
     window: u32,
     granted: u32,
-    waiting: u32,
+    queued: u32,
 }
 
-impl Inlet {
+impl ReceiverCredit {
     /// Creates the state of a reader that has granted no credit yet. The window is at least one.
     #[must_use]
     pub const fn new(window: u32) -> Self {
         Self {
             window: at_least_one(window),
             granted: 0,
-            waiting: 0,
+            queued: 0,
         }
     }
 
@@ -187,24 +187,24 @@ impl Inlet {
     ///
     /// # Errors
     /// Returns an error if the item was sent without credit. The caller must not keep it then.
-    pub const fn arrived(&mut self) -> Result<(), FlowError> {
+    pub const fn on_item(&mut self) -> Result<(), FlowError> {
         if self.granted == 0 {
             return Err(FlowError::NoCredit);
         }
         self.granted -= 1;
-        self.waiting += 1;
+        self.queued += 1;
         Ok(())
     }
 
     /// Records that an item was taken out of the queue.
-    pub const fn taken(&mut self) {
-        self.waiting = self.waiting.saturating_sub(1);
+    pub const fn on_taken(&mut self) {
+        self.queued = self.queued.saturating_sub(1);
     }
 
     /// Returns the credit to grant now: zero, or enough to fill the window.
     #[must_use]
-    pub const fn refill(&mut self) -> u32 {
-        let used = self.granted + self.waiting;
+    pub const fn take_grant(&mut self) -> u32 {
+        let used = self.granted + self.queued;
         if used > self.window / 2 {
             return 0;
         }

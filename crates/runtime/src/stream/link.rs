@@ -10,8 +10,8 @@ use std::task::{Poll, Waker};
 use parking_lot::Mutex;
 
 use super::ReadError;
-use super::flow::{Inlet, Lag, Offer, Outlet};
-use crate::exit::discard;
+use super::flow::{ReceiverCredit, SendDecision, SenderCredit, SlowReader};
+use crate::exit::drop_all_caught;
 use crate::reply::Reply;
 
 /// A reader's queue, with the flow-control state of both sides.
@@ -21,32 +21,32 @@ pub(super) struct ReaderLink<T> {
 }
 
 struct LinkState<T> {
-    outlet: Outlet,
-    inlet: Inlet,
+    outlet: SenderCredit,
+    inlet: ReceiverCredit,
     /// Each item with the number of items missed before it.
     queue: VecDeque<(u64, T)>,
-    end: Option<End>,
+    end: Option<StreamEnd>,
     /// `true` if the reader was dropped.
     cancelled: bool,
     waker: Option<Waker>,
 }
 
 /// The end of a stream, which the reader gets after the queued items.
-struct End {
+struct StreamEnd {
     missed: u64,
     /// `None` if the source finished the stream.
-    why: Option<ReadError>,
+    error: Option<ReadError>,
 }
 
 /// The state of all readers of a source.
 #[derive(Default)]
-pub(super) struct ReaderSet(Mutex<Readers>);
+pub(super) struct ReaderSet(Mutex<ReaderCounts>);
 
 #[derive(Default)]
-struct Readers {
+struct ReaderCounts {
     /// Number of readers that have neither ended nor been dropped.
     connected: usize,
-    /// Number of readers without credit, which a source with [`Lag::Wait`] has to wait for.
+    /// Number of readers without credit, which a source with [`SlowReader::Wait`] has to wait for.
     blocking: usize,
     waker: Option<Waker>,
     ready: Option<Reply<()>>,
@@ -55,14 +55,14 @@ struct Readers {
 
 /// Wakers and replies to call after a change, once the lock is released.
 #[derive(Default)]
-#[must_use = "those who wait are to be told"]
+#[must_use = "the wakeups must be run after the lock is released"]
 pub(super) struct DeferredWakeups {
     wakers: [Option<Waker>; 2],
     replies: [Option<Reply<()>>; 2],
 }
 
 impl DeferredWakeups {
-    pub(super) fn make(self) {
+    pub(super) fn run(self) {
         self.wakers.into_iter().flatten().for_each(Waker::wake);
         let replies = self.replies.into_iter().flatten();
         replies.for_each(|reply| reply.send(()));
@@ -151,7 +151,7 @@ impl ReaderSet {
     }
 }
 
-impl Readers {
+impl ReaderCounts {
     fn unblock(&mut self) -> DeferredWakeups {
         self.blocking -= 1;
         let mut calls = DeferredWakeups::default();
@@ -164,8 +164,8 @@ impl Readers {
 }
 
 /// The outcome of offering an item to one reader.
-pub(super) enum Delivered {
-    Yes,
+pub(super) enum OfferOutcome {
+    Queued,
     Missed,
     Disconnected,
     /// The reader had been dropped, or its stream had ended.
@@ -173,10 +173,15 @@ pub(super) enum Delivered {
 }
 
 impl<T> ReaderLink<T> {
-    pub(super) fn new(reader_set: &Arc<ReaderSet>, lag: Lag, window: u32, limit: u32) -> Self {
-        let mut outlet = Outlet::new(lag, limit);
-        let mut inlet = Inlet::new(window.min(limit));
-        let granted = outlet.grant(inlet.refill());
+    pub(super) fn new(
+        reader_set: &Arc<ReaderSet>,
+        lag: SlowReader,
+        window: u32,
+        limit: u32,
+    ) -> Self {
+        let mut outlet = SenderCredit::new(lag, limit);
+        let mut inlet = ReceiverCredit::new(window.min(limit));
+        let granted = outlet.grant(inlet.take_grant());
         debug_assert!(granted.is_ok(), "a window is at most the limit");
         reader_set.connect();
         Self {
@@ -194,24 +199,24 @@ impl<T> ReaderLink<T> {
 
     /// Offers an item. The caller clones it beforehand, because cloning runs user code, which must
     /// not run under the lock of a link.
-    pub(super) fn offer(&self, item: T) -> Delivered {
+    pub(super) fn offer(&self, item: T) -> OfferOutcome {
         let mut state = self.state.lock();
         if state.cancelled || state.end.is_some() {
-            return Delivered::Gone;
+            return OfferOutcome::Gone;
         }
-        let missed = match state.outlet.offer() {
-            Offer::Send { missed } => missed,
-            Offer::Miss => return Delivered::Missed,
+        let missed = match state.outlet.decide() {
+            SendDecision::Send { missed } => missed,
+            SendDecision::Miss => return OfferOutcome::Missed,
             // The source has checked that no reader blocks it, and it is the only sender.
-            Offer::Wait => return Delivered::Gone,
-            Offer::Disconnect => {
+            SendDecision::Wait => return OfferOutcome::Gone,
+            SendDecision::Disconnect => {
                 let calls = state.finish(&self.reader_set, Some(ReadError::Disconnected));
                 drop(state);
-                calls.make();
-                return Delivered::Disconnected;
+                calls.run();
+                return OfferOutcome::Disconnected;
             }
         };
-        let arrived = state.inlet.arrived();
+        let arrived = state.inlet.on_item();
         debug_assert!(arrived.is_ok(), "both books are in one place");
         state.queue.push_back((missed, item));
         if state.outlet.credit() == 0 {
@@ -222,7 +227,7 @@ impl<T> ReaderLink<T> {
         if let Some(waker) = waker {
             waker.wake();
         }
-        Delivered::Yes
+        OfferOutcome::Queued
     }
 
     /// Returns `true` if the source has no further use for the link.
@@ -245,7 +250,7 @@ impl<T> ReaderLink<T> {
         }
         let calls = state.finish(&self.reader_set, why);
         drop(state);
-        calls.make();
+        calls.run();
         true
     }
 
@@ -259,13 +264,13 @@ impl<T> ReaderLink<T> {
             }
         }
         if let Some((_, item)) = state.queue.pop_front() {
-            state.inlet.taken();
+            state.inlet.on_taken();
             let calls = state.refill(&self.reader_set);
             drop(state);
-            calls.make();
+            calls.run();
             return Poll::Ready(Some(Ok(item)));
         }
-        if let Some(End { missed, why }) = &mut state.end {
+        if let Some(StreamEnd { missed, error: why }) = &mut state.end {
             let count = std::mem::take(missed);
             if count > 0 {
                 return Poll::Ready(Some(Err(ReadError::Missed { count })));
@@ -286,7 +291,7 @@ impl<T> ReaderLink<T> {
         state.inlet.resize(window.min(limit));
         let calls = state.refill(&self.reader_set);
         drop(state);
-        calls.make();
+        calls.run();
     }
 
     pub(super) fn window(&self) -> u32 {
@@ -310,22 +315,22 @@ impl<T> ReaderLink<T> {
             DeferredWakeups::default()
         };
         drop(state);
-        calls.make();
-        discard(queue);
+        calls.run();
+        drop_all_caught(queue);
     }
 }
 
 impl<T> LinkState<T> {
     fn finish(&mut self, reader_set: &ReaderSet, why: Option<ReadError>) -> DeferredWakeups {
-        let missed = self.outlet.report();
-        self.end = Some(End { missed, why });
+        let missed = self.outlet.take_missed();
+        self.end = Some(StreamEnd { missed, error: why });
         let mut calls = reader_set.disconnect(self.outlet.credit() == 0);
         calls.wakers[1] = self.waker.take();
         calls
     }
 
     fn refill(&mut self, reader_set: &ReaderSet) -> DeferredWakeups {
-        let credit = self.inlet.refill();
+        let credit = self.inlet.take_grant();
         if credit == 0 || self.end.is_some() {
             return DeferredWakeups::default();
         }

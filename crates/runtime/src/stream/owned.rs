@@ -6,7 +6,7 @@ use super::SourceState;
 use crate::exit::Exit;
 
 /// A source without the type of its items.
-trait Ending: Send + Sync {
+trait ErasedSource: Send + Sync {
     fn is_over(&self) -> bool;
     fn set_exit_reason(&self, exit: &Exit);
     fn end(&self);
@@ -14,12 +14,12 @@ trait Ending: Send + Sync {
 
 /// Ends the sources of an incarnation with it, including those that are held elsewhere.
 #[derive(Default)]
-pub(crate) struct OwnedSources(Option<Box<Owned>>);
+pub(crate) struct OwnedSources(Option<Box<OwnedSourceList>>);
 
 /// Boxed, because most actors have no sources.
 #[derive(Default)]
-struct Owned {
-    sources: Vec<Arc<dyn Ending>>,
+struct OwnedSourceList {
+    sources: Vec<Arc<dyn ErasedSource>>,
 }
 
 impl OwnedSources {
@@ -48,7 +48,7 @@ impl Drop for OwnedSources {
     }
 }
 
-impl<T: Send + 'static> Ending for SourceState<T> {
+impl<T: Send + 'static> ErasedSource for SourceState<T> {
     fn is_over(&self) -> bool {
         self.links.lock().ended
     }
@@ -65,6 +65,6 @@ impl<T: Send + 'static> Ending for SourceState<T> {
         // Without an exit, the task of the actor was dropped because the runtime is shutting down.
         let exit = links.cause.clone().unwrap_or(Exit::Killed);
         drop(links);
-        self.end(Some(&self.why(exit)));
+        self.end(Some(&self.read_error(exit)));
     }
 }

@@ -12,7 +12,7 @@ use futures_core::Stream;
 use super::link::ReaderLink;
 use crate::budget::charge_poll;
 use crate::exit::Exit;
-use crate::path::Path;
+use crate::path::ActorPath;
 
 /// An error that a reader gets in place of an item. Every error except [`ReadError::Missed`] ends
 /// the stream.
@@ -26,7 +26,7 @@ pub enum ReadError {
         count: u64,
     },
     /// The reader was too slow and was disconnected.
-    #[error("disconnected because it read too slowly")]
+    #[error("disconnected: the reader is too slow")]
     Disconnected,
     /// The source ended the stream with an error.
     #[error("the source failed: {error}")]
@@ -39,7 +39,7 @@ pub enum ReadError {
     #[error("{path} ended before the stream: {exit}")]
     Ended {
         /// The path of the source's actor.
-        path: Path,
+        path: ActorPath,
         /// The exit of the incarnation.
         exit: Exit,
     },

@@ -6,13 +6,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 
-use crate::address::{ActorRef, AnyRef, PendingAsk};
+use crate::address::{ActorRef, AnyRef, CancelOnDrop};
 use crate::budget::charge_poll;
 use crate::cell::ActorId;
 use crate::exit::Exit;
-use crate::path::{Key, Path};
+use crate::path::{ActorPath, Key};
 use crate::reply::{self, Reply};
-use crate::ring::{AskRing, Asking};
+use crate::ring::{AskEdge, AskRing};
 use crate::supervision::child::ChildSpec;
 use crate::supervision::spec::Restart;
 use crate::supervision::supervisor::SupervisorMsg;
@@ -39,10 +39,7 @@ pub enum ChildError {
     },
     /// The supervisor would have to wait for the caller, an actor that makes this request inside a
     /// hook: it is ending the caller, for example, or waits for it to start.
-    #[error(
-        "the request to the supervisor would wait for itself: {path}; make it from a pipe, and the \
-         hook goes on meanwhile"
-    )]
+    #[error("request to the supervisor refused: it would deadlock ({path}); make it from a pipe")]
     Ring {
         /// The actors in the ring, each of which waits for the next: from the caller back to the
         /// caller.
@@ -159,7 +156,7 @@ impl SupervisorRef {
     /// # Errors
     /// Returns an error if the supervisor has ended.
     pub async fn which_children(&self) -> Result<Vec<ChildInfo>, ChildError> {
-        self.call(SupervisorMsg::Which).await
+        self.call(SupervisorMsg::ListChildren).await
     }
 
     /// Returns the number of children in the child table, stopped ones included.
@@ -179,7 +176,7 @@ impl SupervisorRef {
     /// Returns the child with this key, whatever its message type.
     #[must_use]
     pub fn any_child(&self, key: &str) -> Option<AnyRef> {
-        self.0.0.node.child(&Key::from(key)).map(AnyRef)
+        self.0.0.core.child(&Key::from(key)).map(AnyRef)
     }
 
     /// Asks the supervisor to stop, and with it everything below it in the tree.
@@ -205,7 +202,7 @@ impl SupervisorRef {
 
     /// Returns the path of the supervisor in the tree.
     #[must_use]
-    pub fn path(&self) -> Path {
+    pub fn path(&self) -> ActorPath {
         self.0.path()
     }
 
@@ -222,11 +219,11 @@ impl SupervisorRef {
         message: impl FnOnce(Reply<T>) -> SupervisorMsg,
     ) -> Result<T, ChildError> {
         let cell = &self.0.0;
-        let (reply, mut answer) = reply::slot();
-        let mut sending = pin!(self.0.deliver(message(reply), None));
-        let mut asked = PendingAsk::new(&cell.mailbox);
-        let mut asking = Asking::new(&cell.node);
-        let mut deadline = cell.node.shared.alarms.no_deadline();
+        let (reply, mut answer) = reply::reply_slot();
+        let mut sending = pin!(self.0.send_expiring(message(reply), None));
+        let mut asked = CancelOnDrop::new(&cell.mailbox);
+        let mut asking = AskEdge::new(&cell.core);
+        let mut deadline = cell.core.shared.alarms.unlimited_deadline();
         let mut poll = |cx: &mut task::Context<'_>| {
             if asked.number.is_none()
                 && let Poll::Ready(sent) = sending.as_mut().poll(cx)
@@ -240,7 +237,7 @@ impl SupervisorRef {
                 return Poll::Ready(result.map_err(|_| ChildError::Ended));
             }
             let number = asked.number.unwrap_or(u64::MAX);
-            let noted = asking.pending(cx, number, || answer.watch());
+            let noted = asking.on_pending(cx, number, || answer.pending_flag());
             noted.map_err(|path| ChildError::Ring { path })?;
             // An answer that has come since the poll has woken this task.
             deadline.poll_ask(cx, cell).map(|()| Err(ChildError::Ended))

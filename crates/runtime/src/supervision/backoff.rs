@@ -74,13 +74,13 @@ impl Backoff {
     }
 
     /// Returns `true` if a restart may be delayed.
-    pub(crate) const fn pauses(&self) -> bool {
+    pub(crate) const fn is_enabled(&self) -> bool {
         !(self.initial.is_zero() || self.max.is_zero())
     }
 
     /// Returns the delay before the restart that follows `earlier` restarts in a row.
-    pub(crate) fn pause(&self, earlier: u32, seed: u64) -> Duration {
-        if earlier == 0 || !self.pauses() {
+    pub(crate) fn delay(&self, earlier: u32, seed: u64) -> Duration {
+        if earlier == 0 || !self.is_enabled() {
             return Duration::ZERO;
         }
         let exponent = i32::try_from(earlier - 1).unwrap_or(i32::MAX);
@@ -91,7 +91,7 @@ impl Backoff {
         whole.mul_f64(1.0 - self.jitter * drawn as f64 / 2_f64.powi(32))
     }
 
-    fn recovery(&self) -> Duration {
+    fn recovery_time(&self) -> Duration {
         self.max.max(Duration::from_secs(1))
     }
 }
@@ -105,22 +105,22 @@ impl Default for Backoff {
 
 /// The consecutive restarts of one child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct RestartRun {
+pub(crate) struct RestartStreak {
     restarts: u32,
     /// The time at which the latest of these restarts was due.
     since: Option<Instant>,
 }
 
-impl RestartRun {
+impl RestartStreak {
     /// Adds a restart and returns the delay before it.
-    pub(crate) fn extend(&mut self, backoff: &Backoff, now: Instant, seed: u64) -> Duration {
+    pub(crate) fn next_delay(&mut self, backoff: &Backoff, now: Instant, seed: u64) -> Duration {
         if self
             .since
-            .is_some_and(|since| now.duration_since(since) > backoff.recovery())
+            .is_some_and(|since| now.duration_since(since) > backoff.recovery_time())
         {
             self.restarts = 0;
         }
-        let pause = backoff.pause(self.restarts, seed);
+        let pause = backoff.delay(self.restarts, seed);
         self.restarts = self.restarts.saturating_add(1);
         self.since = Some(now + pause);
         pause
@@ -140,52 +140,58 @@ mod tests {
     #[test]
     fn first_restart_is_immediate_then_delay_doubles_to_max() {
         let backoff = Backoff::new(ms(50), ms(300));
-        let pauses: Vec<_> = (0..6).map(|earlier| backoff.pause(earlier, 1)).collect();
+        let pauses: Vec<_> = (0..6).map(|earlier| backoff.delay(earlier, 1)).collect();
         assert_eq!(pauses, [ms(0), ms(50), ms(100), ms(200), ms(300), ms(300)]);
     }
 
     #[test]
     fn a_child_that_ran_longer_than_the_maximum_is_restarted_at_once() {
         let backoff = Backoff::new(ms(50), ms(3000));
-        let mut restart_run = RestartRun::default();
+        let mut restart_run = RestartStreak::default();
         let start = Instant::now();
-        assert_eq!(restart_run.extend(&backoff, start, 0), ms(0));
-        assert_eq!(restart_run.extend(&backoff, start + ms(10), 0), ms(50));
+        assert_eq!(restart_run.next_delay(&backoff, start, 0), ms(0));
+        assert_eq!(restart_run.next_delay(&backoff, start + ms(10), 0), ms(50));
         // The child came back at 60 ms. At 3060 ms it has run for exactly the maximum, which does
         // not count as recovered yet.
-        assert_eq!(restart_run.extend(&backoff, start + ms(3060), 0), ms(100));
-        assert_eq!(restart_run.extend(&backoff, start + ms(6161), 0), ms(0));
-        assert_eq!(restart_run.extend(&backoff, start + ms(6170), 0), ms(50));
+        assert_eq!(
+            restart_run.next_delay(&backoff, start + ms(3060), 0),
+            ms(100)
+        );
+        assert_eq!(restart_run.next_delay(&backoff, start + ms(6161), 0), ms(0));
+        assert_eq!(
+            restart_run.next_delay(&backoff, start + ms(6170), 0),
+            ms(50)
+        );
     }
 
     #[test]
     fn delay_grows_by_the_factor() {
         let backoff = Backoff::new(ms(10), ms(1000)).factor(3.0);
-        let pauses: Vec<_> = (0..5).map(|earlier| backoff.pause(earlier, 1)).collect();
+        let pauses: Vec<_> = (0..5).map(|earlier| backoff.delay(earlier, 1)).collect();
         assert_eq!(pauses, [ms(0), ms(10), ms(30), ms(90), ms(270)]);
     }
 
     #[test]
     fn recovery_takes_at_least_a_second() {
         let backoff = Backoff::new(ms(10), ms(20));
-        let mut restart_run = RestartRun::default();
+        let mut restart_run = RestartStreak::default();
         let start = Instant::now();
-        assert_eq!(restart_run.extend(&backoff, start, 0), ms(0));
-        assert_eq!(restart_run.extend(&backoff, start + ms(900), 0), ms(10));
-        assert_eq!(restart_run.extend(&backoff, start + ms(1911), 0), ms(0));
+        assert_eq!(restart_run.next_delay(&backoff, start, 0), ms(0));
+        assert_eq!(restart_run.next_delay(&backoff, start + ms(900), 0), ms(10));
+        assert_eq!(restart_run.next_delay(&backoff, start + ms(1911), 0), ms(0));
     }
 
     #[test]
     fn no_backoff_means_no_delay() {
-        assert!((0..100).all(|earlier| Backoff::NONE.pause(earlier, 7).is_zero()));
+        assert!((0..100).all(|earlier| Backoff::NONE.delay(earlier, 7).is_zero()));
     }
 
     #[test]
     fn zero_initial_delay_never_delays() {
         let backoff = Backoff::new(ms(0), ms(300));
-        assert!(!backoff.pauses() && Backoff::new(ms(1), ms(300)).pauses());
+        assert!(!backoff.is_enabled() && Backoff::new(ms(1), ms(300)).is_enabled());
         let counts = [0, 1, 2, 2000, u32::MAX];
-        assert!(counts.iter().all(|n| backoff.pause(*n, 7).is_zero()));
+        assert!(counts.iter().all(|n| backoff.delay(*n, 7).is_zero()));
     }
 
     #[test]
@@ -193,7 +199,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let backoff = Backoff::new(second, second).jitter(1.0);
         let seeds = [0, 1, 2, u64::MAX];
-        let pauses = seeds.map(|seed| (1..9).map(move |earlier| backoff.pause(earlier, seed)));
+        let pauses = seeds.map(|seed| (1..9).map(move |earlier| backoff.delay(earlier, seed)));
         let mut pauses: Vec<_> = pauses.into_iter().flatten().collect();
         pauses.sort_unstable();
         pauses.dedup();
@@ -209,7 +215,7 @@ mod tests {
                 assert!(
                     [0, 1, 2, u32::MAX]
                         .iter()
-                        .all(|n| backoff.pause(*n, 3) <= ms(9))
+                        .all(|n| backoff.delay(*n, 3) <= ms(9))
                 );
             }
         }
@@ -223,11 +229,11 @@ mod tests {
         ) {
             let plain = Backoff::new(ms(initial), ms(max)).factor(factor);
             let shaken = plain.jitter(jitter);
-            let (whole, pause) = (plain.pause(earlier, seed), shaken.pause(earlier, seed));
+            let (whole, pause) = (plain.delay(earlier, seed), shaken.delay(earlier, seed));
             prop_assert!(whole <= ms(max));
             prop_assert!(pause <= whole);
             prop_assert!(pause + Duration::from_nanos(2) >= whole.mul_f64(1.0 - jitter));
-            prop_assert_eq!(pause, shaken.pause(earlier, seed));
+            prop_assert_eq!(pause, shaken.delay(earlier, seed));
         }
 
         #[test]
@@ -235,7 +241,7 @@ mod tests {
             initial in 0u64..1000, max in 0u64..10_000, factor in 1.0f64..4.0, earlier in 0u32..99,
         ) {
             let backoff = Backoff::new(ms(initial), ms(max)).factor(factor);
-            prop_assert!(backoff.pause(earlier, 0) <= backoff.pause(earlier + 1, 0));
+            prop_assert!(backoff.delay(earlier, 0) <= backoff.delay(earlier + 1, 0));
         }
     }
 }

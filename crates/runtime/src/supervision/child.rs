@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::actor::Actor;
-use crate::cell::{AnyCell, Cell, Owner};
-use crate::mailbox::{MailboxSpec, PlacedRunnable};
+use crate::cell::{ActorCell, ErasedCell, Owner};
+use crate::mailbox::{HomedRunnable, MailboxSpec};
 use crate::path::Key;
 use crate::run;
-use crate::supervision::dynamic::{Dynamic, DynamicActor};
+use crate::supervision::dynamic::{DynamicActor, DynamicSupervisor};
 use crate::supervision::spec::{Restart, Shutdown};
 use crate::supervision::supervisor::{Supervisor, SupervisorActor};
 use crate::system::{CellSettings, StartError, SystemState};
@@ -31,36 +31,39 @@ pub struct ChildSpec {
     pub(crate) restart: Restart,
     pub(crate) shutdown: Shutdown,
     mailbox: Option<MailboxSpec>,
-    make: Arc<dyn Make>,
+    factory: Arc<dyn ChildFactory>,
 }
 
 impl ChildSpec {
     /// Describes a child that is an actor. Each incarnation is made from a clone of `args`.
     pub fn new<A: Actor>(key: impl Into<Arc<str>>, args: A::Args) -> Self {
-        Self::made_by::<A>(key.into(), Shutdown::default(), args)
+        Self::with_factory::<A>(key.into(), Shutdown::default(), args)
     }
 
     /// Describes a child that is a supervisor.
     pub fn supervisor(key: impl Into<Arc<str>>, supervisor: Supervisor) -> Self {
         let shutdown = Shutdown::Infinity;
-        Self::made_by::<SupervisorActor>(key.into(), shutdown, Arc::new(supervisor))
+        Self::with_factory::<SupervisorActor>(key.into(), shutdown, Arc::new(supervisor))
     }
 
     /// Describes a child that is a dynamic supervisor. Its address is obtained with
     /// [`AnyRef::dynamic`](crate::AnyRef::dynamic).
-    pub fn dynamic<A: Actor>(key: impl Into<Arc<str>>, dynamic: Dynamic<A>) -> Self {
+    pub fn dynamic_supervisor<A: Actor>(
+        key: impl Into<Arc<str>>,
+        dynamic: DynamicSupervisor<A>,
+    ) -> Self {
         let shutdown = Shutdown::Infinity;
-        Self::made_by::<DynamicActor<A>>(key.into(), shutdown, dynamic.into_table())
+        Self::with_factory::<DynamicActor<A>>(key.into(), shutdown, dynamic.into_table())
     }
 
-    fn made_by<A: Actor>(key: Arc<str>, shutdown: Shutdown, args: A::Args) -> Self {
-        let make = Arc::new(Maker::<A>(args));
+    fn with_factory<A: Actor>(key: Arc<str>, shutdown: Shutdown, args: A::Args) -> Self {
+        let make = Arc::new(ActorFactory::<A>(args));
         Self {
             key,
             restart: Restart::default(),
             shutdown,
             mailbox: None,
-            make,
+            factory: make,
         }
     }
 
@@ -89,23 +92,23 @@ impl ChildSpec {
     }
 
     /// Creates the cell of the child in the tree.
-    pub(crate) fn cell(
+    pub(crate) fn create_cell(
         &self,
         shared: &Arc<SystemState>,
         owner: Owner,
         place: u64,
-    ) -> Result<Arc<dyn AnyCell>, StartError> {
-        self.make.cell(shared, owner, self, place)
+    ) -> Result<Arc<dyn ErasedCell>, StartError> {
+        self.factory.cell(shared, owner, self, place)
     }
 
     /// Returns the arguments that each incarnation is made from.
     pub(crate) fn args(&self) -> &dyn Any {
-        self.make.args()
+        self.factory.args()
     }
 
     /// Prepares an incarnation in the child's cell, ready to be scheduled.
-    pub(crate) fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<PlacedRunnable> {
-        self.make.prepare(cell)
+    pub(crate) fn prepare(&self, cell: &Arc<dyn ErasedCell>) -> Option<HomedRunnable> {
+        self.factory.prepare(cell)
     }
 }
 
@@ -119,43 +122,43 @@ impl fmt::Debug for ChildSpec {
     }
 }
 
-trait Make: Send + Sync {
+trait ChildFactory: Send + Sync {
     fn cell(
         &self,
         shared: &Arc<SystemState>,
         owner: Owner,
         spec: &ChildSpec,
         place: u64,
-    ) -> Result<Arc<dyn AnyCell>, StartError>;
+    ) -> Result<Arc<dyn ErasedCell>, StartError>;
     fn args(&self) -> &dyn Any;
-    fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<PlacedRunnable>;
+    fn prepare(&self, cell: &Arc<dyn ErasedCell>) -> Option<HomedRunnable>;
 }
 
-struct Maker<A: Actor>(A::Args);
+struct ActorFactory<A: Actor>(A::Args);
 
-impl<A: Actor> Make for Maker<A> {
+impl<A: Actor> ChildFactory for ActorFactory<A> {
     fn cell(
         &self,
         shared: &Arc<SystemState>,
         owner: Owner,
         spec: &ChildSpec,
         place: u64,
-    ) -> Result<Arc<dyn AnyCell>, StartError> {
+    ) -> Result<Arc<dyn ErasedCell>, StartError> {
         let settings = CellSettings {
             shutdown: spec.shutdown,
             mailbox: spec.mailbox.unwrap_or(A::MAILBOX),
             limit: usize::MAX,
             place: Some(place),
         };
-        Ok(shared.cell::<A>(owner, &Key::from(Arc::clone(&spec.key)), &settings)?)
+        Ok(shared.create_cell::<A>(owner, &Key::from(Arc::clone(&spec.key)), &settings)?)
     }
 
     fn args(&self) -> &dyn Any {
         &self.0
     }
 
-    fn prepare(&self, cell: &Arc<dyn AnyCell>) -> Option<PlacedRunnable> {
-        let cell: Arc<Cell<A::Msg>> = Arc::clone(cell)
+    fn prepare(&self, cell: &Arc<dyn ErasedCell>) -> Option<HomedRunnable> {
+        let cell: Arc<ActorCell<A::Msg>> = Arc::clone(cell)
             .into_any()
             .downcast()
             .expect("the cell was made by this maker");

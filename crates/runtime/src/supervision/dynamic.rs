@@ -15,19 +15,21 @@ use parking_lot::Mutex;
 use crate::actor::Actor;
 use crate::address::{ActorRef, AnyRef};
 use crate::budget::charge;
-use crate::cell::{self, ActorId, AnyCell, Cell, Node, Owner, Phase};
+use crate::cell::{self, ActorCell, ActorCore, ActorId, ErasedCell, Owner, Phase};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::mailbox::{MailboxSpec, PlacedRunnable};
+use crate::mailbox::{HomedRunnable, MailboxSpec};
 use crate::monitor::Signal;
-use crate::path::{Key, Path};
+use crate::path::{ActorPath, Key};
 use crate::run;
 use crate::supervision::backoff::Backoff;
-use crate::supervision::child_table::{ExitOutcome, Overseer, escalate, restarted, taken};
+use crate::supervision::child_table::{
+    ExitOutcome, RestartPolicy, escalate, pass_args, report_restart,
+};
 use crate::supervision::indexed_slab::{HasActorId, IndexedSlab};
-use crate::supervision::intensity::{DEFAULT_INTENSITY, Intensity};
+use crate::supervision::intensity::{DEFAULT_INTENSITY, RestartIntensity};
 use crate::supervision::spec::{Restart, Shutdown, Strategy};
-use crate::supervision::strategy::{ChildState, Policy, Verdict};
+use crate::supervision::strategy::{ChildState, ChildVerdict, SupervisionPolicy};
 use crate::system::{CellSettings, StartError, SystemState};
 
 /// The specification of a dynamic supervisor with children of type `A`.
@@ -35,7 +37,7 @@ use crate::system::{CellSettings, StartError, SystemState};
 /// By default children are temporary, have five seconds to stop and are not limited in number, and
 /// the supervisor allows three restarts within five seconds.
 #[must_use = "a specification starts nothing by itself"]
-pub struct Dynamic<A> {
+pub struct DynamicSupervisor<A> {
     restart: Restart,
     shutdown: Shutdown,
     intensity: (u32, Duration),
@@ -45,7 +47,7 @@ pub struct Dynamic<A> {
     kind: std::marker::PhantomData<fn() -> A>,
 }
 
-impl<A: Actor> Dynamic<A> {
+impl<A: Actor> DynamicSupervisor<A> {
     /// Creates the specification of a dynamic supervisor.
     pub const fn new() -> Self {
         Self {
@@ -97,9 +99,9 @@ impl<A: Actor> Dynamic<A> {
     }
 
     pub(crate) fn into_table(self) -> Arc<DynamicTable<A>> {
-        let policy = Policy {
+        let policy = SupervisionPolicy {
             strategy: Strategy::OneForOne,
-            intensity: Intensity::new(self.intensity),
+            intensity: RestartIntensity::new(self.intensity),
             backoff: self.backoff,
         };
         Arc::new(DynamicTable {
@@ -119,13 +121,13 @@ impl<A: Actor> Dynamic<A> {
     }
 }
 
-impl<A: Actor> Default for Dynamic<A> {
+impl<A: Actor> Default for DynamicSupervisor<A> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<A> fmt::Debug for Dynamic<A> {
+impl<A> fmt::Debug for DynamicSupervisor<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dynamic")
             .field("restart", &self.restart)
@@ -138,32 +140,32 @@ pub(crate) struct DynamicTable<A: Actor> {
     restart: Restart,
     settings: CellSettings,
     /// The policy that a new incarnation of the supervisor starts with.
-    initial_policy: Policy,
+    initial_policy: SupervisionPolicy,
     state: Mutex<DynamicState<A>>,
 }
 
 struct DynamicState<A: Actor> {
-    policy: Policy,
+    policy: SupervisionPolicy,
     /// Holds only children that may be restarted; nothing is stored for temporary ones.
     children: IndexedSlab<DynamicChild<A>>,
 }
 
 struct DynamicChild<A: Actor> {
-    cell: Arc<Cell<A::Msg>>,
+    cell: Arc<ActorCell<A::Msg>>,
     args: A::Args,
     state: ChildState,
 }
 
 impl<A: Actor> HasActorId for DynamicChild<A> {
     fn id(&self) -> ActorId {
-        self.cell.node.id
+        self.cell.core.id
     }
 }
 
 impl<A: Actor> DynamicChild<A> {
     /// Prepares the next incarnation, ready to be scheduled.
-    fn prepare(&mut self) -> Option<PlacedRunnable> {
-        restarted(&self.cell.node, None);
+    fn prepare(&mut self) -> Option<HomedRunnable> {
+        report_restart(&self.cell.core, None);
         let ready = run::prepare::<A>(&self.cell, self.args.clone());
         self.state.running = true;
         ready
@@ -171,18 +173,18 @@ impl<A: Actor> DynamicChild<A> {
 
     fn relaunch(&mut self) {
         if let Some((ready, place)) = self.prepare() {
-            self.cell.node.shared.scheduler.push(ready, place);
+            self.cell.core.shared.scheduler.push(ready, place);
         }
     }
 }
 
 /// The address of a dynamic supervisor.
-pub struct DynamicRef<A: Actor> {
-    cell: Arc<Cell<DynamicMsg>>,
+pub struct DynamicSupervisorRef<A: Actor> {
+    cell: Arc<ActorCell<DelayedRestart>>,
     table: Arc<DynamicTable<A>>,
 }
 
-impl<A: Actor> Clone for DynamicRef<A> {
+impl<A: Actor> Clone for DynamicSupervisorRef<A> {
     fn clone(&self) -> Self {
         Self {
             cell: Arc::clone(&self.cell),
@@ -191,19 +193,19 @@ impl<A: Actor> Clone for DynamicRef<A> {
     }
 }
 
-impl<A: Actor> fmt::Debug for DynamicRef<A> {
+impl<A: Actor> fmt::Debug for DynamicSupervisorRef<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DynamicRef({})", self.path())
     }
 }
 
-impl<A: Actor> DynamicRef<A> {
+impl<A: Actor> DynamicSupervisorRef<A> {
     /// Starts the supervisor.
     pub(crate) fn start(
         shared: &Arc<SystemState>,
         owner: Owner,
         key: &Key,
-        dynamic: Dynamic<A>,
+        dynamic: DynamicSupervisor<A>,
     ) -> Result<Self, StartError> {
         let settings = CellSettings {
             shutdown: Shutdown::Infinity,
@@ -212,16 +214,16 @@ impl<A: Actor> DynamicRef<A> {
             place: None,
         };
         let table = dynamic.into_table();
-        let cell = shared.cell::<DynamicActor<A>>(owner, key, &settings)?;
-        cell.node.started();
-        attach(&cell, &table);
+        let cell = shared.create_cell::<DynamicActor<A>>(owner, key, &settings)?;
+        cell.core.report_started();
+        attach_table(&cell, &table);
         run::launch::<DynamicActor<A>>(&cell, Arc::clone(&table));
         Ok(Self { cell, table })
     }
 
     /// Returns the dynamic supervisor behind an address, if it is one with children of type `A`.
-    pub(crate) fn of(actor: &AnyRef) -> Option<Self> {
-        let table = actor.0.node().attached()?.downcast().ok()?;
+    pub(crate) fn from_ref(actor: &AnyRef) -> Option<Self> {
+        let table = actor.0.core().extension()?.downcast().ok()?;
         let cell = Arc::clone(&actor.0).into_any().downcast().ok()?;
         Some(Self { cell, table })
     }
@@ -229,10 +231,10 @@ impl<A: Actor> DynamicRef<A> {
     /// Starts several children in one call, in order.
     ///
     /// Returns one result per child. A child that cannot be started does not affect the others; to
-    /// start all or none, use [`DynamicRef::start_together`].
+    /// start all or none, use [`DynamicSupervisorRef::start_all`].
     ///
     /// # Errors
-    /// The individual results are those of [`DynamicRef::start_child`].
+    /// The individual results are those of [`DynamicSupervisorRef::start_child`].
     pub fn start_children<K: Into<Key>>(
         &self,
         children: impl IntoIterator<Item = (K, A::Args)>,
@@ -249,8 +251,9 @@ impl<A: Actor> DynamicRef<A> {
     /// waits until each has ended.
     ///
     /// # Errors
-    /// Returns the error of the child that could not be started, as in [`DynamicRef::start_child`].
-    pub async fn start_together<K: Into<Key>>(
+    /// Returns the error of the child that could not be started, as in
+    /// [`DynamicSupervisorRef::start_child`].
+    pub async fn start_all<K: Into<Key>>(
         &self,
         children: impl IntoIterator<Item = (K, A::Args)> + Send,
     ) -> Result<Vec<ActorRef<A::Msg>>, StartError> {
@@ -291,7 +294,7 @@ impl<A: Actor> DynamicRef<A> {
     ) -> Result<ActorRef<A::Msg>, StartError> {
         charge();
         let table = &self.table;
-        let cell: Arc<dyn AnyCell> = Arc::<Cell<DynamicMsg>>::clone(&self.cell);
+        let cell: Arc<dyn ErasedCell> = Arc::<ActorCell<DelayedRestart>>::clone(&self.cell);
         let incarnation = self.cell.mailbox.incarnation();
         let temporary = table.restart == Restart::Temporary;
         let owner = if temporary {
@@ -299,9 +302,9 @@ impl<A: Actor> DynamicRef<A> {
         } else {
             Owner::Supervisor { cell, incarnation }
         };
-        let shared = &self.cell.node.shared;
-        let child = shared.cell::<A>(owner, &key.into(), &table.settings)?;
-        child.node.started();
+        let shared = &self.cell.core.shared;
+        let child = shared.create_cell::<A>(owner, &key.into(), &table.settings)?;
+        child.core.report_started();
         if temporary {
             run::launch_local::<A>(&child, args);
         } else {
@@ -323,13 +326,13 @@ impl<A: Actor> DynamicRef<A> {
     /// Returns the child with this key.
     #[must_use]
     pub fn child(&self, key: &str) -> Option<ActorRef<A::Msg>> {
-        AnyRef(self.cell.node.child(&Key::from(key))?).downcast()
+        AnyRef(self.cell.core.child(&Key::from(key))?).downcast()
     }
 
     /// Returns all children, in start order.
     #[must_use]
     pub fn children(&self) -> Vec<ActorRef<A::Msg>> {
-        let all = self.cell.node.children();
+        let all = self.cell.core.children();
         all.into_iter()
             .filter_map(|cell| AnyRef(cell).downcast())
             .collect()
@@ -338,23 +341,23 @@ impl<A: Actor> DynamicRef<A> {
     /// Ends a child for good and waits for it to end. Returns `false` if there is no child with
     /// this key.
     pub async fn terminate_child(&self, key: &str) -> bool {
-        let Some(cell) = self.cell.node.child(&Key::from(key)) else {
+        let Some(cell) = self.cell.core.child(&Key::from(key)) else {
             return false;
         };
         self.end_child(cell).await;
         true
     }
 
-    async fn end_child(&self, cell: Arc<dyn AnyCell>) {
-        let entry = self.table.state.lock().children.remove(cell.node().id);
+    async fn end_child(&self, cell: Arc<dyn ErasedCell>) {
+        let entry = self.table.state.lock().children.remove(cell.core().id);
         drop(entry);
-        run::end_child(&self.cell.node, &cell).await;
+        run::stop_child(&self.cell.core, &cell).await;
     }
 
     /// Returns the number of children.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.cell.node.children.len()
+        self.cell.core.children.len()
     }
 
     /// Returns `true` if there are no children.
@@ -375,38 +378,39 @@ impl<A: Actor> DynamicRef<A> {
 
     /// Returns the path of the supervisor in the tree.
     #[must_use]
-    pub fn path(&self) -> Path {
-        self.cell.node.path()
+    pub fn path(&self) -> ActorPath {
+        self.cell.core.path()
     }
 
     /// Returns the same address without its message type.
     #[must_use]
     pub fn erase(&self) -> AnyRef {
-        AnyRef(Arc::<Cell<DynamicMsg>>::clone(&self.cell))
+        AnyRef(Arc::<ActorCell<DelayedRestart>>::clone(&self.cell))
     }
 }
 
-impl<A: Actor> From<&DynamicRef<A>> for AnyRef {
-    fn from(dynamic: &DynamicRef<A>) -> Self {
+impl<A: Actor> From<&DynamicSupervisorRef<A>> for AnyRef {
+    fn from(dynamic: &DynamicSupervisorRef<A>) -> Self {
         dynamic.erase()
     }
 }
 
 /// Attaches the table to the cell, so that untyped addresses can find it and start children with
 /// it.
-fn attach<A: Actor>(cell: &Cell<DynamicMsg>, table: &Arc<DynamicTable<A>>) {
-    cell.node.children.open_to_others();
-    cell.node.attach(Arc::<DynamicTable<A>>::clone(table));
+fn attach_table<A: Actor>(cell: &ActorCell<DelayedRestart>, table: &Arc<DynamicTable<A>>) {
+    cell.core.children.allow_concurrent_starts();
+    cell.core
+        .set_extension(Arc::<DynamicTable<A>>::clone(table));
 }
 
 /// Sent by the supervisor to itself when the delay before a child's restart is over.
-pub(crate) struct DynamicMsg(ActorId);
+pub(crate) struct DelayedRestart(ActorId);
 
-/// The actor behind a [`DynamicRef`].
+/// The actor behind a [`DynamicSupervisorRef`].
 pub(crate) struct DynamicActor<A: Actor>(Arc<DynamicTable<A>>);
 
 impl<A: Actor> Actor for DynamicActor<A> {
-    type Msg = DynamicMsg;
+    type Msg = DelayedRestart;
     type Args = Arc<DynamicTable<A>>;
     type Error = Infallible;
 
@@ -414,17 +418,18 @@ impl<A: Actor> Actor for DynamicActor<A> {
         table: Arc<DynamicTable<A>>,
         cx: &mut Context<Self>,
     ) -> Result<Self, Infallible> {
-        attach(&cx.cell(), &table);
-        table.renew();
-        table.forget();
-        cx.node().oversee(Arc::<DynamicTable<A>>::clone(&table));
+        attach_table(&cx.cell(), &table);
+        table.reset_policy();
+        table.remove_ended();
+        cx.node()
+            .set_child_policy(Arc::<DynamicTable<A>>::clone(&table));
         cx.node().children.stop_together();
         Ok(Self(table))
     }
 
     async fn handle(
         &mut self,
-        DynamicMsg(id): DynamicMsg,
+        DelayedRestart(id): DelayedRestart,
         _: &mut Context<Self>,
     ) -> Result<(), Infallible> {
         let mut state = self.0.state.lock();
@@ -445,15 +450,15 @@ impl<A: Actor> Actor for DynamicActor<A> {
 
 impl<A: Actor> DynamicTable<A> {
     /// Resets the restart policy for a new incarnation of the supervisor.
-    fn renew(&self) {
+    fn reset_policy(&self) {
         self.state.lock().policy = self.initial_policy.clone();
     }
 
     /// Removes the children that ended with an earlier incarnation of the supervisor. Children that
     /// callers have started since then stay.
-    fn forget(&self) {
+    fn remove_ended(&self) {
         let mut state = self.state.lock();
-        let ended = state.children.extract(|entry| entry.cell.node.is_over());
+        let ended = state.children.extract(|entry| entry.cell.core.is_ending());
         drop(state);
         drop(ended);
     }
@@ -462,15 +467,15 @@ impl<A: Actor> DynamicTable<A> {
 impl<A: Actor> Drop for DynamicActor<A> {
     fn drop(&mut self) {
         // The arguments of a child may hold a reference to the table.
-        self.0.forget();
+        self.0.remove_ended();
     }
 }
 
-impl<A: Actor> Overseer for DynamicTable<A> {
-    fn restarts_in_place(
+impl<A: Actor> RestartPolicy for DynamicTable<A> {
+    fn restart_in_place(
         &self,
-        supervisor: &Node,
-        child: &Node,
+        supervisor: &ActorCore,
+        child: &ActorCore,
         exit: &Exit,
         take: &mut dyn FnMut(&dyn Any) -> bool,
     ) -> bool {
@@ -478,53 +483,55 @@ impl<A: Actor> Overseer for DynamicTable<A> {
         let state = &mut *guard;
         // Only the supervisor itself can wait out a backoff, and a supervisor that is ending its
         // children must not get new ones.
-        if state.policy.pauses() || supervisor.children.is_closed() {
+        if state.policy.has_backoff() || supervisor.children.is_closed() {
             return false;
         }
         let Some(entry) = state.children.get_mut(child.id) else {
             return false;
         };
-        taken(&entry.args, take)
-            && state
-                .policy
-                .restarts_in_place(&mut entry.state, exit, child)
+        pass_args(&entry.args, take) && state.policy.restart_in_place(&mut entry.state, exit, child)
     }
 
-    fn is_wanted(&self, child: &Node) -> bool {
+    fn still_wanted(&self, child: &ActorCore) -> bool {
         self.state.lock().children.get_mut(child.id).is_some()
     }
 
-    fn child_down(&self, supervisor: &Node, child: &Arc<dyn AnyCell>, exit: &Exit) -> ExitOutcome {
+    fn on_child_exit(
+        &self,
+        supervisor: &ActorCore,
+        child: &Arc<dyn ErasedCell>,
+        exit: &Exit,
+    ) -> ExitOutcome {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         // Only the supervisor itself can wait out a backoff, and a supervisor that is ending its
         // children must not get new ones.
-        if state.policy.pauses() || supervisor.children.is_closed() {
+        if state.policy.has_backoff() || supervisor.children.is_closed() {
             return ExitOutcome::NotifySupervisor;
         }
-        let Some(entry) = state.children.get_mut(child.node().id) else {
+        let Some(entry) = state.children.get_mut(child.core().id) else {
             return ExitOutcome::NotifySupervisor;
         };
         // The seed is only used for the jitter of a backoff, and there is none here.
         let (now, seed) = (|| supervisor.shared.now(), 0);
-        match state.policy.judge(&mut entry.state, exit, now, seed) {
-            Verdict::Restart { .. } => {
+        match state.policy.decide_child(&mut entry.state, exit, now, seed) {
+            ChildVerdict::Restart { .. } => {
                 // Preparing clones the arguments, which is user code and may panic.
                 let launched = catch_unwind(AssertUnwindSafe(|| entry.prepare()));
                 entry.state.running = true;
                 drop(guard);
                 ExitOutcome::from_launch(launched)
             }
-            Verdict::Escalate => {
+            ChildVerdict::Escalate => {
                 entry.state.running = true;
                 ExitOutcome::NotifySupervisor
             }
-            Verdict::Nothing | Verdict::Remove => {
-                let entry = state.children.remove(child.node().id);
+            ChildVerdict::LeaveStopped | ChildVerdict::Remove => {
+                let entry = state.children.remove(child.core().id);
                 drop(guard);
                 drop(entry);
-                cell::finish(child, exit, None);
-                ExitOutcome::Handled
+                cell::end_actor(child, exit, None);
+                ExitOutcome::Done
             }
         }
     }
@@ -537,28 +544,31 @@ impl<A: Actor> DynamicActor<A> {
         let Some(entry) = state.children.get_mut(id) else {
             return;
         };
-        let node = &entry.cell.node;
+        let node = &entry.cell.core;
         if !entry.state.running || node.phase() != Phase::Down {
             return;
         }
         let exit = node.last_exit().unwrap_or(Exit::Shutdown);
         let (now, seed) = (|| cx.now(), node.shared.next_seed());
-        match state.policy.judge(&mut entry.state, &exit, now, seed) {
-            Verdict::Restart { after } if after.is_zero() => {
+        match state
+            .policy
+            .decide_child(&mut entry.state, &exit, now, seed)
+        {
+            ChildVerdict::Restart { after } if after.is_zero() => {
                 entry.relaunch();
             }
-            Verdict::Restart { after } => {
-                cx.send_after(after, DynamicMsg(id));
+            ChildVerdict::Restart { after } => {
+                cx.send_after(after, DelayedRestart(id));
             }
-            Verdict::Nothing | Verdict::Remove => {
+            ChildVerdict::LeaveStopped | ChildVerdict::Remove => {
                 let entry = state.children.remove(id);
                 drop(guard);
                 if let Some(entry) = entry {
-                    let cell: Arc<dyn AnyCell> = entry.cell;
-                    cell::finish(&cell, &exit, None);
+                    let cell: Arc<dyn ErasedCell> = entry.cell;
+                    cell::end_actor(&cell, &exit, None);
                 }
             }
-            Verdict::Escalate => {
+            ChildVerdict::Escalate => {
                 let child = node.path();
                 drop(guard);
                 escalate(child, exit, cx);

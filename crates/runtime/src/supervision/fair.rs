@@ -10,17 +10,17 @@ use crate::seeded_bug::{Bug, seeded};
 /// supervisor from its requests forever: each answer leads to the next exit. Therefore, after each
 /// answered exit, one pending request is served before the next exit.
 #[derive(Debug)]
-pub(crate) struct FairExits<T> {
+pub(crate) struct FairExitQueue<T> {
     pending: VecDeque<T>,
     /// `true` if an exit was answered and no request has been served since.
-    yields: bool,
+    request_due: bool,
 }
 
-impl<T> FairExits<T> {
+impl<T> FairExitQueue<T> {
     pub(crate) const fn new() -> Self {
         Self {
             pending: VecDeque::new(),
-            yields: false,
+            request_due: false,
         }
     }
 
@@ -31,7 +31,7 @@ impl<T> FairExits<T> {
 
     /// Records that a request was served.
     pub(crate) const fn request_served(&mut self) {
-        self.yields = false;
+        self.request_due = false;
     }
 
     /// Takes the exit to answer now. Returns `None` if it is a pending request's turn; the caller
@@ -40,10 +40,10 @@ impl<T> FairExits<T> {
         if self.pending.is_empty() {
             return None;
         }
-        if self.yields && request_waits() && !seeded(Bug::ExitsStarveRequests) {
+        if self.request_due && request_waits() && !seeded(Bug::ExitsStarveRequests) {
             return None;
         }
-        self.yields = true;
+        self.request_due = true;
         self.pending.pop_front()
     }
 }
@@ -53,8 +53,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exits_are_answered_in_order_while_no_request_waits() {
-        let mut exits = FairExits::new();
+    fn exits_are_handled_in_order_without_requests() {
+        let mut exits = FairExitQueue::new();
         exits.push(1);
         exits.push(2);
         assert_eq!(exits.next(|| false), Some(1));
@@ -65,8 +65,8 @@ mod tests {
     }
 
     #[test]
-    fn a_request_comes_between_two_exits() {
-        let mut exits = FairExits::new();
+    fn request_is_served_between_two_exits() {
+        let mut exits = FairExitQueue::new();
         for exit in 0..3 {
             exits.push(exit);
         }
@@ -79,15 +79,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_exit_overtakes_requests() {
-        let mut exits = FairExits::new();
+    fn first_exit_precedes_requests() {
+        let mut exits = FairExitQueue::new();
         exits.push(());
         assert_eq!(exits.next(|| true), Some(()));
     }
 
     #[test]
-    fn nobody_looks_for_requests_without_an_exit() {
-        let mut exits = FairExits::<()>::new();
+    fn requests_are_not_checked_without_exits() {
+        let mut exits = FairExitQueue::<()>::new();
         assert_eq!(exits.next(|| unreachable!("there is no exit")), None);
     }
 }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_a_tree_says() {
+    fn behaves_like_a_btree_map() {
         let (mut slab, mut tree) = (IndexedSlab::default(), BTreeMap::new());
         let mut dice = 7_u64;
         for step in 0..20_000_u64 {

@@ -19,14 +19,14 @@ pub(crate) const DEFAULT_INTENSITY: (u32, Duration) = (3, Duration::from_secs(5)
 /// supervisor terminates all the child processes and then itself." A restart that is exactly as old
 /// as the period still counts.
 #[derive(Debug, Clone)]
-pub(crate) struct Intensity {
+pub(crate) struct RestartIntensity {
     max_restarts: u32,
     period: Duration,
     /// The time until which each restart counts, oldest first; never more than `max_restarts`.
     recent: VecDeque<Instant>,
 }
 
-impl Intensity {
+impl RestartIntensity {
     pub(crate) const fn new((max_restarts, period): (u32, Duration)) -> Self {
         Self {
             max_restarts,
@@ -36,13 +36,13 @@ impl Intensity {
     }
 
     /// Returns `true` if restarts are limited at all; [`u32::MAX`] means no limit.
-    pub(crate) const fn counts(&self) -> bool {
+    pub(crate) const fn is_limited(&self) -> bool {
         self.max_restarts < u32::MAX
     }
 
     /// Counts a restart. Returns `false` if it exceeds the limit and must not take place.
-    pub(crate) fn allows(&mut self, now: Instant) -> bool {
-        if !self.counts() {
+    pub(crate) fn try_restart(&mut self, now: Instant) -> bool {
+        if !self.is_limited() {
             return true;
         }
         while self.recent.front().is_some_and(|until| now > *until) {
@@ -71,43 +71,45 @@ mod tests {
     #[test]
     fn restart_beyond_max_within_period_is_refused() {
         let start = Instant::now();
-        let mut intensity = Intensity::new((3, ms(5000)));
-        assert!(intensity.allows(start));
-        assert!(intensity.allows(start + ms(10)));
-        assert!(intensity.allows(start + ms(20)));
-        assert!(!intensity.allows(start + ms(30)));
+        let mut intensity = RestartIntensity::new((3, ms(5000)));
+        assert!(intensity.try_restart(start));
+        assert!(intensity.try_restart(start + ms(10)));
+        assert!(intensity.try_restart(start + ms(20)));
+        assert!(!intensity.try_restart(start + ms(30)));
     }
 
     #[test]
     fn restart_exactly_one_period_old_still_counts() {
         let start = Instant::now();
-        let mut intensity = Intensity::new((1, ms(5000)));
-        assert!(intensity.allows(start));
-        assert!(!intensity.clone().allows(start + ms(5000)));
-        assert!(intensity.allows(start + ms(5001)));
+        let mut intensity = RestartIntensity::new((1, ms(5000)));
+        assert!(intensity.try_restart(start));
+        assert!(!intensity.clone().try_restart(start + ms(5000)));
+        assert!(intensity.try_restart(start + ms(5001)));
     }
 
     #[test]
     fn an_intensity_of_zero_allows_no_restart() {
-        assert!(!Intensity::new((0, ms(5000))).allows(Instant::now()));
+        assert!(!RestartIntensity::new((0, ms(5000))).try_restart(Instant::now()));
     }
 
     #[test]
     fn unlimited_intensity_stores_nothing() {
         let start = Instant::now();
-        let mut intensity = Intensity::new((u32::MAX, ms(5000)));
-        assert!(!intensity.counts() && Intensity::new((u32::MAX - 1, ms(5000))).counts());
-        assert!((0..100).all(|_| intensity.allows(start)));
+        let mut intensity = RestartIntensity::new((u32::MAX, ms(5000)));
+        assert!(
+            !intensity.is_limited() && RestartIntensity::new((u32::MAX - 1, ms(5000))).is_limited()
+        );
+        assert!((0..100).all(|_| intensity.try_restart(start)));
         assert!(intensity.recent.is_empty());
     }
 
     #[test]
     fn default_allows_three_restarts_in_five_seconds() {
         let start = Instant::now();
-        let mut intensity = Intensity::new(DEFAULT_INTENSITY);
-        assert!((0..3).all(|_| intensity.allows(start)));
-        assert!(!intensity.clone().allows(start + ms(5000)));
-        assert!(intensity.allows(start + ms(5001)));
+        let mut intensity = RestartIntensity::new(DEFAULT_INTENSITY);
+        assert!((0..3).all(|_| intensity.try_restart(start)));
+        assert!(!intensity.clone().try_restart(start + ms(5000)));
+        assert!(intensity.try_restart(start + ms(5001)));
     }
 
     proptest! {
@@ -116,7 +118,7 @@ mod tests {
             max_restarts in 0u32..6, period in 0u64..50,
             gaps in prop::collection::vec(0u64..30, 0..60),
         ) {
-            let mut intensity = Intensity::new((max_restarts, ms(period)));
+            let mut intensity = RestartIntensity::new((max_restarts, ms(period)));
             let mut now = Instant::now();
             let mut allowed: Vec<Instant> = Vec::new();
             for gap in gaps {
@@ -124,7 +126,7 @@ mod tests {
                 let in_period =
                     allowed.iter().filter(|at| now.duration_since(**at) <= ms(period)).count() + 1;
                 let expected = in_period <= max_restarts as usize;
-                prop_assert_eq!(intensity.allows(now), expected);
+                prop_assert_eq!(intensity.try_restart(now), expected);
                 if expected {
                     allowed.push(now);
                 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::backoff::{Backoff, RestartRun};
-use super::intensity::Intensity;
+use super::backoff::{Backoff, RestartStreak};
+use super::intensity::RestartIntensity;
 use super::spec::{Restart, Strategy};
 use crate::exit::Exit;
 
@@ -22,7 +22,7 @@ pub(crate) struct ChildState {
     /// `true` if the child has an incarnation that must be stopped before the child can be started.
     pub(crate) running: bool,
     /// `None` until the first restart for which a backoff is configured.
-    pub(crate) restart_run: Option<Box<RestartRun>>,
+    pub(crate) restart_run: Option<Box<RestartStreak>>,
 }
 
 impl ChildState {
@@ -37,9 +37,9 @@ impl ChildState {
 
 /// The decision about the child that ended, before its siblings are considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ChildVerdict {
     /// The child stays stopped and keeps its place, after an orderly or an ignored exit.
-    Nothing,
+    LeaveStopped,
     /// The child is removed from the child table.
     Remove,
     /// The child is restarted after this delay.
@@ -50,7 +50,7 @@ pub(crate) enum Verdict {
 
 /// The decision after an exit. The numbers are indices into the list of children.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub(crate) enum GroupDecision {
     /// The child stays stopped and keeps its place.
     Nothing,
     /// The child is removed from the child table.
@@ -73,74 +73,74 @@ pub(crate) enum Decision {
 
 /// The rules by which a supervisor answers the exits of its children.
 #[derive(Debug, Clone)]
-pub(crate) struct Policy {
+pub(crate) struct SupervisionPolicy {
     pub(crate) strategy: Strategy,
-    pub(crate) intensity: Intensity,
+    pub(crate) intensity: RestartIntensity,
     pub(crate) backoff: Backoff,
 }
 
-impl Policy {
+impl SupervisionPolicy {
     /// Returns `true` if a restart may be delayed.
-    pub(crate) fn pauses(&self) -> bool {
-        self.backoff.pauses()
+    pub(crate) fn has_backoff(&self) -> bool {
+        self.backoff.is_enabled()
     }
 
     /// Decides about one child without regard to its siblings, which is all there is to do with the
     /// one-for-one strategy. `now` is called only if the decision depends on the time.
-    pub(crate) fn judge(
+    pub(crate) fn decide_child(
         &mut self,
         child: &mut ChildState,
         exit: &Exit,
         now: impl FnOnce() -> Instant,
         seed: u64,
-    ) -> Verdict {
+    ) -> ChildVerdict {
         child.running = false;
         match child.restart {
-            Restart::Temporary => Verdict::Remove,
-            Restart::Transient if exit.is_orderly() => Verdict::Nothing,
+            Restart::Temporary => ChildVerdict::Remove,
+            Restart::Transient if exit.is_orderly() => ChildVerdict::LeaveStopped,
             // The child would choose not to run again.
-            Restart::Permanent if matches!(exit, Exit::Ignored) => Verdict::Nothing,
+            Restart::Permanent if matches!(exit, Exit::Ignored) => ChildVerdict::LeaveStopped,
             Restart::Transient | Restart::Permanent => {
-                if !self.intensity.counts() && !self.pauses() {
+                if !self.intensity.is_limited() && !self.has_backoff() {
                     let after = Duration::ZERO;
-                    return Verdict::Restart { after };
+                    return ChildVerdict::Restart { after };
                 }
                 let now = now();
-                if !self.intensity.allows(now) {
-                    return Verdict::Escalate;
+                if !self.intensity.try_restart(now) {
+                    return ChildVerdict::Escalate;
                 }
-                let after = match self.pauses() {
+                let after = match self.has_backoff() {
                     true => {
                         let restart_run = child.restart_run.get_or_insert_default();
-                        restart_run.extend(&self.backoff, now, seed)
+                        restart_run.next_delay(&self.backoff, now, seed)
                     }
                     false => Duration::ZERO,
                 };
-                Verdict::Restart { after }
+                ChildVerdict::Restart { after }
             }
         }
     }
 
     /// Decides what to do after the exit of the child with index `failed`.
-    pub(crate) fn on_exit(
+    pub(crate) fn decide(
         &mut self,
         children: &mut [ChildState],
         failed: usize,
         exit: &Exit,
         now: Instant,
         seed: u64,
-    ) -> Decision {
-        match self.judge(&mut children[failed], exit, || now, seed) {
-            Verdict::Nothing => Decision::Nothing,
-            Verdict::Remove => Decision::Remove,
-            Verdict::Escalate => Decision::Escalate {
+    ) -> GroupDecision {
+        match self.decide_child(&mut children[failed], exit, || now, seed) {
+            ChildVerdict::LeaveStopped => GroupDecision::Nothing,
+            ChildVerdict::Remove => GroupDecision::Remove,
+            ChildVerdict::Escalate => GroupDecision::Escalate {
                 stop: running_reversed(children, 0),
             },
-            Verdict::Restart { after } => {
+            ChildVerdict::Restart { after } => {
                 let first = match self.strategy {
                     Strategy::OneForOne => {
                         let (stop, remove) = (Vec::new(), Vec::new());
-                        return Decision::Restart {
+                        return GroupDecision::Restart {
                             stop,
                             remove,
                             start: vec![failed],
@@ -153,7 +153,7 @@ impl Policy {
                 let stop = running_reversed(children, first);
                 let (remove, start) = (first..children.len())
                     .partition(|&place| children[place].restart == Restart::Temporary);
-                Decision::Restart {
+                GroupDecision::Restart {
                     stop,
                     remove,
                     start,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::actor::Actor;
 use crate::address::AnyRef;
-use crate::cell::{self, ActorId, AnyCell, Node, Owner, Phase, PhaseGoal};
+use crate::cell::{self, ActorCore, ActorId, ErasedCell, Owner, Phase, PhaseGoal};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::mailbox::MailboxSpec;
@@ -23,11 +23,11 @@ use crate::seeded_bug::{Bug, seeded};
 use crate::supervision::address::{ChildError, ChildInfo};
 use crate::supervision::backoff::Backoff;
 use crate::supervision::child::ChildSpec;
-use crate::supervision::child_table::{ChildEntry, ChildTable, escalate, restarted};
-use crate::supervision::fair::FairExits;
-use crate::supervision::intensity::{DEFAULT_INTENSITY, Intensity};
+use crate::supervision::child_table::{ChildEntry, ChildTable, escalate, report_restart};
+use crate::supervision::fair::FairExitQueue;
+use crate::supervision::intensity::{DEFAULT_INTENSITY, RestartIntensity};
 use crate::supervision::spec::{Restart, Strategy};
-use crate::supervision::strategy::{ChildState, Decision, Policy};
+use crate::supervision::strategy::{ChildState, GroupDecision, SupervisionPolicy};
 use crate::system::StartError;
 
 /// The specification of a supervisor and its first children.
@@ -95,20 +95,20 @@ pub(crate) enum SupervisorMsg {
     Restart(Arc<str>, Reply<Result<AnyRef, ChildError>>),
     Terminate(Arc<str>, Reply<Result<(), ChildError>>),
     Delete(Arc<str>, Reply<Result<(), ChildError>>),
-    Which(Reply<Vec<ChildInfo>>),
+    ListChildren(Reply<Vec<ChildInfo>>),
     Count(Reply<usize>),
     /// The delay before a restart is over.
-    Due(u64),
+    RestartDue(u64),
 }
 
 /// The actor behind a [`SupervisorRef`].
 pub(crate) struct SupervisorActor {
     table: Arc<ChildTable>,
     /// Exits of children that have yet to be answered.
-    exits: FairExits<(ActorId, Arc<str>)>,
+    exits: FairExitQueue<(ActorId, Arc<str>)>,
     /// Delayed restarts: the number of each restart, and the places of the children to start.
-    waiting: FxHashMap<u64, Vec<u64>>,
-    next_wait: u64,
+    delayed_restarts: FxHashMap<u64, Vec<u64>>,
+    next_delayed_restart: u64,
 }
 
 impl Actor for SupervisorActor {
@@ -119,31 +119,31 @@ impl Actor for SupervisorActor {
     const MAILBOX: MailboxSpec = MailboxSpec::DEFAULT;
 
     async fn pre_start(args: Arc<Supervisor>, cx: &mut Context<Self>) -> Result<Self, StartError> {
-        let table = Arc::new(ChildTable::new(Policy {
+        let table = Arc::new(ChildTable::new(SupervisionPolicy {
             strategy: args.strategy,
-            intensity: Intensity::new(args.intensity),
+            intensity: RestartIntensity::new(args.intensity),
             backoff: args.backoff,
         }));
         let this = Self {
             table: Arc::clone(&table),
-            exits: FairExits::new(),
-            waiting: FxHashMap::default(),
-            next_wait: 0,
+            exits: FairExitQueue::new(),
+            delayed_restarts: FxHashMap::default(),
+            next_delayed_restart: 0,
         };
-        cx.node().oversee(table);
+        cx.node().set_child_policy(table);
         for spec in &args.children {
             let place = this.add(spec.clone(), cx);
             match this.start(place, cx).await {
                 Ok(_) | Err(StartError::Ignored { .. }) => {}
                 Err(error) => {
-                    if matches!(error, StartError::Closed { .. }) {
+                    if matches!(error, StartError::ParentEnding { .. }) {
                         cx.request_exit(&Exit::Shutdown);
                     }
                     return Err(error);
                 }
             }
         }
-        this.table.lock().busy = false;
+        this.table.lock().supervisor_busy = false;
         Ok(this)
     }
 
@@ -152,34 +152,36 @@ impl Actor for SupervisorActor {
         message: SupervisorMsg,
         cx: &mut Context<Self>,
     ) -> Result<(), StartError> {
-        self.table.lock().busy = true;
+        self.table.lock().supervisor_busy = true;
         match message {
             SupervisorMsg::Start(spec, reply) => reply.send(self.start_new(*spec, cx).await),
             SupervisorMsg::StartEach(specs, reply) => reply.send(self.start_each(specs, cx).await),
             SupervisorMsg::StartAll(specs, reply) => reply.send(self.start_all(specs, cx).await),
-            SupervisorMsg::Restart(key, reply) => reply.send(self.start_again(&key, cx).await),
+            SupervisorMsg::Restart(key, reply) => {
+                reply.send(self.restart_on_request(&key, cx).await)
+            }
             SupervisorMsg::Terminate(key, reply) => reply.send(self.terminate(&key, cx).await),
             SupervisorMsg::Delete(key, reply) => reply.send(self.delete(&key)),
-            SupervisorMsg::Which(reply) => reply.send(self.which()),
+            SupervisorMsg::ListChildren(reply) => reply.send(self.child_infos()),
             SupervisorMsg::Count(reply) => reply.send(self.table.lock().len()),
-            SupervisorMsg::Due(wait) => {
-                if let Some(places) = self.waiting.remove(&wait) {
+            SupervisorMsg::RestartDue(wait) => {
+                if let Some(places) = self.delayed_restarts.remove(&wait) {
                     self.start_waiting(wait, places, cx).await;
                 }
             }
         }
         self.exits.request_served();
         self.answer_exits(cx).await;
-        self.table.lock().busy = false;
+        self.table.lock().supervisor_busy = false;
         Ok(())
     }
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), StartError> {
         if let Signal::ChildEnded { actor, key, .. } = signal {
             self.exits.push((actor, key));
-            self.table.lock().busy = true;
+            self.table.lock().supervisor_busy = true;
             self.answer_exits(cx).await;
-            self.table.lock().busy = false;
+            self.table.lock().supervisor_busy = false;
         }
         Ok(())
     }
@@ -193,32 +195,32 @@ impl SupervisorActor {
     }
 
     fn place(&self, key: &Arc<str>) -> Result<u64, ChildError> {
-        let place = self.table.lock().place(key);
+        let place = self.table.lock().index_of(key);
         place.ok_or_else(|| ChildError::Unknown {
             key: Arc::clone(key),
         })
     }
 
     /// Launches an incarnation of a child, in the child's cell if it has one.
-    fn launch(&self, place: u64, cx: &Context<Self>) -> Result<Arc<dyn AnyCell>, StartError> {
+    fn launch(&self, place: u64, cx: &Context<Self>) -> Result<Arc<dyn ErasedCell>, StartError> {
         let mut entries = self.table.lock();
         let entry = entries
             .get(place)
             .expect("children leave between two steps");
         let shared = &cx.node().shared;
         let cell = if let Some(cell) = &entry.cell {
-            restarted(cell.node(), None);
+            report_restart(cell.core(), None);
             Arc::clone(cell)
         } else {
             let owner = Owner::Supervisor {
-                cell: cx.any(),
+                cell: cx.erased(),
                 incarnation: cx.incarnation(),
             };
-            let cell = entry.spec.cell(shared, owner, place)?;
-            cell.node().started();
+            let cell = entry.spec.create_cell(shared, owner, place)?;
+            cell.core().report_started();
             entry.cell.insert(cell).clone()
         };
-        if let Some((ready, place)) = entry.relaunch(&cell) {
+        if let Some((ready, place)) = entry.prepare_restart(&cell) {
             shared.scheduler.push(ready, place);
         }
         Ok(cell)
@@ -231,16 +233,16 @@ impl SupervisorActor {
     /// child that chose not to run is dealt with here.
     async fn start(&self, place: u64, cx: &Context<Self>) -> Result<AnyRef, StartError> {
         let cell = self.launch(place, cx)?;
-        let node = cell.node();
-        if !started(cx, node).await {
-            return Err(StartError::Closed { path: node.path() });
+        let node = cell.core();
+        if !wait_started(cx, node).await {
+            return Err(StartError::ParentEnding { path: node.path() });
         }
         match node.phase() {
             Phase::Down | Phase::Ended => {
                 let path = node.path();
                 match node.last_exit().unwrap_or(Exit::Shutdown) {
                     Exit::Ignored => {
-                        self.ignored(place, &cell);
+                        self.on_ignored(place, &cell);
                         Err(StartError::Ignored { path })
                     }
                     exit => Err(StartError::Failed { path, exit }),
@@ -251,7 +253,7 @@ impl SupervisorActor {
     }
 
     /// Ends the cell of a child that chose not to run, and removes the child if it is temporary.
-    fn ignored(&self, place: u64, cell: &Arc<dyn AnyCell>) {
+    fn on_ignored(&self, place: u64, cell: &Arc<dyn ErasedCell>) {
         let mut entries = self.table.lock();
         let mut removed = None;
         if let Some(entry) = entries.get(place) {
@@ -265,7 +267,7 @@ impl SupervisorActor {
         }
         drop(entries);
         drop(removed);
-        cell::finish(cell, &Exit::Ignored, None);
+        cell::end_actor(cell, &Exit::Ignored, None);
     }
 
     /// Starts children in order, up to the first that fails; its exit then decides about the rest.
@@ -295,8 +297,8 @@ impl SupervisorActor {
 
     /// Answers exits while it is their turn. A stop comes first and ends children that are down.
     async fn answer_exits(&mut self, cx: &mut Context<Self>) {
-        while cx.requested_exit().is_none() && !cx.is_told_to_stop() {
-            let Some((actor, key)) = self.exits.next(|| cx.has_more()) else {
+        while cx.requested_exit().is_none() && !cx.has_stop_request() {
+            let Some((actor, key)) = self.exits.next(|| cx.has_messages()) else {
                 break;
             };
             self.child_ended(actor, &key, cx).await;
@@ -308,7 +310,7 @@ impl SupervisorActor {
         {
             let mut entries = self.table.lock();
             places.retain(|&place| {
-                let waits_for = entries.get(place).map(|entry| &mut entry.waits_for);
+                let waits_for = entries.get(place).map(|entry| &mut entry.pending_restart);
                 waits_for
                     .is_some_and(|waits_for| waits_for.take_if(|for_it| *for_it == wait).is_some())
             });
@@ -317,28 +319,28 @@ impl SupervisorActor {
     }
 
     async fn child_ended(&mut self, actor: ActorId, key: &str, cx: &mut Context<Self>) {
-        let Some((place, cell)) = self.fallen(actor, key) else {
+        let Some((place, cell)) = self.current_child_exit(actor, key) else {
             return;
         };
-        let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);
+        let exit = cell.core().last_exit().unwrap_or(Exit::Shutdown);
         let (now, seed) = (cx.now(), cx.node().shared.next_seed());
         let (decision, places) = self.decide(place, &exit, now, seed);
         match decision {
-            Decision::Nothing => {
+            GroupDecision::Nothing => {
                 if let Some(entry) = self.table.lock().get(place) {
                     entry.cell = None;
                 }
-                cell::finish(&cell, &exit, None);
+                cell::end_actor(&cell, &exit, None);
             }
-            Decision::Remove => {
+            GroupDecision::Remove => {
                 self.table.lock().remove(place);
-                cell::finish(&cell, &exit, None);
+                cell::end_actor(&cell, &exit, None);
             }
-            Decision::Escalate { stop: _ } => {
+            GroupDecision::Escalate { stop: _ } => {
                 // The children are stopped together with this actor, the latest started first.
-                escalate(cell.node().path(), exit, cx);
+                escalate(cell.core().path(), exit, cx);
             }
-            Decision::Restart {
+            GroupDecision::Restart {
                 stop,
                 remove,
                 start,
@@ -353,17 +355,23 @@ impl SupervisorActor {
 
     /// Returns the place and cell of the child that ended. Returns `None` if this supervisor has
     /// stopped or restarted the child in the meantime, so that the exit is obsolete.
-    fn fallen(&self, actor: ActorId, key: &str) -> Option<(u64, Arc<dyn AnyCell>)> {
+    fn current_child_exit(&self, actor: ActorId, key: &str) -> Option<(u64, Arc<dyn ErasedCell>)> {
         let mut entries = self.table.lock();
-        let place = entries.place(key)?;
+        let place = entries.index_of(key)?;
         let entry = entries.get(place)?;
         let cell = entry.cell.as_ref()?;
-        let news = cell.node().id == actor && entry.state.running;
-        (news && cell.node().phase() == Phase::Down).then(|| (place, Arc::clone(cell)))
+        let news = cell.core().id == actor && entry.state.running;
+        (news && cell.core().phase() == Phase::Down).then(|| (place, Arc::clone(cell)))
     }
 
     /// Asks the strategy for a decision, whose indices refer to the returned list of places.
-    fn decide(&self, place: u64, exit: &Exit, now: Instant, seed: u64) -> (Decision, Vec<u64>) {
+    fn decide(
+        &self,
+        place: u64,
+        exit: &Exit,
+        now: Instant,
+        seed: u64,
+    ) -> (GroupDecision, Vec<u64>) {
         let mut guard = self.table.lock();
         let entries = &mut *guard;
         let (places, mut states): (Vec<u64>, Vec<ChildState>) =
@@ -377,7 +385,7 @@ impl SupervisorActor {
                     .unzip()
             };
         let failed = places.binary_search(&place).expect("it is one of them");
-        let decision = entries.policy.on_exit(&mut states, failed, exit, now, seed);
+        let decision = entries.policy.decide(&mut states, failed, exit, now, seed);
         let entry = entries.get(place).expect("it was just found");
         entry.state = states.swap_remove(failed);
         (decision, places)
@@ -400,22 +408,22 @@ impl SupervisorActor {
             if let Some(cell) = cell
                 && !seeded(Bug::IncarnationsOverlap)
             {
-                run::down_child(cx.node(), &cell).await;
+                run::stop_incarnation(cx.node(), &cell).await;
             }
         }
         for place in remove {
             let removed = self.table.lock().remove(place);
             if let Some(cell) = removed.and_then(|entry| entry.cell) {
-                let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);
-                cell::finish(&cell, &exit, None);
+                let exit = cell.core().last_exit().unwrap_or(Exit::Shutdown);
+                cell::end_actor(&cell, &exit, None);
             }
         }
-        let wait = (!after.is_zero()).then_some(self.next_wait);
+        let wait = (!after.is_zero()).then_some(self.next_delayed_restart);
         {
             let mut entries = self.table.lock();
             for &place in &start {
                 if let Some(entry) = entries.get(place) {
-                    entry.waits_for = wait;
+                    entry.pending_restart = wait;
                 }
             }
         }
@@ -423,15 +431,15 @@ impl SupervisorActor {
             self.start_in_order(&start, cx).await;
             return;
         };
-        self.next_wait += 1;
-        self.waiting.insert(wait, start);
-        cx.send_after(after, SupervisorMsg::Due(wait));
+        self.next_delayed_restart += 1;
+        self.delayed_restarts.insert(wait, start);
+        cx.send_after(after, SupervisorMsg::RestartDue(wait));
     }
 
     async fn start_new(&self, spec: ChildSpec, cx: &Context<Self>) -> Result<AnyRef, ChildError> {
-        if self.table.lock().place(&spec.key).is_some() {
-            let path = cx.path().below(&Key::from(spec.key));
-            return Err(StartError::Taken { path }.into());
+        if self.table.lock().index_of(&spec.key).is_some() {
+            let path = cx.path().child(&Key::from(spec.key));
+            return Err(StartError::KeyTaken { path }.into());
         }
         let place = self.add(spec, cx);
         let started = self.start(place, cx).await;
@@ -440,7 +448,7 @@ impl SupervisorActor {
         {
             // Nobody relies on the child yet: the caller decides whether to try again.
             let removed = self.table.lock().remove(place);
-            discard(removed.and_then(|entry| entry.cell));
+            end_unstarted(removed.and_then(|entry| entry.cell));
         }
         Ok(started?)
     }
@@ -470,7 +478,7 @@ impl SupervisorActor {
                 Ok(child) => started.push(child),
                 Err(ChildError::Start(StartError::Ignored { .. })) => {}
                 Err(error) => {
-                    self.undo(keys, cx).await;
+                    self.remove_started(keys, cx).await;
                     return Err(error);
                 }
             }
@@ -480,26 +488,30 @@ impl SupervisorActor {
     }
 
     /// Ends children that were just started, the latest first, and removes them from the table.
-    async fn undo(&self, keys: Vec<Arc<str>>, cx: &Context<Self>) {
+    async fn remove_started(&self, keys: Vec<Arc<str>>, cx: &Context<Self>) {
         for key in keys.into_iter().rev() {
             let removed = {
                 let mut entries = self.table.lock();
-                let place = entries.place(&key);
+                let place = entries.index_of(&key);
                 place.and_then(|place| entries.remove(place))
             };
             if let Some(cell) = removed.and_then(|entry| entry.cell) {
-                run::end_child(cx.node(), &cell).await;
+                run::stop_child(cx.node(), &cell).await;
             }
         }
     }
 
-    async fn start_again(&self, key: &Arc<str>, cx: &Context<Self>) -> Result<AnyRef, ChildError> {
+    async fn restart_on_request(
+        &self,
+        key: &Arc<str>,
+        cx: &Context<Self>,
+    ) -> Result<AnyRef, ChildError> {
         let place = self.place(key)?;
         let running = self
             .table
             .lock()
             .get(place)
-            .is_some_and(|entry| entry.state.running || entry.waits_for.is_some());
+            .is_some_and(|entry| entry.state.running || entry.pending_restart.is_some());
         if running {
             return Err(ChildError::Running {
                 key: Arc::clone(key),
@@ -512,7 +524,7 @@ impl SupervisorActor {
                 entry.state.running = false;
                 entry.cell.take()
             });
-            discard(cell);
+            end_unstarted(cell);
         }
         Ok(started?)
     }
@@ -522,13 +534,13 @@ impl SupervisorActor {
         let (cell, temporary) = {
             let mut entries = self.table.lock();
             let entry = entries.get(place).expect("its key leads to it");
-            entry.waits_for = None;
+            entry.pending_restart = None;
             entry.state.running = false;
             let temporary = entry.state.restart == Restart::Temporary;
             (entry.cell.take(), temporary)
         };
         if let Some(cell) = cell {
-            run::end_child(cx.node(), &cell).await;
+            run::stop_child(cx.node(), &cell).await;
         }
         if temporary {
             self.table.lock().remove(place);
@@ -550,7 +562,7 @@ impl SupervisorActor {
         Ok(())
     }
 
-    fn which(&self) -> Vec<ChildInfo> {
+    fn child_infos(&self) -> Vec<ChildInfo> {
         let entries = self.table.lock();
         let info = |(_, child): (u64, &ChildEntry)| ChildInfo {
             key: Arc::clone(&child.spec.key),
@@ -562,10 +574,10 @@ impl SupervisorActor {
 }
 
 /// Waits until a child runs or is down. Returns `false` if this supervisor is to stop first.
-async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
+async fn wait_started(cx: &Context<SupervisorActor>, child: &ActorCore) -> bool {
     let me = cx.cell();
-    let stop = me.mailbox.stop_poll();
-    let mut started = pin!(child.reached(PhaseGoal::StartOver));
+    let stop = me.mailbox.stop_request();
+    let mut started = pin!(child.wait_for_phase(PhaseGoal::StartDecided));
     poll_fn(|task| match started.as_mut().poll(task) {
         Poll::Ready(()) => Poll::Ready(true),
         Poll::Pending => stop.poll().map(|()| false),
@@ -575,9 +587,9 @@ async fn started(cx: &Context<SupervisorActor>, child: &Node) -> bool {
 
 /// Ends the cell of a child that did not start. If the child is still starting, because this
 /// supervisor is asked to stop, it ends with the supervisor instead.
-fn discard(cell: Option<Arc<dyn AnyCell>>) {
-    if let Some(cell) = cell.filter(|cell| cell.node().phase() == Phase::Down) {
-        let exit = cell.node().last_exit().unwrap_or(Exit::Shutdown);
-        cell::finish(&cell, &exit, None);
+fn end_unstarted(cell: Option<Arc<dyn ErasedCell>>) {
+    if let Some(cell) = cell.filter(|cell| cell.core().phase() == Phase::Down) {
+        let exit = cell.core().last_exit().unwrap_or(Exit::Shutdown);
+        cell::end_actor(&cell, &exit, None);
     }
 }

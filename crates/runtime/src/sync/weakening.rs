@@ -34,139 +34,139 @@ macro_rules! weakenings {
 
 weakenings! {
     /// A thread that takes a free lock sees everything that its last holder did.
-    LockAcquire => "schedule::strand::loom::a_lock_lets_one_in_and_shows_what_the_last_one_did",
+    LockAcquire => "schedule::strand::loom::spin_lock_is_exclusive_and_publishes_writes",
     /// A thread that takes the lock after a wait sees everything that its last holder did.
     ContendedLockAcquire =>
-        "schedule::strand::loom::a_lock_lets_one_in_and_shows_what_the_last_one_did",
+        "schedule::strand::loom::spin_lock_is_exclusive_and_publishes_writes",
     /// The release of a lock publishes everything that its holder did.
-    LockRelease => "schedule::strand::loom::a_lock_lets_one_in_and_shows_what_the_last_one_did",
+    LockRelease => "schedule::strand::loom::spin_lock_is_exclusive_and_publishes_writes",
 
     /// The state `FULL` of a slot publishes the value in it.
-    SlotFullRelease => "schedule::strand::loom::value_wakes_the_task_that_polled_last",
+    SlotFullRelease => "schedule::strand::loom::value_wakes_the_last_polling_task",
     /// A taker that finds the slot full sees the value in it.
     SlotFullAcquire =>
-        "schedule::strand::loom::value_wakes_the_taker_that_waits_and_becomes_watched",
+        "schedule::strand::loom::value_wakes_a_receiver_that_sets_a_watch",
     /// A value wakes the taker that waits for it.
     ValueWakesTaker =>
-        "schedule::strand::loom::value_wakes_the_taker_that_waits_and_becomes_watched",
+        "schedule::strand::loom::value_wakes_a_receiver_that_sets_a_watch",
     /// The giver that frees a slot sees everything that the taker did before it left.
-    SlotLeftRelease => "schedule::strand::loom::a_value_that_nobody_waits_for_goes_with_the_slot",
+    SlotDropRelease => "schedule::strand::loom::value_without_receiver_is_dropped_with_the_slot",
     /// A slot is held while it becomes watched, so that a giver waits instead of finding no waker.
     SlotHeldForWatch => "reply::loom::answer_wakes_an_ask_that_becomes_watched",
 
     /// The turn of a task sees what was done before a wake that found the task queued.
     #[cfg(any(feature = "testing", strowger_loom))]
-    QueuedAcquire => "schedule::seeded::loom::whoever_wakes_a_task_is_seen_in_a_turn_after_that",
+    QueuedAcquire => "schedule::seeded::loom::writes_before_a_wake_are_seen_by_the_next_turn",
 
     /// The phase of an actor publishes what was done before it was entered.
-    PhaseRelease => "cell::loom::who_sees_the_end_sees_what_was_done_before",
+    PhaseRelease => "cell::loom::phase_publishes_earlier_writes",
     /// A reader of the phase sees what was done before it was entered.
-    PhaseAcquire => "cell::loom::who_sees_the_end_sees_what_was_done_before",
+    PhaseAcquire => "cell::loom::phase_publishes_earlier_writes",
     /// A flag is set in one step, so that no other flag is lost.
-    FlagSetAtomically => "cell::loom::no_mark_is_lost_to_another",
+    FlagSetAtomically => "cell::loom::concurrent_flag_updates_are_not_lost",
     /// A flag is cleared in one step, so that no other flag is lost.
-    FlagClearedAtomically => "cell::loom::no_mark_is_lost_to_another",
+    FlagClearedAtomically => "cell::loom::concurrent_flag_updates_are_not_lost",
 
     /// A thread that enters the mutex as the first one sees that it was closed just before.
-    EntrySeesClose => "children::loom::nobody_comes_into_what_was_shut_because_it_was_empty",
+    EntrySeesClose => "children::loom::no_entry_after_close_if_empty",
     /// A thread that closes an unused mutex sees that another one has just entered it.
-    CloseSeesEntry => "children::loom::nobody_comes_into_what_was_shut_because_it_was_empty",
+    CloseSeesEntry => "children::loom::no_entry_after_close_if_empty",
 
     /// The state `FULL` of a LIFO slot publishes the value in it.
-    LifoFullRelease => "schedule::strand::loom::who_is_next_is_taken_once_here_or_elsewhere",
+    LifoFullRelease => "schedule::strand::loom::lifo_slot_value_is_taken_once",
     /// A thread that takes the value of a LIFO slot sees all of it.
-    LifoFullAcquire => "schedule::strand::loom::who_is_next_is_taken_once_here_or_elsewhere",
+    LifoFullAcquire => "schedule::strand::loom::lifo_slot_value_is_taken_once",
     /// The state `EMPTY` of a LIFO slot publishes that its value has been taken out.
-    LifoEmptyRelease => "schedule::strand::loom::who_is_next_is_taken_once_here_or_elsewhere",
+    LifoEmptyRelease => "schedule::strand::loom::lifo_slot_value_is_taken_once",
     /// The writer of an empty LIFO slot sees that the last value has been taken out.
-    LifoEmptyAcquire => "schedule::strand::loom::who_is_next_is_taken_once_here_or_elsewhere",
+    LifoEmptyAcquire => "schedule::strand::loom::lifo_slot_value_is_taken_once",
     /// The next writer of a LIFO slot sees what the last one did.
     LifoWriterAcquire =>
-        "schedule::strand::loom::who_fills_a_place_next_sees_what_the_last_one_put_there",
+        "schedule::strand::loom::next_lifo_writer_sees_the_previous_value",
     /// The writer of a LIFO slot publishes what it did to the next one.
     LifoWriterRelease =>
-        "schedule::strand::loom::who_fills_a_place_next_sees_what_the_last_one_put_there",
+        "schedule::strand::loom::next_lifo_writer_sees_the_previous_value",
 
     /// A wake during the turn of a strand is recorded.
-    WakeDuringTurnNoted => "schedule::strand::loom::no_wake_is_lost_between_the_look_and_the_park",
+    WakeDuringTurnRecorded => "schedule::strand::loom::no_wakeup_is_lost_while_parking",
     /// A strand that was woken during its turn has another one.
     WakeDuringTurnRequeues =>
-        "schedule::strand::loom::no_wake_is_lost_between_the_look_and_the_park",
+        "schedule::strand::loom::no_wakeup_is_lost_while_parking",
 
     /// A push wakes the actor that waits for it.
-    PushWakesReceiver => "mailbox::loom::every_message_wakes_and_each_sender_keeps_its_order",
+    PushWakesReceiver => "mailbox::loom::every_push_wakes_and_sender_order_holds",
     /// An actor that rests records that a push has to wake it.
-    RestMarksReceiving => "mailbox::loom::every_message_wakes_and_each_sender_keeps_its_order",
+    RestMarksReceiving => "mailbox::loom::every_push_wakes_and_sender_order_holds",
     /// An actor does not rest if a message arrived as its turn ended.
-    RestChecksMessages => "mailbox::loom::every_message_wakes_and_each_sender_keeps_its_order",
+    RestChecksMessages => "mailbox::loom::every_push_wakes_and_sender_order_holds",
     /// A signal interrupts the batch that the receiver handles without the lock.
-    SignalInterruptsBatch => "mailbox::loom::a_stop_wakes_and_overtakes_what_was_taken_out",
+    SignalInterruptsBatch => "mailbox::loom::stop_wakes_and_interrupts_the_batch",
     /// A sender that gives up its place wakes the next one.
-    GivenUpPlaceWakesSender => "mailbox::loom::place_that_is_given_up_wakes_the_next_sender",
+    GivenUpPlaceWakesSender => "mailbox::loom::released_place_wakes_the_next_sender",
     /// Room in the mailbox wakes the sender that waits for it.
-    RoomWakesSender => "mailbox::loom::room_wakes_the_sender_that_waits_for_it",
+    RoomWakesSender => "mailbox::loom::freed_place_wakes_the_waiting_sender",
     /// The close of a mailbox wakes the senders that wait for room.
-    CloseWakesSenders => "mailbox::loom::close_wakes_the_sender_that_waits_for_room",
+    CloseWakesSenders => "mailbox::loom::close_wakes_the_waiting_sender",
 
     /// An order to take everything from a dispatcher includes its LIFO slot.
     StealTakesLifoSlot =>
-        "schedule::pool::loom::order_to_relieve_a_blocked_dispatcher_takes_its_lifo_slot",
+        "schedule::pool::loom::relieving_a_blocked_dispatcher_takes_its_lifo_slot",
     /// An actor that is queued wakes the dispatcher that is parked.
     PushWakesDispatcher =>
-        "schedule::pool::loom::what_is_woken_from_elsewhere_runs_and_a_closed_pool_is_left",
+        "schedule::pool::loom::remotely_woken_actor_runs_and_closed_pool_drains",
     /// A dispatcher checks for an order to steal before it parks.
     ParkChecksStealOrder =>
-        "schedule::pool::loom::a_dispatcher_that_is_sent_to_another_takes_what_waits_there",
+        "schedule::pool::loom::steal_request_takes_the_victims_queue",
     /// An order to steal wakes the dispatcher that is parked.
     StealOrderWakesDispatcher =>
-        "schedule::pool::loom::a_dispatcher_that_is_sent_to_another_takes_what_waits_there",
+        "schedule::pool::loom::steal_request_takes_the_victims_queue",
     /// The close of a pool is visible to the incarnation that ends last.
     PoolCloseRelease =>
-        "schedule::pool::loom::what_is_woken_from_elsewhere_runs_and_a_closed_pool_is_left",
+        "schedule::pool::loom::remotely_woken_actor_runs_and_closed_pool_drains",
     /// The end of the last incarnation sees that the pool is closed.
     LastExitAcquire =>
-        "schedule::pool::loom::what_is_woken_from_elsewhere_runs_and_a_closed_pool_is_left",
+        "schedule::pool::loom::remotely_woken_actor_runs_and_closed_pool_drains",
     /// An actor that is queued after the last dispatcher left is ended.
-    DownEndsQueuedActor =>
-        "schedule::pool::loom::what_is_queued_when_the_last_dispatcher_leaves_is_ended",
+    PoolDownEndsQueuedActor =>
+        "schedule::pool::loom::queued_actor_is_ended_when_the_last_dispatcher_leaves",
     /// The last dispatcher that leaves ends the actors that are parked.
-    DownEndsParkedActors =>
-        "schedule::pool::loom::what_waits_when_the_last_dispatcher_leaves_is_ended",
+    PoolDownEndsParkedActors =>
+        "schedule::pool::loom::parked_actor_is_ended_when_the_last_dispatcher_leaves",
     /// An actor that is queued on a thread of its own wakes that thread.
     PushWakesBlockingThread =>
-        "schedule::pool::loom::a_thread_of_its_own_runs_what_it_is_given_and_ends",
+        "schedule::pool::loom::blocking_thread_runs_its_actor_and_ends",
     /// The next owner of a watch sees how far the last one counted.
-    WatchClaimAcquire => "schedule::pool::loom::a_watch_is_one_threads_and_the_next_one_counts_on",
+    WatchClaimAcquire => "schedule::pool::loom::watch_has_one_owner_and_keeps_counting",
     /// The owner of a watch publishes how far it counted when it gives the watch back.
     WatchGiveBackRelease =>
-        "schedule::pool::loom::a_watch_is_one_threads_and_the_next_one_counts_on",
+        "schedule::pool::loom::watch_has_one_owner_and_keeps_counting",
 
     /// A dispatcher that begins to work sees that the monitor sleeps.
-    BusyAcquire => "schedule::pool::loom::the_monitor_does_not_sleep_while_a_dispatcher_works",
+    BusyAcquire => "schedule::pool::loom::monitor_does_not_sleep_while_a_dispatcher_is_busy",
     /// The monitor publishes that it sleeps before it checks if a dispatcher works.
-    BusyCheckRelease => "schedule::pool::loom::the_monitor_does_not_sleep_while_a_dispatcher_works",
+    BusyCheckRelease => "schedule::pool::loom::monitor_does_not_sleep_while_a_dispatcher_is_busy",
     /// The monitor checks for work once more before it sleeps.
     SleepChecksForWork =>
-        "schedule::pool::loom::the_monitor_does_not_sleep_while_a_dispatcher_works",
+        "schedule::pool::loom::monitor_does_not_sleep_while_a_dispatcher_is_busy",
     /// An asker whose list becomes wanted sees that the monitor sleeps.
     WantedAcquire =>
-        "schedule::pool::loom::whose_question_is_listed_is_called_though_the_monitor_goes_to_sleep",
+        "schedule::pool::loom::listed_ask_is_woken_while_the_monitor_goes_to_sleep",
     /// The monitor clears the flag of a list before it empties the list, and not after it.
     WantedClearedFirst =>
-        "schedule::pool::loom::whose_question_is_listed_is_called_though_the_monitor_goes_to_sleep",
+        "schedule::pool::loom::listed_ask_is_woken_while_the_monitor_goes_to_sleep",
 
     /// A list of recent asks publishes what it did to an entry when it is done with it.
     UnlistedRelease =>
-        "schedule::strand::loom::who_leaves_while_it_is_called_is_not_touched_after_that",
+        "schedule::strand::loom::dropped_waiter_is_not_touched_by_the_list",
     /// The owner of an entry sees what the list did to it.
     UnlistedAcquire =>
-        "schedule::strand::loom::who_leaves_while_it_is_called_is_not_touched_after_that",
+        "schedule::strand::loom::dropped_waiter_is_not_touched_by_the_list",
     /// An ask reads under the lock of its list that the list will call it.
     ListedCheckedUnderLock =>
-        "reply::loom::ask_that_is_polled_while_the_monitor_takes_it_keeps_its_deadline",
+        "reply::loom::ask_polled_while_unlisted_keeps_its_deadline",
     /// An ask that was taken from its list sets its deadline.
     UnlistedAskArmsDeadline =>
-        "reply::loom::ask_that_moves_to_another_task_while_the_monitor_takes_it_keeps_its_deadline",
+        "reply::loom::ask_moved_while_unlisted_keeps_its_deadline",
 
     // The steps of `strowger-wasm`, whose models are built as part of this crate.
 
@@ -216,7 +216,7 @@ mod plain {
 
     /// Returns the first ordering.
     #[inline(always)]
-    pub(crate) const fn weaken_to(_: Weakening, ordering: Ordering, _: Ordering) -> Ordering {
+    pub(crate) const fn weaken_or(_: Weakening, ordering: Ordering, _: Ordering) -> Ordering {
         ordering
     }
 }
@@ -259,7 +259,7 @@ mod checked {
     }
 
     /// Returns the first ordering, or the second, weaker one if this is the active weakening.
-    pub(crate) fn weaken_to(weakening: Weakening, strong: Ordering, weak: Ordering) -> Ordering {
+    pub(crate) fn weaken_or(weakening: Weakening, strong: Ordering, weak: Ordering) -> Ordering {
         match weakened(weakening) {
             true => weak,
             false => strong,

@@ -3,25 +3,25 @@
 use std::mem;
 use std::sync::Arc;
 
-use crate::cell::{ActorId, AnyCell};
+use crate::cell::{ActorId, ErasedCell};
 use crate::path::Key;
-use crate::schedule::strand::{Lock, UniqueArc};
+use crate::schedule::strand::{SpinLock, UniqueArc};
 
 /// The table of all actors that have not ended. An actor is looked up here by its identifier, and
 /// is no longer found once it has ended.
-pub(crate) struct Cells(Lock<CellTable>);
+pub(crate) struct ActorSlab(SpinLock<CellTable>);
 
 /// Number of slots that are read under one lock.
-const PAGE: usize = 256;
+const PAGE_SIZE: usize = 256;
 
-impl Cells {
+impl ActorSlab {
     pub(super) fn new() -> Self {
-        Self(Lock::new(CellTable::default()))
+        Self(SpinLock::new(CellTable::default()))
     }
 
     /// Builds a cell in preallocated memory, with a new identifier, and adds it to the table.
     #[inline(always)]
-    pub(super) fn put<C: AnyCell + 'static>(
+    pub(super) fn insert_with<C: ErasedCell + 'static>(
         &self,
         unique: UniqueArc<C>,
         make: impl FnOnce(ActorId) -> C,
@@ -33,20 +33,20 @@ impl Cells {
         cell
     }
 
-    pub(crate) fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
+    pub(crate) fn get(&self, id: ActorId) -> Option<Arc<dyn ErasedCell>> {
         self.0.lock().get(id).cloned()
     }
 
     /// Returns `true` if there is an actor with this identifier and this key.
     pub(crate) fn has_key(&self, id: ActorId, key: &Key) -> bool {
         let table = self.0.lock();
-        table.get(id).is_some_and(|cell| cell.node().key == *key)
+        table.get(id).is_some_and(|cell| cell.core().key == *key)
     }
 
     /// Returns those of the given actors that have not ended.
-    pub(crate) fn each(&self, ids: &[ActorId]) -> Vec<Arc<dyn AnyCell>> {
+    pub(crate) fn get_all(&self, ids: &[ActorId]) -> Vec<Arc<dyn ErasedCell>> {
         let mut all = Vec::with_capacity(ids.len());
-        for page in ids.chunks(PAGE) {
+        for page in ids.chunks(PAGE_SIZE) {
             let table = self.0.lock();
             all.extend(page.iter().filter_map(|id| table.get(*id)).cloned());
         }
@@ -54,7 +54,7 @@ impl Cells {
     }
 
     #[inline]
-    pub(super) fn remove(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
+    pub(super) fn remove(&self, id: ActorId) -> Option<Arc<dyn ErasedCell>> {
         self.0.lock().remove(id)
     }
 
@@ -65,12 +65,12 @@ impl Cells {
 
     /// Appends the actors of one page, which begins at `slot`, and returns where the next page
     /// begins.
-    pub(super) fn page(&self, slot: usize, into: &mut Vec<Arc<dyn AnyCell>>) -> Option<usize> {
+    pub(super) fn page(&self, slot: usize, into: &mut Vec<Arc<dyn ErasedCell>>) -> Option<usize> {
         let table = self.0.lock();
         let used = table.used as usize;
-        let end = used.min(slot.saturating_add(PAGE));
+        let end = used.min(slot.saturating_add(PAGE_SIZE));
         into.extend((slot..end).filter_map(|slot| {
-            match &table.pieces[slot / PIECE][slot % PIECE] {
+            match &table.pieces[slot / CHUNK_SIZE][slot % CHUNK_SIZE] {
                 CellSlot::Taken(cell) => Some(Arc::clone(cell)),
                 CellSlot::Free { .. } => None,
             }
@@ -78,7 +78,7 @@ impl Cells {
         (end < used).then_some(end)
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<dyn AnyCell>> {
+    pub(super) fn all(&self) -> Vec<Arc<dyn ErasedCell>> {
         let mut all = Vec::with_capacity(self.len());
         let mut slot = Some(0);
         while let Some(from) = slot {
@@ -101,17 +101,19 @@ struct CellTable {
 #[derive(Clone)]
 enum CellSlot {
     Free { generation: u32 },
-    Taken(Arc<dyn AnyCell>),
+    Taken(Arc<dyn ErasedCell>),
 }
 
 /// Number of slots in a piece.
-const PIECE: usize = 256;
+const CHUNK_SIZE: usize = 256;
 
 impl CellTable {
     #[inline(always)]
     fn slot(&mut self, slot: u32) -> Option<&mut CellSlot> {
         let slot = slot as usize;
-        self.pieces.get_mut(slot / PIECE)?.get_mut(slot % PIECE)
+        self.pieces
+            .get_mut(slot / CHUNK_SIZE)?
+            .get_mut(slot % CHUNK_SIZE)
     }
 
     /// Takes a free slot and returns it with an identifier that no actor has had before.
@@ -132,9 +134,9 @@ impl CellTable {
 
     #[cold]
     fn grow(&mut self) -> u32 {
-        if self.used as usize == self.pieces.len() * PIECE {
+        if self.used as usize == self.pieces.len() * CHUNK_SIZE {
             self.pieces
-                .push(vec![CellSlot::Free { generation: 0 }; PIECE].into());
+                .push(vec![CellSlot::Free { generation: 0 }; CHUNK_SIZE].into());
         }
         let slot = self.used;
         self.used = slot
@@ -151,19 +153,19 @@ impl CellTable {
     }
 
     #[inline(always)]
-    fn get(&self, id: ActorId) -> Option<&Arc<dyn AnyCell>> {
+    fn get(&self, id: ActorId) -> Option<&Arc<dyn ErasedCell>> {
         let slot = id.slot as usize;
-        match self.pieces.get(slot / PIECE)?.get(slot % PIECE)? {
-            CellSlot::Taken(cell) if cell.node().id == id => Some(cell),
+        match self.pieces.get(slot / CHUNK_SIZE)?.get(slot % CHUNK_SIZE)? {
+            CellSlot::Taken(cell) if cell.core().id == id => Some(cell),
             CellSlot::Taken(_) | CellSlot::Free { .. } => None,
         }
     }
 
     #[inline(always)]
-    fn remove(&mut self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
+    fn remove(&mut self, id: ActorId) -> Option<Arc<dyn ErasedCell>> {
         let place = self.slot(id.slot)?;
         match place {
-            CellSlot::Taken(cell) if cell.node().id == id => {}
+            CellSlot::Taken(cell) if cell.core().id == id => {}
             CellSlot::Taken(_) | CellSlot::Free { .. } => return None,
         }
         let generation = id.generation.wrapping_add(1);

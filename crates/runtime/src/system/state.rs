@@ -8,24 +8,26 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
-use super::cells::Cells;
-use super::{Builder, ShutdownReport};
+use super::cells::ActorSlab;
+use super::{ActorSystemBuilder, ShutdownReport};
 use crate::actor::Actor;
 use crate::address::ActorRef;
 use crate::budget::charge;
-use crate::cell::{self, ActorId, AnyCell, Cell, Node, NodeParts, Owner, Phase, PhaseGoal};
-use crate::children::{Children, InsertError};
-use crate::event::{Event, Events};
+use crate::cell::{
+    self, ActorCell, ActorCore, ActorCoreParts, ActorId, ErasedCell, Owner, Phase, PhaseGoal,
+};
+use crate::children::{ChildInsertError, Children};
+use crate::event::{Event, EventBus};
 use crate::exit::Exit;
 use crate::mailbox::{Mailbox, MailboxSpec};
-use crate::metric::Count;
+use crate::metric::MetricEvent;
 use crate::monitor::MonitorId;
-use crate::path::{Key, Path};
+use crate::path::{ActorPath, Key};
 use crate::registry::Registry;
 use crate::ring::WaitGraph;
 use crate::run;
 use crate::schedule::Scheduler;
-use crate::schedule::pool::PoolOwner;
+use crate::schedule::pool::SchedulerHost;
 use crate::schedule::strand::UniqueArc;
 use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
 use crate::sync::{AtomicU64, Ordering};
@@ -37,43 +39,43 @@ use crate::topic::{Exchange, Exchanges, TopicLimits};
 #[non_exhaustive]
 pub enum StartError {
     /// Another child of the same parent has this key.
-    #[error("{path} exists already")]
-    Taken {
+    #[error("{path} already exists")]
+    KeyTaken {
         /// The path that the actor would have had.
-        path: Path,
+        path: ActorPath,
     },
     /// The key is empty or contains a slash.
-    #[error("{key:?} is not a key: it must not be empty or contain a slash")]
-    BadKey {
+    #[error("invalid key {key:?}: it must not be empty or contain a slash")]
+    InvalidKey {
         /// The rejected key.
         key: Arc<str>,
     },
     /// The parent is stopping or has ended.
-    #[error("the parent of {path} is ending")]
-    Closed {
+    #[error("cannot start {path}: its parent is stopping")]
+    ParentEnding {
         /// The path that the actor would have had.
-        path: Path,
+        path: ActorPath,
     },
     /// The parent has reached its limit of children.
-    #[error("the parent of {path} has its {limit} children")]
-    TooMany {
+    #[error("cannot start {path}: its parent has reached the limit of {limit} children")]
+    TooManyChildren {
         /// The path that the actor would have had.
-        path: Path,
+        path: ActorPath,
         /// The limit.
         limit: usize,
     },
     /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in
     /// `pre_start`.
-    #[error("{path} chose not to start")]
+    #[error("{path} stopped itself in `pre_start`")]
     Ignored {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
     },
     /// The actor ended while it started.
     #[error("{path} did not start: {exit}")]
     Failed {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
         /// The exit of the actor.
         exit: Exit,
     },
@@ -84,15 +86,15 @@ pub(crate) struct SystemState {
     pub(crate) name: Arc<str>,
     pub(crate) scheduler: Scheduler,
     pub(crate) alarms: Arc<Alarms>,
-    pub(crate) waits: WaitGraph,
+    pub(crate) wait_graph: WaitGraph,
     pub(crate) ask_deadline: Duration,
     handler_limit: Duration,
     pub(crate) root: Children,
-    pub(crate) events: Arc<Events>,
+    pub(crate) events: Arc<EventBus>,
     topic_limits: TopicLimits,
     pub(super) registry: Registry,
     /// All actors that have not ended.
-    pub(crate) cells: Cells,
+    pub(crate) cells: ActorSlab,
     /// Incremented atomically, so each number is unique. No other memory is published through it,
     /// so relaxed ordering is enough.
     monitors: AtomicU64,
@@ -100,18 +102,18 @@ pub(crate) struct SystemState {
     seed: AtomicU64,
     extensions: Mutex<FxHashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     #[cfg(feature = "testing")]
-    pub(crate) faults: crate::testing::Faults,
+    pub(crate) faults: crate::testing::FaultPlan,
 }
 
 /// The time that killed actors have to reach their next await.
-const GRACE: Duration = Duration::from_secs(1);
+const KILL_GRACE: Duration = Duration::from_secs(1);
 
 impl SystemState {
-    pub(super) fn new(settings: Builder, scheduler: Scheduler) -> Self {
+    pub(super) fn new(settings: ActorSystemBuilder, scheduler: Scheduler) -> Self {
         Self {
             name: settings.name,
             alarms: Alarms::new(scheduler.clone()),
-            waits: WaitGraph::default(),
+            wait_graph: WaitGraph::default(),
             scheduler,
             ask_deadline: settings.ask_deadline,
             handler_limit: settings.handler_limit,
@@ -119,12 +121,12 @@ impl SystemState {
             events: Arc::default(),
             topic_limits: settings.topic_limits,
             registry: Registry::default(),
-            cells: Cells::new(),
+            cells: ActorSlab::new(),
             monitors: AtomicU64::new(0),
             seed: AtomicU64::new(settings.seed),
             extensions: Mutex::default(),
             #[cfg(feature = "testing")]
-            faults: crate::testing::Faults::default(),
+            faults: crate::testing::FaultPlan::default(),
         }
     }
 
@@ -151,24 +153,24 @@ impl SystemState {
     /// Returns the topics and subscriptions for messages of type `T`.
     pub(super) fn exchange<T: Send + Sync + 'static>(&self) -> Arc<Exchange<T>> {
         let exchanges = self.extension::<Exchanges>();
-        exchanges.of(&self.events, self.topic_limits)
+        exchanges.exchange_for(&self.events, self.topic_limits)
     }
 
     /// Creates a cell in the tree, without an incarnation.
-    pub(crate) fn cell<A: Actor>(
+    pub(crate) fn create_cell<A: Actor>(
         self: &Arc<Self>,
         owner: Owner,
         key: &Key,
         settings: &CellSettings,
-    ) -> Result<Arc<Cell<A::Msg>>, StartError> {
-        if !key.is_fit() {
+    ) -> Result<Arc<ActorCell<A::Msg>>, StartError> {
+        if !key.is_valid() {
             let key = key.to_shared();
-            return Err(StartError::BadKey { key });
+            return Err(StartError::InvalidKey { key });
         }
         let parent = owner.cell().cloned();
         let children = parent
             .as_ref()
-            .map_or(&self.root, |cell| &cell.node().children);
+            .map_or(&self.root, |cell| &cell.core().children);
         let &CellSettings {
             shutdown,
             mailbox,
@@ -178,12 +180,12 @@ impl SystemState {
         // Allocated before any lock is taken, because allocating may be slow.
         let unique = UniqueArc::new();
         let made = children.insert(&self.cells, key, limit, place, |place| {
-            self.cells.put(unique, |id| Cell {
-                node: Node::new(NodeParts {
+            self.cells.insert_with(unique, |id| ActorCell {
+                core: ActorCore::new(ActorCoreParts {
                     id,
                     key: key.clone(),
-                    place,
-                    kind: run::kind::<A>,
+                    start_index: place,
+                    kind: run::type_info::<A>,
                     owner,
                     shared: Arc::clone(self),
                     shutdown,
@@ -192,17 +194,17 @@ impl SystemState {
             })
         });
         if let Ok(cell) = &made
-            && self.events.traces().want(|| cell.node.path())
+            && self.events.traces().any_matches(|| cell.core.path())
         {
-            cell.node.set_traced(true);
+            cell.core.set_traced(true);
         }
         made.map_err(|unfit| {
-            let above = parent.map_or_else(Path::root, |cell| cell.node().path());
-            let path = above.below(key);
+            let above = parent.map_or_else(ActorPath::root, |cell| cell.core().path());
+            let path = above.child(key);
             match unfit {
-                InsertError::Taken => StartError::Taken { path },
-                InsertError::Closed => StartError::Closed { path },
-                InsertError::TooMany => StartError::TooMany { path, limit },
+                ChildInsertError::Taken => StartError::KeyTaken { path },
+                ChildInsertError::Closed => StartError::ParentEnding { path },
+                ChildInsertError::TooMany => StartError::TooManyChildren { path, limit },
             }
         })
     }
@@ -220,8 +222,8 @@ impl SystemState {
             limit: usize::MAX,
             place: None,
         };
-        let cell = self.cell::<A>(owner, key, &settings)?;
-        cell.node.started();
+        let cell = self.create_cell::<A>(owner, key, &settings)?;
+        cell.core.report_started();
         run::launch_local::<A>(&cell, args);
         Ok(ActorRef(cell))
     }
@@ -238,11 +240,11 @@ impl SystemState {
             limit: usize::MAX,
             place: None,
         };
-        let cell = self.cell::<SupervisorActor>(owner, key, &settings)?;
-        cell.node.started();
+        let cell = self.create_cell::<SupervisorActor>(owner, key, &settings)?;
+        cell.core.report_started();
         run::launch::<SupervisorActor>(&cell, Arc::new(supervisor));
-        let node = &cell.node;
-        node.reached(PhaseGoal::Running).await;
+        let node = &cell.core;
+        node.wait_for_phase(PhaseGoal::Running).await;
         if node.phase() == Phase::Ended {
             let exit = node.last_exit().unwrap_or(Exit::Shutdown);
             return Err(StartError::Failed {
@@ -259,19 +261,19 @@ impl SystemState {
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
 
-    pub(crate) fn get(&self, id: ActorId) -> Option<Arc<dyn AnyCell>> {
+    pub(crate) fn get(&self, id: ActorId) -> Option<Arc<dyn ErasedCell>> {
         self.cells.get(id)
     }
 
     /// Appends the actors of one page, which begins at `slot`, and returns where the next page
     /// begins.
-    pub(crate) fn page(&self, slot: usize, into: &mut Vec<Arc<dyn AnyCell>>) -> Option<usize> {
+    pub(crate) fn page(&self, slot: usize, into: &mut Vec<Arc<dyn ErasedCell>>) -> Option<usize> {
         self.cells.page(slot, into)
     }
 
     /// Frees the registered names and the identifier of an actor that has ended.
-    pub(crate) fn forget(&self, id: ActorId, names: &[Arc<str>]) {
-        self.registry.free(id, names);
+    pub(crate) fn remove_actor(&self, id: ActorId, names: &[Arc<str>]) {
+        self.registry.remove_all(id, names);
         let removed = self.cells.remove(id);
         drop(removed);
     }
@@ -280,23 +282,23 @@ impl SystemState {
         let before = self.cells.len();
         let ordered = async {
             for cell in self.root.close(&self.cells).iter().rev() {
-                run::end_top(cell).await;
+                run::stop_root_actor(cell).await;
             }
         };
-        if self.alarms.within(limit, ordered).await.is_none() {
+        if self.alarms.timeout(limit, ordered).await.is_none() {
             let cells = self.root.close(&self.cells);
             cells.iter().for_each(|cell| cell.kill());
             let killed = async {
                 for cell in &cells {
-                    cell.node().reached(PhaseGoal::Ended).await;
+                    cell.core().wait_for_phase(PhaseGoal::Ended).await;
                 }
             };
-            let _all_ended = self.alarms.within(GRACE, killed).await;
+            let _all_ended = self.alarms.timeout(KILL_GRACE, killed).await;
         }
         self.alarms.close();
         self.alarms.ended().await;
         let left = self.cells.all();
-        let not_stopped: Vec<Path> = left.iter().map(|cell| cell.node().path()).collect();
+        let not_stopped: Vec<ActorPath> = left.iter().map(|cell| cell.core().path()).collect();
         self.scheduler.close();
         self.events.close();
         ShutdownReport {
@@ -306,14 +308,14 @@ impl SystemState {
     }
 }
 
-impl PoolOwner for SystemState {
-    fn abandon(&self) {
+impl SchedulerHost for SystemState {
+    fn end_parked_actors(&self) {
         let all = self.cells.all();
         for cell in &all {
-            cell.abandon();
+            cell.end_if_parked();
             // An actor between two incarnations has no future to drop, and its next incarnation
             // will never be started, so its cell is ended here.
-            cell::finish_down(cell);
+            cell::end_if_down(cell);
         }
     }
 
@@ -322,17 +324,20 @@ impl PoolOwner for SystemState {
     }
 
     fn progress(&self, actor: u64) -> Option<u64> {
-        Some(self.get(ActorId::from_bits(actor))?.progress())
+        Some(self.get(ActorId::from_bits(actor))?.handled_count())
     }
 
     fn report_blocked(&self, actor: u64, held: Duration) {
         let Some(cell) = self.get(ActorId::from_bits(actor)) else {
             return;
         };
-        let path = cell.node().path();
-        tracing::warn!(%path, ?held, "a handler holds its worker");
+        let path = cell.core().path();
+        tracing::warn!(%path, ?held, "a handler blocks its worker");
         self.events
-            .emit(Count::LongHandler, || Event::LongHandler { path, held });
+            .emit(MetricEvent::LongHandler, || Event::LongHandler {
+                path,
+                held,
+            });
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::exit::BoxError;
-use crate::path::Path;
+use crate::path::ActorPath;
 use crate::sync::{AtomicUsize, Ordering};
 
 /// A point in the life of an actor where a fault can be injected.
@@ -28,89 +28,93 @@ pub enum Hook {
 /// An injected fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum InjectedFault {
     /// The hook panics, with this message.
     Panic(Arc<str>),
     /// The hook returns an error with this text.
-    Fail(Arc<str>),
+    Error(Arc<str>),
     /// The hook takes this much longer.
     Stall(Duration),
 }
 
-impl Fault {
+impl InjectedFault {
     /// Creates a panic with this message.
     pub fn panic(message: impl Into<Arc<str>>) -> Self {
         Self::Panic(message.into())
     }
 
     /// Creates an error with this text.
-    pub fn fail(text: impl Into<Arc<str>>) -> Self {
-        Self::Fail(text.into())
+    pub fn error(text: impl Into<Arc<str>>) -> Self {
+        Self::Error(text.into())
     }
 }
 
 /// An error that a test injected.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Injected(Arc<str>);
+struct InjectedError(Arc<str>);
 
 /// The planned faults of a system.
 #[derive(Default)]
-pub(crate) struct Faults {
+pub(crate) struct FaultPlan {
     /// Number of plans, written under their lock. This is a hint: a test plans a fault before it
     /// runs the actor that is to fail.
-    left: AtomicUsize,
-    plans: Mutex<Vec<Plan>>,
-    injected: Mutex<Vec<(Hook, Fault)>>,
+    remaining: AtomicUsize,
+    plans: Mutex<Vec<PlannedFault>>,
+    injected: Mutex<Vec<(Hook, InjectedFault)>>,
 }
 
-struct Plan {
-    path: Path,
+struct PlannedFault {
+    path: ActorPath,
     hook: Hook,
     nth: u64,
-    fault: Fault,
+    fault: InjectedFault,
 }
 
-impl Faults {
-    pub(crate) fn add(&self, path: Path, hook: Hook, nth: u64, fault: Fault) {
+impl FaultPlan {
+    pub(crate) fn add(&self, path: ActorPath, hook: Hook, nth: u64, fault: InjectedFault) {
         let mut plans = self.plans.lock();
-        plans.push(Plan {
+        plans.push(PlannedFault {
             path,
             hook,
             nth: nth.max(1),
             fault,
         });
-        self.left.store(plans.len(), Ordering::Relaxed);
+        self.remaining.store(plans.len(), Ordering::Relaxed);
     }
 
     /// Returns `true` if any fault is planned.
     #[inline]
-    pub(crate) fn are_planned(&self) -> bool {
-        self.left.load(Ordering::Relaxed) > 0
+    pub(crate) fn has_planned(&self) -> bool {
+        self.remaining.load(Ordering::Relaxed) > 0
     }
 
     /// Makes a hook fail with the given faults.
-    pub(crate) async fn carry_out(&self, hook: Hook, due: Vec<Fault>) -> Result<(), BoxError> {
+    pub(crate) async fn inject_all(
+        &self,
+        hook: Hook,
+        due: Vec<InjectedFault>,
+    ) -> Result<(), BoxError> {
         for fault in due {
             self.injected.lock().push((hook, fault.clone()));
             match fault {
                 // Bypasses the panic hook, as an injected panic need not be reported.
-                Fault::Panic(message) => {
+                InjectedFault::Panic(message) => {
                     std::panic::resume_unwind(Box::new(String::from(&*message)));
                 }
-                Fault::Fail(text) => return Err(Injected(text).into()),
-                Fault::Stall(time) => tokio::time::sleep(time).await,
+                InjectedFault::Error(text) => return Err(InjectedError(text).into()),
+                InjectedFault::Stall(time) => tokio::time::sleep(time).await,
             }
         }
         Ok(())
     }
 
-    pub(crate) fn take_injected(&self) -> Vec<(Hook, Fault)> {
+    pub(crate) fn take_injected(&self) -> Vec<(Hook, InjectedFault)> {
         std::mem::take(&mut self.injected.lock())
     }
 
     /// Counts a hook that is about to run, and returns the faults planned for this call.
-    pub(crate) fn due(&self, path: &Path, hook: Hook) -> Vec<Fault> {
+    pub(crate) fn take_due(&self, path: &ActorPath, hook: Hook) -> Vec<InjectedFault> {
         let mut due = Vec::new();
         let mut plans = self.plans.lock();
         plans.retain_mut(|plan| {
@@ -123,7 +127,7 @@ impl Faults {
             }
             plan.nth > 0
         });
-        self.left.store(plans.len(), Ordering::Relaxed);
+        self.remaining.store(plans.len(), Ordering::Relaxed);
         due
     }
 }

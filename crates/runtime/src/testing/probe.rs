@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::Driver;
+use super::TestDriver;
 use crate::actor::Actor;
 use crate::address::{Accepts, ActorRef, AnyRef};
 use crate::cell::ActorId;
@@ -26,20 +26,20 @@ use crate::system::ActorSystem;
 ///
 /// It can also monitor actors, and then records their exits. Its mailbox is unbounded.
 pub struct Probe<T> {
-    driver: Arc<Driver>,
+    driver: Arc<TestDriver>,
     actor: ActorRef<ProbeMsg<T>>,
-    record: Arc<Mutex<Record<T>>>,
+    record: Arc<Mutex<ProbeRecord<T>>>,
 }
 
-struct Record<T> {
+struct ProbeRecord<T> {
     messages: VecDeque<T>,
     downs: VecDeque<(ActorId, Exit)>,
     waker: Option<Waker>,
 }
 
 impl<T: Send + 'static> Probe<T> {
-    pub(super) fn start(driver: &Arc<Driver>, system: &ActorSystem) -> Self {
-        let record = Arc::new(Mutex::new(Record {
+    pub(super) fn start(driver: &Arc<TestDriver>, system: &ActorSystem) -> Self {
+        let record = Arc::new(Mutex::new(ProbeRecord {
             messages: VecDeque::new(),
             downs: VecDeque::new(),
             waker: None,
@@ -47,9 +47,9 @@ impl<T: Send + 'static> Probe<T> {
         let mut number = 0;
         let actor = loop {
             let key = format!("probe-{number}");
-            match system.spawn::<Recorder<T>>(key, Arc::clone(&record)) {
+            match system.spawn::<ProbeActor<T>>(key, Arc::clone(&record)) {
                 Ok(actor) => break actor,
-                Err(crate::StartError::Taken { .. }) => number += 1,
+                Err(crate::StartError::KeyTaken { .. }) => number += 1,
                 Err(error) => panic!("{error}"),
             }
         };
@@ -74,8 +74,10 @@ impl<T: Send + 'static> Probe<T> {
 
     /// Monitors an actor. Its exit is recorded and returned by [`Probe::expect_down`].
     pub fn monitor(&self, actor: impl Into<AnyRef>) {
-        let _sent = self.actor.try_tell(ProbeMsg(Inside::Monitor(actor.into())));
-        self.driver.settle();
+        let _sent = self
+            .actor
+            .try_tell(ProbeMsg(ProbeCommand::Monitor(actor.into())));
+        self.driver.run_until_idle();
     }
 
     /// Takes the next message, if there is one, without running the system.
@@ -87,14 +89,15 @@ impl<T: Send + 'static> Probe<T> {
     /// Runs the system until idle and takes all messages.
     #[must_use]
     pub fn drain(&self) -> Vec<T> {
-        self.driver.settle();
+        self.driver.run_until_idle();
         self.record.lock().messages.drain(..).collect()
     }
 
     /// Waits for the next message. For use in async code, such as
     /// [`TestSystem::run`](super::TestSystem::run).
     pub async fn next(&self) -> T {
-        self.record(|record| record.messages.pop_front()).await
+        self.next_recorded(|record| record.messages.pop_front())
+            .await
     }
 
     /// Runs the system until there is a message, and returns it.
@@ -103,7 +106,7 @@ impl<T: Send + 'static> Probe<T> {
     /// Panics if no message arrives within this virtual time.
     #[must_use]
     pub fn expect(&self, within: Duration) -> T {
-        let Some(message) = self.driver.drive_within(within, self.next()) else {
+        let Some(message) = self.driver.block_on_within(within, self.next()) else {
             panic!("no message for {} within {within:?}", self.actor.path());
         };
         message
@@ -117,7 +120,7 @@ impl<T: Send + 'static> Probe<T> {
     where
         T: fmt::Debug,
     {
-        if let Some(message) = self.driver.drive_within(within, self.next()) {
+        if let Some(message) = self.driver.block_on_within(within, self.next()) {
             panic!("{} was sent {message:?}", self.actor.path());
         }
     }
@@ -130,11 +133,11 @@ impl<T: Send + 'static> Probe<T> {
     pub fn expect_down(&self, actor: impl Into<AnyRef>, within: Duration) -> Exit {
         let actor = actor.into();
         let id = actor.id();
-        let down = self.record(|record| {
+        let down = self.next_recorded(|record| {
             let place = record.downs.iter().position(|(down, _)| *down == id)?;
             record.downs.remove(place)
         });
-        let Some((_, exit)) = self.driver.drive_within(within, down) else {
+        let Some((_, exit)) = self.driver.block_on_within(within, down) else {
             panic!("{} did not end within {within:?}", actor.path());
         };
         exit
@@ -142,11 +145,11 @@ impl<T: Send + 'static> Probe<T> {
 
     /// Takes all recorded exits, in order of arrival, without running the system.
     #[must_use]
-    pub fn downs(&self) -> Vec<(ActorId, Exit)> {
+    pub fn take_downs(&self) -> Vec<(ActorId, Exit)> {
         self.record.lock().downs.drain(..).collect()
     }
 
-    async fn record<R>(&self, mut take: impl FnMut(&mut Record<T>) -> Option<R>) -> R {
+    async fn next_recorded<R>(&self, mut take: impl FnMut(&mut ProbeRecord<T>) -> Option<R>) -> R {
         poll_fn(|cx| {
             let mut record = self.record.lock();
             if let Some(taken) = take(&mut record) {
@@ -168,16 +171,16 @@ impl<T> fmt::Debug for Probe<T> {
 }
 
 /// A message to the actor of a probe: a `T`, or a command from its probe.
-pub struct ProbeMsg<T>(Inside<T>);
+pub struct ProbeMsg<T>(ProbeCommand<T>);
 
-enum Inside<T> {
+enum ProbeCommand<T> {
     Message(T),
     Monitor(AnyRef),
 }
 
 impl<T: Send + 'static> Accepts<T> for ProbeMsg<T> {
     fn wrap(message: T) -> Self {
-        Self(Inside::Message(message))
+        Self(ProbeCommand::Message(message))
     }
 }
 
@@ -187,10 +190,10 @@ impl<T> fmt::Debug for ProbeMsg<T> {
     }
 }
 
-struct Recorder<T>(Arc<Mutex<Record<T>>>);
+struct ProbeActor<T>(Arc<Mutex<ProbeRecord<T>>>);
 
-impl<T> Recorder<T> {
-    fn note(&self, note: impl FnOnce(&mut Record<T>)) {
+impl<T> ProbeActor<T> {
+    fn update(&self, note: impl FnOnce(&mut ProbeRecord<T>)) {
         let mut record = self.0.lock();
         note(&mut record);
         let waker = record.waker.take();
@@ -201,9 +204,9 @@ impl<T> Recorder<T> {
     }
 }
 
-impl<T: Send + 'static> Actor for Recorder<T> {
+impl<T: Send + 'static> Actor for ProbeActor<T> {
     type Msg = ProbeMsg<T>;
-    type Args = Arc<Mutex<Record<T>>>;
+    type Args = Arc<Mutex<ProbeRecord<T>>>;
     type Error = Infallible;
 
     const MAILBOX: MailboxSpec = MailboxSpec::unbounded();
@@ -218,8 +221,10 @@ impl<T: Send + 'static> Actor for Recorder<T> {
         cx: &mut Context<Self>,
     ) -> Result<(), Infallible> {
         match message {
-            Inside::Message(message) => self.note(|record| record.messages.push_back(message)),
-            Inside::Monitor(actor) => {
+            ProbeCommand::Message(message) => {
+                self.update(|record| record.messages.push_back(message))
+            }
+            ProbeCommand::Monitor(actor) => {
                 cx.monitor(actor);
             }
         }
@@ -228,7 +233,7 @@ impl<T: Send + 'static> Actor for Recorder<T> {
 
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), Infallible> {
         if let Signal::Down { actor, exit, .. } = signal {
-            self.note(|record| record.downs.push_back((actor, exit)));
+            self.update(|record| record.downs.push_back((actor, exit)));
         }
         Ok(())
     }

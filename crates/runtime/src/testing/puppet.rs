@@ -9,7 +9,7 @@ use crate::address::AnyRef;
 use crate::context::Context;
 use crate::exit::{BoxError, Exit};
 use crate::monitor::Signal;
-use crate::path::Path;
+use crate::path::ActorPath;
 use crate::recipient::Recipient;
 use crate::testing::Probe;
 
@@ -17,39 +17,39 @@ use crate::testing::Probe;
 /// recipient, usually a [`Probe`](super::Probe).
 ///
 /// ```
-/// use strowger::testing::{Order, Puppet, Story, TestSystem};
+/// use strowger::testing::{ScriptCommand, ScriptedActor, RecordedEvent, TestSystem};
 ///
 /// let system = TestSystem::new(1);
-/// let probe = system.probe::<Story>();
-/// let puppet = system.spawn::<Puppet>("p", probe.recipient());
-/// puppet.try_tell(Order::Note(7)).expect("there is room");
-/// puppet.try_tell(Order::Panic).expect("there is room");
-/// assert_eq!(probe.story(), ["/p started", "/p noted 7", "/p dropped"]);
+/// let probe = system.probe::<RecordedEvent>();
+/// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+/// puppet.try_tell(ScriptCommand::Note(7)).expect("there is room");
+/// puppet.try_tell(ScriptCommand::Panic).expect("there is room");
+/// assert_eq!(probe.event_lines(), ["/p started", "/p noted 7", "/p dropped"]);
 /// ```
 #[derive(Debug)]
-pub struct Puppet {
-    to: Recipient<Story>,
-    path: Path,
+pub struct ScriptedActor {
+    to: Recipient<RecordedEvent>,
+    path: ActorPath,
     /// `true` once `post_stop` has run.
     stopped: bool,
 }
 
-/// A command to a [`Puppet`].
+/// A command to a [`ScriptedActor`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Order {
+pub enum ScriptCommand {
     /// Report this number.
     Note(u64),
     /// Panic.
     Panic,
     /// Return an error.
-    Fail,
+    Error,
     /// Stop normally.
     Stop,
     /// Be busy for this time.
-    Wait(Duration),
+    Sleep(Duration),
     /// Report this number after this time, using a timer.
-    Later(Duration, u64),
+    NoteAfter(Duration, u64),
     /// Monitor an actor.
     Monitor(AnyRef),
     /// Link to an actor.
@@ -58,93 +58,100 @@ pub enum Order {
     Spawn(Arc<str>),
 }
 
-/// A report of one event in the life of a [`Puppet`].
+/// A report of one event in the life of a [`ScriptedActor`].
 #[derive(Debug, Clone)]
-pub struct Story {
+pub struct RecordedEvent {
     /// The path of the puppet.
-    pub path: Path,
+    pub path: ActorPath,
     /// The event.
-    pub what: Chapter,
+    pub kind: EventKind,
 }
 
-/// An event in the life of a [`Puppet`].
+/// An event in the life of a [`ScriptedActor`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Chapter {
+pub enum EventKind {
     /// `pre_start` ran.
     Started,
     /// The puppet was told to report this number.
     Noted(u64),
     /// An actor that the puppet monitors ended.
-    Down(Path, Exit),
+    Down(ActorPath, Exit),
     /// `post_stop` ran.
     Stopped(Exit),
     /// The value of the puppet was dropped without `post_stop`.
     Dropped,
 }
 
-impl fmt::Display for Story {
+impl fmt::Display for RecordedEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.path)?;
-        match &self.what {
-            Chapter::Started => f.write_str("started"),
-            Chapter::Noted(number) => write!(f, "noted {number}"),
-            Chapter::Down(path, exit) => write!(f, "saw {path} end: {exit}"),
-            Chapter::Stopped(exit) => write!(f, "stopped: {exit}"),
-            Chapter::Dropped => f.write_str("dropped"),
+        match &self.kind {
+            EventKind::Started => f.write_str("started"),
+            EventKind::Noted(number) => write!(f, "noted {number}"),
+            EventKind::Down(path, exit) => write!(f, "saw {path} end: {exit}"),
+            EventKind::Stopped(exit) => write!(f, "stopped: {exit}"),
+            EventKind::Dropped => f.write_str("dropped"),
         }
     }
 }
 
-impl Probe<Story> {
+impl Probe<RecordedEvent> {
     /// Runs the system until idle and takes all reports, each as a line of text.
     #[must_use]
-    pub fn story(&self) -> Vec<String> {
+    pub fn event_lines(&self) -> Vec<String> {
         self.drain().iter().map(ToString::to_string).collect()
     }
 }
 
-impl Puppet {
-    fn tell(&self, what: Chapter) {
+impl ScriptedActor {
+    fn record(&self, what: EventKind) {
         // The recipient may have ended, which is no reason to fail.
-        let _told = self.to.try_tell(Story {
+        let _told = self.to.try_tell(RecordedEvent {
             path: self.path.clone(),
-            what,
+            kind: what,
         });
     }
 }
 
-impl Actor for Puppet {
-    type Msg = Order;
-    type Args = Recipient<Story>;
+impl Actor for ScriptedActor {
+    type Msg = ScriptCommand;
+    type Args = Recipient<RecordedEvent>;
     type Error = BoxError;
 
-    async fn pre_start(to: Recipient<Story>, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+    async fn pre_start(
+        to: Recipient<RecordedEvent>,
+        cx: &mut Context<Self>,
+    ) -> Result<Self, BoxError> {
         let puppet = Self {
             to,
             path: cx.path(),
             stopped: false,
         };
-        puppet.tell(Chapter::Started);
+        puppet.record(EventKind::Started);
         Ok(puppet)
     }
 
-    async fn handle(&mut self, order: Order, cx: &mut Context<Self>) -> Result<(), BoxError> {
+    async fn handle(
+        &mut self,
+        order: ScriptCommand,
+        cx: &mut Context<Self>,
+    ) -> Result<(), BoxError> {
         match order {
-            Order::Note(number) => self.tell(Chapter::Noted(number)),
+            ScriptCommand::Note(number) => self.record(EventKind::Noted(number)),
             // Bypasses the panic hook, as an ordered panic need not be reported.
-            Order::Panic => std::panic::resume_unwind(Box::new("as ordered")),
-            Order::Fail => return Err("as ordered".into()),
-            Order::Stop => cx.stop(),
-            Order::Wait(time) => tokio::time::sleep(time).await,
-            Order::Later(time, number) => {
-                cx.send_after(time, Order::Note(number));
+            ScriptCommand::Panic => std::panic::resume_unwind(Box::new("as ordered")),
+            ScriptCommand::Error => return Err("as ordered".into()),
+            ScriptCommand::Stop => cx.stop(),
+            ScriptCommand::Sleep(time) => tokio::time::sleep(time).await,
+            ScriptCommand::NoteAfter(time, number) => {
+                cx.send_after(time, ScriptCommand::Note(number));
             }
-            Order::Monitor(actor) => {
+            ScriptCommand::Monitor(actor) => {
                 cx.monitor(actor);
             }
-            Order::Link(actor) => cx.link(actor),
-            Order::Spawn(key) => {
+            ScriptCommand::Link(actor) => cx.link(actor),
+            ScriptCommand::Spawn(key) => {
                 cx.spawn::<Self>(key, self.to.clone())?;
             }
         }
@@ -153,21 +160,21 @@ impl Actor for Puppet {
 
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), BoxError> {
         if let Signal::Down { path, exit, .. } = signal {
-            self.tell(Chapter::Down(path, exit));
+            self.record(EventKind::Down(path, exit));
         }
         Ok(())
     }
 
     async fn post_stop(mut self, exit: &Exit, _: &mut Context<Self>) {
         self.stopped = true;
-        self.tell(Chapter::Stopped(exit.clone()));
+        self.record(EventKind::Stopped(exit.clone()));
     }
 }
 
-impl Drop for Puppet {
+impl Drop for ScriptedActor {
     fn drop(&mut self) {
         if !self.stopped {
-            self.tell(Chapter::Dropped);
+            self.record(EventKind::Dropped);
         }
     }
 }

@@ -17,10 +17,10 @@ use slab::Slab;
 use tokio::time::{Instant, Sleep};
 
 use super::wheel::{AlarmKey, Wheel};
-use crate::cell::AnyCell;
+use crate::cell::ErasedCell;
 use crate::clock;
-use crate::late::WaitingAsk;
-use crate::path::Path;
+use crate::late::TrackedAsk;
+use crate::path::ActorPath;
 use crate::schedule::Scheduler;
 
 pub(crate) struct Alarms {
@@ -33,9 +33,9 @@ struct AlarmState {
     wheel: Wheel<Waker>,
     /// The asks that wait for their answers. They are here because setting the deadline of an ask
     /// takes the lock anyway.
-    asks: Slab<WaitingAsk>,
+    asks: Slab<TrackedAsk>,
     /// The time at which the driver next looks at the wheel, unless it is woken earlier.
-    planned: u64,
+    next_wakeup: u64,
     driver: DriverState,
     closed: bool,
     /// The wakers of the callers that wait for the end of the driver.
@@ -50,10 +50,10 @@ enum DriverState {
 }
 
 /// Number of alarms that fire before the lock of the wheel is released for others.
-const BATCH: usize = 256;
+const ALARMS_PER_LOCK: usize = 256;
 
 /// Number of batches after which the driver lets other tasks of its worker run.
-const BATCHES: usize = 4;
+const BATCHES_PER_POLL: usize = 4;
 
 impl Alarms {
     pub(crate) fn new(scheduler: Scheduler) -> Arc<Self> {
@@ -63,7 +63,7 @@ impl Alarms {
             state: Mutex::new(AlarmState {
                 wheel: Wheel::new(),
                 asks: Slab::new(),
-                planned: u64::MAX,
+                next_wakeup: u64::MAX,
                 driver: DriverState::Absent,
                 closed: false,
                 ended: Vec::new(),
@@ -81,7 +81,7 @@ impl Alarms {
     }
 
     /// Returns the deadline of an ask that waits without a limit, and is listed all the same.
-    pub(crate) const fn no_deadline(self: &Arc<Self>) -> Deadline<'_> {
+    pub(crate) const fn unlimited_deadline(self: &Arc<Self>) -> Deadline<'_> {
         Deadline {
             alarms: self,
             state: DeadlineState::Unlimited,
@@ -90,7 +90,7 @@ impl Alarms {
     }
 
     /// Runs a future with a time limit. Returns `None` if the limit has passed.
-    pub(crate) async fn within<F: Future>(
+    pub(crate) async fn timeout<F: Future>(
         self: &Arc<Self>,
         limit: Duration,
         future: F,
@@ -161,15 +161,15 @@ impl Alarms {
     ) -> AlarmKey {
         let at = self.since_start(at);
         let key = state.wheel.insert(at, waker);
-        if at < state.planned {
-            state.planned = at;
-            self.hurry(state);
+        if at < state.next_wakeup {
+            state.next_wakeup = at;
+            self.wake_driver(state);
         }
         key
     }
 
     /// Returns the waiting asks that pass the filter.
-    pub(crate) fn waiting_asks(&self, filter: impl Fn(&WaitingAsk) -> bool) -> Vec<WaitingAsk> {
+    pub(crate) fn waiting_asks(&self, filter: impl Fn(&TrackedAsk) -> bool) -> Vec<TrackedAsk> {
         let state = self.state.lock();
         let asks = state.asks.iter().map(|(_, ask)| ask);
         asks.filter(|ask| filter(ask)).cloned().collect()
@@ -181,7 +181,7 @@ impl Alarms {
     }
 
     /// Makes the driver look at the wheel.
-    fn hurry(self: &Arc<Self>, mut state: MutexGuard<'_, AlarmState>) {
+    fn wake_driver(self: &Arc<Self>, mut state: MutexGuard<'_, AlarmState>) {
         match mem::replace(&mut state.driver, DriverState::Awake) {
             DriverState::Awake => {}
             DriverState::Asleep(waker) => {
@@ -195,7 +195,7 @@ impl Alarms {
                     sleep: None,
                 };
                 // The task ends with the system: `close` asks it to, and `ended` waits for it.
-                drop(self.scheduler.spawn(Path::root, run));
+                drop(self.scheduler.spawn(ActorPath::root, run));
             }
         }
     }
@@ -205,7 +205,7 @@ impl Alarms {
         let mut state = self.state.lock();
         state.closed = true;
         if matches!(state.driver, DriverState::Asleep(_)) {
-            self.hurry(state);
+            self.wake_driver(state);
         }
     }
 
@@ -218,7 +218,7 @@ impl Alarms {
             }
             state.ended.push(cx.waker().clone());
             // It may sleep until the time of an alarm that was cancelled since.
-            self.hurry(state);
+            self.wake_driver(state);
             Poll::Pending
         })
         .await;
@@ -249,13 +249,13 @@ impl Future for AlarmDriver {
         loop {
             let now = this.alarms.since_start(clock::now());
             let mut state = this.alarms.state.lock();
-            due.extend((0..BATCH).map_while(|_| state.wheel.pop(now)));
-            if due.len() == BATCH {
+            due.extend((0..ALARMS_PER_LOCK).map_while(|_| state.wheel.pop(now)));
+            if due.len() == ALARMS_PER_LOCK {
                 // Gives others a chance to take the lock in between.
                 drop(state);
                 due.drain(..).for_each(Waker::wake);
                 batches += 1;
-                if batches == BATCHES {
+                if batches == BATCHES_PER_POLL {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -271,7 +271,7 @@ impl Future for AlarmDriver {
                 // There are alarms, so callers that wait for the end give up.
                 due.append(&mut state.ended);
             }
-            state.planned = next.unwrap_or(u64::MAX);
+            state.next_wakeup = next.unwrap_or(u64::MAX);
             state.driver = DriverState::Asleep(cx.waker().clone());
             drop(state);
             due.drain(..).for_each(Waker::wake);
@@ -298,7 +298,7 @@ impl Drop for AlarmDriver {
         let mut state = self.alarms.state.lock();
         // If the tokio runtime shut down before the system, the next alarm starts another driver.
         state.driver = DriverState::Absent;
-        state.planned = u64::MAX;
+        state.next_wakeup = u64::MAX;
         let ended = mem::take(&mut state.ended);
         drop(state);
         ended.into_iter().for_each(Waker::wake);
@@ -350,13 +350,13 @@ impl Deadline<'_> {
 
     /// Like `poll`, for an ask of `callee`, which is listed as waiting until this is dropped.
     #[inline]
-    pub(crate) fn poll_ask<C: AnyCell + 'static>(
+    pub(crate) fn poll_ask<C: ErasedCell + 'static>(
         &mut self,
         cx: &Context<'_>,
         callee: &Arc<C>,
     ) -> Poll<()> {
         self.poll_with(cx, |now, within| {
-            WaitingAsk::new(Arc::<C>::clone(callee), now, within)
+            TrackedAsk::new(Arc::<C>::clone(callee), now, within)
         })
     }
 
@@ -364,13 +364,13 @@ impl Deadline<'_> {
     fn poll_with(
         &mut self,
         cx: &Context<'_>,
-        ask: impl FnOnce(Instant, Duration) -> Option<WaitingAsk>,
+        ask: impl FnOnce(Instant, Duration) -> Option<TrackedAsk>,
     ) -> Poll<()> {
         match self.state {
             DeadlineState::Unlimited => {
                 if self.ask.is_none() {
                     let ask = ask(clock::now(), Duration::MAX);
-                    self.list(&mut self.alarms.state.lock(), ask);
+                    self.track_ask(&mut self.alarms.state.lock(), ask);
                 }
                 return Poll::Pending;
             }
@@ -391,14 +391,14 @@ impl Deadline<'_> {
     }
 
     #[inline]
-    fn arm(&mut self, waker: Waker, at: Instant, ask: Option<WaitingAsk>) {
+    fn arm(&mut self, waker: Waker, at: Instant, ask: Option<TrackedAsk>) {
         let mut state = self.alarms.state.lock();
-        self.list(&mut state, ask);
+        self.track_ask(&mut state, ask);
         self.state = DeadlineState::Armed(self.alarms.set_in(state, at, waker));
     }
 
     #[inline]
-    fn list(&mut self, state: &mut AlarmState, ask: Option<WaitingAsk>) {
+    fn track_ask(&mut self, state: &mut AlarmState, ask: Option<TrackedAsk>) {
         if let Some(ask) = ask {
             let place = state.asks.insert(ask);
             self.ask = Some(u32::try_from(place).expect("fewer than 2^32 asks"));
@@ -446,7 +446,7 @@ mod tests {
         let alarms = Alarms::new(Scheduler::current().expect("within tokio"));
         assert!(
             alarms
-                .within(SECOND, std::future::pending::<()>())
+                .timeout(SECOND, std::future::pending::<()>())
                 .await
                 .is_none()
         );
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn end_does_not_wait_for_an_alarm_that_was_cancelled() {
+    async fn ended_ignores_cancelled_alarms() {
         let alarms = driven().await;
         let mut deadline = alarms.deadline(DAY);
         let armed = poll_fn(|cx| Poll::Ready(deadline.poll(cx).is_pending()));
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn end_wakes_all_that_wait_for_it() {
+    async fn driver_end_wakes_all_waiters() {
         let alarms = driven().await;
         let ended = |alarms: Arc<Alarms>| async move { alarms.ended().await };
         let both = [(); 2].map(|()| tokio::spawn(ended(Arc::clone(&alarms))));
@@ -499,12 +499,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn driver_lets_others_run_between_many_alarms_that_are_due() {
+    async fn driver_yields_between_many_due_alarms() {
         let alarms = Alarms::new(Scheduler::current().expect("within tokio"));
         // Its own driver would fire them.
         alarms.state.lock().driver = DriverState::Awake;
         let fired = Arc::new(Count::default());
-        let all = 10 * BATCH * BATCHES;
+        let all = 10 * ALARMS_PER_LOCK * BATCHES_PER_POLL;
         for _ in 0..all {
             alarms.set(clock::now(), Waker::from(Arc::clone(&fired)));
         }
@@ -524,7 +524,7 @@ mod tests {
                     .is_pending()
             );
             polls += 1;
-            assert_eq!(fired.get() - before, BATCH * BATCHES);
+            assert_eq!(fired.get() - before, ALARMS_PER_LOCK * BATCHES_PER_POLL);
             assert_eq!(again.get(), polls, "it is to be polled again");
         }
     }

@@ -25,17 +25,17 @@ pub(crate) struct AlarmKey {
 /// Nanoseconds in a tick, the unit by which the wheel sorts.
 pub(super) const TICK: u64 = 1_000_000;
 
-const BITS: u32 = 6;
-const SLOTS: usize = 1 << BITS;
+const BITS_PER_LEVEL: u32 = 6;
+const SLOTS_PER_LEVEL: usize = 1 << BITS_PER_LEVEL;
 const LEVELS: u32 = 7;
 /// The last nanosecond that the levels can represent.
-const LAST: u64 = (1 << (BITS * LEVELS)) * TICK - 1;
+const MAX_NANOS: u64 = (1 << (BITS_PER_LEVEL * LEVELS)) * TICK - 1;
 const NIL: u32 = u32::MAX;
 /// Number of timers of a slot that are searched for the earliest; if there are more, the start of
 /// the slot is used instead.
-const GLANCE: usize = 8;
+const MAX_SLOT_SCAN: usize = 8;
 /// Number of nodes for which memory is kept when the wheel becomes empty.
-const KEPT: usize = 1024;
+const KEPT_NODES: usize = 1024;
 
 pub(crate) struct Wheel<T> {
     nodes: Vec<TimerNode<T>>,
@@ -43,23 +43,23 @@ pub(crate) struct Wheel<T> {
     len: usize,
     next_number: u64,
     /// The tick up to which all slots have been opened.
-    present: u64,
+    current_tick: u64,
     levels: Box<[Level; LEVELS as usize]>,
     due: VecDeque<DueEntry>,
 }
 
 struct Level {
     occupied: u64,
-    slots: [Ends; SLOTS],
+    slots: [SlotList; SLOTS_PER_LEVEL],
 }
 
 #[derive(Clone, Copy)]
-struct Ends {
+struct SlotList {
     first: u32,
     last: u32,
 }
 
-const EMPTY: Ends = Ends {
+const EMPTY: SlotList = SlotList {
     first: NIL,
     last: NIL,
 };
@@ -69,12 +69,12 @@ struct TimerNode<T> {
     at: u64,
     next: u32,
     prev: u32,
-    home: Home,
+    home: NodePlace,
     value: Option<T>,
 }
 
 #[derive(Clone, Copy)]
-enum Home {
+enum NodePlace {
     Free,
     Slot { level: u8, slot: u8 },
     Due,
@@ -92,14 +92,14 @@ impl<T> Wheel<T> {
     pub(crate) fn new() -> Self {
         let level = || Level {
             occupied: 0,
-            slots: [EMPTY; SLOTS],
+            slots: [EMPTY; SLOTS_PER_LEVEL],
         };
         Self {
             nodes: Vec::new(),
             free: NIL,
             len: 0,
             next_number: 0,
-            present: 0,
+            current_tick: 0,
             levels: Box::new(std::array::from_fn(|_| level())),
             due: VecDeque::new(),
         }
@@ -116,10 +116,10 @@ impl<T> Wheel<T> {
         self.next_number += 1;
         let node = TimerNode {
             number,
-            at: at.min(LAST),
+            at: at.min(MAX_NANOS),
             next: NIL,
             prev: NIL,
-            home: Home::Free,
+            home: NodePlace::Free,
             value: Some(value),
         };
         let index = if self.free == NIL {
@@ -144,10 +144,10 @@ impl<T> Wheel<T> {
             return None;
         }
         match node.home {
-            Home::Free => return None,
-            Home::Slot { level, slot } => self.unlink(key.index, level.into(), slot.into()),
+            NodePlace::Free => return None,
+            NodePlace::Slot { level, slot } => self.unlink(key.index, level.into(), slot.into()),
             // The entry in `due` is skipped when it reaches the front, within a tick.
-            Home::Due => {}
+            NodePlace::Due => {}
         }
         self.release(key.index)
     }
@@ -187,7 +187,7 @@ impl<T> Wheel<T> {
         let (level, slot) = self.first_slot()?;
         let mut index = self.levels[level].slots[slot].first;
         let mut earliest = u64::MAX;
-        for _ in 0..GLANCE {
+        for _ in 0..MAX_SLOT_SCAN {
             let node = &self.nodes[index as usize];
             earliest = earliest.min(node.at);
             index = node.next;
@@ -207,8 +207,8 @@ impl<T> Wheel<T> {
     }
 
     fn start_of(&self, level: usize, slot: usize) -> u64 {
-        let shift = BITS * u32::try_from(level).expect("seven levels");
-        let block = self.present >> (shift + BITS) << (shift + BITS);
+        let shift = BITS_PER_LEVEL * u32::try_from(level).expect("seven levels");
+        let block = self.current_tick >> (shift + BITS_PER_LEVEL) << (shift + BITS_PER_LEVEL);
         block | ((slot as u64) << shift)
     }
 
@@ -219,7 +219,7 @@ impl<T> Wheel<T> {
             if start > tick {
                 break;
             }
-            self.present = start;
+            self.current_tick = start;
             let ends = std::mem::replace(&mut self.levels[level].slots[slot], EMPTY);
             self.levels[level].occupied &= !(1 << slot);
             let mut index = ends.first;
@@ -227,7 +227,7 @@ impl<T> Wheel<T> {
             while index != NIL {
                 let next = self.nodes[index as usize].next;
                 if self.nodes[index as usize].at / TICK <= start {
-                    let entry = self.queue_up(index);
+                    let entry = self.push_due(index);
                     self.due.push_back(entry);
                 } else {
                     self.place(index);
@@ -237,12 +237,12 @@ impl<T> Wheel<T> {
             // The entries that were in `due` before belong to earlier ticks and so come first.
             self.due.make_contiguous()[sorted..].sort();
         }
-        self.present = self.present.max(tick);
+        self.current_tick = self.current_tick.max(tick);
     }
 
-    fn queue_up(&mut self, index: u32) -> DueEntry {
+    fn push_due(&mut self, index: u32) -> DueEntry {
         let node = &mut self.nodes[index as usize];
-        node.home = Home::Due;
+        node.home = NodePlace::Due;
         DueEntry {
             at: node.at,
             number: node.number,
@@ -253,16 +253,16 @@ impl<T> Wheel<T> {
     /// Puts a timer into the queue or into its slot, relative to the present.
     fn place(&mut self, index: u32) {
         let tick = self.nodes[index as usize].at / TICK;
-        if tick <= self.present {
-            let entry = self.queue_up(index);
+        if tick <= self.current_tick {
+            let entry = self.push_due(index);
             let at = self.due.partition_point(|other| *other < entry);
             self.due.insert(at, entry);
             return;
         }
         // The highest bit in which the tick differs from the present selects the level.
-        let differs = u64::BITS - 1 - (tick ^ self.present).leading_zeros();
-        let level = (differs / BITS) as usize;
-        let slot = (tick >> (differs / BITS * BITS)) as usize % SLOTS;
+        let differs = u64::BITS - 1 - (tick ^ self.current_tick).leading_zeros();
+        let level = (differs / BITS_PER_LEVEL) as usize;
+        let slot = (tick >> (differs / BITS_PER_LEVEL * BITS_PER_LEVEL)) as usize % SLOTS_PER_LEVEL;
         let ends = &mut self.levels[level].slots[slot];
         let last = std::mem::replace(&mut ends.last, index);
         if last == NIL {
@@ -275,7 +275,7 @@ impl<T> Wheel<T> {
         let node = &mut self.nodes[index as usize];
         node.prev = last;
         node.next = NIL;
-        node.home = Home::Slot {
+        node.home = NodePlace::Slot {
             level: u8::try_from(level).expect("seven levels"),
             slot: u8::try_from(slot).expect("64 slots"),
         };
@@ -301,13 +301,13 @@ impl<T> Wheel<T> {
 
     fn release(&mut self, index: u32) -> Option<T> {
         let node = &mut self.nodes[index as usize];
-        node.home = Home::Free;
+        node.home = NodePlace::Free;
         node.next = self.free;
         self.free = index;
         self.len -= 1;
         let value = node.value.take();
         // No slot refers to a node now. Old keys find no node, or one with another number.
-        if self.len == 0 && self.nodes.len() > KEPT {
+        if self.len == 0 && self.nodes.len() > KEPT_NODES {
             self.nodes = Vec::new();
             self.due = VecDeque::new();
             self.free = NIL;

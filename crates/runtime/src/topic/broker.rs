@@ -12,8 +12,8 @@ use super::route::CachedSubscription;
 use super::trie::Trie;
 use super::{Topic, TopicInfo};
 use crate::cell::ActorId;
-use crate::event::Events;
-use crate::exit::discard;
+use crate::event::EventBus;
+use crate::exit::drop_all_caught;
 use crate::membership::{Membership, WeakMembership};
 use crate::recipient::Recipient;
 use crate::sync::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub(crate) type Filter<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
 
 /// The subscriptions for messages of one type.
 pub(super) struct Broker<T> {
-    pub(super) events: Arc<Events>,
+    pub(super) events: Arc<EventBus>,
     /// Counts the changes of the table. A route with an older version is rebuilt.
     ///
     /// A publisher reads the version before it locks the table to build a route, and a subscriber
@@ -34,7 +34,7 @@ pub(super) struct Broker<T> {
     table: Mutex<SubscriptionTable<T>>,
     /// Held while a message is delivered to a subscriber with a wildcard, so that subscribers of
     /// many topics see the messages of all of them in one order.
-    pub(super) wide: Mutex<()>,
+    pub(super) wildcard_order: Mutex<()>,
 }
 
 struct SubscriptionTable<T> {
@@ -46,7 +46,7 @@ struct SubscriptionTable<T> {
 }
 
 impl<T: Send + Sync + 'static> Broker<T> {
-    fn new(events: Arc<Events>) -> Self {
+    fn new(events: Arc<EventBus>) -> Self {
         Self {
             events,
             version: AtomicU64::new(1),
@@ -56,7 +56,7 @@ impl<T: Send + Sync + 'static> Broker<T> {
                 subscriptions: 0,
                 last: 0,
             }),
-            wide: Mutex::new(()),
+            wildcard_order: Mutex::new(()),
         }
     }
 
@@ -64,7 +64,7 @@ impl<T: Send + Sync + 'static> Broker<T> {
         self.version.load(Ordering::Acquire)
     }
 
-    fn changed(&self) {
+    fn bump_version(&self) {
         self.version.fetch_add(1, Ordering::Release);
     }
 
@@ -101,8 +101,8 @@ impl<T: Send + Sync + 'static> Broker<T> {
         table.subscriptions -= 1;
         let removed = table.trie.remove(pattern, number);
         drop(table);
-        self.changed();
-        discard(removed);
+        self.bump_version();
+        drop_all_caught(removed);
         true
     }
 
@@ -118,9 +118,9 @@ impl<T: Send + Sync + 'static> Broker<T> {
         let left = table.subscriptions > 0;
         drop(table);
         if !removed.is_empty() {
-            self.changed();
+            self.bump_version();
         }
-        discard(removed);
+        drop_all_caught(removed);
         left
     }
 }
@@ -129,25 +129,25 @@ impl<T: Send + Sync + 'static> Broker<T> {
 pub(crate) struct Exchange<T> {
     limits: TopicLimits,
     broker: Arc<Broker<T>>,
-    topics: Mutex<ByName<T>>,
+    topics: Mutex<TopicTable<T>>,
 }
 
-struct ByName<T> {
+struct TopicTable<T> {
     topics: FxHashMap<Arc<str>, Topic<T>>,
     /// The number of topics at which unused ones are next looked for and dropped.
     sweep_at: usize,
 }
 
-const FIRST_SWEEP: usize = 64;
+const MIN_SWEEP_LEN: usize = 64;
 
 impl<T: Send + Sync + 'static> Exchange<T> {
-    fn new(events: Arc<Events>, limits: TopicLimits) -> Self {
+    fn new(events: Arc<EventBus>, limits: TopicLimits) -> Self {
         Self {
             limits,
             broker: Arc::new(Broker::new(events)),
-            topics: Mutex::new(ByName {
+            topics: Mutex::new(TopicTable {
                 topics: FxHashMap::default(),
-                sweep_at: FIRST_SWEEP,
+                sweep_at: MIN_SWEEP_LEN,
             }),
         }
     }
@@ -162,10 +162,10 @@ impl<T: Send + Sync + 'static> Exchange<T> {
         let mut unused = Vec::new();
         if by_name.topics.len() >= by_name.sweep_at.min(limit) {
             let idle = |name: &str, topic: &mut Topic<T>| {
-                topic.is_unheld() && self.broker.count(name) == 0
+                topic.is_unused() && self.broker.count(name) == 0
             };
             unused.extend(by_name.topics.extract_if(|name, topic| idle(name, topic)));
-            by_name.sweep_at = FIRST_SWEEP.max(by_name.topics.len() * 2);
+            by_name.sweep_at = MIN_SWEEP_LEN.max(by_name.topics.len() * 2);
         }
         let opened = if by_name.topics.len() < limit {
             let name: Arc<str> = name.into();
@@ -219,12 +219,12 @@ impl<T: Send + Sync + 'static> Exchange<T> {
             patterns.insert(Arc::clone(&pattern), number);
         }
         drop(table);
-        self.broker.changed();
-        discard(old);
+        self.broker.bump_version();
+        drop_all_caught(old);
         // An ending actor first marks itself as ended and then leaves its topics, so either this
         // call fails or the actor's end removes the subscription.
         let membership: WeakMembership = Arc::<Self>::downgrade(self);
-        if !to.0.node().add_membership(membership) {
+        if !to.0.core().add_membership(membership) {
             self.leave_all(actor);
             return Err(TopicError::Ended { path: to.path() });
         }
@@ -321,9 +321,9 @@ impl<T: Send + Sync + 'static> AnyExchange for Exchange<T> {
 }
 
 impl Exchanges {
-    pub(crate) fn of<T: Send + Sync + 'static>(
+    pub(crate) fn exchange_for<T: Send + Sync + 'static>(
         &self,
-        events: &Arc<Events>,
+        events: &Arc<EventBus>,
         limits: TopicLimits,
     ) -> Arc<Exchange<T>> {
         let mut exchanges = self.0.lock();
@@ -338,7 +338,7 @@ impl Exchanges {
     pub(crate) fn infos(&self) -> Vec<TopicInfo> {
         let exchanges: Vec<_> = self.0.lock().values().cloned().collect();
         let mut infos: Vec<_> = exchanges.iter().flat_map(|one| one.infos()).collect();
-        infos.sort_unstable_by(|a, b| (&a.name, a.kind).cmp(&(&b.name, b.kind)));
+        infos.sort_unstable_by(|a, b| (&a.name, a.message_type).cmp(&(&b.name, b.message_type)));
         infos
     }
 }

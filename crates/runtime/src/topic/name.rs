@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::path::Path;
+use crate::path::ActorPath;
 
 /// Limits on topics: the length and depth of names, and the number of topics and subscriptions.
 ///
@@ -77,7 +77,7 @@ impl Default for TopicLimits {
 pub enum TopicError {
     /// A segment is empty: the name is empty, starts or ends with a slash, or has two slashes in a
     /// row.
-    #[error("{name:?} has an empty segment at octet {at}")]
+    #[error("{name:?} has an empty segment at byte {at}")]
     EmptySegment {
         /// The rejected name.
         name: Arc<str>,
@@ -85,7 +85,7 @@ pub enum TopicError {
         at: usize,
     },
     /// The name of a topic to publish to has a wildcard; only patterns may have one.
-    #[error("{name:?} has a wildcard at octet {at}, which only a subscription may have")]
+    #[error("{name:?} has a wildcard at byte {at}, which only a subscription may have")]
     Wildcard {
         /// The rejected name.
         name: Arc<str>,
@@ -93,7 +93,7 @@ pub enum TopicError {
         at: usize,
     },
     /// A segment of a pattern mixes `*` with other characters.
-    #[error("{name:?} has a segment at octet {at} that is neither `*`, nor `**`, nor plain")]
+    #[error("{name:?} has an invalid wildcard segment at byte {at}: write `*` or `**` alone")]
     MixedWildcard {
         /// The rejected pattern.
         name: Arc<str>,
@@ -101,7 +101,7 @@ pub enum TopicError {
         at: usize,
     },
     /// The name is too long.
-    #[error("a name of {length} octets is longer than {limit}")]
+    #[error("a topic name is {length} bytes, the limit is {limit}")]
     TooLong {
         /// The length of the name, in bytes.
         length: usize,
@@ -120,7 +120,7 @@ pub enum TopicError {
     },
     /// The limit on topics of this message type is reached, and all of them are held or subscribed
     /// to.
-    #[error("the system has its {limit} topics of {kind}")]
+    #[error("the limit of {limit} topics of {kind} is reached")]
     TooManyTopics {
         /// The name of the message's Rust type.
         kind: &'static str,
@@ -128,7 +128,7 @@ pub enum TopicError {
         limit: usize,
     },
     /// The limit on subscriptions of this message type is reached.
-    #[error("the system has its {limit} subscriptions of {kind}")]
+    #[error("the limit of {limit} subscriptions of {kind} is reached")]
     TooManySubscriptions {
         /// The name of the message's Rust type.
         kind: &'static str,
@@ -139,7 +139,7 @@ pub enum TopicError {
     #[error("{path} has ended and cannot subscribe")]
     Ended {
         /// The path of the actor.
-        path: Path,
+        path: ActorPath,
     },
 }
 
@@ -224,17 +224,17 @@ mod tests {
             let name = check_name(name, &limits);
             name.expect_err("it is bad").to_string()
         };
-        assert_eq!(said(""), "\"\" has an empty segment at octet 0");
-        assert_eq!(said("/a"), "\"/a\" has an empty segment at octet 0");
-        assert_eq!(said("a/"), "\"a/\" has an empty segment at octet 2");
-        assert_eq!(said("ab//c"), "\"ab//c\" has an empty segment at octet 3");
+        assert_eq!(said(""), "\"\" has an empty segment at byte 0");
+        assert_eq!(said("/a"), "\"/a\" has an empty segment at byte 0");
+        assert_eq!(said("a/"), "\"a/\" has an empty segment at byte 2");
+        assert_eq!(said("ab//c"), "\"ab//c\" has an empty segment at byte 3");
         assert_eq!(
             said("a/*"),
-            "\"a/*\" has a wildcard at octet 2, which only a subscription may have"
+            "\"a/*\" has a wildcard at byte 2, which only a subscription may have"
         );
         assert_eq!(
             said("abcdefghijklm"),
-            "a name of 13 octets is longer than 12"
+            "a topic name is 13 bytes, the limit is 12"
         );
         assert_eq!(said("a/b/c/d"), "\"a/b/c/d\" has 4 segments, more than 3");
         assert_eq!(check_name("a/b/c", &limits), Ok(()));

@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::Published;
+use super::PublishOutcome;
 use super::broker::{Broker, Filter};
 use crate::address::SendError;
 use crate::cell::ActorId;
 use crate::event::Event;
-use crate::exit::{discard, discard_one, panic_text};
-use crate::metric::Count;
+use crate::exit::{drop_all_caught, drop_caught, panic_message};
+use crate::metric::MetricEvent;
 use crate::recipient::Recipient;
 use crate::selection::{rendezvous_weight, round_robin};
 
@@ -40,18 +40,18 @@ impl<T> Clone for CachedSubscription<T> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DeliveryRule {
     All,
-    InTurn,
+    RoundRobin,
     ByKey(u64),
 }
 
 /// The outcome of one delivery.
 #[derive(Clone, Copy)]
 enum DeliveryOutcome {
-    Taken,
+    Delivered,
     Filtered,
     Full,
     /// The subscriber has ended.
-    Gone,
+    Ended,
     Panicked,
 }
 
@@ -75,7 +75,7 @@ impl<T: Send + Sync + 'static> Route<T> {
         }
     }
 
-    pub(super) fn forget(&mut self) -> Vec<CachedSubscription<T>> {
+    pub(super) fn clear(&mut self) -> Vec<CachedSubscription<T>> {
         self.version = 0;
         std::mem::take(&mut self.subscribers)
     }
@@ -86,7 +86,7 @@ impl<T: Send + Sync + 'static> Route<T> {
         self.version = broker.version();
         let old = std::mem::replace(&mut self.subscribers, broker.route(topic));
         self.wide = self.subscribers.iter().any(|subscriber| subscriber.wild);
-        discard(old);
+        drop_all_caught(old);
     }
 
     pub(super) fn deliver(
@@ -95,26 +95,26 @@ impl<T: Send + Sync + 'static> Route<T> {
         broker: &Broker<T>,
         message: &Arc<T>,
         rule: DeliveryRule,
-    ) -> Published {
+    ) -> PublishOutcome {
         if self.version != broker.version() {
             self.refresh(topic, broker);
         }
-        let _one_order = self.wide.then(|| broker.wide.lock());
-        let mut published = Published::default();
+        let _one_order = self.wide.then(|| broker.wildcard_order.lock());
+        let mut published = PublishOutcome::default();
         match rule {
             DeliveryRule::All => {
                 for subscriber in &self.subscribers {
-                    let offer = subscriber.offer(topic, message);
-                    published.note(subscriber, offer);
+                    let offer = subscriber.filter_and_tell(topic, message);
+                    published.count(subscriber, offer);
                 }
             }
-            DeliveryRule::InTurn => {
+            DeliveryRule::RoundRobin => {
                 for subscriber in
                     round_robin(&self.subscribers, self.last, |subscriber| subscriber.number)
                 {
-                    let offer = subscriber.offer(topic, message);
-                    let taken = matches!(offer, DeliveryOutcome::Taken);
-                    published.note(subscriber, offer);
+                    let offer = subscriber.filter_and_tell(topic, message);
+                    let taken = matches!(offer, DeliveryOutcome::Delivered);
+                    published.count(subscriber, offer);
                     if taken {
                         self.last = subscriber.number;
                         break;
@@ -124,15 +124,17 @@ impl<T: Send + Sync + 'static> Route<T> {
             DeliveryRule::ByKey(key) => {
                 if let Some(subscriber) = self.owner(topic, key, message, &mut published) {
                     let offer = subscriber.tell(topic, message);
-                    published.note(subscriber, offer);
+                    published.count(subscriber, offer);
                 }
             }
         }
         for actor in &published.full {
-            broker.events.emit(Count::Overflow(1), || Event::Overflow {
-                path: actor.path(),
-                count: 1,
-            });
+            broker
+                .events
+                .emit(MetricEvent::Overflow(1), || Event::Overflow {
+                    path: actor.path(),
+                    count: 1,
+                });
         }
         published
     }
@@ -143,7 +145,7 @@ impl<T: Send + Sync + 'static> Route<T> {
         topic: &str,
         key: u64,
         message: &Arc<T>,
-        published: &mut Published,
+        published: &mut PublishOutcome,
     ) -> Option<&CachedSubscription<T>> {
         let mut best: Option<(u64, &CachedSubscription<T>)> = None;
         for subscriber in &self.subscribers {
@@ -153,10 +155,11 @@ impl<T: Send + Sync + 'static> Route<T> {
             {
                 continue;
             }
-            match guarded(topic, &subscriber.recipient, || subscriber.wants(message)) {
+            match catch_subscriber_panic(topic, &subscriber.recipient, || subscriber.wants(message))
+            {
                 Some(true) => best = Some((weight, subscriber)),
-                Some(false) => published.note(subscriber, DeliveryOutcome::Filtered),
-                None => published.note(subscriber, DeliveryOutcome::Panicked),
+                Some(false) => published.count(subscriber, DeliveryOutcome::Filtered),
+                None => published.count(subscriber, DeliveryOutcome::Panicked),
             }
         }
         best.map(|(_, subscriber)| subscriber)
@@ -169,8 +172,8 @@ impl<T: Send + Sync + 'static> CachedSubscription<T> {
     }
 
     #[inline]
-    fn offer(&self, topic: &str, message: &Arc<T>) -> DeliveryOutcome {
-        guarded(topic, &self.recipient, || {
+    fn filter_and_tell(&self, topic: &str, message: &Arc<T>) -> DeliveryOutcome {
+        catch_subscriber_panic(topic, &self.recipient, || {
             if self.wants(message) {
                 self.send(message)
             } else {
@@ -181,15 +184,16 @@ impl<T: Send + Sync + 'static> CachedSubscription<T> {
     }
 
     fn tell(&self, topic: &str, message: &Arc<T>) -> DeliveryOutcome {
-        guarded(topic, &self.recipient, || self.send(message)).unwrap_or(DeliveryOutcome::Panicked)
+        catch_subscriber_panic(topic, &self.recipient, || self.send(message))
+            .unwrap_or(DeliveryOutcome::Panicked)
     }
 
     fn send(&self, message: &Arc<T>) -> DeliveryOutcome {
         match self.recipient.try_tell(Arc::clone(message)) {
-            Ok(()) => DeliveryOutcome::Taken,
+            Ok(()) => DeliveryOutcome::Delivered,
             // A draining actor may come back, just as a full mailbox may get room.
             Err(SendError::Full(_) | SendError::Draining(_)) => DeliveryOutcome::Full,
-            Err(SendError::Closed(_) | SendError::Expired(_)) => DeliveryOutcome::Gone,
+            Err(SendError::Closed(_) | SendError::Expired(_)) => DeliveryOutcome::Ended,
         }
     }
 }
@@ -197,7 +201,7 @@ impl<T: Send + Sync + 'static> CachedSubscription<T> {
 /// Runs the code of a subscriber. If it panics, only this subscriber misses the message; the
 /// publisher and the other subscribers are not affected.
 #[inline]
-fn guarded<T: Send + Sync + 'static, R>(
+fn catch_subscriber_panic<T: Send + Sync + 'static, R>(
     topic: &str,
     recipient: &Recipient<Arc<T>>,
     foreign: impl FnOnce() -> R,
@@ -205,27 +209,27 @@ fn guarded<T: Send + Sync + 'static, R>(
     match catch_unwind(AssertUnwindSafe(foreign)) {
         Ok(done) => Some(done),
         Err(payload) => {
-            let panic = panic_text(payload.as_ref());
+            let panic = panic_message(payload.as_ref());
             let path = recipient.actor().path();
             tracing::error!(%topic, %path, %panic, "panic in a filter or a conversion");
-            discard_one(payload);
+            drop_caught(payload);
             None
         }
     }
 }
 
-impl Published {
+impl PublishOutcome {
     #[inline]
-    fn note<T: Send + Sync + 'static>(
+    fn count<T: Send + Sync + 'static>(
         &mut self,
         subscriber: &CachedSubscription<T>,
         offer: DeliveryOutcome,
     ) {
         match offer {
-            DeliveryOutcome::Taken => self.delivered += 1,
+            DeliveryOutcome::Delivered => self.delivered += 1,
             DeliveryOutcome::Filtered => self.filtered += 1,
             DeliveryOutcome::Full => self.full.push(subscriber.recipient.actor()),
-            DeliveryOutcome::Gone => {}
+            DeliveryOutcome::Ended => {}
             DeliveryOutcome::Panicked => self.panicked += 1,
         }
     }
@@ -236,7 +240,7 @@ impl Published {
         match rule {
             DeliveryRule::All => missed,
             // One subscriber is enough here: if one got the message, none of the others missed it.
-            DeliveryRule::InTurn | DeliveryRule::ByKey(_) => {
+            DeliveryRule::RoundRobin | DeliveryRule::ByKey(_) => {
                 missed.min(1) * usize::from(self.delivered == 0)
             }
         }

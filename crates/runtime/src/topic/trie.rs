@@ -17,8 +17,8 @@ pub(super) struct Trie<V> {
     free: Vec<usize>,
     /// State of a walk: the nodes of the current step, those of the next step, and the number of
     /// the step.
-    here: Vec<usize>,
-    there: Vec<usize>,
+    current: Vec<usize>,
+    next: Vec<usize>,
     step: u64,
 }
 
@@ -27,7 +27,7 @@ struct TrieNode<V> {
     one: Option<usize>,
     any: Option<usize>,
     /// `true` if the node itself is a `**`.
-    stays: bool,
+    is_multi_wildcard: bool,
     values: BTreeMap<u64, V>,
     /// The last step in which the walk reached this node.
     seen: u64,
@@ -41,7 +41,7 @@ impl<V> TrieNode<V> {
             plain: FxHashMap::default(),
             one: None,
             any: None,
-            stays,
+            is_multi_wildcard: stays,
             values: BTreeMap::new(),
             seen: 0,
         }
@@ -78,8 +78,8 @@ impl<V> Trie<V> {
         Self {
             nodes: vec![TrieNode::new(false)],
             free: Vec::new(),
-            here: Vec::new(),
-            there: Vec::new(),
+            current: Vec::new(),
+            next: Vec::new(),
             step: 0,
         }
     }
@@ -132,31 +132,33 @@ impl<V> Trie<V> {
 
     /// Calls `visit` with the values of all patterns that match a name.
     pub(super) fn matches(&mut self, name: &str, mut visit: impl FnMut(&V)) {
-        self.there.clear();
+        self.next.clear();
         self.step += 1;
-        self.enter(ROOT);
+        self.visit_node(ROOT);
         for segment in name.split('/') {
-            mem::swap(&mut self.here, &mut self.there);
-            self.there.clear();
+            mem::swap(&mut self.current, &mut self.next);
+            self.next.clear();
             self.step += 1;
-            for at in 0..self.here.len() {
-                let place = self.here[at];
+            for at in 0..self.current.len() {
+                let place = self.current[at];
                 let node = &self.nodes[place];
                 let plain = node.child(Segment::Plain(segment));
-                let next = [plain, node.one, node.stays.then_some(place)];
-                next.into_iter().flatten().for_each(|next| self.enter(next));
+                let next = [plain, node.one, node.is_multi_wildcard.then_some(place)];
+                next.into_iter()
+                    .flatten()
+                    .for_each(|next| self.visit_node(next));
             }
         }
-        for place in &self.there {
+        for place in &self.next {
             self.nodes[*place].values.values().for_each(&mut visit);
         }
     }
 
     /// Adds a node to the next step, and with it the `**` below it, which may match no segment.
-    fn enter(&mut self, mut at: usize) {
+    fn visit_node(&mut self, mut at: usize) {
         while self.nodes[at].seen != self.step {
             self.nodes[at].seen = self.step;
-            self.there.push(at);
+            self.next.push(at);
             match self.nodes[at].any {
                 Some(any) => at = any,
                 None => break,

@@ -8,40 +8,40 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-type Later = Box<dyn FnOnce()>;
+type DeferredDelivery = Box<dyn FnOnce()>;
 
 thread_local! {
     static DELIVERING: Cell<bool> = const { Cell::new(false) };
-    static LATER: RefCell<VecDeque<Later>> = const { RefCell::new(VecDeque::new()) };
+    static DEFERRED: RefCell<VecDeque<DeferredDelivery>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// The right of the current thread to deliver.
-pub(crate) struct DeliveryTurn(());
+pub(crate) struct DeliveryGuard(());
 
-impl DeliveryTurn {
+impl DeliveryGuard {
     /// Takes the right to deliver. Returns `None` inside a delivery.
     #[inline]
-    pub(crate) fn take() -> Option<Self> {
-        // Not `then_some`: it would create a `DeliveryTurn` in either case, and dropping one ends
+    pub(crate) fn try_enter() -> Option<Self> {
+        // Not `then_some`: it would create a `DeliveryGuard` in either case, and dropping one ends
         // the turn.
         (!DELIVERING.replace(true)).then(|| Self(()))
     }
 
     /// Queues a delivery for the end of the current turn.
-    pub(crate) fn later(delivery: impl FnOnce() + 'static) {
-        LATER.with_borrow_mut(|later| later.push_back(Box::new(delivery)));
+    pub(crate) fn defer(delivery: impl FnOnce() + 'static) {
+        DEFERRED.with_borrow_mut(|later| later.push_back(Box::new(delivery)));
     }
 
     /// Runs the queued deliveries, including those queued meanwhile, and ends the turn.
     #[inline]
     pub(crate) fn finish(self) {
-        while let Some(delivery) = LATER.with_borrow_mut(VecDeque::pop_front) {
+        while let Some(delivery) = DEFERRED.with_borrow_mut(VecDeque::pop_front) {
             delivery();
         }
     }
 }
 
-impl Drop for DeliveryTurn {
+impl Drop for DeliveryGuard {
     fn drop(&mut self) {
         DELIVERING.set(false);
     }

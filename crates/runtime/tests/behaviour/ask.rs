@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use strowger::testing::TestSystem;
 use strowger::{
-    Accepts, Actor, ActorRef, Ask, AskError, Completion, Context, Lane, MailboxSpec, Overflow,
-    Reply, Request, Unanswered,
+    Accepts, Actor, ActorRef, Ask, AskError, Completion, Context, MailboxSpec, Overflow, Reply,
+    ReplyError, ReplyLane, Request,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -66,7 +66,7 @@ fn oracle(system: &TestSystem) -> ActorRef<OracleMsg> {
 }
 
 #[test]
-fn an_answer_comes_back() {
+fn ask_returns_the_answer() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     assert_eq!(system.run(oracle.ask(Question::Answer(7))), Ok(7));
@@ -74,7 +74,7 @@ fn an_answer_comes_back() {
 }
 
 #[test]
-fn dropped_reply_is_an_answer() {
+fn dropped_reply_fails_the_ask() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     assert_eq!(
@@ -85,7 +85,7 @@ fn dropped_reply_is_an_answer() {
 }
 
 #[test]
-fn panic_is_told_to_the_one_who_asked() {
+fn ask_fails_if_the_callee_panics() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     assert_eq!(
@@ -113,7 +113,7 @@ fn every_ask_has_a_deadline() {
 }
 
 #[test]
-fn deadlines_pass_each_at_its_own_time() {
+fn asks_time_out_in_order_of_their_deadlines() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     let start = system.run(async { tokio::time::Instant::now() });
@@ -130,7 +130,7 @@ fn deadlines_pass_each_at_its_own_time() {
 }
 
 #[test]
-fn answered_ask_leaves_nothing_that_moves_time() {
+fn answered_ask_cancels_its_deadline() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     let answered = oracle.ask(Question::After(SECOND));
@@ -142,7 +142,7 @@ fn answered_ask_leaves_nothing_that_moves_time() {
 }
 
 #[test]
-fn deadline_covers_the_wait_for_room() {
+fn ask_deadline_includes_wait_for_mailbox_space() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     let result = system.run(async {
@@ -155,7 +155,7 @@ fn deadline_covers_the_wait_for_room() {
 }
 
 #[test]
-fn end_of_the_actor_answers_all_who_wait() {
+fn pending_asks_fail_when_the_actor_ends() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     let result = system.run(async {
@@ -181,21 +181,21 @@ fn late_answer_is_dropped() {
 /// Asks the oracle through a lane and counts the replies.
 struct Asker {
     oracle: ActorRef<OracleMsg>,
-    lane: Lane<u32>,
-    answers: Vec<(u64, Result<u32, Unanswered>)>,
+    lane: ReplyLane<u32>,
+    answers: Vec<(u64, Result<u32, ReplyError>)>,
 }
 
 enum AskerMsg {
     Put(u64, Question),
     Answer(Completion<u32>),
-    Read(Reply<Vec<(u64, Result<u32, Unanswered>)>>),
+    Read(Reply<Vec<(u64, Result<u32, ReplyError>)>>),
     Panic,
 }
 
 struct Read;
 
 impl Request for Read {
-    type Reply = Vec<(u64, Result<u32, Unanswered>)>;
+    type Reply = Vec<(u64, Result<u32, ReplyError>)>;
 }
 
 impl Accepts<Completion<u32>> for AskerMsg {
@@ -241,19 +241,19 @@ impl Actor for Asker {
 }
 
 #[test]
-fn answers_come_back_through_a_lane_with_their_tokens() {
+fn lane_completions_carry_their_tokens() {
     let system = TestSystem::new(1);
     let asker = system.spawn::<Asker>("asker", oracle(&system));
     for (token, question) in [(1, Question::Answer(10)), (2, Question::Drop)] {
         asker.try_tell(AskerMsg::Put(token, question)).unwrap();
         system.run_until_idle();
     }
-    let answers = vec![(1, Ok(10)), (2, Err(Unanswered::Dropped))];
+    let answers = vec![(1, Ok(10)), (2, Err(ReplyError::Dropped))];
     assert_eq!(system.run(asker.ask(Read)), Ok(answers));
 }
 
 #[test]
-fn full_mailbox_never_blocks_an_answer() {
+fn lane_completions_bypass_mailbox_capacity() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     let asker = system.spawn::<Asker>("asker", oracle);
@@ -270,7 +270,7 @@ fn full_mailbox_never_blocks_an_answer() {
 }
 
 #[test]
-fn answers_for_an_incarnation_that_ended_are_dropped() {
+fn completions_for_an_ended_incarnation_are_dropped() {
     let system = TestSystem::new(1);
     let oracle = oracle(&system);
     let child = strowger::ChildSpec::new::<Asker>("asker", oracle);

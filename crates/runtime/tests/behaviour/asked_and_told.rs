@@ -101,7 +101,7 @@ async fn tell_and_ask<const ROOM: usize>(actors: usize, bursts: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn asks_lose_and_overtake_nothing() {
+async fn asks_and_tells_of_one_sender_keep_order_without_loss() {
     let bursts = if cfg!(miri) { 2 } else { 500 };
     for _ in 0..4 {
         tell_and_ask::<1024>(100, bursts).await;
@@ -119,11 +119,11 @@ struct Seen {
 }
 
 /// Fails on one message in seven.
-struct Frail(Arc<Seen>);
+struct FailingCounter(Arc<Seen>);
 
 const FATAL: u64 = 7;
 
-impl Actor for Frail {
+impl Actor for FailingCounter {
     type Msg = Msg;
     type Args = Arc<Seen>;
     type Error = BoxError;
@@ -153,12 +153,12 @@ impl Actor for Frail {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn successors_go_on_where_the_last_one_failed() {
+async fn next_incarnation_continues_after_the_message_that_failed() {
     let bursts: u64 = if cfg!(miri) { 4 } else { 2_000 };
     const BURST: u64 = 50;
     let system = ActorSystem::new("place").expect("a system starts");
     let seen = Arc::<Seen>::default();
-    let child = ChildSpec::new::<Frail>("frail", Arc::clone(&seen));
+    let child = ChildSpec::new::<FailingCounter>("frail", Arc::clone(&seen));
     let office = Supervisor::new(Strategy::OneForOne)
         .intensity(u32::MAX, std::time::Duration::from_secs(1))
         .child(child);

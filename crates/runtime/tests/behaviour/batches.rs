@@ -3,35 +3,36 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{Hook, InjectedFault, Probe, RecordedEvent, ScriptedActor, TestSystem};
 use strowger::{
-    Actor, ActorRef, ActorSystem, Ask, ChildError, ChildSpec, Context, Dynamic, Exit, Key, Reply,
-    Request, Restart, Shutdown, StartError, State, Strategy, Supervisor,
+    Actor, ActorLifecycle, ActorRef, ActorSystem, Ask, ChildError, ChildSpec, Context,
+    DynamicSupervisor, Exit, Key, Reply, Request, Restart, Shutdown, StartError, Strategy,
+    Supervisor,
 };
 
 /// A limit that even a slow machine does not reach.
 const LONG: Duration = Duration::from_secs(600);
 
-fn spec(key: &str, probe: &Probe<Story>) -> ChildSpec {
-    ChildSpec::new::<Puppet>(key, probe.recipient())
+fn spec(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
+    ChildSpec::new::<ScriptedActor>(key, probe.recipient())
 }
 
 #[test]
-fn children_of_one_call_start_in_order_each_with_a_result() {
+fn start_children_starts_in_order_and_returns_one_result_each() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let office = Supervisor::new(Strategy::OneForOne).child(spec("a", &probe));
         let office = system.supervise("o", office);
-        assert_eq!(probe.story(), ["/o/a started"]);
+        assert_eq!(probe.event_lines(), ["/o/a started"]);
         let specs = ["b", "a", "c"].map(|key| spec(key, &probe));
         let results = system.run(office.start_children(specs)).expect("it runs");
         let failed: Vec<bool> = results.iter().map(Result::is_err).collect();
         assert_eq!(failed, [false, true, false]);
         assert!(matches!(
             results[1],
-            Err(ChildError::Start(StartError::Taken { .. }))
+            Err(ChildError::Start(StartError::KeyTaken { .. }))
         ));
-        assert_eq!(probe.story(), ["/o/b started", "/o/c started"]);
+        assert_eq!(probe.event_lines(), ["/o/b started", "/o/c started"]);
         let children = system.run(office.which_children()).expect("it runs");
         let keys: Vec<&str> = children.iter().map(|child| &*child.key).collect();
         assert_eq!(keys, ["a", "b", "c"]);
@@ -39,28 +40,28 @@ fn children_of_one_call_start_in_order_each_with_a_result() {
 }
 
 #[test]
-fn a_child_that_fails_in_its_start_does_not_undo_the_others() {
+fn start_children_keeps_other_children_when_one_fails() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let office = system.supervise("o", Supervisor::new(Strategy::OneForOne));
-        system.inject("/o/b", Hook::PreStart, 1, Fault::fail("no line"));
+        system.inject("/o/b", Hook::PreStart, 1, InjectedFault::error("no line"));
         let specs = ["a", "b", "c"].map(|key| spec(key, &probe));
         let results = system.run(office.start_children(specs)).expect("it runs");
         assert!(matches!(
             &results[1],
             Err(ChildError::Start(StartError::Failed { path, .. })) if path.as_str() == "/o/b"
         ));
-        assert_eq!(probe.story(), ["/o/a started", "/o/c started"]);
+        assert_eq!(probe.event_lines(), ["/o/a started", "/o/c started"]);
         assert_eq!(system.run(office.count_children()).expect("it runs"), 2);
     });
 }
 
 #[test]
-fn together_all_start_or_none_stays() {
+fn start_together_starts_all_children_or_none() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let office = system.supervise("o", Supervisor::new(Strategy::OneForOne));
-        system.inject("/o/c", Hook::PreStart, 1, Fault::fail("no line"));
+        system.inject("/o/c", Hook::PreStart, 1, InjectedFault::error("no line"));
         let specs = || ["a", "b", "c", "d"].map(|key| spec(key, &probe));
         let refused = system.run(office.start_together(specs()));
         assert!(matches!(
@@ -73,7 +74,7 @@ fn together_all_start_or_none_stays() {
             "/o/b stopped: shutdown",
             "/o/a stopped: shutdown",
         ];
-        assert_eq!(probe.story(), stopped);
+        assert_eq!(probe.event_lines(), stopped);
         assert_eq!(system.run(office.count_children()).expect("it runs"), 0);
         let started = system.run(office.start_together(specs()));
         assert_eq!(started.expect("nothing fails now").len(), 4);
@@ -81,7 +82,7 @@ fn together_all_start_or_none_stays() {
 }
 
 #[test]
-fn an_ended_supervisor_starts_nothing() {
+fn ended_supervisor_refuses_new_children() {
     let system = TestSystem::new(1);
     let office = system.supervise("o", Supervisor::new(Strategy::OneForOne));
     office.stop();
@@ -93,24 +94,27 @@ fn an_ended_supervisor_starts_nothing() {
 }
 
 #[test]
-fn dynamic_children_of_one_call_have_a_result_each() {
+fn dynamic_start_children_returns_one_result_each() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
-        let lines = system.dynamic("d", Dynamic::<Puppet>::new().max_children(2));
+        let lines = system.dynamic(
+            "d",
+            DynamicSupervisor::<ScriptedActor>::new().max_children(2),
+        );
         let keys = ["a", "a", "b", "c"];
         let results = lines.start_children(keys.map(|key| (key, probe.recipient())));
         assert!(results[0].is_ok() && results[2].is_ok());
-        assert!(matches!(results[1], Err(StartError::Taken { .. })));
+        assert!(matches!(results[1], Err(StartError::KeyTaken { .. })));
         assert!(matches!(
             results[3],
-            Err(StartError::TooMany { limit: 2, .. })
+            Err(StartError::TooManyChildren { limit: 2, .. })
         ));
-        let mut story = probe.story();
+        let mut story = probe.event_lines();
         story.sort();
         assert_eq!(story, ["/d/a started", "/d/b started"]);
         let more = ["x", "y"].map(|key| (key, probe.recipient()));
-        let refused = system.run(lines.start_together(more));
-        assert!(matches!(refused, Err(StartError::TooMany { .. })));
+        let refused = system.run(lines.start_all(more));
+        assert!(matches!(refused, Err(StartError::TooManyChildren { .. })));
         assert_eq!(lines.len(), 2);
     });
 }
@@ -162,10 +166,10 @@ impl Actor for Line {
 async fn a_hundred_thousand_children_start_restart_and_stop() {
     const LINES: u32 = 100_000;
     let system = ActorSystem::new("test").expect("a runtime runs");
-    let lines = Dynamic::<Line>::new()
+    let lines = DynamicSupervisor::<Line>::new()
         .restart(Restart::Permanent)
         .shutdown(Shutdown::Graceful(LONG));
-    let lines = system.dynamic("lines", lines).expect("a new key");
+    let lines = system.supervise_dynamic("lines", lines).expect("a new key");
     let results = lines.start_children((0..LINES).map(|number| (number, number)));
     assert!(results.iter().all(Result::is_ok));
     assert_eq!(lines.len(), LINES as usize);
@@ -181,7 +185,7 @@ async fn a_hundred_thousand_children_start_restart_and_stop() {
     assert!(middle.try_tell(Msg::Fail).is_ok());
     assert_eq!(call(LINES / 2).await, LINES / 2 + 1, "a fresh state");
     let info = middle.erase().info();
-    assert_eq!((info.restarts, info.state), (1, State::Running));
+    assert_eq!((info.restarts, info.state), (1, ActorLifecycle::Running));
     assert_eq!(
         call(LINES / 2 + 1).await,
         LINES / 2 + 2,
@@ -222,21 +226,21 @@ impl Actor for Short {
 }
 
 #[test]
-fn numbers_and_their_texts_are_one_key() {
+fn number_and_its_decimal_text_are_the_same_key() {
     let system = TestSystem::new(1);
-    let lines = system.dynamic("lines", Dynamic::<Line>::new());
+    let lines = system.dynamic("lines", DynamicSupervisor::<Line>::new());
     lines.start_child(7_u32, 0).expect("a new key");
     let taken = lines.start_child("7", 0).expect_err("it runs");
-    assert_eq!(taken.to_string(), "/lines/7 exists already");
+    assert_eq!(taken.to_string(), "/lines/7 already exists");
     assert!(system.system().find("/lines/7").is_some());
     assert!(lines.child("07").is_none());
     assert_eq!(Key::from(7_u32).to_string(), "7");
 }
 
 #[test]
-fn children_that_come_and_go_leave_nothing_behind() {
+fn ended_dynamic_children_free_their_memory() {
     let system = TestSystem::new(1);
-    let short = system.dynamic("short", Dynamic::<Short>::new());
+    let short = system.dynamic("short", DynamicSupervisor::<Short>::new());
     for round in 0..100_u32 {
         let results = short.start_children((0..100_u32).map(|number| (number, ())));
         assert!(results.iter().all(Result::is_ok), "round {round}");

@@ -13,9 +13,9 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Panics when it is dropped, unless it was defused.
 #[derive(Debug)]
-struct Bomb(bool);
+struct PanicOnDrop(bool);
 
-impl Drop for Bomb {
+impl Drop for PanicOnDrop {
     fn drop(&mut self) {
         if self.0 && !std::thread::panicking() {
             std::panic::resume_unwind(Box::new("bomb"));
@@ -25,7 +25,7 @@ impl Drop for Bomb {
 
 /// An error that panics when it is dropped.
 #[derive(Debug)]
-struct Volatile(Bomb);
+struct Volatile(PanicOnDrop);
 
 impl fmt::Display for Volatile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,7 +36,7 @@ impl fmt::Display for Volatile {
 impl std::error::Error for Volatile {}
 
 enum Msg {
-    Bomb(Bomb),
+    Bomb(PanicOnDrop),
     Fail,
     Stop,
     Wait,
@@ -47,7 +47,7 @@ enum Msg {
 
 /// An actor that holds bombs in its state and whose mailbox has room for two messages.
 struct Bearer {
-    held: Vec<Bomb>,
+    held: Vec<PanicOnDrop>,
 }
 
 impl Actor for Bearer {
@@ -64,15 +64,15 @@ impl Actor for Bearer {
         match msg {
             Msg::Bomb(mut bomb) => bomb.0 = false,
             Msg::Stop => cx.stop(),
-            Msg::Fail => return Err(Volatile(Bomb(true)).into()),
+            Msg::Fail => return Err(Volatile(PanicOnDrop(true)).into()),
             Msg::Wait => tokio::time::sleep(SECOND).await,
             Msg::Later => {
-                cx.send_after(SECOND, Msg::Bomb(Bomb(true)));
+                cx.send_after(SECOND, Msg::Bomb(PanicOnDrop(true)));
             }
             Msg::Pipe => {
-                cx.pipe(async { Bomb(true) }, Msg::Bomb)?;
+                cx.pipe(async { PanicOnDrop(true) }, Msg::Bomb)?;
             }
-            Msg::Hold => self.held.push(Bomb(true)),
+            Msg::Hold => self.held.push(PanicOnDrop(true)),
         }
         Ok(())
     }
@@ -86,13 +86,13 @@ fn tell(actor: &ActorRef<Msg>, msg: Msg) {
 }
 
 #[test]
-fn a_message_that_panics_when_dropped_does_not_stop_the_end_of_its_actor() {
+fn panicking_message_destructor_does_not_prevent_actor_exit() {
     TestSystem::check(0..5, |system| {
         let probe = system.probe::<()>();
         let bearer = system.spawn::<Bearer>("b", ());
         probe.monitor(&bearer);
         tell(&bearer, Msg::Stop);
-        tell(&bearer, Msg::Bomb(Bomb(true)));
+        tell(&bearer, Msg::Bomb(PanicOnDrop(true)));
         assert!(matches!(probe.expect_down(&bearer, SECOND), Exit::Normal));
         assert!(matches!(system.run(bearer.stopped()), Exit::Normal));
         system.spawn::<Bearer>("b", ());
@@ -100,7 +100,7 @@ fn a_message_that_panics_when_dropped_does_not_stop_the_end_of_its_actor() {
 }
 
 #[test]
-fn a_supervisor_sees_the_end_of_a_child_whose_messages_panic_when_dropped() {
+fn supervisor_sees_exit_despite_panicking_message_destructors() {
     TestSystem::check(0..5, |system| {
         let child = ChildSpec::new::<Bearer>("b", ()).restart(Restart::Transient);
         let other = ChildSpec::new::<Bearer>("c", ());
@@ -110,7 +110,7 @@ fn a_supervisor_sees_the_end_of_a_child_whose_messages_panic_when_dropped() {
         let supervisor = system.supervise("s", children);
         let bearer: ActorRef<Msg> = supervisor.child("b").expect("it runs");
         tell(&bearer, Msg::Stop);
-        tell(&bearer, Msg::Bomb(Bomb(true)));
+        tell(&bearer, Msg::Bomb(PanicOnDrop(true)));
         system.run_until_idle();
         assert!(!bearer.is_alive());
         // The supervisor itself keeps running.
@@ -124,7 +124,7 @@ fn a_supervisor_sees_the_end_of_a_child_whose_messages_panic_when_dropped() {
 }
 
 #[test]
-fn a_value_that_panics_when_dropped_ends_its_actor_all_the_same() {
+fn panicking_actor_destructor_does_not_prevent_exit() {
     TestSystem::check(0..5, |system| {
         let children =
             Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Bearer>("b", ()));
@@ -144,7 +144,7 @@ fn a_value_that_panics_when_dropped_ends_its_actor_all_the_same() {
 }
 
 #[test]
-fn a_message_in_the_hand_of_a_killed_actor_may_panic_when_dropped() {
+fn killed_actor_exits_despite_panicking_current_message() {
     TestSystem::check(0..5, |system| {
         let children =
             Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Bearer>("b", ()));
@@ -152,30 +152,30 @@ fn a_message_in_the_hand_of_a_killed_actor_may_panic_when_dropped() {
         let bearer: ActorRef<Msg> = supervisor.child("b").expect("it runs");
         tell(&bearer, Msg::Wait);
         system.run_until_idle();
-        tell(&bearer, Msg::Bomb(Bomb(true)));
-        tell(&bearer, Msg::Bomb(Bomb(false)));
+        tell(&bearer, Msg::Bomb(PanicOnDrop(true)));
+        tell(&bearer, Msg::Bomb(PanicOnDrop(false)));
         bearer.kill();
         system.run_until_idle();
         assert_eq!(bearer.erase().info().restarts, 1);
-        assert_eq!(bearer.erase().info().depth, 0);
+        assert_eq!(bearer.erase().info().mailbox_len, 0);
     });
 }
 
 #[test]
-fn a_displaced_message_that_panics_when_dropped_is_no_fault_of_the_sender() {
+fn panicking_displaced_message_does_not_affect_the_sender() {
     let system = TestSystem::new(1);
     let bearer = system.spawn::<Bearer>("b", ());
     tell(&bearer, Msg::Wait);
     system.run_until_idle();
-    (0..5).for_each(|_| tell(&bearer, Msg::Bomb(Bomb(true))));
+    (0..5).for_each(|_| tell(&bearer, Msg::Bomb(PanicOnDrop(true))));
     assert_eq!(bearer.erase().info().dropped, 3);
     system.advance(2 * SECOND);
-    assert_eq!(bearer.erase().info().depth, 0);
+    assert_eq!(bearer.erase().info().mailbox_len, 0);
     assert!(bearer.is_alive());
 }
 
 #[test]
-fn a_timer_whose_message_panics_when_dropped_ends_with_its_incarnation() {
+fn panicking_timer_message_does_not_prevent_exit() {
     TestSystem::check(0..5, |system| {
         let children =
             Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Bearer>("b", ()));
@@ -192,7 +192,7 @@ fn a_timer_whose_message_panics_when_dropped_ends_with_its_incarnation() {
 }
 
 #[test]
-fn an_answer_that_waits_for_an_actor_may_panic_when_it_ends() {
+fn panicking_queued_completion_does_not_prevent_exit() {
     TestSystem::check(0..5, |system| {
         let children =
             Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Bearer>("b", ()));
@@ -204,7 +204,7 @@ fn an_answer_that_waits_for_an_actor_may_panic_when_it_ends() {
         bearer.kill();
         system.run_until_idle();
         assert_eq!(bearer.erase().info().restarts, 1);
-        assert_eq!(bearer.erase().info().depth, 0);
+        assert_eq!(bearer.erase().info().mailbox_len, 0);
         tell(&bearer, Msg::Wait);
         system.advance(2 * SECOND);
         assert!(bearer.is_alive());
@@ -212,7 +212,7 @@ fn an_answer_that_waits_for_an_actor_may_panic_when_it_ends() {
 }
 
 #[test]
-fn an_error_that_panics_when_dropped_takes_no_restart_along() {
+fn panicking_error_destructor_does_not_prevent_restart() {
     TestSystem::check(0..20, |system| {
         let child = ChildSpec::new::<Bearer>("b", ()).restart(Restart::Transient);
         let top = Supervisor::new(Strategy::OneForOne)

@@ -4,7 +4,9 @@ use std::pin::pin;
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{
+    Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
+};
 use strowger::{
     ActorRef, AskError, Backoff, ChildSpec, Event, Exit, MailboxSpec, Overflow, Restart, SendError,
     Strategy, Supervisor, SupervisorRef,
@@ -14,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 struct Scene {
     system: TestSystem,
-    probe: Probe<Story>,
+    probe: Probe<RecordedEvent>,
 }
 
 impl Scene {
@@ -24,41 +26,49 @@ impl Scene {
         Self { system, probe }
     }
 
-    fn puppet(&self) -> ActorRef<Order> {
-        self.system.spawn::<Puppet>("p", self.probe.recipient())
+    fn puppet(&self) -> ActorRef<ScriptCommand> {
+        self.system
+            .spawn::<ScriptedActor>("p", self.probe.recipient())
     }
 
-    fn child(&self, spec: impl FnOnce(ChildSpec) -> ChildSpec) -> (SupervisorRef, ActorRef<Order>) {
-        let child = spec(ChildSpec::new::<Puppet>("p", self.probe.recipient()));
+    fn child(
+        &self,
+        spec: impl FnOnce(ChildSpec) -> ChildSpec,
+    ) -> (SupervisorRef, ActorRef<ScriptCommand>) {
+        let child = spec(ChildSpec::new::<ScriptedActor>("p", self.probe.recipient()));
         let backoff = Backoff::new(10 * SECOND, 10 * SECOND);
         let supervisor = Supervisor::new(Strategy::OneForOne).backoff(backoff);
         let supervisor = self.system.supervise("s", supervisor.child(child));
-        let child = supervisor.child::<Order>("p").expect("it started");
+        let child = supervisor.child::<ScriptCommand>("p").expect("it started");
         (supervisor, child)
     }
 }
 
-fn numbers(orders: &[Order]) -> Vec<u64> {
-    let number = |order: &Order| match order {
-        Order::Note(number) => *number,
+fn numbers(orders: &[ScriptCommand]) -> Vec<u64> {
+    let number = |order: &ScriptCommand| match order {
+        ScriptCommand::Note(number) => *number,
         other => panic!("{other:?} was not a note"),
     };
     orders.iter().map(number).collect()
 }
 
-fn note(puppet: &ActorRef<Order>, orders: impl IntoIterator<Item = Order>) {
+fn note(puppet: &ActorRef<ScriptCommand>, orders: impl IntoIterator<Item = ScriptCommand>) {
     for order in orders {
         puppet.try_tell(order).expect("there is room");
     }
 }
 
 #[test]
-fn what_waits_is_handled_and_then_the_actor_stops() {
+fn drain_handles_queued_messages_then_stops() {
     let scene = Scene::new(1);
     let puppet = scene.puppet();
     note(
         &puppet,
-        [Order::Note(1), Order::Wait(SECOND), Order::Note(2)],
+        [
+            ScriptCommand::Note(1),
+            ScriptCommand::Sleep(SECOND),
+            ScriptCommand::Note(2),
+        ],
     );
     let left = scene.system.run(puppet.drain(5 * SECOND));
     assert!(left.is_empty());
@@ -73,21 +83,24 @@ fn what_waits_is_handled_and_then_the_actor_stops() {
         "/p noted 2",
         "/p stopped: shutdown",
     ];
-    assert_eq!(scene.probe.story(), story);
+    assert_eq!(scene.probe.event_lines(), story);
     assert!(!puppet.is_alive());
     assert!(matches!(
-        puppet.try_tell(Order::Stop),
-        Err(SendError::Closed(Order::Stop))
+        puppet.try_tell(ScriptCommand::Stop),
+        Err(SendError::Closed(ScriptCommand::Stop))
     ));
 }
 
 #[test]
-fn what_the_limit_does_not_allow_comes_back_in_order() {
+fn drain_timeout_returns_unhandled_messages_in_order() {
     let scene = Scene::new(1);
     let mut events = scene.system.events();
     let puppet = scene.puppet();
-    note(&puppet, [Order::Note(0), Order::Wait(3 * SECOND)]);
-    note(&puppet, (1..=500).map(Order::Note));
+    note(
+        &puppet,
+        [ScriptCommand::Note(0), ScriptCommand::Sleep(3 * SECOND)],
+    );
+    note(&puppet, (1..=500).map(ScriptCommand::Note));
     let left = scene.system.run(puppet.drain(2 * SECOND));
     assert_eq!(numbers(&left), (1..=500).collect::<Vec<_>>());
     assert_eq!(
@@ -96,7 +109,7 @@ fn what_the_limit_does_not_allow_comes_back_in_order() {
         "the message it was at is finished"
     );
     assert_eq!(
-        scene.probe.story(),
+        scene.probe.event_lines(),
         ["/p started", "/p noted 0", "/p stopped: shutdown"]
     );
     while let Some(event) = events.try_next() {
@@ -105,76 +118,96 @@ fn what_the_limit_does_not_allow_comes_back_in_order() {
 }
 
 #[test]
-fn new_messages_are_refused_and_handed_back() {
+fn draining_actor_refuses_and_returns_new_messages() {
     let scene = Scene::new(1);
     let puppet = scene.puppet();
-    note(&puppet, [Order::Wait(SECOND), Order::Note(1)]);
+    note(
+        &puppet,
+        [ScriptCommand::Sleep(SECOND), ScriptCommand::Note(1)],
+    );
     scene.system.run_until_idle();
     let result = scene.system.run(async {
         let late = async {
             tokio::task::yield_now().await;
-            let order = puppet.try_tell(Order::Note(2));
-            let recipient = puppet.recipient::<Order>().tell(Order::Note(3)).await;
-            let mapped = puppet.recipient::<Order>().contramap(Order::Note);
+            let order = puppet.try_tell(ScriptCommand::Note(2));
+            let recipient = puppet
+                .recipient::<ScriptCommand>()
+                .tell(ScriptCommand::Note(3))
+                .await;
+            let mapped = puppet
+                .recipient::<ScriptCommand>()
+                .contramap(ScriptCommand::Note);
             (order, recipient, mapped.try_tell(4))
         };
         tokio::join!(puppet.drain(5 * SECOND), late)
     });
     let (left, (order, recipient, mapped)) = result;
     assert!(left.is_empty());
-    assert!(matches!(order, Err(SendError::Draining(Order::Note(2)))));
+    assert!(matches!(
+        order,
+        Err(SendError::Draining(ScriptCommand::Note(2)))
+    ));
     assert!(matches!(
         recipient,
-        Err(SendError::Draining(Order::Note(3)))
+        Err(SendError::Draining(ScriptCommand::Note(3)))
     ));
     assert!(matches!(mapped, Err(SendError::Draining(4))));
     assert_eq!(
-        scene.probe.story(),
+        scene.probe.event_lines(),
         ["/p started", "/p noted 1", "/p stopped: shutdown"]
     );
 }
 
 #[test]
-fn senders_that_wait_for_room_are_told() {
+fn drain_refuses_senders_that_wait_for_space() {
     let scene = Scene::new(1);
     let (_supervisor, puppet) = scene.child(|child| {
         child
             .restart(Restart::Transient)
             .mailbox(MailboxSpec::bounded(1))
     });
-    note(&puppet, [Order::Wait(SECOND)]);
+    note(&puppet, [ScriptCommand::Sleep(SECOND)]);
     scene.system.run_until_idle();
-    note(&puppet, [Order::Note(1)]);
+    note(&puppet, [ScriptCommand::Note(1)]);
     let result = scene.system.run(async {
         let drain = async {
             tokio::task::yield_now().await;
             puppet.drain(5 * SECOND).await
         };
         tokio::join!(
-            puppet.tell(Order::Note(2)),
-            puppet.tell(Order::Note(3)),
+            puppet.tell(ScriptCommand::Note(2)),
+            puppet.tell(ScriptCommand::Note(3)),
             drain
         )
     });
-    assert!(matches!(result.0, Err(SendError::Draining(Order::Note(2)))));
-    assert!(matches!(result.1, Err(SendError::Draining(Order::Note(3)))));
+    assert!(matches!(
+        result.0,
+        Err(SendError::Draining(ScriptCommand::Note(2)))
+    ));
+    assert!(matches!(
+        result.1,
+        Err(SendError::Draining(ScriptCommand::Note(3)))
+    ));
     assert!(result.2.is_empty());
     assert_eq!(
-        scene.probe.story(),
+        scene.probe.event_lines(),
         ["/s/p started", "/s/p noted 1", "/s/p stopped: shutdown"]
     );
 }
 
 #[test]
-fn permanent_child_starts_again_and_takes_messages() {
+fn permanent_child_restarts_after_drain_and_accepts_messages() {
     let scene = Scene::new(1);
     let (_supervisor, puppet) = scene.child(|child| child.restart(Restart::Permanent));
-    note(&puppet, [Order::Wait(2 * SECOND), Order::Note(1)]);
+    note(
+        &puppet,
+        [ScriptCommand::Sleep(2 * SECOND), ScriptCommand::Note(1)],
+    );
     let left = scene.system.run(puppet.drain(SECOND));
     assert_eq!(numbers(&left), [1]);
     scene.system.run_until_idle();
-    note(&puppet, [Order::Note(2)]);
-    let story = scene.probe.story();
+    note(&puppet, [ScriptCommand::Note(2)]);
+    let story = scene.probe.event_lines();
     let expected = [
         "/s/p started",
         "/s/p stopped: shutdown",
@@ -185,7 +218,7 @@ fn permanent_child_starts_again_and_takes_messages() {
 }
 
 #[test]
-fn transient_child_ends_for_good() {
+fn transient_child_is_not_restarted_after_drain() {
     let scene = Scene::new(1);
     let (_supervisor, puppet) = scene.child(|child| child.restart(Restart::Transient));
     assert!(scene.system.run(puppet.drain(SECOND)).is_empty());
@@ -194,15 +227,22 @@ fn transient_child_ends_for_good() {
 }
 
 #[test]
-fn panic_on_the_way_ends_the_drain_and_loses_nothing_that_waits() {
+fn panic_ends_the_drain_and_returns_queued_messages() {
     TestSystem::check(0..20, |system| {
-        let probe = system.probe::<Story>();
-        let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+        let probe = system.probe::<RecordedEvent>();
+        let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
         let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
         let supervisor = system.supervise("s", supervisor);
-        let puppet = supervisor.child::<Order>("p").expect("it started");
-        note(&puppet, [Order::Note(1), Order::Wait(SECOND), Order::Panic]);
-        note(&puppet, [Order::Note(2), Order::Note(3)]);
+        let puppet = supervisor.child::<ScriptCommand>("p").expect("it started");
+        note(
+            &puppet,
+            [
+                ScriptCommand::Note(1),
+                ScriptCommand::Sleep(SECOND),
+                ScriptCommand::Panic,
+            ],
+        );
+        note(&puppet, [ScriptCommand::Note(2), ScriptCommand::Note(3)]);
         let left = system.run(puppet.drain(2 * SECOND));
         assert_eq!(numbers(&left), [2, 3]);
         let story = [
@@ -211,37 +251,45 @@ fn panic_on_the_way_ends_the_drain_and_loses_nothing_that_waits() {
             "/s/p dropped",
             "/s/p started",
         ];
-        assert_eq!(probe.story(), story);
-        note(&puppet, [Order::Note(4)]);
-        assert_eq!(probe.story(), ["/s/p noted 4"]);
+        assert_eq!(probe.event_lines(), story);
+        note(&puppet, [ScriptCommand::Note(4)]);
+        assert_eq!(probe.event_lines(), ["/s/p noted 4"]);
     });
 }
 
 #[test]
-fn drain_while_a_restart_is_awaited_hands_all_back() {
+fn drain_of_a_child_in_backoff_returns_all_messages() {
     let scene = Scene::new(1);
     let (_supervisor, puppet) = scene.child(|child| child);
     // The first restart is immediate, the second comes after the backoff.
     note(
         &puppet,
-        [Order::Fail, Order::Fail, Order::Note(1), Order::Note(2)],
+        [
+            ScriptCommand::Error,
+            ScriptCommand::Error,
+            ScriptCommand::Note(1),
+            ScriptCommand::Note(2),
+        ],
     );
     scene.system.run_until_idle();
     let left = scene.system.run(puppet.drain(SECOND));
     assert_eq!(numbers(&left), [1, 2]);
     assert_eq!(scene.system.elapsed(), SECOND);
     scene.system.advance(60 * SECOND);
-    note(&puppet, [Order::Note(3)]);
-    assert_eq!(scene.probe.story().last().unwrap(), "/s/p noted 3");
+    note(&puppet, [ScriptCommand::Note(3)]);
+    assert_eq!(scene.probe.event_lines().last().unwrap(), "/s/p noted 3");
 }
 
 #[test]
 fn children_end_before_the_drained_actor() {
     let scene = Scene::new(1);
     let puppet = scene.puppet();
-    note(&puppet, [Order::Spawn("c".into()), Order::Note(1)]);
+    note(
+        &puppet,
+        [ScriptCommand::Spawn("c".into()), ScriptCommand::Note(1)],
+    );
     assert!(scene.system.run(puppet.drain(SECOND)).is_empty());
-    let mut story = scene.probe.story();
+    let mut story = scene.probe.event_lines();
     assert_eq!(
         story.split_off(story.len() - 2),
         ["/p/c stopped: shutdown", "/p stopped: shutdown"]
@@ -252,7 +300,10 @@ fn children_end_before_the_drained_actor() {
 fn actor_that_does_not_stop_is_killed_after_its_shutdown_time() {
     let scene = Scene::new(1);
     let puppet = scene.puppet();
-    note(&puppet, [Order::Wait(3600 * SECOND), Order::Note(1)]);
+    note(
+        &puppet,
+        [ScriptCommand::Sleep(3600 * SECOND), ScriptCommand::Note(1)],
+    );
     let left = scene.system.run(puppet.drain(SECOND));
     assert_eq!(numbers(&left), [1]);
     assert_eq!(
@@ -264,25 +315,28 @@ fn actor_that_does_not_stop_is_killed_after_its_shutdown_time() {
 }
 
 #[test]
-fn start_that_fails_hands_all_back() {
+fn drain_returns_all_messages_if_the_start_fails() {
     let scene = Scene::new(1);
     scene
         .system
-        .inject("/p", Hook::PreStart, 1, Fault::fail("no start"));
+        .inject("/p", Hook::PreStart, 1, InjectedFault::error("no start"));
     let left = scene.system.run(async {
         let (system, story) = (scene.system.system(), scene.probe.recipient());
-        let puppet = system.spawn::<Puppet>("p", story).unwrap();
-        note(&puppet, [Order::Note(1)]);
+        let puppet = system.spawn::<ScriptedActor>("p", story).unwrap();
+        note(&puppet, [ScriptCommand::Note(1)]);
         puppet.drain(SECOND).await
     });
     assert_eq!(numbers(&left), [1]);
 }
 
 #[test]
-fn one_of_two_drains_gets_what_is_left() {
+fn only_one_of_two_drains_gets_unhandled_messages() {
     let scene = Scene::new(1);
     let puppet = scene.puppet();
-    note(&puppet, [Order::Wait(2 * SECOND), Order::Note(1)]);
+    note(
+        &puppet,
+        [ScriptCommand::Sleep(2 * SECOND), ScriptCommand::Note(1)],
+    );
     let (one, two) = scene
         .system
         .run(async { tokio::join!(puppet.drain(SECOND), puppet.drain(SECOND)) });
@@ -294,17 +348,17 @@ fn one_of_two_drains_gets_what_is_left() {
 }
 
 #[test]
-fn abandoned_drain_goes_on_and_reports_what_is_lost() {
+fn dropped_drain_continues_and_reports_lost_messages() {
     let scene = Scene::new(1);
     let mut events = scene.system.events();
     let puppet = scene.puppet();
     note(
         &puppet,
         [
-            Order::Wait(2 * SECOND),
-            Order::Note(1),
-            Order::Panic,
-            Order::Note(2),
+            ScriptCommand::Sleep(2 * SECOND),
+            ScriptCommand::Note(1),
+            ScriptCommand::Panic,
+            ScriptCommand::Note(2),
         ],
     );
     let drain = puppet.drain(10 * SECOND);
@@ -313,12 +367,12 @@ fn abandoned_drain_goes_on_and_reports_what_is_lost() {
         .run(async { tokio::time::timeout(SECOND, drain).await });
     assert!(given_up.is_err());
     assert!(matches!(
-        puppet.try_tell(Order::Stop),
+        puppet.try_tell(ScriptCommand::Stop),
         Err(SendError::Draining(_))
     ));
     scene.system.advance(5 * SECOND);
     assert_eq!(
-        scene.probe.story(),
+        scene.probe.event_lines(),
         ["/p started", "/p noted 1", "/p dropped"]
     );
     let mut lost = 0;
@@ -331,7 +385,7 @@ fn abandoned_drain_goes_on_and_reports_what_is_lost() {
 }
 
 #[test]
-fn rules_that_drop_refuse_too() {
+fn drain_refuses_messages_under_dropping_overflow_rules() {
     for rule in [
         Overflow::DropNewest,
         Overflow::DropOldest,
@@ -341,23 +395,26 @@ fn rules_that_drop_refuse_too() {
         let mailbox = MailboxSpec::bounded(2).overflow(rule);
         let (_supervisor, puppet) =
             scene.child(|child| child.restart(Restart::Temporary).mailbox(mailbox));
-        note(&puppet, [Order::Wait(2 * SECOND)]);
+        note(&puppet, [ScriptCommand::Sleep(2 * SECOND)]);
         scene.system.run_until_idle();
-        note(&puppet, [Order::Note(1)]);
+        note(&puppet, [ScriptCommand::Note(1)]);
         let (left, refused) = scene.system.run(async {
             let late = async {
                 tokio::task::yield_now().await;
-                puppet.tell(Order::Note(2)).await
+                puppet.tell(ScriptCommand::Note(2)).await
             };
             tokio::join!(puppet.drain(SECOND), late)
         });
         assert_eq!(numbers(&left), [1]);
-        assert!(matches!(refused, Err(SendError::Draining(Order::Note(2)))));
+        assert!(matches!(
+            refused,
+            Err(SendError::Draining(ScriptCommand::Note(2)))
+        ));
     }
 }
 
 #[test]
-fn request_to_a_drained_actor_says_why() {
+fn ask_of_a_draining_actor_returns_draining() {
     use std::convert::Infallible;
     use strowger::{Actor, Ask, Context, Request};
 
@@ -402,52 +459,52 @@ fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 }
 
 /// A child with room for one message, which waits while the child is busy.
-fn full(scene: &Scene) -> ActorRef<Order> {
-    let child = ChildSpec::new::<Puppet>("p", scene.probe.recipient());
+fn full(scene: &Scene) -> ActorRef<ScriptCommand> {
+    let child = ChildSpec::new::<ScriptedActor>("p", scene.probe.recipient());
     let child = child.mailbox(MailboxSpec::bounded(1));
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = scene.system.supervise("s", supervisor);
-    let puppet = supervisor.child::<Order>("p").expect("it started");
+    let puppet = supervisor.child::<ScriptCommand>("p").expect("it started");
     fill(scene, &puppet, 1);
     puppet
 }
 
-fn fill(scene: &Scene, puppet: &ActorRef<Order>, number: u64) {
-    note(puppet, [Order::Wait(SECOND)]);
+fn fill(scene: &Scene, puppet: &ActorRef<ScriptCommand>, number: u64) {
+    note(puppet, [ScriptCommand::Sleep(SECOND)]);
     scene.system.run_until_idle();
-    note(puppet, [Order::Note(number)]);
+    note(puppet, [ScriptCommand::Note(number)]);
 }
 
 #[test]
-fn who_waited_for_room_is_refused_even_if_the_next_incarnation_is_there_first() {
+fn waiting_sender_is_refused_even_after_fast_restart() {
     let scene = Scene::new(1);
     let puppet = full(&scene);
-    let mut waits = pin!(puppet.tell(Order::Note(2)));
+    let mut waits = pin!(puppet.tell(ScriptCommand::Note(2)));
     assert!(poll_once(waits.as_mut()).is_pending());
     assert!(scene.system.run(puppet.drain(5 * SECOND)).is_empty());
     scene.system.run_until_idle();
-    assert!(puppet.try_tell(Order::Note(3)).is_ok());
+    assert!(puppet.try_tell(ScriptCommand::Note(3)).is_ok());
     let refused = poll_once(waits.as_mut());
     assert!(matches!(
         refused,
-        Poll::Ready(Err(SendError::Draining(Order::Note(2))))
+        Poll::Ready(Err(SendError::Draining(ScriptCommand::Note(2))))
     ));
 }
 
 #[test]
-fn who_waited_before_a_drain_takes_no_turn_of_those_who_wait_after_it() {
+fn stale_ticket_from_before_a_drain_takes_no_later_place() {
     let scene = Scene::new(1);
     let puppet = full(&scene);
-    let mut before = Box::pin(puppet.tell(Order::Note(2)));
+    let mut before = Box::pin(puppet.tell(ScriptCommand::Note(2)));
     assert!(poll_once(before.as_mut()).is_pending());
     scene.system.run(puppet.drain(5 * SECOND));
     scene.system.run_until_idle();
     fill(&scene, &puppet, 3);
-    let mut after = pin!(puppet.tell(Order::Note(4)));
+    let mut after = pin!(puppet.tell(ScriptCommand::Note(4)));
     assert!(poll_once(after.as_mut()).is_pending());
     drop(before);
     assert!(scene.system.run(after).is_ok());
     scene.system.advance(SECOND);
-    let story = scene.probe.story();
+    let story = scene.probe.event_lines();
     assert_eq!(story[story.len() - 2..], ["/s/p noted 3", "/s/p noted 4"]);
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{
+    Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
+};
 use strowger::{
-    Backoff, ChildSpec, Dynamic, DynamicRef, Exit, MailboxSpec, Overflow, Restart, Shutdown,
-    Strategy, Supervisor,
+    Backoff, ChildSpec, DynamicSupervisor, DynamicSupervisorRef, Exit, MailboxSpec, Overflow,
+    Restart, Shutdown, Strategy, Supervisor,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -14,20 +16,20 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A dynamic supervisor `/d` with children `c0`, `c1` and `c2`, which have all started.
 fn three(
     system: &TestSystem,
-    change: impl FnOnce(Dynamic<Puppet>) -> Dynamic<Puppet>,
-) -> (DynamicRef<Puppet>, Probe<Story>) {
+    change: impl FnOnce(DynamicSupervisor<ScriptedActor>) -> DynamicSupervisor<ScriptedActor>,
+) -> (DynamicSupervisorRef<ScriptedActor>, Probe<RecordedEvent>) {
     let probe = system.probe();
-    let dynamic = system.dynamic("d", change(Dynamic::new()));
+    let dynamic = system.dynamic("d", change(DynamicSupervisor::new()));
     for key in ["c0", "c1", "c2"] {
         dynamic
             .start_child(key, probe.recipient())
             .expect("a new key");
     }
-    assert_eq!(probe.story().len(), 3);
+    assert_eq!(probe.event_lines().len(), 3);
     (dynamic, probe)
 }
 
-fn tell(dynamic: &DynamicRef<Puppet>, key: &str, order: Order) {
+fn tell(dynamic: &DynamicSupervisorRef<ScriptedActor>, key: &str, order: ScriptCommand) {
     dynamic
         .child(key)
         .expect("it runs")
@@ -43,13 +45,13 @@ fn turns(system: &TestSystem, path: &str) -> usize {
 }
 
 #[test]
-fn a_restart_takes_no_turn_of_the_supervisor() {
+fn restart_without_backoff_does_not_run_the_supervisor() {
     TestSystem::check(0..10, |system| {
         let (dynamic, probe) = three(system, |d| d.restart(Restart::Permanent));
         let before = turns(system, "/d");
-        tell(&dynamic, "c1", Order::Fail);
+        tell(&dynamic, "c1", ScriptCommand::Error);
         assert_eq!(
-            probe.story().last().map(String::as_str),
+            probe.event_lines().last().map(String::as_str),
             Some("/d/c1 started")
         );
         assert_eq!(turns(system, "/d"), before);
@@ -57,14 +59,14 @@ fn a_restart_takes_no_turn_of_the_supervisor() {
 }
 
 #[test]
-fn a_restart_without_a_pause_takes_the_turn_in_which_it_is_decided() {
+fn first_restart_with_backoff_runs_in_one_supervisor_turn() {
     TestSystem::check(0..10, |system| {
         let backoff = Backoff::new(SECOND, SECOND);
         let (dynamic, probe) = three(system, |d| d.restart(Restart::Permanent).backoff(backoff));
         let before = turns(system, "/d");
-        tell(&dynamic, "c1", Order::Fail);
+        tell(&dynamic, "c1", ScriptCommand::Error);
         assert_eq!(
-            probe.story().last().map(String::as_str),
+            probe.event_lines().last().map(String::as_str),
             Some("/d/c1 started")
         );
         assert_eq!(turns(system, "/d"), before + 1);
@@ -74,18 +76,18 @@ fn a_restart_without_a_pause_takes_the_turn_in_which_it_is_decided() {
 /// OTP: "In a simple_one_for_one supervisor children are dynamically added instances of the same
 /// process type". By default they are not restarted here.
 #[test]
-fn children_come_and_go() {
+fn children_can_be_started_and_terminated() {
     TestSystem::check(0..10, |system| {
         let (dynamic, probe) = three(system, |d| d);
-        tell(&dynamic, "c1", Order::Stop);
-        assert_eq!(probe.story(), ["/d/c1 stopped: normal"]);
-        tell(&dynamic, "c2", Order::Panic);
-        assert_eq!(probe.story(), ["/d/c2 dropped"]);
+        tell(&dynamic, "c1", ScriptCommand::Stop);
+        assert_eq!(probe.event_lines(), ["/d/c1 stopped: normal"]);
+        tell(&dynamic, "c2", ScriptCommand::Panic);
+        assert_eq!(probe.event_lines(), ["/d/c2 dropped"]);
         assert!(dynamic.len() == 1 && !dynamic.is_empty());
         dynamic
             .start_child("c1", probe.recipient())
             .expect("its key is free again");
-        assert_eq!(probe.story(), ["/d/c1 started"]);
+        assert_eq!(probe.event_lines(), ["/d/c1 started"]);
         let paths: Vec<_> = dynamic
             .children()
             .iter()
@@ -96,23 +98,23 @@ fn children_come_and_go() {
 }
 
 #[test]
-fn a_key_is_taken_only_once() {
+fn duplicate_key_is_refused() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| d);
     let taken = dynamic
         .start_child("c1", probe.recipient())
         .expect_err("it runs");
-    assert_eq!(taken.to_string(), "/d/c1 exists already");
+    assert_eq!(taken.to_string(), "/d/c1 already exists");
     for bad in ["", "a/b"] {
         let refused = dynamic
             .start_child(bad, probe.recipient())
             .expect_err("not a key");
-        assert!(refused.to_string().contains("is not a key"), "{refused}");
+        assert!(refused.to_string().contains("invalid key"), "{refused}");
     }
 }
 
 #[test]
-fn there_are_no_more_children_than_allowed() {
+fn max_children_is_enforced() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| d.max_children(3));
     let refused = dynamic
@@ -120,9 +122,9 @@ fn there_are_no_more_children_than_allowed() {
         .expect_err("it is full");
     assert_eq!(
         refused.to_string(),
-        "the parent of /d/c3 has its 3 children"
+        "cannot start /d/c3: its parent has reached the limit of 3 children"
     );
-    tell(&dynamic, "c0", Order::Stop);
+    tell(&dynamic, "c0", ScriptCommand::Stop);
     system.run_until_idle();
     dynamic
         .start_child("c3", probe.recipient())
@@ -132,22 +134,22 @@ fn there_are_no_more_children_than_allowed() {
 #[test]
 fn a_permanent_child_is_restarted_alone_from_its_own_arguments() {
     TestSystem::check(0..10, |system| {
-        let own = system.probe::<Story>();
+        let own = system.probe::<RecordedEvent>();
         let (dynamic, probe) = three(system, |d| d.restart(Restart::Permanent));
         dynamic
             .start_child("own", own.recipient())
             .expect("a new key");
         let child = dynamic.child("own").expect("it runs");
-        tell(&dynamic, "own", Order::Panic);
-        tell(&dynamic, "own", Order::Note(1));
+        tell(&dynamic, "own", ScriptCommand::Panic);
+        tell(&dynamic, "own", ScriptCommand::Note(1));
         let expected = [
             "/d/own started",
             "/d/own dropped",
             "/d/own started",
             "/d/own noted 1",
         ];
-        assert_eq!(own.story(), expected);
-        assert!(probe.story().is_empty());
+        assert_eq!(own.event_lines(), expected);
+        assert!(probe.event_lines().is_empty());
         assert!(child.is_alive());
         assert_eq!(child.erase().info().restarts, 1);
     });
@@ -157,13 +159,13 @@ fn a_permanent_child_is_restarted_alone_from_its_own_arguments() {
 fn a_transient_child_is_restarted_only_if_it_terminates_abnormally() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| d.restart(Restart::Transient));
-    tell(&dynamic, "c0", Order::Fail);
+    tell(&dynamic, "c0", ScriptCommand::Error);
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/d/c0 stopped: failed: as ordered", "/d/c0 started"]
     );
-    tell(&dynamic, "c0", Order::Stop);
-    assert_eq!(probe.story(), ["/d/c0 stopped: normal"]);
+    tell(&dynamic, "c0", ScriptCommand::Stop);
+    assert_eq!(probe.event_lines(), ["/d/c0 stopped: normal"]);
     assert_eq!(dynamic.len(), 2);
 }
 
@@ -176,10 +178,10 @@ fn restarts_back_off_for_each_child() {
             .intensity(99, SECOND)
             .backoff(backoff)
     });
-    tell(&dynamic, "c0", Order::Panic);
-    tell(&dynamic, "c0", Order::Panic);
-    tell(&dynamic, "c1", Order::Panic);
-    let mut story = probe.story();
+    tell(&dynamic, "c0", ScriptCommand::Panic);
+    tell(&dynamic, "c0", ScriptCommand::Panic);
+    tell(&dynamic, "c1", ScriptCommand::Panic);
+    let mut story = probe.event_lines();
     story.sort();
     let expected = [
         "/d/c0 dropped",
@@ -200,7 +202,7 @@ fn the_intensity_counts_the_restarts_of_all_children() {
             d.restart(Restart::Permanent).intensity(2, SECOND)
         });
         for key in ["c0", "c1", "c2"] {
-            tell(&dynamic, key, Order::Panic);
+            tell(&dynamic, key, ScriptCommand::Panic);
             system.run_until_idle();
         }
         let exit = system.run(dynamic.stopped());
@@ -211,7 +213,7 @@ fn the_intensity_counts_the_restarts_of_all_children() {
         assert!(dynamic.is_empty());
         assert!(system.system().find("/d").is_none());
         let stopped = probe
-            .story()
+            .event_lines()
             .iter()
             .filter(|line| line.ends_with(": shutdown"))
             .count();
@@ -225,14 +227,14 @@ fn children_stop_together_and_within_one_limit() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| d.shutdown(Shutdown::Graceful(3 * SECOND)));
     for key in ["c0", "c1", "c2"] {
-        let stall = Fault::Stall(if key == "c1" { 9 * SECOND } else { 2 * SECOND });
+        let stall = InjectedFault::Stall(if key == "c1" { 9 * SECOND } else { 2 * SECOND });
         system.inject(format!("/d/{key}").as_str(), Hook::PostStop, 1, stall);
     }
     let before = system.elapsed();
     dynamic.stop();
     system.run(dynamic.stopped());
     assert_eq!(system.elapsed() - before, 3 * SECOND);
-    let mut story = probe.story();
+    let mut story = probe.event_lines();
     story.sort();
     assert_eq!(
         story,
@@ -245,12 +247,12 @@ fn children_stop_together_and_within_one_limit() {
 }
 
 #[test]
-fn a_terminated_child_is_gone_for_good() {
+fn terminated_child_is_not_restarted() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| d.restart(Restart::Permanent));
     assert!(system.run(dynamic.terminate_child("c1")));
     assert!(!system.run(dynamic.terminate_child("c1")));
-    assert_eq!(probe.story(), ["/d/c1 stopped: shutdown"]);
+    assert_eq!(probe.event_lines(), ["/d/c1 stopped: shutdown"]);
     system.advance(SECOND);
     assert!(dynamic.child("c1").is_none());
 }
@@ -261,18 +263,18 @@ fn a_child_that_waits_for_its_restart_can_be_terminated() {
     let backoff = Backoff::new(SECOND, SECOND);
     let (dynamic, probe) = three(&system, |d| d.restart(Restart::Permanent).backoff(backoff));
     let child = dynamic.child("c1").expect("it runs");
-    tell(&dynamic, "c1", Order::Panic);
-    tell(&dynamic, "c1", Order::Panic);
-    assert_eq!(probe.story().len(), 3);
+    tell(&dynamic, "c1", ScriptCommand::Panic);
+    tell(&dynamic, "c1", ScriptCommand::Panic);
+    assert_eq!(probe.event_lines().len(), 3);
     assert!(system.run(dynamic.terminate_child("c1")));
     assert!(!child.is_alive());
     system.advance(2 * SECOND);
-    assert!(probe.story().is_empty());
+    assert!(probe.event_lines().is_empty());
     assert_eq!(dynamic.len(), 2);
 }
 
 #[test]
-fn a_stopped_dynamic_supervisor_takes_no_children() {
+fn stopped_dynamic_supervisor_refuses_children() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| d);
     dynamic.stop();
@@ -281,24 +283,27 @@ fn a_stopped_dynamic_supervisor_takes_no_children() {
 }
 
 #[test]
-fn a_dynamic_supervisor_below_another_comes_back_empty() {
+fn restarted_nested_dynamic_supervisor_has_no_children() {
     TestSystem::check(0..10, |system| {
-        let probe = system.probe::<Story>();
-        let strict = Dynamic::<Puppet>::new()
+        let probe = system.probe::<RecordedEvent>();
+        let strict = DynamicSupervisor::<ScriptedActor>::new()
             .restart(Restart::Permanent)
             .intensity(0, SECOND);
-        let top = Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic("d", strict));
+        let top =
+            Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic_supervisor("d", strict));
         let top = system.supervise("top", top);
         let any = top.any_child("d").expect("it runs");
-        let dynamic = any.dynamic::<Puppet>().expect("it is one for puppets");
-        assert!(any.dynamic::<OtherKind>().is_none());
+        let dynamic = any
+            .as_dynamic_supervisor::<ScriptedActor>()
+            .expect("it is one for puppets");
+        assert!(any.as_dynamic_supervisor::<OtherKind>().is_none());
         let (a, b) = (probe.recipient(), probe.recipient());
         let a = dynamic.start_child("a", a).expect("a new key");
         dynamic.start_child("b", b).expect("a new key");
-        assert_eq!(probe.story().len(), 2);
-        a.try_tell(Order::Panic).expect("there is room");
+        assert_eq!(probe.event_lines().len(), 2);
+        a.try_tell(ScriptCommand::Panic).expect("there is room");
         assert_eq!(
-            probe.story(),
+            probe.event_lines(),
             ["/top/d/a dropped", "/top/d/b stopped: shutdown"]
         );
         assert!(!a.is_alive());
@@ -307,32 +312,35 @@ fn a_dynamic_supervisor_below_another_comes_back_empty() {
         dynamic
             .start_child("a", probe.recipient())
             .expect("the address survives");
-        assert_eq!(probe.story(), ["/top/d/a started"]);
+        assert_eq!(probe.event_lines(), ["/top/d/a started"]);
     });
 }
 
 #[test]
-fn a_dynamic_supervisor_that_gave_up_comes_back_with_all_its_patience() {
+fn restarted_dynamic_supervisor_has_full_intensity() {
     TestSystem::check(0..10, |system| {
-        let probe = system.probe::<Story>();
-        let patient = Dynamic::<Puppet>::new()
+        let probe = system.probe::<RecordedEvent>();
+        let patient = DynamicSupervisor::<ScriptedActor>::new()
             .restart(Restart::Permanent)
             .intensity(1, 1000 * SECOND);
-        let top = Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic("d", patient));
+        let top =
+            Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic_supervisor("d", patient));
         let top = system.supervise("top", top);
         let any = top.any_child("d").expect("it runs");
-        let dynamic = any.dynamic::<Puppet>().expect("it is one for puppets");
+        let dynamic = any
+            .as_dynamic_supervisor::<ScriptedActor>()
+            .expect("it is one for puppets");
         for given_up in 0..2 {
             dynamic
                 .start_child("a", probe.recipient())
                 .expect("a new key");
             assert!(!dynamic.is_empty());
-            tell(&dynamic, "a", Order::Panic);
+            tell(&dynamic, "a", ScriptCommand::Panic);
             let expected = ["/top/d/a started", "/top/d/a dropped", "/top/d/a started"];
-            assert_eq!(probe.story(), expected);
+            assert_eq!(probe.event_lines(), expected);
             assert_eq!(any.info().restarts, given_up);
-            tell(&dynamic, "a", Order::Panic);
-            assert_eq!(probe.story(), ["/top/d/a dropped"]);
+            tell(&dynamic, "a", ScriptCommand::Panic);
+            assert_eq!(probe.event_lines(), ["/top/d/a dropped"]);
             assert!(dynamic.is_empty());
             assert_eq!(any.info().restarts, given_up + 1);
         }
@@ -340,14 +348,16 @@ fn a_dynamic_supervisor_that_gave_up_comes_back_with_all_its_patience() {
 }
 
 #[test]
-fn children_have_the_mailbox_that_their_supervisor_gives_them() {
+fn children_use_the_mailbox_of_the_specification() {
     let system = TestSystem::new(1);
     let mailbox = MailboxSpec::bounded(1).overflow(Overflow::Fail);
     let (dynamic, _) = three(&system, |d| d.restart(Restart::Permanent).mailbox(mailbox));
     for _ in 0..2 {
         let child = dynamic.child("c0").expect("it runs");
-        child.try_tell(Order::Panic).expect("there is room for one");
-        assert!(child.try_tell(Order::Stop).is_err());
+        child
+            .try_tell(ScriptCommand::Panic)
+            .expect("there is room for one");
+        assert!(child.try_tell(ScriptCommand::Stop).is_err());
         system.run_until_idle();
     }
 }
@@ -369,10 +379,10 @@ impl strowger::Actor for OtherKind {
 }
 
 #[test]
-fn ten_thousand_children_come_and_go() {
+fn ten_thousand_children_start_and_terminate() {
     let system = TestSystem::new(1);
-    let probe = system.probe::<Story>();
-    let dynamic = system.dynamic("d", Dynamic::<Puppet>::new());
+    let probe = system.probe::<RecordedEvent>();
+    let dynamic = system.dynamic("d", DynamicSupervisor::<ScriptedActor>::new());
     for number in 0..10_000 {
         dynamic
             .start_child(number.to_string(), probe.recipient())
@@ -386,7 +396,7 @@ fn ten_thousand_children_come_and_go() {
 }
 
 #[test]
-fn child_that_waits_for_its_restart_is_gone_with_its_system() {
+fn dropping_the_system_frees_children_in_backoff() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| {
         d.restart(Restart::Permanent)
@@ -395,20 +405,20 @@ fn child_that_waits_for_its_restart_is_gone_with_its_system() {
     });
     // The first restart is immediate, the second comes after a backoff.
     for _ in 0..2 {
-        tell(&dynamic, "c1", Order::Panic);
+        tell(&dynamic, "c1", ScriptCommand::Panic);
         system.run_until_idle();
     }
     drop((dynamic, probe));
-    assert!(system.leaves_nothing());
+    assert!(system.into_is_leak_free());
 }
 
 #[test]
-fn arguments_of_children_end_with_their_supervisor() {
+fn child_arguments_are_dropped_with_the_supervisor() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| d.restart(Restart::Permanent));
     let held = Arc::new(());
     let inside = Arc::clone(&held);
-    let recipient = probe.recipient().contramap(move |story: Story| {
+    let recipient = probe.recipient().contramap(move |story: RecordedEvent| {
         let _inside = &inside;
         story
     });

@@ -3,21 +3,23 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{
+    Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
+};
 use strowger::{
-    Actor, ActorRef, AnyRef, ChildSpec, Context, Event, Exit, Path, Restart, Strategy, Supervisor,
-    SupervisorRef,
+    Actor, ActorPath, ActorRef, AnyRef, ChildSpec, Context, Event, Exit, Restart, Strategy,
+    Supervisor, SupervisorRef,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(key: &str, probe: &Probe<Story>) -> ChildSpec {
-    ChildSpec::new::<Puppet>(key, probe.recipient())
+fn puppet(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
+    ChildSpec::new::<ScriptedActor>(key, probe.recipient())
 }
 
 /// `/top` with the children `/top/a` and `/top/mid`; `/top/mid` has the children `/top/mid/x` and
 /// `/top/mid/y` and allows one restart per second.
-fn two_levels(system: &TestSystem, top: Supervisor) -> (SupervisorRef, Probe<Story>) {
+fn two_levels(system: &TestSystem, top: Supervisor) -> (SupervisorRef, Probe<RecordedEvent>) {
     let probe = system.probe();
     let mid = Supervisor::new(Strategy::OneForOne)
         .intensity(1, SECOND)
@@ -26,7 +28,7 @@ fn two_levels(system: &TestSystem, top: Supervisor) -> (SupervisorRef, Probe<Sto
     let top = top.child(puppet("a", &probe)).supervisor("mid", mid);
     let top = system.supervise("top", top);
     let started = ["/top/a started", "/top/mid/x started", "/top/mid/y started"];
-    assert_eq!(probe.story(), started);
+    assert_eq!(probe.event_lines(), started);
     (top, probe)
 }
 
@@ -34,29 +36,32 @@ fn find(system: &TestSystem, path: &str) -> AnyRef {
     system.system().find(path).expect("it runs")
 }
 
-fn tell(system: &TestSystem, path: &str, order: Order) {
-    let puppet: ActorRef<Order> = find(system, path).downcast().expect("it is a puppet");
+fn tell(system: &TestSystem, path: &str, order: ScriptCommand) {
+    let puppet: ActorRef<ScriptCommand> = find(system, path).downcast().expect("it is a puppet");
     puppet.try_tell(order).expect("there is room");
 }
 
 /// OTP: "When the supervisor terminates, then the next higher-level supervisor takes some action.
 /// It either restarts the terminated supervisor or terminates itself."
 #[test]
-fn a_supervisor_that_gives_up_is_restarted_by_the_next_higher_level() {
+fn escalating_supervisor_is_restarted_by_its_parent() {
     TestSystem::check(0..20, |system| {
         let (_, probe) = two_levels(system, Supervisor::new(Strategy::OneForOne));
         let mid = find(system, "/top/mid");
         let old = find(system, "/top/mid/x");
-        tell(system, "/top/mid/x", Order::Panic);
-        assert_eq!(probe.story(), ["/top/mid/x dropped", "/top/mid/x started"]);
-        tell(system, "/top/mid/x", Order::Panic);
+        tell(system, "/top/mid/x", ScriptCommand::Panic);
+        assert_eq!(
+            probe.event_lines(),
+            ["/top/mid/x dropped", "/top/mid/x started"]
+        );
+        tell(system, "/top/mid/x", ScriptCommand::Panic);
         let expected = [
             "/top/mid/x dropped",
             "/top/mid/y stopped: shutdown",
             "/top/mid/x started",
             "/top/mid/y started",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
         assert!(
             mid.is_alive(),
             "the supervisor's address survives its restart"
@@ -66,24 +71,27 @@ fn a_supervisor_that_gives_up_is_restarted_by_the_next_higher_level() {
             "its children are others, as all their state is fresh"
         );
         // The new incarnation starts counting again.
-        tell(system, "/top/mid/x", Order::Panic);
-        assert_eq!(probe.story(), ["/top/mid/x dropped", "/top/mid/x started"]);
+        tell(system, "/top/mid/x", ScriptCommand::Panic);
+        assert_eq!(
+            probe.event_lines(),
+            ["/top/mid/x dropped", "/top/mid/x started"]
+        );
     });
 }
 
 #[test]
-fn escalation_goes_through_two_levels_to_the_top() {
+fn escalation_propagates_through_two_levels() {
     TestSystem::check(0..20, |system| {
         let strict = Supervisor::new(Strategy::OneForOne).intensity(0, SECOND);
         let (top, probe) = two_levels(system, strict);
         let mut events = system.events();
-        tell(system, "/top/mid/y", Order::Panic);
+        tell(system, "/top/mid/y", ScriptCommand::Panic);
         system.run_until_idle();
-        tell(system, "/top/mid/y", Order::Panic);
+        tell(system, "/top/mid/y", ScriptCommand::Panic);
         let exit = system.run(top.stopped());
         assert_eq!(
             exit.to_string(),
-            "gave up on /top/mid: gave up on /top/mid/y: panicked: as ordered"
+            "escalated /top/mid: escalated /top/mid/y: panicked: as ordered"
         );
         let expected = [
             "/top/mid/y dropped",
@@ -92,22 +100,25 @@ fn escalation_goes_through_two_levels_to_the_top() {
             "/top/mid/x stopped: shutdown",
             "/top/a stopped: shutdown",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
         let mut escalated = Vec::new();
         while let Some(event) = events.try_next() {
             if let Event::Escalated { path, .. } = event {
                 escalated.push(path);
             }
         }
-        assert_eq!(escalated, [Path::from("/top/mid"), Path::from("/top")]);
+        assert_eq!(
+            escalated,
+            [ActorPath::from("/top/mid"), ActorPath::from("/top")]
+        );
     });
 }
 
 #[test]
-fn a_subtree_takes_part_in_the_strategy_above_it() {
+fn subtree_follows_the_strategy_of_its_parent() {
     TestSystem::check(0..20, |system| {
         let (_, probe) = two_levels(system, Supervisor::new(Strategy::OneForAll));
-        tell(system, "/top/a", Order::Panic);
+        tell(system, "/top/a", ScriptCommand::Panic);
         let expected = [
             "/top/a dropped",
             "/top/mid/y stopped: shutdown",
@@ -116,12 +127,12 @@ fn a_subtree_takes_part_in_the_strategy_above_it() {
             "/top/mid/x started",
             "/top/mid/y started",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
     });
 }
 
 #[test]
-fn a_temporary_supervisor_that_gives_up_takes_its_subtree_along() {
+fn temporary_supervisor_that_escalates_removes_its_subtree() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let mid = Supervisor::new(Strategy::OneForOne)
@@ -133,10 +144,10 @@ fn a_temporary_supervisor_that_gives_up_takes_its_subtree_along() {
         .child(mid)
         .child(puppet("a", &probe));
     system.supervise("top", top);
-    assert_eq!(probe.story().len(), 3);
-    tell(&system, "/top/mid/x", Order::Panic);
+    assert_eq!(probe.event_lines().len(), 3);
+    tell(&system, "/top/mid/x", ScriptCommand::Panic);
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/top/mid/x dropped", "/top/mid/y stopped: shutdown"]
     );
     assert!(system.system().find("/top/mid").is_none());
@@ -165,7 +176,7 @@ impl Actor for Adder {
 }
 
 #[test]
-fn actors_of_different_types_stand_in_one_tree() {
+fn one_supervisor_has_children_of_different_types() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let mid = Supervisor::new(Strategy::RestForOne)
@@ -175,11 +186,14 @@ fn actors_of_different_types_stand_in_one_tree() {
         .supervisor("mid", mid)
         .child(puppet("a", &probe));
     system.supervise("top", top);
-    assert_eq!(probe.story(), ["/top/mid/p started", "/top/a started"]);
+    assert_eq!(
+        probe.event_lines(),
+        ["/top/mid/p started", "/top/a started"]
+    );
     let adder: ActorRef<u64> = find(&system, "/top/mid/adder").downcast().expect("it adds");
     adder.try_tell(3).expect("there is room");
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/top/mid/p stopped: shutdown", "/top/mid/p started"]
     );
     assert!(adder.is_alive());
@@ -187,14 +201,14 @@ fn actors_of_different_types_stand_in_one_tree() {
         .system()
         .actors()
         .into_iter()
-        .map(|info| info.kind)
+        .map(|info| info.type_name)
         .collect();
     assert!(
         kinds.iter().any(|kind| kind.ends_with("Adder")),
         "{kinds:?}"
     );
     assert!(
-        kinds.iter().any(|kind| kind.ends_with("Puppet")),
+        kinds.iter().any(|kind| kind.ends_with("ScriptedActor")),
         "{kinds:?}"
     );
 }
@@ -223,7 +237,7 @@ fn no_child_outlives_its_supervisor() {
                     actor.path()
                 );
             }
-            assert_eq!(probe.story().len(), 3);
+            assert_eq!(probe.event_lines().len(), 3);
         });
     }
 }
@@ -233,7 +247,7 @@ fn a_killed_supervisor_is_restarted_with_a_fresh_subtree() {
     TestSystem::check(0..20, |system| {
         let (_, probe) = two_levels(system, Supervisor::new(Strategy::OneForOne));
         find(system, "/top/mid").kill();
-        let story = probe.story();
+        let story = probe.event_lines();
         assert_eq!(
             story[2..],
             ["/top/mid/x started", "/top/mid/y started"],
@@ -251,7 +265,7 @@ fn a_killed_supervisor_is_restarted_with_a_fresh_subtree() {
 }
 
 #[test]
-fn a_supervisor_that_panics_is_restarted_as_any_child() {
+fn panicking_supervisor_is_restarted() {
     let system = TestSystem::new(1);
     let (_, probe) = two_levels(&system, Supervisor::new(Strategy::OneForOne));
     find(&system, "/top/mid").inject_panic("a fault of ours");
@@ -261,11 +275,11 @@ fn a_supervisor_that_panics_is_restarted_as_any_child() {
         "/top/mid/x started",
         "/top/mid/y started",
     ];
-    assert_eq!(probe.story(), expected);
+    assert_eq!(probe.event_lines(), expected);
 }
 
 #[test]
-fn shutdown_ends_all_in_reverse_order_and_reports_nothing_left() {
+fn shutdown_stops_all_in_reverse_order() {
     TestSystem::check(0..20, |system| {
         let (_, probe) = two_levels(system, Supervisor::new(Strategy::OneForOne));
         let report = system.shutdown(10 * SECOND);
@@ -275,27 +289,32 @@ fn shutdown_ends_all_in_reverse_order_and_reports_nothing_left() {
             "/top/mid/x stopped: shutdown",
             "/top/a stopped: shutdown",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
         assert!(system.system().actors().is_empty());
     });
 }
 
 #[test]
-fn shutdown_kills_what_does_not_stop_within_its_limit() {
+fn shutdown_kills_actors_that_exceed_their_limit() {
     let system = TestSystem::new(1);
     let (_, probe) = two_levels(&system, Supervisor::new(Strategy::OneForOne));
-    system.inject("/top/mid/x", Hook::PostStop, 1, Fault::Stall(4 * SECOND));
+    system.inject(
+        "/top/mid/x",
+        Hook::PostStop,
+        1,
+        InjectedFault::Stall(4 * SECOND),
+    );
     let mut events = system.events();
     let before = system.elapsed();
     let report = system.shutdown(SECOND);
     assert_eq!(system.elapsed() - before, SECOND);
     assert!(report.not_stopped.is_empty(), "{report:?}");
     // The probe is killed with the rest, so the exits are read from the events.
-    assert_eq!(probe.story(), ["/top/mid/y stopped: shutdown"]);
+    assert_eq!(probe.event_lines(), ["/top/mid/y stopped: shutdown"]);
     let mut killed = false;
     while let Some(event) = events.try_next() {
         if let Event::Stopped { path, exit } = event {
-            killed |= path == Path::from("/top/mid/x") && exit.kind() == "killed";
+            killed |= path == ActorPath::from("/top/mid/x") && exit.kind() == "killed";
         }
     }
     assert!(killed);
@@ -303,36 +322,38 @@ fn shutdown_kills_what_does_not_stop_within_its_limit() {
 }
 
 #[test]
-fn a_system_that_is_shut_down_starts_nothing() {
+fn shut_down_system_refuses_to_spawn() {
     let system = TestSystem::new(1);
-    let probe = system.probe::<Story>();
+    let probe = system.probe::<RecordedEvent>();
     system.shutdown(SECOND);
-    let refused = system.system().spawn::<Puppet>("late", probe.recipient());
+    let refused = system
+        .system()
+        .spawn::<ScriptedActor>("late", probe.recipient());
     assert_eq!(
         refused.expect_err("it is closed").to_string(),
-        "the parent of /late is ending"
+        "cannot start /late: its parent is stopping"
     );
 }
 
 #[test]
-fn an_actors_own_children_end_before_its_post_stop_and_also_when_it_is_restarted() {
+fn children_end_before_post_stop_on_stop_and_on_restart() {
     TestSystem::check(0..20, |system| {
         let probe = system.probe();
         let top = Supervisor::new(Strategy::OneForOne).child(puppet("p", &probe));
         system.supervise("s", top);
-        tell(system, "/s/p", Order::Spawn("x".into()));
-        tell(system, "/s/p", Order::Spawn("y".into()));
-        let story = probe.story();
+        tell(system, "/s/p", ScriptCommand::Spawn("x".into()));
+        tell(system, "/s/p", ScriptCommand::Spawn("y".into()));
+        let story = probe.event_lines();
         assert_eq!(story.len(), 3, "{story:?}");
         let child = find(system, "/s/p/x");
-        tell(system, "/s/p", Order::Fail);
+        tell(system, "/s/p", ScriptCommand::Error);
         let expected = [
             "/s/p/y stopped: shutdown",
             "/s/p/x stopped: shutdown",
             "/s/p stopped: failed: as ordered",
             "/s/p started",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
         assert!(!child.is_alive());
         assert!(matches!(system.run(child.stopped()), Exit::Shutdown));
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strowger::testing::{Order, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{
     Accepts, Actor, ActorRef, Ask, AskError, BoxError, ChildSpec, Context, Event, EventStream,
     MailboxSpec, Overflow, Recipient, Request, SendError, Strategy, Supervisor,
@@ -10,22 +10,27 @@ use strowger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(system: &TestSystem, mailbox: MailboxSpec) -> (Probe<Story>, ActorRef<Order>) {
-    let probe = system.probe::<Story>();
-    let child = ChildSpec::new::<Puppet>("p", probe.recipient()).mailbox(mailbox);
+fn puppet(
+    system: &TestSystem,
+    mailbox: MailboxSpec,
+) -> (Probe<RecordedEvent>, ActorRef<ScriptCommand>) {
+    let probe = system.probe::<RecordedEvent>();
+    let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient()).mailbox(mailbox);
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);
-    let puppet = supervisor.child::<Order>("p").expect("it started");
-    let _started = probe.story();
+    let puppet = supervisor.child::<ScriptCommand>("p").expect("it started");
+    let _started = probe.event_lines();
     (probe, puppet)
 }
 
-fn busy(puppet: &ActorRef<Order>, time: Duration) {
-    puppet.try_tell(Order::Wait(time)).expect("there is room");
+fn busy(puppet: &ActorRef<ScriptCommand>, time: Duration) {
+    puppet
+        .try_tell(ScriptCommand::Sleep(time))
+        .expect("there is room");
 }
 
-fn within(puppet: &ActorRef<Order>, number: u64, ttl: Duration) {
-    let sent = puppet.try_tell_within(Order::Note(number), ttl);
+fn within(puppet: &ActorRef<ScriptCommand>, number: u64, ttl: Duration) {
+    let sent = puppet.try_tell_within(ScriptCommand::Note(number), ttl);
     sent.expect("there is room");
 }
 
@@ -41,7 +46,7 @@ fn expired(events: &mut EventStream) -> u64 {
 }
 
 #[test]
-fn message_not_begun_within_its_time_is_dropped() {
+fn message_not_started_before_expiry_is_dropped() {
     let system = TestSystem::new(1);
     let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
     let mut events = system.events();
@@ -49,50 +54,50 @@ fn message_not_begun_within_its_time_is_dropped() {
     for (number, seconds) in [(1, 9), (2, 4), (3, 3), (4, 9), (5, 4)] {
         within(&puppet, number, seconds * SECOND);
     }
-    puppet.try_tell(Order::Note(6)).unwrap();
+    puppet.try_tell(ScriptCommand::Note(6)).unwrap();
     system.advance(5 * SECOND);
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/s/p noted 1", "/s/p noted 4", "/s/p noted 6"]
     );
     assert_eq!(expired(&mut events), 3);
     let info = puppet.erase().info();
-    assert_eq!((info.expired, info.depth, info.dropped), (3, 0, 0));
+    assert_eq!((info.expired, info.mailbox_len, info.dropped), (3, 0, 0));
 }
 
 #[test]
-fn message_begun_in_time_is_handled_however_long_that_takes() {
+fn message_started_before_expiry_is_handled() {
     let system = TestSystem::new(1);
     let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
     puppet
-        .try_tell_within(Order::Wait(9 * SECOND), SECOND)
+        .try_tell_within(ScriptCommand::Sleep(9 * SECOND), SECOND)
         .unwrap();
     within(&puppet, 1, 10 * SECOND);
     system.advance(9 * SECOND);
-    assert_eq!(probe.story(), ["/s/p noted 1"]);
+    assert_eq!(probe.event_lines(), ["/s/p noted 1"]);
 }
 
 #[test]
-fn time_runs_on_over_restarts() {
+fn expiry_continues_across_restarts() {
     TestSystem::check(0..20, |system| {
         let (probe, puppet) = puppet(system, MailboxSpec::DEFAULT);
         busy(&puppet, SECOND);
-        puppet.try_tell(Order::Fail).unwrap();
+        puppet.try_tell(ScriptCommand::Error).unwrap();
         busy(&puppet, SECOND);
         within(&puppet, 1, SECOND * 3 / 2);
         within(&puppet, 2, SECOND * 5 / 2);
-        puppet.try_tell(Order::Fail).unwrap();
+        puppet.try_tell(ScriptCommand::Error).unwrap();
         within(&puppet, 3, SECOND * 3 / 2);
         within(&puppet, 4, SECOND * 5 / 2);
         system.advance(5 * SECOND);
-        let mut noted = probe.story();
+        let mut noted = probe.event_lines();
         noted.retain(|line| line.contains("noted"));
         assert_eq!(noted, ["/s/p noted 2", "/s/p noted 4"]);
     });
 }
 
 #[test]
-fn rules_that_drop_what_waits_keep_the_terms_right() {
+fn dropping_overflow_rules_keep_expiries_with_their_messages() {
     for rule in [
         Overflow::DropOldest,
         Overflow::KeepLatest,
@@ -112,50 +117,58 @@ fn rules_that_drop_what_waits_keep_the_terms_right() {
             Overflow::KeepLatest => &["/s/p noted 49"],
             _ => &["/s/p noted 1"],
         };
-        assert_eq!(probe.story(), expected, "{rule:?}");
+        assert_eq!(probe.event_lines(), expected, "{rule:?}");
     }
 }
 
 #[test]
-fn wait_for_room_counts_too() {
+fn expiry_includes_wait_for_mailbox_space() {
     let system = TestSystem::new(1);
     let (probe, puppet) = puppet(&system, MailboxSpec::bounded(1));
     busy(&puppet, 5 * SECOND);
     system.run_until_idle();
-    puppet.try_tell(Order::Note(1)).unwrap();
-    let recipient = puppet.recipient::<Order>();
+    puppet.try_tell(ScriptCommand::Note(1)).unwrap();
+    let recipient = puppet.recipient::<ScriptCommand>();
     let result = system.run(async {
         tokio::join!(
-            puppet.tell_within(Order::Note(2), SECOND),
-            recipient.tell_within(Order::Note(3), SECOND),
-            recipient.tell_within(Order::Note(4), 6 * SECOND),
+            puppet.tell_within(ScriptCommand::Note(2), SECOND),
+            recipient.tell_within(ScriptCommand::Note(3), SECOND),
+            recipient.tell_within(ScriptCommand::Note(4), 6 * SECOND),
         )
     });
-    assert!(matches!(result.0, Err(SendError::Expired(Order::Note(2)))));
-    assert!(matches!(result.1, Err(SendError::Expired(Order::Note(3)))));
+    assert!(matches!(
+        result.0,
+        Err(SendError::Expired(ScriptCommand::Note(2)))
+    ));
+    assert!(matches!(
+        result.1,
+        Err(SendError::Expired(ScriptCommand::Note(3)))
+    ));
     assert!(result.2.is_ok());
-    assert_eq!(probe.story(), ["/s/p noted 1", "/s/p noted 4"]);
+    assert_eq!(probe.event_lines(), ["/s/p noted 1", "/s/p noted 4"]);
 }
 
 #[test]
-fn recipients_pass_the_time_on() {
+fn recipients_preserve_the_expiry() {
     let system = TestSystem::new(1);
     let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
-    let mapped = puppet.recipient::<Order>().contramap(Order::Note);
+    let mapped = puppet
+        .recipient::<ScriptCommand>()
+        .contramap(ScriptCommand::Note);
     busy(&puppet, 5 * SECOND);
     mapped.try_tell_within(1, SECOND).unwrap();
     mapped.try_tell_within(2, 9 * SECOND).unwrap();
     system.advance(5 * SECOND);
-    assert_eq!(probe.story(), ["/s/p noted 2"]);
+    assert_eq!(probe.event_lines(), ["/s/p noted 2"]);
 }
 
 #[test]
-fn time_that_never_ends_is_no_error() {
+fn unlimited_ttl_is_accepted() {
     let system = TestSystem::new(1);
     let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
     within(&puppet, 1, Duration::MAX);
     within(&puppet, 2, Duration::ZERO);
-    assert_eq!(probe.story(), ["/s/p noted 1", "/s/p noted 2"]);
+    assert_eq!(probe.event_lines(), ["/s/p noted 1", "/s/p noted 2"]);
 }
 
 /// Reports each request that it handles, one second after it arrives.
@@ -199,7 +212,7 @@ impl Actor for Clerk {
 }
 
 #[test]
-fn request_whose_asker_has_gone_is_not_handled() {
+fn cancelled_ask_is_not_handled() {
     let system = TestSystem::new(1);
     let probe = system.probe::<u32>();
     let clerk = system.spawn::<Clerk>("clerk", probe.recipient());
@@ -223,7 +236,7 @@ fn request_whose_asker_has_gone_is_not_handled() {
 }
 
 #[test]
-fn asker_that_goes_while_its_request_survives_a_restart_is_remembered() {
+fn ask_cancelled_before_a_restart_is_not_handled_after_it() {
     TestSystem::check(0..20, |system| {
         let probe = system.probe::<u32>();
         let child = ChildSpec::new::<Clerk>("clerk", probe.recipient());

@@ -33,7 +33,7 @@ fn told(watcher: &Probe<GroupEvent>, members: &[Probe<u32>]) -> Vec<String> {
 }
 
 #[test]
-fn members_are_those_who_joined_and_did_not_leave_or_end() {
+fn members_lists_live_joined_actors() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let probes = members(&system, &group, 4);
@@ -62,7 +62,7 @@ fn a_broadcast_reaches_every_member_once() {
 }
 
 #[test]
-fn to_join_again_changes_only_the_recipient() {
+fn joining_again_replaces_the_recipient() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let probes = members(&system, &group, 2);
@@ -71,12 +71,12 @@ fn to_join_again_changes_only_the_recipient() {
     assert_eq!(group.len(), 2);
     group.broadcast(&1);
     assert_eq!(probes[0].drain(), [101]);
-    group.send_in_turn(2).expect("there is room");
+    group.send_round_robin(2).expect("there is room");
     assert_eq!(probes[0].drain(), [102], "it kept its place");
 }
 
 #[test]
-fn an_actor_may_be_in_many_groups_and_leaves_all_at_its_end() {
+fn actor_leaves_all_groups_when_it_ends() {
     let system = TestSystem::new(1);
     let probe = system.probe::<u32>();
     for number in 0..100 {
@@ -86,14 +86,14 @@ fn an_actor_may_be_in_many_groups_and_leaves_all_at_its_end() {
     let infos = system.system().groups();
     assert_eq!(infos.len(), 100);
     assert_eq!((&*infos[7].name, infos[7].members), ("group-07", 1));
-    assert_eq!(infos[7].kind, "u32");
+    assert_eq!(infos[7].message_type, "u32");
     probe.actor().kill();
     system.run_until_idle();
     assert!(system.system().groups().is_empty());
 }
 
 #[test]
-fn groups_of_one_name_and_two_types_are_two() {
+fn same_name_with_another_type_is_another_group() {
     let system = TestSystem::new(1);
     let (numbers, words) = (system.probe::<u32>(), system.probe::<&str>());
     let group = system.system().group::<u32>("all");
@@ -107,7 +107,7 @@ fn groups_of_one_name_and_two_types_are_two() {
 }
 
 #[test]
-fn one_that_has_ended_cannot_join_or_watch() {
+fn ended_actor_cannot_join_or_monitor() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let (probe, watcher) = (system.probe::<u32>(), system.probe::<GroupEvent>());
@@ -125,7 +125,7 @@ fn one_that_has_ended_cannot_join_or_watch() {
 }
 
 #[test]
-fn joins_and_leaves_are_told_in_their_order_to_those_who_watch() {
+fn monitors_get_joins_and_leaves_in_order() {
     TestSystem::check(0..5, |system| {
         let group = system.system().group::<u32>("workers");
         let watcher = system.probe();
@@ -150,7 +150,7 @@ fn joins_and_leaves_are_told_in_their_order_to_those_who_watch() {
 }
 
 #[test]
-fn a_group_is_watched_though_it_is_empty_and_not_kept_for_watchers_that_ended() {
+fn empty_group_can_be_monitored_and_is_freed_with_its_monitors() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let watcher = system.probe();
@@ -193,7 +193,7 @@ impl Actor for Narrow {
 }
 
 #[test]
-fn a_watcher_without_room_learns_how_many_events_it_missed() {
+fn full_monitor_gets_a_count_of_missed_events() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let watcher = system.probe();
@@ -231,7 +231,7 @@ impl Actor for Stuck {
 }
 
 #[test]
-fn in_turn_every_member_has_its_turn_and_who_is_full_is_passed_over() {
+fn round_robin_skips_full_members() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let mut probes = members(&system, &group, 1);
@@ -239,7 +239,7 @@ fn in_turn_every_member_has_its_turn_and_who_is_full_is_passed_over() {
     group.join(stuck.recipient()).expect("it lives");
     probes.extend(members(&system, &group, 1));
     for number in 0..7 {
-        group.send_in_turn(number).expect("somebody has room");
+        group.send_round_robin(number).expect("somebody has room");
     }
     // The stuck member took its first message and was skipped from then on.
     assert_eq!(probes[0].drain(), [0, 3, 5]);
@@ -249,10 +249,10 @@ fn in_turn_every_member_has_its_turn_and_who_is_full_is_passed_over() {
 }
 
 #[test]
-fn what_no_member_takes_comes_back() {
+fn round_robin_returns_the_message_if_all_are_full() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
-    assert_eq!(group.send_in_turn(1), Err(SendError::Closed(1)));
+    assert_eq!(group.send_round_robin(1), Err(SendError::Closed(1)));
     assert_eq!(group.send_by_key("key", 2), Err(SendError::Closed(2)));
     assert_eq!(group.broadcast(&3).delivered, 0);
     for key in ["a", "b", "c"] {
@@ -261,13 +261,13 @@ fn what_no_member_takes_comes_back() {
         group.send_by_key(key, 0).unwrap_or_default();
     }
     group.broadcast(&4);
-    assert_eq!(group.send_in_turn(5), Err(SendError::Full(5)));
+    assert_eq!(group.send_round_robin(5), Err(SendError::Full(5)));
     assert_eq!(group.send_by_key("key", 6), Err(SendError::Full(6)));
     assert_eq!(group.broadcast(&7).full.len(), 3);
 }
 
 #[test]
-fn a_member_that_is_drained_is_there_and_takes_nothing() {
+fn draining_member_stays_but_gets_no_messages() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let stuck = system.spawn::<Stuck>("stuck", ());
@@ -279,11 +279,11 @@ fn a_member_that_is_drained_is_there_and_takes_nothing() {
     assert!(drain.as_mut().poll(&mut cx).is_pending());
     system.run_until_idle();
     assert_eq!(group.broadcast(&1).full.len(), 1);
-    assert_eq!(group.send_in_turn(2), Err(SendError::Full(2)));
+    assert_eq!(group.send_round_robin(2), Err(SendError::Full(2)));
 }
 
 #[test]
-fn a_key_stays_with_its_member_while_others_go_and_come() {
+fn key_owner_is_stable_while_members_change() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let mut probes = members(&system, &group, 4);
@@ -319,7 +319,9 @@ impl Actor for Restless {
     type Error = BoxError;
 
     async fn pre_start(to: Recipient<u32>, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        cx.system().group("restless").join(cx.me().recipient())?;
+        cx.system()
+            .group("restless")
+            .join(cx.actor_ref().recipient())?;
         Ok(Self(to))
     }
 
@@ -333,7 +335,7 @@ impl Actor for Restless {
 }
 
 #[test]
-fn a_restart_keeps_the_membership_and_is_no_news() {
+fn restart_keeps_membership_without_events() {
     TestSystem::check(0..10, |system| {
         let (probe, watcher) = (system.probe::<u32>(), system.probe::<GroupEvent>());
         let group = system.system().group::<u32>("restless");
@@ -354,7 +356,7 @@ fn a_restart_keeps_the_membership_and_is_no_news() {
 }
 
 #[test]
-fn a_conversion_that_panics_costs_its_own_member_the_broadcast() {
+fn panicking_conversion_affects_only_its_member() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let fragile = system.probe::<u32>();
@@ -369,7 +371,7 @@ fn a_conversion_that_panics_costs_its_own_member_the_broadcast() {
 }
 
 #[test]
-fn a_watcher_may_change_the_group_while_it_is_told() {
+fn monitor_may_change_the_group_during_notification() {
     let system = TestSystem::new(1);
     let group = system.system().group::<u32>("workers");
     let (watcher, extra) = (system.probe::<bool>(), system.probe::<u32>());

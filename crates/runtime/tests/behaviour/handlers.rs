@@ -89,11 +89,11 @@ impl Actor for Counter {
         self.sum = 0;
     }
 
-    async fn later(&mut self, ask: Ask<Later>) {
+    async fn defer(&mut self, ask: Ask<Later>) {
         self.waiting = Some(ask.reply);
     }
 
-    async fn answer(&mut self, _: Answer) {
+    async fn reply(&mut self, _: Answer) {
         let sum = self.get(Get).await;
         if let Some(reply) = self.waiting.take() {
             reply.send(sum);
@@ -109,7 +109,7 @@ impl Actor for Counter {
 }
 
 #[test]
-fn what_is_told_and_what_is_asked_reach_their_handlers() {
+fn tells_and_asks_reach_their_handlers() {
     TestSystem::check(0..8, |system| {
         let counter = system.spawn::<Counter>("counter", 40);
         system.run(async {
@@ -125,7 +125,7 @@ fn what_is_told_and_what_is_asked_reach_their_handlers() {
 }
 
 #[test]
-fn an_error_of_a_told_message_ends_the_incarnation() {
+fn tell_handler_error_ends_the_incarnation() {
     let system = TestSystem::new(1);
     let counter = system.spawn::<Counter>("counter", 1);
     counter.try_tell(Add(u64::MAX)).expect("there is room");
@@ -134,7 +134,7 @@ fn an_error_of_a_told_message_ends_the_incarnation() {
 }
 
 #[test]
-fn an_error_of_a_request_drops_the_reply_and_ends_the_incarnation() {
+fn ask_handler_error_drops_the_reply_and_ends_the_incarnation() {
     let system = TestSystem::new(1);
     let counter = system.spawn::<Counter>("counter", 1);
     assert_eq!(system.run(counter.ask(Divide(0))), Err(AskError::Dropped));
@@ -143,7 +143,7 @@ fn an_error_of_a_request_drops_the_reply_and_ends_the_incarnation() {
 }
 
 #[test]
-fn a_request_taken_with_its_reply_may_be_answered_later() {
+fn handler_may_keep_the_reply_and_answer_later() {
     let system = TestSystem::new(1);
     let counter = system.spawn::<Counter>("counter", 7);
     let answering = counter.clone();
@@ -159,7 +159,7 @@ fn a_request_taken_with_its_reply_may_be_answered_later() {
 }
 
 #[test]
-fn the_callers_own_message_comes_back() {
+fn refused_message_is_returned_as_sent() {
     let system = TestSystem::new(1);
     let counter = system.spawn::<Counter>("counter", 0);
     counter.try_tell(Add(1)).expect("there is room for two");
@@ -170,7 +170,7 @@ fn the_callers_own_message_comes_back() {
 }
 
 #[test]
-fn a_case_is_named_and_logged_like_its_handler() {
+fn variant_is_named_and_debugged_like_its_handler() {
     let message: CounterMessage = Accepts::wrap(Add(1));
     assert!(matches!(message, CounterMessage::Add(Add(1))));
     assert_eq!(format!("{message:?}"), "Add");
@@ -216,7 +216,7 @@ where
 }
 
 #[test]
-fn a_generic_actor_has_generic_messages() {
+fn generic_actor_generates_a_generic_message_enum() {
     let system = TestSystem::new(1);
     let sizes = system.probe::<usize>();
     let to = sizes.recipient();
@@ -282,7 +282,7 @@ impl Actor for Clerk {
 }
 
 #[test]
-fn lanes_signals_and_plain_types_work_as_in_the_plain_form() {
+fn lanes_and_signals_work_as_without_the_macro() {
     let system = TestSystem::new(1);
     let said = system.probe::<String>();
     let counter = system.spawn::<Counter>("counter", 5);

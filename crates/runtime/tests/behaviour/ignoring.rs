@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{
+    Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
+};
 use strowger::{
-    Actor, ActorRef, AnyRef, BoxError, ChildError, ChildSpec, Context, Dynamic, Event, EventStream,
-    Exit, Restart, Signal, StartError, Strategy, Supervisor, SupervisorRef,
+    Actor, ActorRef, AnyRef, BoxError, ChildError, ChildSpec, Context, DynamicSupervisor, Event,
+    EventStream, Exit, Restart, Signal, StartError, Strategy, Supervisor, SupervisorRef,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,7 +21,7 @@ const STRATEGIES: [Strategy; 3] = [
 ];
 
 /// Runs only while it is wanted.
-struct Shy;
+struct IgnoringActor;
 
 #[derive(Clone)]
 struct Wanted(Arc<AtomicBool>);
@@ -34,7 +36,7 @@ impl Wanted {
     }
 }
 
-impl Actor for Shy {
+impl Actor for IgnoringActor {
     type Msg = ();
     type Args = Wanted;
     type Error = BoxError;
@@ -70,11 +72,11 @@ impl Actor for Torn {
 }
 
 fn shy(key: &str, wanted: &Wanted) -> ChildSpec {
-    ChildSpec::new::<Shy>(key, wanted.clone())
+    ChildSpec::new::<IgnoringActor>(key, wanted.clone())
 }
 
-fn puppet(key: &str, probe: &Probe<Story>) -> ChildSpec {
-    ChildSpec::new::<Puppet>(key, probe.recipient())
+fn puppet(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
+    ChildSpec::new::<ScriptedActor>(key, probe.recipient())
 }
 
 /// The children by key, each with `true` if it is running.
@@ -101,7 +103,7 @@ fn ends(events: &mut EventStream, at: &str) -> Vec<&'static str> {
 /// OTP: "If the start function returns `ignore`, the child specification is kept in the supervisor,
 /// unless it is a temporary child".
 #[test]
-fn a_supervisor_starts_without_the_child_that_chose_not_to() {
+fn supervisor_starts_without_ignored_child() {
     for strategy in STRATEGIES {
         for restart in RESTARTS {
             TestSystem::check(0..10, |system| {
@@ -113,7 +115,7 @@ fn a_supervisor_starts_without_the_child_that_chose_not_to() {
                     .child(shy("shy", &Wanted::new(false)).restart(restart))
                     .child(puppet("b", &probe));
                 let supervisor = system.supervise("s", supervisor);
-                assert_eq!(probe.story(), ["/s/a started", "/s/b started"]);
+                assert_eq!(probe.event_lines(), ["/s/a started", "/s/b started"]);
                 let mut kept = vec![("a".to_owned(), true), ("b".to_owned(), true)];
                 if restart != Restart::Temporary {
                     kept.insert(1, ("shy".to_owned(), false));
@@ -127,14 +129,14 @@ fn a_supervisor_starts_without_the_child_that_chose_not_to() {
 }
 
 #[test]
-fn a_child_that_chose_not_to_start_can_be_started_again_or_deleted() {
+fn ignored_child_can_be_restarted_or_deleted() {
     for restart in [Restart::Permanent, Restart::Transient] {
         let system = TestSystem::new(1);
         let wanted = Wanted::new(false);
         let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne));
         let started = system.run(supervisor.start_child(shy("shy", &wanted).restart(restart)));
         let error = started.expect_err("it does not want to");
-        assert_eq!(error.to_string(), "/s/shy chose not to start");
+        assert_eq!(error.to_string(), "/s/shy stopped itself in `pre_start`");
         let ignored = |started: Result<AnyRef, ChildError>| {
             matches!(started, Err(ChildError::Start(StartError::Ignored { .. })))
         };
@@ -156,7 +158,7 @@ fn a_child_that_chose_not_to_start_can_be_started_again_or_deleted() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_temporary_child_that_chose_not_to_start() {
+fn ignored_temporary_child_is_removed() {
     let system = TestSystem::new(1);
     let wanted = Wanted::new(false);
     let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne));
@@ -174,7 +176,7 @@ fn nothing_is_kept_of_a_temporary_child_that_chose_not_to_start() {
 }
 
 #[test]
-fn a_child_that_chooses_not_to_run_when_it_is_restarted_stays_stopped() {
+fn child_that_ignores_its_restart_stays_stopped() {
     for strategy in STRATEGIES {
         for restart in [Restart::Permanent, Restart::Transient] {
             TestSystem::check(0..20, |system| {
@@ -205,7 +207,7 @@ fn a_child_that_chooses_not_to_run_when_it_is_restarted_stays_stopped() {
 }
 
 #[test]
-fn children_that_are_started_together_are_not_undone_by_one_that_chose_not_to_start() {
+fn ignored_child_does_not_undo_start_together() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let wanted = Wanted::new(false);
@@ -220,7 +222,7 @@ fn children_that_are_started_together_are_not_undone_by_one_that_chose_not_to_st
     let keys: Vec<_> = keys.iter().map(|child| child.path().to_string()).collect();
     assert_eq!(keys, ["/s/a", "/s/b"]);
     // The child that chose not to run is also undone with the others.
-    system.inject("/s/d", Hook::PreStart, 1, Fault::fail("boom"));
+    system.inject("/s/d", Hook::PreStart, 1, InjectedFault::error("boom"));
     let specs = [
         puppet("c", &probe),
         shy("shy too", &wanted),
@@ -237,10 +239,12 @@ fn children_that_are_started_together_are_not_undone_by_one_that_chose_not_to_st
 }
 
 #[test]
-fn a_dynamic_supervisor_keeps_nothing_of_a_child_that_chose_not_to_start() {
+fn dynamic_supervisor_removes_ignored_child() {
     for restart in RESTARTS {
         TestSystem::check(0..10, |system| {
-            let dynamic = Dynamic::<Shy>::new().restart(restart).intensity(0, SECOND);
+            let dynamic = DynamicSupervisor::<IgnoringActor>::new()
+                .restart(restart)
+                .intensity(0, SECOND);
             let dynamic = system.dynamic("d", dynamic);
             let wanted = Wanted::new(false);
             let child = dynamic.start_child("c", wanted.clone());
@@ -263,7 +267,7 @@ fn a_dynamic_supervisor_keeps_nothing_of_a_child_that_chose_not_to_start() {
 }
 
 #[test]
-fn an_actor_that_asks_to_stop_and_fails_has_failed() {
+fn start_error_after_stop_counts_as_failure() {
     let system = TestSystem::new(1);
     let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne));
     let started = system.run(supervisor.start_child(ChildSpec::new::<Torn>("torn", ())));
@@ -291,7 +295,7 @@ impl Actor for Parent {
     type Error = BoxError;
 
     async fn pre_start(to: Self::Args, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        cx.spawn::<Shy>("shy", Wanted::new(false))?;
+        cx.spawn::<IgnoringActor>("shy", Wanted::new(false))?;
         Ok(Self(to))
     }
 
@@ -308,7 +312,7 @@ impl Actor for Parent {
 }
 
 #[test]
-fn a_parent_is_told_that_its_child_chose_not_to_start() {
+fn parent_gets_child_ended_with_ignored() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe::<String>();
         let parent = system.spawn::<Parent>("parent", probe.recipient());
@@ -319,21 +323,23 @@ fn a_parent_is_told_that_its_child_chose_not_to_start() {
 }
 
 #[test]
-fn a_start_is_waited_for_over_restarts() {
+fn started_waits_across_restarts() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let supervisor = Supervisor::new(Strategy::OneForOne).child(puppet("p", &probe));
         let supervisor = system.supervise("s", supervisor);
-        let child: ActorRef<Order> = supervisor.child("p").expect("it runs");
-        system.inject("/s/p", Hook::PreStart, 1, Fault::panic("boom"));
-        system.inject("/s/p", Hook::PreStart, 2, Fault::Stall(SECOND));
-        child.try_tell(Order::Panic).expect("there is room");
+        let child: ActorRef<ScriptCommand> = supervisor.child("p").expect("it runs");
+        system.inject("/s/p", Hook::PreStart, 1, InjectedFault::panic("boom"));
+        system.inject("/s/p", Hook::PreStart, 2, InjectedFault::Stall(SECOND));
+        child.try_tell(ScriptCommand::Panic).expect("there is room");
         system.run_until_idle();
         let before = system.elapsed();
         assert!(system.run(child.started()).is_ok());
         assert_eq!(system.elapsed() - before, SECOND);
         assert_eq!(child.erase().info().restarts, 2);
-        child.try_tell(Order::Wait(SECOND)).expect("there is room");
+        child
+            .try_tell(ScriptCommand::Sleep(SECOND))
+            .expect("there is room");
         supervisor.stop();
         system.run(supervisor.stopped());
         let gone = system.run(child.started());
@@ -343,14 +349,24 @@ fn a_start_is_waited_for_over_restarts() {
 
 /// A supervisor that gives up during its start must first end its children, and has not started.
 #[test]
-fn a_start_that_fails_slowly_has_failed() {
+fn slow_start_failure_is_reported_as_failed() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let inner = Supervisor::new(Strategy::OneForOne)
             .child(puppet("a", &probe))
             .child(puppet("b", &probe));
-        system.inject("/s/inner/b", Hook::PreStart, 1, Fault::fail("boom"));
-        system.inject("/s/inner/a", Hook::PostStop, 1, Fault::Stall(SECOND));
+        system.inject(
+            "/s/inner/b",
+            Hook::PreStart,
+            1,
+            InjectedFault::error("boom"),
+        );
+        system.inject(
+            "/s/inner/a",
+            Hook::PostStop,
+            1,
+            InjectedFault::Stall(SECOND),
+        );
         let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne));
         let started = system.run(supervisor.start_child(ChildSpec::supervisor("inner", inner)));
         assert!(

@@ -65,7 +65,7 @@ fn shown(late: &[LateAsk]) -> Vec<(Option<&str>, &str, Duration)> {
 }
 
 #[test]
-fn asks_of_tasks_and_actors_are_listed_from_a_second_on_the_oldest_first() {
+fn asks_older_than_a_second_are_listed_oldest_first() {
     TestSystem::check(0..5, |system| {
         let [a, b] = ["a", "b"].map(|key| system.spawn::<Clerk>(key, Duration::ZERO));
         let mut looked = Vec::new();
@@ -105,7 +105,7 @@ fn asks_of_tasks_and_actors_are_listed_from_a_second_on_the_oldest_first() {
 }
 
 #[test]
-fn ask_whose_deadline_comes_within_a_second_is_not_listed() {
+fn ask_with_short_deadline_is_not_listed() {
     let system = TestSystem::new(1);
     let clerk = system.spawn::<Clerk>("a", Duration::ZERO);
     let (next, time) = (None, 9 * SECOND);
@@ -142,7 +142,7 @@ fn request_to_a_supervisor_is_listed_while_a_child_starts() {
 }
 
 #[test]
-fn told_request_is_not_listed() {
+fn request_sent_by_tell_is_not_listed() {
     let system = TestSystem::new(1);
     let clerk = system.spawn::<Clerk>("a", Duration::ZERO);
     let (next, time) = (None, 9 * SECOND);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::testing::{ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{
-    Accepts, Actor, ActorSystem, Ask, AskError, ChildSpec, Context, Dynamic, Event, Exit, Reply,
-    Request, Restart, SendError, Signal, StartError, Strategy, Supervisor,
+    Accepts, Actor, ActorSystem, Ask, AskError, ChildSpec, Context, DynamicSupervisor, Event, Exit,
+    Reply, Request, Restart, SendError, Signal, StartError, Strategy, Supervisor,
 };
 
 struct Counter(u64);
@@ -75,7 +75,7 @@ async fn messages_reach_the_actor_in_order() {
 }
 
 #[tokio::test]
-async fn dead_actor_hands_the_message_back() {
+async fn tell_to_an_ended_actor_returns_the_message() {
     let system = ActorSystem::new("test").unwrap();
     let counter = system.spawn::<Counter>("counter", 1).unwrap();
     counter.stop();
@@ -90,7 +90,7 @@ async fn dead_actor_hands_the_message_back() {
 }
 
 #[tokio::test]
-async fn panic_is_an_exit_with_its_message() {
+async fn panic_exit_carries_the_panic_message() {
     let system = ActorSystem::new("test").unwrap();
     let counter = system.spawn::<Counter>("counter", 1).unwrap();
     counter.tell(Boom).await.unwrap();
@@ -101,7 +101,7 @@ async fn panic_is_an_exit_with_its_message() {
 }
 
 #[tokio::test]
-async fn address_survives_the_restart_of_its_actor() {
+async fn address_is_valid_after_restart() {
     let system = ActorSystem::new("test").unwrap();
     let supervisor = Supervisor::new(Strategy::OneForOne)
         .child(ChildSpec::new::<Counter>("a", 10))
@@ -123,12 +123,12 @@ async fn address_survives_the_restart_of_its_actor() {
 }
 
 #[tokio::test]
-async fn dynamic_children_come_and_go() {
+async fn dynamic_children_can_be_started_and_terminated() {
     let system = ActorSystem::new("test").unwrap();
-    let dynamic = Dynamic::<Counter>::new()
+    let dynamic = DynamicSupervisor::<Counter>::new()
         .restart(Restart::Transient)
         .max_children(2);
-    let dynamic = system.dynamic("many", dynamic).unwrap();
+    let dynamic = system.supervise_dynamic("many", dynamic).unwrap();
     let one = dynamic.start_child("1", 1).unwrap();
     let two = dynamic.start_child("2", 2).unwrap();
     assert!(dynamic.start_child("2", 2).is_err());
@@ -144,7 +144,7 @@ async fn dynamic_children_come_and_go() {
         system
             .find("/many")
             .unwrap()
-            .dynamic::<Counter>()
+            .as_dynamic_supervisor::<Counter>()
             .unwrap()
             .is_empty()
     );
@@ -219,7 +219,7 @@ fn fragile(hook: &'static str) -> (Exit, Vec<String>) {
 }
 
 #[test]
-fn panic_in_any_hook_is_an_exit_with_its_reason() {
+fn panic_in_any_hook_becomes_the_exit() {
     let (exit, seen) = fragile("none");
     assert!(matches!(exit, Exit::Normal));
     assert_eq!(seen, ["pre_start", "signal", "handle", "post_stop", "drop"]);
@@ -239,7 +239,7 @@ fn panic_in_any_hook_is_an_exit_with_its_reason() {
 }
 
 #[test]
-fn panic_in_post_stop_or_drop_changes_nothing() {
+fn panic_in_post_stop_or_drop_does_not_change_the_exit() {
     for hook in ["post_stop", "drop"] {
         let (exit, seen) = fragile(hook);
         assert!(matches!(exit, Exit::Normal), "{hook}: {exit}");
@@ -276,7 +276,7 @@ impl Actor for Survivor {
 }
 
 #[test]
-fn value_that_bears_a_panic_sees_post_stop() {
+fn post_stop_runs_after_panic_if_survives_panic() {
     let system = TestSystem::new(1);
     let told = Arc::new(Mutex::new(Vec::new()));
     let actor = system.spawn::<Survivor>("survivor", Arc::clone(&told));
@@ -290,14 +290,16 @@ fn value_that_bears_a_panic_sees_post_stop() {
 fn kill_ends_at_the_next_await_without_post_stop() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
     puppet
-        .try_tell(Order::Wait(Duration::from_secs(3600)))
+        .try_tell(ScriptCommand::Sleep(Duration::from_secs(3600)))
         .unwrap();
-    puppet.try_tell(Order::Spawn("never".into())).unwrap();
+    puppet
+        .try_tell(ScriptCommand::Spawn("never".into()))
+        .unwrap();
     system.run_until_idle();
     puppet.kill();
-    assert_eq!(probe.story(), ["/p started", "/p dropped"]);
+    assert_eq!(probe.event_lines(), ["/p started", "/p dropped"]);
     assert!(matches!(system.run(puppet.stopped()), Exit::Killed));
     assert_eq!(system.elapsed(), Duration::ZERO);
 }
@@ -307,28 +309,28 @@ fn children_end_before_their_parent_and_in_reverse() {
     for kill in [false, true] {
         let system = TestSystem::new(1);
         let probe = system.probe();
-        let puppet = system.spawn::<Puppet>("p", probe.recipient());
+        let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
         for key in ["a", "b"] {
-            puppet.try_tell(Order::Spawn(key.into())).unwrap();
+            puppet.try_tell(ScriptCommand::Spawn(key.into())).unwrap();
         }
         system.run_until_idle();
         let child = system
             .system()
             .find("/p/a")
             .unwrap()
-            .downcast::<Order>()
+            .downcast::<ScriptCommand>()
             .unwrap();
-        child.try_tell(Order::Spawn("deep".into())).unwrap();
-        let _ = probe.story();
+        child.try_tell(ScriptCommand::Spawn("deep".into())).unwrap();
+        let _ = probe.event_lines();
         if kill {
             puppet.kill();
             let dropped = ["/p/b", "/p/a/deep", "/p/a", "/p"].map(|p| format!("{p} dropped"));
-            assert_eq!(probe.story(), dropped);
+            assert_eq!(probe.event_lines(), dropped);
         } else {
             puppet.stop();
             let stopped = ["/p/b", "/p/a/deep", "/p/a", "/p"];
             assert_eq!(
-                probe.story(),
+                probe.event_lines(),
                 stopped.map(|p| format!("{p} stopped: shutdown"))
             );
         }
@@ -336,14 +338,14 @@ fn children_end_before_their_parent_and_in_reverse() {
 }
 
 #[test]
-fn message_that_kills_its_actor_is_one_dead_letter_and_never_seen_again() {
+fn message_that_fails_its_actor_is_one_dead_letter_and_not_redelivered() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne).child(child));
-    let puppet = supervisor.child::<Order>("p").unwrap();
+    let puppet = supervisor.child::<ScriptCommand>("p").unwrap();
     let mut events = system.events();
-    puppet.try_tell(Order::Panic).unwrap();
+    puppet.try_tell(ScriptCommand::Panic).unwrap();
     system.run_until_idle();
     let seen: Vec<_> = std::iter::from_fn(|| events.try_next()).collect();
     assert!(
@@ -394,7 +396,7 @@ impl Actor for Tasked {
 }
 
 #[test]
-fn panic_of_a_task_is_its_actors_exit() {
+fn panic_in_a_task_ends_its_actor() {
     let system = TestSystem::new(1);
     let actor = system.spawn::<Tasked>("tasked", (true, Arc::new(())));
     let exit = system.run(actor.stopped());
@@ -402,7 +404,7 @@ fn panic_of_a_task_is_its_actors_exit() {
 }
 
 #[test]
-fn task_ends_with_its_actor_at_the_latest() {
+fn tasks_are_aborted_when_the_actor_ends() {
     let system = TestSystem::new(1);
     let held = Arc::new(());
     let actor = system.spawn::<Tasked>("tasked", (false, Arc::clone(&held)));
@@ -428,7 +430,7 @@ impl Actor for Busy {
     async fn handle(&mut self, (): (), cx: &mut Context<Self>) -> Result<(), Infallible> {
         self.0 += 1;
         if self.0 == 3 {
-            cx.me().kill();
+            cx.actor_ref().kill();
         }
         assert!(self.0 < 4, "killed before the next message");
         Ok(())
@@ -436,7 +438,7 @@ impl Actor for Busy {
 }
 
 #[test]
-fn kill_reaches_an_actor_that_always_has_work() {
+fn kill_ends_an_actor_that_is_never_idle() {
     let system = TestSystem::new(1);
     let actor = system.spawn::<Busy>("busy", ());
     for () in [(); 10] {
@@ -446,15 +448,19 @@ fn kill_reaches_an_actor_that_always_has_work() {
 }
 
 #[test]
-fn one_key_names_one_child() {
+fn duplicate_child_key_is_refused() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    system.spawn::<Puppet>("p", probe.recipient());
-    let again = system.system().spawn::<Puppet>("p", probe.recipient());
-    assert!(matches!(again, Err(StartError::Taken { path }) if path.as_str() == "/p"));
+    system.spawn::<ScriptedActor>("p", probe.recipient());
+    let again = system
+        .system()
+        .spawn::<ScriptedActor>("p", probe.recipient());
+    assert!(matches!(again, Err(StartError::KeyTaken { path }) if path.as_str() == "/p"));
     for key in ["", "a/b"] {
-        let bad = system.system().spawn::<Puppet>(key, probe.recipient());
-        assert!(matches!(bad, Err(StartError::BadKey { .. })));
+        let bad = system
+            .system()
+            .spawn::<ScriptedActor>(key, probe.recipient());
+        assert!(matches!(bad, Err(StartError::InvalidKey { .. })));
     }
 }
 
@@ -493,7 +499,7 @@ impl Actor for Parent {
 }
 
 #[test]
-fn the_end_takes_no_children_and_the_next_life_does() {
+fn ending_incarnation_refuses_children_and_next_accepts_them() {
     TestSystem::check(0..20, |system| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let child = ChildSpec::new::<Parent>("p", Arc::clone(&seen));
@@ -505,7 +511,7 @@ fn the_end_takes_no_children_and_the_next_life_does() {
             parent.try_tell(starts).expect("there is room");
         }
         system.run_until_idle();
-        let late = "the parent of /s/p/late is ending";
+        let late = "cannot start /s/p/late: its parent is stopping";
         let now = "/s/p/now";
         assert_eq!(*seen.lock(), [late, late, now, late, now]);
     });

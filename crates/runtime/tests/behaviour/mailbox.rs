@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
-use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::testing::{ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, ChildSpec, Context, Event, Exit, MailboxSpec, Overflow,
     Recipient, SendError, Strategy, Supervisor,
@@ -79,13 +79,13 @@ impl Actor for Queue {
     }
 
     async fn handle(&mut self, (): (), cx: &mut Context<Self>) -> Result<(), Infallible> {
-        let _told = self.0.try_tell((cx.depth(), cx.has_more()));
+        let _told = self.0.try_tell((cx.mailbox_len(), cx.has_messages()));
         Ok(())
     }
 }
 
 #[test]
-fn an_actor_sees_what_waits_behind_a_message() {
+fn context_reports_queued_messages() {
     for spec in [MailboxSpec::unbounded(), MailboxSpec::bounded(8)] {
         let system = TestSystem::new(1);
         let probe = system.probe();
@@ -129,7 +129,7 @@ fn slow(
 }
 
 #[test]
-fn overflow_is_the_actors_choice() {
+fn each_overflow_rule_keeps_the_right_messages() {
     let bounded = MailboxSpec::bounded(2);
     let cases: [(Overflow, &[u32], u64); 5] = [
         (Overflow::Wait, &[100, 0, 1], 0),
@@ -149,7 +149,7 @@ fn overflow_is_the_actors_choice() {
 }
 
 #[test]
-fn nobody_waits_for_room_where_the_rule_is_to_fail() {
+fn tell_does_not_wait_under_the_fail_rule() {
     let system = TestSystem::new(1);
     let (slow, _) = slow(&system, MailboxSpec::bounded(1).overflow(Overflow::Fail));
     slow.try_tell(Number(1)).unwrap();
@@ -165,7 +165,7 @@ fn nobody_waits_for_room_where_the_rule_is_to_fail() {
 }
 
 #[test]
-fn every_turn_does_as_much_as_the_first_and_none_is_for_nothing() {
+fn turns_handle_a_full_budget_and_none_is_empty() {
     let system = TestSystem::new(1);
     let swift = system.spawn::<Swift>("swift", ());
     system.run_until_idle();
@@ -187,7 +187,7 @@ fn every_turn_does_as_much_as_the_first_and_none_is_for_nothing() {
 }
 
 #[test]
-fn what_is_refused_comes_back_as_it_was() {
+fn refused_message_is_returned_unconverted() {
     let system = TestSystem::new(1);
     let (slow, _) = slow(&system, MailboxSpec::bounded(1));
     slow.try_tell(Number(1)).unwrap();
@@ -202,7 +202,7 @@ fn what_is_refused_comes_back_as_it_was() {
 }
 
 #[test]
-fn overflow_is_an_event_with_its_count() {
+fn overflow_event_carries_the_count() {
     let system = TestSystem::new(1);
     let (slow, _) = slow(
         &system,
@@ -216,7 +216,7 @@ fn overflow_is_an_event_with_its_count() {
 }
 
 #[test]
-fn tell_waits_for_room_in_turn() {
+fn waiting_senders_are_served_in_order() {
     let system = TestSystem::new(1);
     let (slow, probe) = slow(&system, MailboxSpec::bounded(1));
     system.run(async {
@@ -233,7 +233,7 @@ fn tell_waits_for_room_in_turn() {
 }
 
 #[test]
-fn tell_that_is_given_up_sends_nothing_and_blocks_nobody() {
+fn dropped_tell_sends_nothing_and_frees_its_place() {
     let system = TestSystem::new(1);
     let (slow, probe) = slow(&system, MailboxSpec::bounded(1));
     slow.try_tell(Number(1)).unwrap();
@@ -250,7 +250,7 @@ fn tell_that_is_given_up_sends_nothing_and_blocks_nobody() {
 }
 
 #[test]
-fn tell_sends_when_it_is_awaited_and_not_before() {
+fn tell_is_lazy() {
     let system = TestSystem::new(1);
     let (slow, probe) = slow(&system, MailboxSpec::bounded(2));
     let second = slow.tell(Number(2));
@@ -262,7 +262,7 @@ fn tell_sends_when_it_is_awaited_and_not_before() {
 }
 
 #[test]
-fn those_who_wait_get_their_message_back_at_the_end() {
+fn waiting_senders_get_their_message_back_when_the_actor_ends() {
     let system = TestSystem::new(1);
     let (slow, _) = slow(&system, MailboxSpec::bounded(1));
     slow.try_tell(Number(1)).unwrap();
@@ -292,7 +292,7 @@ fn recipient_waits_and_converts() {
 }
 
 #[test]
-fn stop_overtakes_all_that_waits() {
+fn stop_overtakes_queued_messages() {
     let system = TestSystem::new(1);
     let (slow, probe) = slow(&system, MailboxSpec::DEFAULT);
     let mut events = system.events();
@@ -301,7 +301,7 @@ fn stop_overtakes_all_that_waits() {
     }
     system.advance(SECOND / 2);
     let info = slow.erase().info();
-    assert_eq!((info.depth, info.high_water), (9, 10));
+    assert_eq!((info.mailbox_len, info.high_water), (9, 10));
     system.system().find("/s").unwrap().stop();
     assert!(matches!(system.run(slow.stopped()), Exit::Shutdown));
     assert_eq!(probe.drain(), [0], "it finished what it was at");
@@ -313,7 +313,7 @@ fn stop_overtakes_all_that_waits() {
 }
 
 #[test]
-fn time_at_work_and_in_the_queue_can_be_read() {
+fn info_reports_busy_and_waiting_time() {
     let system = TestSystem::new(1);
     let (slow, _) = slow(&system, MailboxSpec::DEFAULT);
     for n in 0..40 {
@@ -323,25 +323,33 @@ fn time_at_work_and_in_the_queue_can_be_read() {
     let info = slow.erase().info();
     assert_eq!(info.handled, 40);
     assert!(
-        info.busy >= 20 * SECOND && info.busy <= 40 * SECOND,
+        info.busy_time >= 20 * SECOND && info.busy_time <= 40 * SECOND,
         "{:?}",
-        info.busy
+        info.busy_time
     );
 }
 
 #[test]
-fn puppet_keeps_its_order_over_a_restart() {
+fn scripted_actor_keeps_message_order_across_restart() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne).child(child));
-    let puppet = supervisor.child::<Order>("p").unwrap();
-    let _ = probe.story();
-    for order in [Order::Note(1), Order::Panic, Order::Note(2), Order::Note(3)] {
+    let puppet = supervisor.child::<ScriptCommand>("p").unwrap();
+    let _ = probe.event_lines();
+    for order in [
+        ScriptCommand::Note(1),
+        ScriptCommand::Panic,
+        ScriptCommand::Note(2),
+        ScriptCommand::Note(3),
+    ] {
         puppet.try_tell(order).unwrap();
     }
     let story = ["noted 1", "dropped", "started", "noted 2", "noted 3"];
-    assert_eq!(probe.story(), story.map(|what| format!("/s/p {what}")));
+    assert_eq!(
+        probe.event_lines(),
+        story.map(|what| format!("/s/p {what}"))
+    );
 }
 
 /// Checks that the numbers of each sender arrive in order.
@@ -418,7 +426,7 @@ async fn each_senders_order_is_kept_under_contention() {
 }
 
 #[test]
-fn an_actor_with_much_to_do_lets_others_run_in_between() {
+fn busy_actor_yields_to_other_actors() {
     const MUCH: u32 = 10_000;
 
     /// Counts its messages in a shared counter.

@@ -8,9 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::testing::TestSystem;
 use strowger::{
-    ActorRef, Address, Answer, Ask, BoxError, Calls, ChildSpec, Code, Context, Door, Entry,
-    ExposeError, Fault, Items, MailboxSpec, Overflow, Pattern, Payload, Put, Reader, Reply,
-    Request, Restart, Source, SourceSpec, Strategy, Supervisor, Ticket, handlers,
+    ActorRef, Address, Ask, BoxError, CallReply, CallSink, ChildSpec, Context, Delivery,
+    DeliveryHandle, Export, ExportError, Fault, FaultCode, MailboxSpec, MessagePattern, Overflow,
+    Payload, PayloadStream, Reader, RemoteEntry, Reply, Request, Restart, Source, SourceSpec,
+    Strategy, Supervisor, handlers,
 };
 
 #[derive(Deserialize)]
@@ -78,7 +79,7 @@ impl strowger::Actor for Clerk {
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(2);
 
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        cx.system().expose(&cx.me(), door())?;
+        cx.system().export(&cx.actor_ref(), door())?;
         Ok(Self::default())
     }
 
@@ -91,7 +92,7 @@ impl strowger::Actor for Clerk {
         self.held.push(ask.reply);
     }
 
-    async fn note(&mut self, Note(note): Note) {
+    async fn settle_budget(&mut self, Note(note): Note) {
         self.notes.push(note);
     }
 
@@ -117,7 +118,7 @@ impl strowger::Actor for Clerk {
     }
 
     async fn wanted(&mut self, _: Wanted) -> usize {
-        self.held.iter().filter(|reply| reply.is_wanted()).count()
+        self.held.iter().filter(|reply| reply.is_waiting()).count()
     }
 
     async fn crash(&mut self, ask: Ask<Crash>) {
@@ -126,14 +127,14 @@ impl strowger::Actor for Clerk {
     }
 }
 
-fn door() -> Door<ClerkMessage> {
-    Door::new()
+fn door() -> Export<ClerkMessage> {
+    Export::new()
         .ask::<Add>("add")
         .ask::<Hold>("hold")
         .tell::<Note>("note")
         .ask::<Notes>("notes")
         .stream::<Numbers, u64>("numbers")
-        .ask_with("unwritable", Payload::read::<Unwritable>, |_| {
+        .ask_with("unwritable", Payload::decode::<Unwritable>, |_| {
             std::panic::resume_unwind(Box::new("cannot be written"))
         })
         .ask::<Crash>("crash")
@@ -143,29 +144,29 @@ fn door() -> Door<ClerkMessage> {
 /// A caller outside the system that collects the replies.
 #[derive(Default)]
 struct Outside {
-    answers: Mutex<Vec<(u64, Result<Answer, Fault>)>>,
+    answers: Mutex<Vec<(u64, Result<CallReply, Fault>)>>,
     gave_up: Mutex<Vec<u64>>,
 }
 
-impl Calls for Outside {
-    fn answer(&self, call: u64, result: Result<Answer, Fault>) {
+impl CallSink for Outside {
+    fn answer(&self, call: u64, result: Result<CallReply, Fault>) {
         self.answers
             .lock()
             .expect("not poisoned")
             .push((call, result));
     }
 
-    fn is_wanted(&self, call: u64) -> bool {
+    fn is_waiting(&self, call: u64) -> bool {
         !self.gave_up.lock().expect("not poisoned").contains(&call)
     }
 }
 
 impl Outside {
-    fn take(&self) -> Vec<(u64, Result<Answer, Fault>)> {
+    fn take(&self) -> Vec<(u64, Result<CallReply, Fault>)> {
         std::mem::take(&mut *self.answers.lock().expect("not poisoned"))
     }
 
-    fn one(&self) -> Result<Answer, Fault> {
+    fn one(&self) -> Result<CallReply, Fault> {
         let mut answers = self.take();
         assert_eq!(answers.len(), 1, "{answers:?}");
         answers.remove(0).1
@@ -194,48 +195,51 @@ fn address() -> Address {
 }
 
 impl Office {
-    fn entry(&self, name: &str) -> Entry {
-        self.system.system().entry(&address(), name).expect(name)
+    fn entry(&self, name: &str) -> RemoteEntry {
+        self.system
+            .system()
+            .remote_entry(&address(), name)
+            .expect(name)
     }
 
-    fn put(&self, call: u64, name: &str, payload: &Payload) -> Put {
+    fn put(&self, call: u64, name: &str, payload: &Payload) -> Delivery {
         let outside = Arc::clone(&self.outside);
         self.entry(name).call(payload, call, outside)
     }
 
     /// Asks, runs the system until it is idle, and returns the reply.
     fn ask(&self, name: &str, payload: &Value) -> Result<Value, Fault> {
-        let payload = Payload::json(payload)?;
+        let payload = Payload::from_json(payload)?;
         in_its_mailbox(self.put(1, name, &payload))?;
         self.system.run_until_idle();
         match self.outside.one()? {
-            Answer::One(payload) => payload.read(),
+            CallReply::Single(payload) => payload.decode(),
             other => panic!("{other:?}"),
         }
     }
 
     fn tell(&self, name: &str, payload: &Value) -> Result<(), Fault> {
-        let payload = Payload::json(payload)?;
+        let payload = Payload::from_json(payload)?;
         let told = in_its_mailbox(self.entry(name).tell(&payload));
         self.system.run_until_idle();
         told.map(drop)
     }
 }
 
-fn in_its_mailbox(put: Put) -> Result<Ticket, Fault> {
+fn in_its_mailbox(put: Delivery) -> Result<DeliveryHandle, Fault> {
     match put {
-        Put::Done(done) => done,
-        Put::Waits(_) => panic!("there is room"),
+        Delivery::Settled(done) => done,
+        Delivery::Queued(_) => panic!("there is room"),
     }
 }
 
-fn next(items: &mut Items) -> Poll<Option<Result<u64, Fault>>> {
+fn next(items: &mut PayloadStream) -> Poll<Option<Result<u64, Fault>>> {
     let item = items.poll_next(&mut Task::from_waker(Waker::noop()));
-    item.map(|item| item.map(|item| item.and_then(|item| item.read())))
+    item.map(|item| item.map(|item| item.and_then(|item| item.decode())))
 }
 
 #[test]
-fn a_name_and_octets_become_the_actors_own_message_and_its_reply_octets() {
+fn call_decodes_the_message_and_encodes_the_reply() {
     let office = office();
     assert_eq!(office.ask("add", &json!(3)), Ok(json!(3)));
     assert_eq!(office.ask("add", &json!(4)), Ok(json!(7)));
@@ -248,79 +252,79 @@ fn a_name_and_octets_become_the_actors_own_message_and_its_reply_octets() {
 }
 
 #[test]
-fn a_text_is_read_as_such_and_nothing_as_null() {
+fn text_decodes_as_string_and_empty_as_null() {
     let office = office();
-    let text = Payload::new(strowger::Content::Text, "as it is");
+    let text = Payload::new(strowger::ContentType::Text, "as it is");
     in_its_mailbox(office.entry("note").tell(&text)).expect("there is room");
-    in_its_mailbox(office.put(1, "notes", &Payload::NONE)).expect("there is room");
+    in_its_mailbox(office.put(1, "notes", &Payload::EMPTY)).expect("there is room");
     office.system.run_until_idle();
-    let Ok(Answer::One(notes)) = office.outside.one() else {
+    let Ok(CallReply::Single(notes)) = office.outside.one() else {
         panic!("it answers");
     };
-    assert_eq!(notes.read::<Vec<String>>().expect("a list"), ["as it is"]);
+    assert_eq!(notes.decode::<Vec<String>>().expect("a list"), ["as it is"]);
 }
 
 #[test]
-fn what_is_not_exposed_is_not_there() {
+fn unknown_target_or_message_is_rejected() {
     let system = TestSystem::new(7);
     let _clerk = system.spawn::<Clerk>("clerk", ());
     let fault = system
         .system()
-        .entry(&address(), "add")
+        .remote_entry(&address(), "add")
         .expect_err("not yet");
-    assert_eq!(fault.code, Code::UnknownTarget);
-    assert!(system.system().exposed().is_empty());
+    assert_eq!(fault.code, FaultCode::UnknownTarget);
+    assert!(system.system().exports().is_empty());
     system.run_until_idle();
     let fault = system
         .system()
-        .entry(&address(), "burn")
+        .remote_entry(&address(), "burn")
         .expect_err("no such");
-    assert_eq!(fault.code, Code::BadRequest);
+    assert_eq!(fault.code, FaultCode::BadRequest);
     assert!(fault.message.contains("add, crash, hold, note"), "{fault}");
-    let exposed = system.system().exposed();
+    let exposed = system.system().exports();
     assert_eq!(exposed[0].address, address());
     assert!(
         exposed[0]
             .messages
-            .contains(&("numbers".into(), Pattern::Stream))
+            .contains(&("numbers".into(), MessagePattern::Stream))
     );
 }
 
 #[test]
-fn a_payload_that_cannot_be_understood_reaches_nobody() {
+fn undecodable_payload_is_rejected() {
     let office = office();
     for payload in [json!("three"), json!(-1), json!({})] {
         let fault = office.ask("add", &payload).expect_err("no number");
-        assert_eq!(fault.code, Code::BadRequest, "{fault}");
+        assert_eq!(fault.code, FaultCode::BadRequest, "{fault}");
     }
-    let octets = Payload::new(strowger::Content::Octets, vec![0xff]);
+    let octets = Payload::new(strowger::ContentType::Bytes, vec![0xff]);
     let fault = in_its_mailbox(office.put(1, "add", &octets)).expect_err("no JSON");
-    assert_eq!(fault.code, Code::BadRequest, "{fault}");
+    assert_eq!(fault.code, FaultCode::BadRequest, "{fault}");
     assert_eq!(office.clerk.erase().info().handled, 0);
 }
 
 #[test]
-fn a_message_is_sent_as_its_pattern_says() {
+fn message_pattern_is_enforced() {
     let office = office();
     let fault = office.ask("note", &json!("x")).expect_err("it is told");
-    assert_eq!(fault.code, Code::BadRequest, "{fault}");
+    assert_eq!(fault.code, FaultCode::BadRequest, "{fault}");
     let fault = office
         .tell("numbers", &json!({"to": 1}))
         .expect_err("it is a stream");
-    assert_eq!(fault.code, Code::BadRequest, "{fault}");
+    assert_eq!(fault.code, FaultCode::BadRequest, "{fault}");
 }
 
 #[test]
-fn a_panic_and_a_dropped_reply_are_failures() {
+fn panic_and_dropped_reply_answer_failed() {
     let office = office();
-    in_its_mailbox(office.put(1, "hold", &Payload::NONE)).expect("there is room");
+    in_its_mailbox(office.put(1, "hold", &Payload::EMPTY)).expect("there is room");
     office.system.run_until_idle();
     assert!(office.outside.take().is_empty(), "it holds the reply");
     let fault = office
         .ask("unwritable", &Value::Null)
         .expect_err("it panics");
-    assert_eq!(fault.code, Code::Failed, "{fault}");
-    in_its_mailbox(office.put(2, "crash", &Payload::NONE)).expect("there is room");
+    assert_eq!(fault.code, FaultCode::Failed, "{fault}");
+    in_its_mailbox(office.put(2, "crash", &Payload::EMPTY)).expect("there is room");
     office.system.run_until_idle();
     let mut answers = office.outside.take();
     answers.sort_by_key(|(call, _)| *call);
@@ -328,17 +332,17 @@ fn a_panic_and_a_dropped_reply_are_failures() {
         .iter()
         .map(|(_, answer)| answer.as_ref().map_err(|fault| fault.code));
     let codes: Vec<_> = codes.map(|answer| answer.map(|_| ())).collect();
-    assert_eq!(codes[1], Err(Code::Failed), "{answers:?}");
+    assert_eq!(codes[1], Err(FaultCode::Failed), "{answers:?}");
     let fault = office
         .system
         .system()
-        .entry(&address(), "add")
+        .remote_entry(&address(), "add")
         .expect_err("it ended");
-    assert_eq!(fault.code, Code::UnknownTarget);
+    assert_eq!(fault.code, FaultCode::UnknownTarget);
 }
 
 #[test]
-fn a_door_stays_open_over_restarts() {
+fn export_survives_restarts() {
     let system = TestSystem::new(7);
     let child = ChildSpec::new::<Clerk>("clerk", ()).restart(Restart::Permanent);
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
@@ -350,11 +354,11 @@ fn a_door_stays_open_over_restarts() {
     let outside = Arc::new(Outside::default());
     let entry = system
         .system()
-        .entry(&address, "add")
+        .remote_entry(&address, "add")
         .expect("it is exposed");
     clerk.erase().inject_panic("for the test");
-    let payload = Payload::json(&1).expect("it is JSON");
-    in_its_mailbox(entry.call(&payload, 1, Arc::clone(&outside) as Arc<dyn Calls>))
+    let payload = Payload::from_json(&1).expect("it is JSON");
+    in_its_mailbox(entry.call(&payload, 1, Arc::clone(&outside) as Arc<dyn CallSink>))
         .expect("there is room");
     system.run_until_idle();
     system.advance(Duration::from_secs(60));
@@ -362,16 +366,16 @@ fn a_door_stays_open_over_restarts() {
 }
 
 #[test]
-fn a_full_mailbox_is_waited_for_in_line() {
+fn call_to_a_full_mailbox_is_queued() {
     let office = office();
-    let add = |more: u64| Payload::json(&more).expect("it is JSON");
+    let add = |more: u64| Payload::from_json(&more).expect("it is JSON");
     for call in [1, 2] {
         in_its_mailbox(office.put(call, "add", &add(1))).expect("there is room");
     }
-    let Put::Waits(third) = office.put(3, "add", &add(1)) else {
+    let Delivery::Queued(third) = office.put(3, "add", &add(1)) else {
         panic!("there is no room");
     };
-    let Put::Waits(fourth) = office.put(4, "add", &add(1)) else {
+    let Delivery::Queued(fourth) = office.put(4, "add", &add(1)) else {
         panic!("there is no room");
     };
     drop(third);
@@ -387,11 +391,11 @@ fn a_full_mailbox_is_waited_for_in_line() {
 }
 
 #[test]
-fn a_message_that_was_given_up_is_not_handled() {
+fn cancelled_message_is_not_handled() {
     let office = office();
-    let payload = Payload::json(&1).expect("it is JSON");
+    let payload = Payload::from_json(&1).expect("it is JSON");
     let ticket = in_its_mailbox(office.put(1, "add", &payload)).expect("there is room");
-    ticket.give_up();
+    ticket.cancel();
     office.system.run_until_idle();
     // Its reply was dropped; the connection has already answered, and ignores it.
     office.outside.take();
@@ -399,16 +403,16 @@ fn a_message_that_was_given_up_is_not_handled() {
 }
 
 #[test]
-fn a_handler_sees_that_its_asker_gave_up() {
+fn handler_sees_a_cancelled_remote_ask() {
     let office = office();
-    in_its_mailbox(office.put(1, "hold", &Payload::NONE)).expect("there is room");
+    in_its_mailbox(office.put(1, "hold", &Payload::EMPTY)).expect("there is room");
     assert_eq!(office.ask("wanted", &Value::Null), Ok(json!(1)));
     office.outside.gave_up.lock().expect("not poisoned").push(1);
     assert_eq!(office.ask("wanted", &Value::Null), Ok(json!(0)));
 }
 
 #[test]
-fn a_handler_sees_that_an_asker_inside_gave_up() {
+fn handler_sees_a_cancelled_local_ask() {
     let office = office();
     office.system.run(async {
         let asked = office.clerk.ask_within(Hold, Duration::from_secs(1));
@@ -418,12 +422,12 @@ fn a_handler_sees_that_an_asker_inside_gave_up() {
 }
 
 #[test]
-fn a_stream_has_its_items_and_its_end() {
+fn exported_stream_yields_items_then_ends() {
     let office = office();
-    let payload = Payload::json(&json!({"to": 3})).expect("it is JSON");
+    let payload = Payload::from_json(&json!({"to": 3})).expect("it is JSON");
     in_its_mailbox(office.put(1, "numbers", &payload)).expect("there is room");
     office.system.run_until_idle();
-    let Ok(Answer::Items(mut items)) = office.outside.one() else {
+    let Ok(CallReply::Stream(mut items)) = office.outside.one() else {
         panic!("it is a stream");
     };
     for number in 0..3 {
@@ -434,26 +438,26 @@ fn a_stream_has_its_items_and_its_end() {
 }
 
 #[test]
-fn a_stream_whose_actor_ends_says_so() {
+fn exported_stream_fails_when_its_actor_ends() {
     let office = office();
-    let payload = Payload::json(&json!({"to": 0})).expect("it is JSON");
+    let payload = Payload::from_json(&json!({"to": 0})).expect("it is JSON");
     in_its_mailbox(office.put(1, "numbers", &payload)).expect("there is room");
     office.system.run_until_idle();
-    let Ok(Answer::Items(mut items)) = office.outside.one() else {
+    let Ok(CallReply::Stream(mut items)) = office.outside.one() else {
         panic!("it is a stream");
     };
     assert_eq!(next(&mut items), Poll::Pending);
     office.clerk.kill();
     office.system.run_until_idle();
     match next(&mut items) {
-        Poll::Ready(Some(Err(fault))) => assert_eq!(fault.code, Code::Failed, "{fault}"),
+        Poll::Ready(Some(Err(fault))) => assert_eq!(fault.code, FaultCode::Failed, "{fault}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(next(&mut items), Poll::Ready(None));
 }
 
 #[test]
-fn a_mailbox_whose_rule_is_to_fail_refuses() {
+fn full_mailbox_under_fail_rule_rejects_calls() {
     struct Narrow;
     impl strowger::Actor for Narrow {
         type Msg = Note;
@@ -472,32 +476,32 @@ fn a_mailbox_whose_rule_is_to_fail_refuses() {
     }
     let system = TestSystem::new(7);
     let narrow = system.spawn::<Narrow>("narrow", ());
-    let door = || Door::new().tell::<Note>("note");
-    let address = system.system().expose_as("notes/all", &narrow, door());
+    let door = || Export::new().tell::<Note>("note");
+    let address = system.system().export_as("notes/all", &narrow, door());
     let address = address.expect("nobody else is there");
     assert_eq!(address.to_string(), "@(notes/all)");
     let entry = system
         .system()
-        .entry(&address, "note")
+        .remote_entry(&address, "note")
         .expect("it is exposed");
-    let note = Payload::json(&"x").expect("it is JSON");
+    let note = Payload::from_json(&"x").expect("it is JSON");
     in_its_mailbox(entry.tell(&note)).expect("there is room");
     let fault = in_its_mailbox(entry.tell(&note)).expect_err("there is none");
-    assert_eq!((fault.code, fault.retryable), (Code::Full, true));
+    assert_eq!((fault.code, fault.retryable), (FaultCode::Full, true));
     let other = system.spawn::<Narrow>("other", ());
-    let taken = system.system().expose_as("notes/all", &other, door());
-    assert_eq!(taken, Err(ExposeError::Taken { address }));
+    let taken = system.system().export_as("notes/all", &other, door());
+    assert_eq!(taken, Err(ExportError::Taken { address }));
     narrow.kill();
     system.run_until_idle();
     assert!(!entry.is_alive());
     let fault = in_its_mailbox(entry.tell(&note)).expect_err("it has ended");
-    assert_eq!(fault.code, Code::UnknownTarget);
-    let again = system.system().expose_as("notes/all", &other, door());
+    assert_eq!(fault.code, FaultCode::UnknownTarget);
+    let again = system.system().export_as("notes/all", &other, door());
     assert!(again.is_ok(), "{again:?}");
 }
 
 #[test]
-fn doors_of_actors_that_ended_are_forgotten() {
+fn exports_of_ended_actors_are_removed() {
     let system = TestSystem::new(7);
     for number in 0..1000 {
         let clerk = system.spawn::<Clerk>(format!("clerk-{number}").as_str(), ());
@@ -505,5 +509,5 @@ fn doors_of_actors_that_ended_are_forgotten() {
         clerk.kill();
         system.run_until_idle();
     }
-    assert!(system.system().exposed().is_empty());
+    assert!(system.system().exports().is_empty());
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde_json::Value;
-use strowger::{Address, Code, Envelope, Fault, Inlet, Lag, Offer, Outlet};
+use strowger::{
+    Address, Envelope, Fault, FaultCode, ReceiverCredit, SendDecision, SenderCredit, SlowReader,
+};
 
 fn vectors(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/messages");
@@ -18,7 +20,7 @@ fn list<'a>(vectors: &'a Value, key: &str) -> &'a Vec<Value> {
 }
 
 #[test]
-fn addresses_are_read_as_the_vectors_say() {
+fn address_parsing_matches_vectors() {
     let vectors = vectors("addresses.json");
     for vector in list(&vectors, "valid") {
         let text = vector["text"].as_str().expect("text");
@@ -26,7 +28,7 @@ fn addresses_are_read_as_the_vectors_say() {
         let keys: Vec<Value> = address.keys().map(Value::from).collect();
         assert_eq!(Value::from(keys), vector["keys"], "{text}");
         assert_eq!(address.to_string(), text);
-        assert_eq!(Address::of(address.path()).as_ref(), Ok(&address));
+        assert_eq!(Address::from_path(address.path()).as_ref(), Ok(&address));
     }
     for vector in list(&vectors, "invalid") {
         let text = vector["text"].as_str().expect("text");
@@ -36,7 +38,7 @@ fn addresses_are_read_as_the_vectors_say() {
 }
 
 #[test]
-fn envelopes_are_read_and_written_as_the_vectors_say() {
+fn envelope_json_matches_vectors() {
     let vectors = vectors("envelopes.json");
     for vector in list(&vectors, "valid") {
         let message = &vector["message"];
@@ -57,7 +59,7 @@ fn envelopes_are_read_and_written_as_the_vectors_say() {
 }
 
 #[test]
-fn errors_are_read_and_written_as_the_vectors_say() {
+fn error_json_matches_vectors() {
     let vectors = vectors("errors.json");
     for vector in list(&vectors, "valid") {
         let error = &vector["error"];
@@ -76,8 +78,8 @@ fn errors_are_read_and_written_as_the_vectors_say() {
 }
 
 #[test]
-fn every_code_says_whether_to_try_again() {
-    for code in Code::ALL {
+fn every_code_defines_retryable() {
+    for code in FaultCode::ALL {
         let fault = Fault::new(code, "why");
         assert_eq!(fault.retryable, code.is_retryable());
         assert_eq!(Fault::from_json(&fault.to_json()), Ok(fault));
@@ -85,7 +87,7 @@ fn every_code_says_whether_to_try_again() {
 }
 
 #[test]
-fn the_page_has_the_codes_and_says_whether_to_try_again() {
+fn documented_codes_match() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/messages.md");
     let page = std::fs::read_to_string(page).expect("the page is there");
     let (_, table) = page
@@ -98,8 +100,8 @@ fn the_page_has_the_codes_and_says_whether_to_try_again() {
             (cells[0].trim_matches('`'), cells[2])
         })
         .collect();
-    let retryable = |code: Code| if code.is_retryable() { "yes" } else { "no" };
-    let ours = Code::ALL.map(|code| (code.as_str(), retryable(code)));
+    let retryable = |code: FaultCode| if code.is_retryable() { "yes" } else { "no" };
+    let ours = FaultCode::ALL.map(|code| (code.as_str(), retryable(code)));
     assert_eq!(rows, ours);
 }
 
@@ -107,10 +109,10 @@ fn the_page_has_the_codes_and_says_whether_to_try_again() {
 const MOST: u32 = 1 << 20;
 
 #[test]
-fn a_source_sends_as_the_vectors_say() {
+fn sender_credit_matches_vectors() {
     let vectors = vectors("credits.json");
     for vector in list(&vectors, "source") {
-        let mut outlet = Outlet::new(Lag::Wait, MOST);
+        let mut outlet = SenderCredit::new(SlowReader::Wait, MOST);
         let mut left = 0;
         for step in list(vector, "steps") {
             if let Some(more) = step["grant"].as_u64() {
@@ -119,7 +121,7 @@ fn a_source_sends_as_the_vectors_say() {
                 outlet.grant(more).expect("within the most");
                 left += more;
             } else {
-                let sent = matches!(outlet.offer(), Offer::Send { .. });
+                let sent = matches!(outlet.decide(), SendDecision::Send { .. });
                 assert_eq!(sent, step["send"], "{}", vector["name"]);
                 left -= u32::from(sent);
             }
@@ -129,18 +131,18 @@ fn a_source_sends_as_the_vectors_say() {
 }
 
 #[test]
-fn a_reader_gives_credit_as_the_vectors_say() {
+fn receiver_credit_matches_vectors() {
     let vectors = vectors("credits.json");
     for vector in list(&vectors, "reader") {
         let window = vector["window"].as_u64().expect("a window");
-        let mut inlet = Inlet::new(u32::try_from(window).expect("a number"));
-        let mut credit = inlet.refill();
+        let mut inlet = ReceiverCredit::new(u32::try_from(window).expect("a number"));
+        let mut credit = inlet.take_grant();
         assert_eq!(credit, vector["first"], "{window}");
         for after in list(vector, "after") {
             assert!(credit > 0, "the source may send");
-            inlet.arrived().expect("within the credit");
-            inlet.taken();
-            let more = inlet.refill();
+            inlet.on_item().expect("within the credit");
+            inlet.on_taken();
+            let more = inlet.take_grant();
             assert_eq!(more, *after, "{window}");
             credit = credit - 1 + more;
         }

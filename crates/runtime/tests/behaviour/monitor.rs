@@ -2,42 +2,42 @@
 
 use std::time::Duration;
 
-use strowger::testing::{Order, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{ActorRef, ChildSpec, Exit, Strategy, Supervisor};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(system: &TestSystem, probe: &Probe<Story>, key: &str) -> ActorRef<Order> {
-    let puppet = system.spawn::<Puppet>(key, probe.recipient());
-    assert_eq!(probe.story(), [format!("/{key} started")]);
+fn puppet(system: &TestSystem, probe: &Probe<RecordedEvent>, key: &str) -> ActorRef<ScriptCommand> {
+    let puppet = system.spawn::<ScriptedActor>(key, probe.recipient());
+    assert_eq!(probe.event_lines(), [format!("/{key} started")]);
     puppet
 }
 
-fn tell(actor: &ActorRef<Order>, order: Order) {
+fn tell(actor: &ActorRef<ScriptCommand>, order: ScriptCommand) {
     actor.try_tell(order).expect("there is room");
 }
 
 #[test]
-fn exactly_one_down_with_the_reason() {
+fn monitor_delivers_one_down_with_the_exit() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
         puppet(&system, &probe, "one"),
         puppet(&system, &probe, "two"),
     );
-    tell(&one, Order::Monitor(two.erase()));
+    tell(&one, ScriptCommand::Monitor(two.erase()));
     system.run_until_idle();
-    tell(&two, Order::Fail);
+    tell(&two, ScriptCommand::Error);
     let story = [
         "/two stopped: failed: as ordered",
         "/one saw /two end: failed: as ordered",
     ];
-    assert_eq!(probe.story(), story);
-    assert!(probe.story().is_empty());
+    assert_eq!(probe.event_lines(), story);
+    assert!(probe.event_lines().is_empty());
 }
 
 #[test]
-fn the_dead_have_a_down_too() {
+fn monitoring_an_ended_actor_delivers_down() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
@@ -45,44 +45,44 @@ fn the_dead_have_a_down_too() {
         puppet(&system, &probe, "two"),
     );
     two.kill();
-    assert_eq!(probe.story(), ["/two dropped"]);
-    tell(&one, Order::Monitor(two.erase()));
-    assert_eq!(probe.story(), ["/one saw /two end: killed"]);
+    assert_eq!(probe.event_lines(), ["/two dropped"]);
+    tell(&one, ScriptCommand::Monitor(two.erase()));
+    assert_eq!(probe.event_lines(), ["/one saw /two end: killed"]);
 }
 
 #[test]
-fn each_monitor_has_its_own_down() {
+fn each_monitor_delivers_its_own_down() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
         puppet(&system, &probe, "one"),
         puppet(&system, &probe, "two"),
     );
-    tell(&one, Order::Monitor(two.erase()));
-    tell(&one, Order::Monitor(two.erase()));
+    tell(&one, ScriptCommand::Monitor(two.erase()));
+    tell(&one, ScriptCommand::Monitor(two.erase()));
     system.run_until_idle();
     two.stop();
     let down = "/one saw /two end: shutdown";
-    assert_eq!(probe.story(), ["/two stopped: shutdown", down, down]);
+    assert_eq!(probe.event_lines(), ["/two stopped: shutdown", down, down]);
 }
 
 #[test]
-fn restart_is_not_a_down_and_the_last_end_is() {
+fn down_is_delivered_at_the_final_exit_only() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let one = puppet(&system, &probe, "one");
-    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne)
         .intensity(1, SECOND)
         .child(child);
     let supervisor = system.supervise("s", supervisor);
-    let child = supervisor.child::<Order>("p").unwrap();
-    tell(&one, Order::Monitor(child.erase()));
-    tell(&child, Order::Fail);
+    let child = supervisor.child::<ScriptCommand>("p").unwrap();
+    tell(&one, ScriptCommand::Monitor(child.erase()));
+    tell(&child, ScriptCommand::Error);
     system.run_until_idle();
-    tell(&child, Order::Fail);
+    tell(&child, ScriptCommand::Error);
     let downs: Vec<_> = probe
-        .story()
+        .event_lines()
         .into_iter()
         .filter(|line| line.contains("saw"))
         .collect();
@@ -90,23 +90,23 @@ fn restart_is_not_a_down_and_the_last_end_is() {
 }
 
 #[test]
-fn monitors_end_with_the_incarnation_that_placed_them() {
+fn monitors_end_with_their_incarnation() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let other = puppet(&system, &probe, "other");
-    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);
-    let child = supervisor.child::<Order>("p").unwrap();
-    tell(&child, Order::Monitor(other.erase()));
-    tell(&child, Order::Fail);
-    let _ = probe.story();
+    let child = supervisor.child::<ScriptCommand>("p").unwrap();
+    tell(&child, ScriptCommand::Monitor(other.erase()));
+    tell(&child, ScriptCommand::Error);
+    let _ = probe.event_lines();
     other.stop();
-    assert_eq!(probe.story(), ["/other stopped: shutdown"]);
+    assert_eq!(probe.event_lines(), ["/other stopped: shutdown"]);
 }
 
 #[test]
-fn linked_actors_share_their_fate_both_ways() {
+fn links_propagate_abnormal_exits_both_ways() {
     for first in ["one", "two"] {
         let system = TestSystem::new(1);
         let probe = system.probe();
@@ -114,58 +114,58 @@ fn linked_actors_share_their_fate_both_ways() {
             puppet(&system, &probe, "one"),
             puppet(&system, &probe, "two"),
         );
-        tell(&one, Order::Link(two.erase()));
+        tell(&one, ScriptCommand::Link(two.erase()));
         system.run_until_idle();
         let (cause, other) = if first == "one" {
             (&one, &two)
         } else {
             (&two, &one)
         };
-        tell(cause, Order::Fail);
+        tell(cause, ScriptCommand::Error);
         let exit = system.run(other.stopped());
         assert!(matches!(exit, Exit::Linked { path, .. } if path == cause.path()));
     }
 }
 
 #[test]
-fn orderly_end_does_not_spread() {
+fn orderly_exit_is_not_propagated() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
         puppet(&system, &probe, "one"),
         puppet(&system, &probe, "two"),
     );
-    tell(&one, Order::Link(two.erase()));
+    tell(&one, ScriptCommand::Link(two.erase()));
     system.run_until_idle();
-    tell(&two, Order::Stop);
+    tell(&two, ScriptCommand::Stop);
     system.run_until_idle();
     assert!(one.is_alive());
 }
 
 #[test]
-fn link_to_one_that_failed_ends_at_once() {
+fn linking_a_failed_actor_ends_the_linker() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
         puppet(&system, &probe, "one"),
         puppet(&system, &probe, "two"),
     );
-    tell(&two, Order::Panic);
+    tell(&two, ScriptCommand::Panic);
     system.run_until_idle();
-    tell(&one, Order::Link(two.erase()));
+    tell(&one, ScriptCommand::Link(two.erase()));
     assert!(matches!(system.run(one.stopped()), Exit::Linked { .. }));
 }
 
 #[test]
-fn link_reaches_the_incarnation_that_was_linked_only() {
+fn link_affects_only_the_linked_incarnation() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let one = puppet(&system, &probe, "one");
-    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);
-    let child = supervisor.child::<Order>("p").unwrap();
-    tell(&child, Order::Link(one.erase()));
+    let child = supervisor.child::<ScriptCommand>("p").unwrap();
+    tell(&child, ScriptCommand::Link(one.erase()));
     system.run_until_idle();
     child.kill();
     assert!(matches!(system.run(one.stopped()), Exit::Linked { .. }));

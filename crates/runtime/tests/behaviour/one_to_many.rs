@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, TestSystem};
+use strowger::testing::{Hook, InjectedFault, TestSystem};
 use strowger::{
     Actor, BoxError, ChildSpec, Context, MailboxSpec, ReadError, Reader, Recipient, Source,
     SourceSpec, Strategy, Supervisor,
@@ -38,10 +38,10 @@ impl Actor for Member {
     const MAILBOX: MailboxSpec = MailboxSpec::unbounded();
 
     async fn pre_start((name, to): Self::Args, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let published = cx.me().recipient::<Got>();
+        let published = cx.actor_ref().recipient::<Got>();
         let published = published.contramap(|number: Arc<u64>| Got::Topic(*number));
         cx.system().subscribe("storm/*", published)?;
-        let sent = cx.me().recipient::<Got>().contramap(Got::Group);
+        let sent = cx.actor_ref().recipient::<Got>().contramap(Got::Group);
         cx.system().group::<u64>("storm").join(sent)?;
         Ok(Self { name, to })
     }
@@ -62,9 +62,9 @@ fn strike(system: &TestSystem, members: usize) -> usize {
         for round in 0..3 {
             let draw = (seed * 31 + member as u64 * 7 + round * 13) % 100;
             let fault = match draw % 3 {
-                0 => Fault::panic("struck"),
-                1 => Fault::Fail("struck".into()),
-                _ => Fault::Stall(Duration::from_millis(5)),
+                0 => InjectedFault::panic("struck"),
+                1 => InjectedFault::Error("struck".into()),
+                _ => InjectedFault::Stall(Duration::from_millis(5)),
             };
             struck += usize::from(draw % 3 != 2);
             let path = format!("/top/{member}");
@@ -75,7 +75,7 @@ fn strike(system: &TestSystem, members: usize) -> usize {
 }
 
 #[test]
-fn members_that_fail_lose_the_message_they_were_at_and_no_other() {
+fn failing_members_lose_only_their_current_message() {
     const MEMBERS: usize = 4;
     TestSystem::check(0..100, |system| {
         let probe = system.probe::<(usize, Got)>();
@@ -158,7 +158,7 @@ impl Actor for Streamer {
 }
 
 #[test]
-fn readers_see_a_row_without_gaps_up_to_the_end_of_the_incarnation() {
+fn readers_see_contiguous_items_until_the_incarnation_ends() {
     TestSystem::check(0..100, |system| {
         let probe = system.probe::<Reader<u64>>();
         let child = ChildSpec::new::<Streamer>("streamer", probe.recipient());
@@ -167,8 +167,8 @@ fn readers_see_a_row_without_gaps_up_to_the_end_of_the_incarnation() {
         let streamer = top.child::<()>("streamer").expect("it was started");
         let why = ["panicked", "failed", "killed"][place(system.seed(), 3)];
         let fault = match why {
-            "panicked" => Fault::panic("struck"),
-            _ => Fault::Fail("struck".into()),
+            "panicked" => InjectedFault::panic("struck"),
+            _ => InjectedFault::Error("struck".into()),
         };
         system.inject("/top/streamer", Hook::Handle, 1, fault);
         let mut readers = probe.drain();

@@ -146,7 +146,7 @@ impl Office {
 }
 
 #[test]
-fn actor_goes_on_while_its_pipes_run() {
+fn actor_handles_messages_while_pipes_run() {
     let office = Office::new(1);
     let probe = office.system.probe::<String>();
     let args = (probe.recipient(), office.alive.clone());
@@ -167,7 +167,7 @@ fn actor_goes_on_while_its_pipes_run() {
 }
 
 #[test]
-fn full_mailbox_does_not_hold_an_output_back() {
+fn pipe_output_bypasses_mailbox_capacity() {
     let office = Office::new(1);
     let probe = office.system.probe::<String>();
     let args = (probe.recipient(), office.alive.clone());
@@ -183,7 +183,7 @@ fn full_mailbox_does_not_hold_an_output_back() {
 }
 
 #[test]
-fn pipe_counts_until_its_message_is_taken() {
+fn pipe_is_in_flight_until_its_message_is_taken() {
     let office = Office::new(1);
     let probe = office.system.probe::<String>();
     let args = (probe.recipient(), office.alive.clone());
@@ -193,7 +193,7 @@ fn pipe_counts_until_its_message_is_taken() {
     assert_eq!(probe.drain().len(), 3);
     worker.try_tell(Msg::Many(5)).unwrap();
     office.system.run_until_idle();
-    let refused = "4 pipes are in flight, as many as the actor may have (`Actor::PIPES`)";
+    let refused = "the limit of 4 pipes in flight (`Actor::PIPES`) is reached";
     let mut story = probe.drain();
     assert_eq!(story.remove(0), refused);
     assert_eq!(story.len(), 4);
@@ -201,7 +201,7 @@ fn pipe_counts_until_its_message_is_taken() {
 }
 
 #[test]
-fn panic_in_a_pipe_is_news_for_its_actor() {
+fn panic_in_a_pipe_is_signalled() {
     let office = Office::new(1);
     let probe = office.system.probe::<String>();
     let args = (probe.recipient(), office.alive.clone());
@@ -215,7 +215,7 @@ fn panic_in_a_pipe_is_news_for_its_actor() {
 }
 
 #[test]
-fn cancelled_pipe_says_nothing() {
+fn cancelled_pipe_delivers_nothing() {
     let office = Office::new(1);
     let probe = office.system.probe::<String>();
     let args = (probe.recipient(), office.alive.clone());

@@ -1,40 +1,40 @@
 //! Names: unique, looked up, and free again when the actor ends.
 
-use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::testing::{ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{ChildSpec, RegisterError, Strategy, Supervisor};
 
 #[test]
 fn name_is_unique_until_its_actor_ends() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let one = system.spawn::<Puppet>("one", probe.recipient());
-    let two = system.spawn::<Puppet>("two", probe.recipient());
+    let one = system.spawn::<ScriptedActor>("one", probe.recipient());
+    let two = system.spawn::<ScriptedActor>("two", probe.recipient());
     let names = system.system();
     names.register("puppet", &one).unwrap();
     let taken = names.register("puppet", &two);
     assert_eq!(
         taken,
-        Err(RegisterError::Taken {
+        Err(RegisterError::NameTaken {
             name: "puppet".into()
         })
     );
-    assert_eq!(names.whereis::<Order>("puppet"), Some(one.clone()));
+    assert_eq!(names.whereis::<ScriptCommand>("puppet"), Some(one.clone()));
     assert!(
         names.whereis::<u8>("puppet").is_none(),
         "its messages are of another type"
     );
     one.stop();
     system.run_until_idle();
-    assert!(names.whereis::<Order>("puppet").is_none());
+    assert!(names.whereis::<ScriptCommand>("puppet").is_none());
     names.register("puppet", &two).unwrap();
     assert_eq!(names.registered(), ["puppet".into()]);
 }
 
 #[test]
-fn the_dead_get_no_name() {
+fn ended_actor_cannot_be_registered() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let one = system.spawn::<Puppet>("one", probe.recipient());
+    let one = system.spawn::<ScriptedActor>("one", probe.recipient());
     one.kill();
     system.run_until_idle();
     let refused = system.system().register("puppet", &one);
@@ -48,24 +48,27 @@ fn the_dead_get_no_name() {
 }
 
 #[test]
-fn name_survives_a_restart() {
+fn registered_name_survives_restart() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);
-    let child = supervisor.child::<Order>("p").unwrap();
+    let child = supervisor.child::<ScriptCommand>("p").unwrap();
     system.system().register("puppet", &child).unwrap();
-    child.try_tell(Order::Fail).unwrap();
+    child.try_tell(ScriptCommand::Error).unwrap();
     system.run_until_idle();
-    assert_eq!(system.system().whereis::<Order>("puppet"), Some(child));
+    assert_eq!(
+        system.system().whereis::<ScriptCommand>("puppet"),
+        Some(child)
+    );
 }
 
 #[test]
 fn unregistered_name_is_free_at_once() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let one = system.spawn::<Puppet>("one", probe.recipient());
+    let one = system.spawn::<ScriptedActor>("one", probe.recipient());
     system.system().register("puppet", &one).unwrap();
     assert!(system.system().unregister("puppet"));
     assert!(!system.system().unregister("puppet"));
@@ -73,14 +76,14 @@ fn unregistered_name_is_free_at_once() {
 }
 
 #[test]
-fn identifier_never_names_two_actors() {
+fn actor_ids_are_never_reused() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let one = system.spawn::<Puppet>("one", probe.recipient());
+    let one = system.spawn::<ScriptedActor>("one", probe.recipient());
     let id = one.id();
     one.stop();
     system.run_until_idle();
-    let two = system.spawn::<Puppet>("two", probe.recipient());
+    let two = system.spawn::<ScriptedActor>("two", probe.recipient());
     assert_eq!(two.id().slot, id.slot, "the slot is used again");
     assert_ne!(two.id(), id);
     assert!(system.system().get(id).is_none());
@@ -94,8 +97,8 @@ fn identifier_never_names_two_actors() {
 fn actors_are_found_by_path() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let one = system.spawn::<Puppet>("one", probe.recipient());
-    one.try_tell(Order::Spawn("child".into())).unwrap();
+    let one = system.spawn::<ScriptedActor>("one", probe.recipient());
+    one.try_tell(ScriptCommand::Spawn("child".into())).unwrap();
     system.run_until_idle();
     let child = system.system().find("/one/child").unwrap();
     assert_eq!(child.path().key(), "child");
@@ -113,7 +116,7 @@ fn actors_are_found_by_path() {
     assert_eq!(
         below,
         ["/one", "/one/child"]
-            .map(strowger::Path::from)
+            .map(strowger::ActorPath::from)
             .iter()
             .collect::<Vec<_>>()
     );

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::testing::{ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{
-    Backoff, ChildError, ChildSpec, Event, EventStream, Exit, Restart, SendError, State, Strategy,
-    Supervisor,
+    ActorLifecycle, Backoff, ChildError, ChildSpec, Event, EventStream, Exit, Restart, SendError,
+    Strategy, Supervisor,
 };
 
 use crate::supervision::{one, tell};
@@ -21,13 +21,13 @@ fn turns(system: &TestSystem, path: &str) -> usize {
 }
 
 #[test]
-fn a_restart_takes_no_turn_of_the_supervisor() {
+fn restart_without_backoff_does_not_run_the_supervisor() {
     TestSystem::check(0..10, |system| {
         let (_, child, probe) = one(system, |s| s, |c| c);
         let before = turns(system, "/s");
-        tell(&child, Order::Fail);
+        tell(&child, ScriptCommand::Error);
         assert_eq!(
-            probe.story().last().map(String::as_str),
+            probe.event_lines().last().map(String::as_str),
             Some("/s/p started")
         );
         assert_eq!(turns(system, "/s"), before);
@@ -35,27 +35,27 @@ fn a_restart_takes_no_turn_of_the_supervisor() {
 }
 
 #[test]
-fn children_that_wait_at_the_same_time_all_come_back() {
+fn all_children_in_backoff_are_restarted() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let mut supervisor = Supervisor::new(Strategy::OneForOne).intensity(9, SECOND);
     supervisor = supervisor.backoff(Backoff::new(10 * SECOND, 10 * SECOND));
     for key in ["a", "b"] {
-        supervisor = supervisor.child(ChildSpec::new::<Puppet>(key, probe.recipient()));
+        supervisor = supervisor.child(ChildSpec::new::<ScriptedActor>(key, probe.recipient()));
     }
     let supervisor = system.supervise("s", supervisor);
     // The first restart is immediate, the second comes after ten seconds.
     for key in ["a", "b"] {
         let child = supervisor.child(key).expect("it runs");
-        tell(&child, Order::Fail);
-        tell(&child, Order::Fail);
+        tell(&child, ScriptCommand::Error);
+        tell(&child, ScriptCommand::Error);
         system.advance(4 * SECOND);
     }
-    let _before = probe.story();
+    let _before = probe.event_lines();
     system.advance(2 * SECOND);
-    assert_eq!(probe.story(), ["/s/a started"]);
+    assert_eq!(probe.event_lines(), ["/s/a started"]);
     system.advance(4 * SECOND);
-    assert_eq!(probe.story(), ["/s/b started"]);
+    assert_eq!(probe.event_lines(), ["/s/b started"]);
 }
 
 fn dead_letters(events: &mut EventStream) -> Vec<(u64, String)> {
@@ -69,39 +69,39 @@ fn dead_letters(events: &mut EventStream) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn an_address_survives_restarts_and_the_state_does_not() {
+fn restart_keeps_the_address_and_resets_the_state() {
     let system = TestSystem::new(1);
     let (_, child, probe) = one(&system, |s| s.intensity(10, SECOND), |c| c);
     let id = child.id();
     for number in 0..5 {
-        tell(&child, Order::Panic);
-        tell(&child, Order::Note(number));
+        tell(&child, ScriptCommand::Panic);
+        tell(&child, ScriptCommand::Note(number));
         let expected = [
             "/s/p dropped".into(),
             "/s/p started".into(),
             format!("/s/p noted {number}"),
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
     }
     assert_eq!(child.id(), id);
     let info = child.erase().info();
-    assert_eq!((info.restarts, info.state), (5, State::Running));
+    assert_eq!((info.restarts, info.state), (5, ActorLifecycle::Running));
     assert_eq!(info.last_exit.map(|exit| exit.kind()), Some("panicked"));
 }
 
 /// OTP: "If more than MaxR number of restarts occur in the last MaxT seconds, the supervisor
 /// terminates all the child processes and then itself."
 #[test]
-fn more_restarts_than_the_intensity_end_the_supervisor() {
+fn exceeding_the_intensity_ends_the_supervisor() {
     TestSystem::check(0..10, |system| {
         let (supervisor, child, probe) = one(system, |s| s.intensity(2, 10 * SECOND), |c| c);
-        tell(&child, Order::Panic);
+        tell(&child, ScriptCommand::Panic);
         system.advance(4 * SECOND);
-        tell(&child, Order::Panic);
+        tell(&child, ScriptCommand::Panic);
         // Ten seconds after the first restart, that restart still counts: the period is inclusive.
         system.advance(6 * SECOND);
         assert!(child.is_alive());
-        tell(&child, Order::Panic);
+        tell(&child, ScriptCommand::Panic);
         let exit = system.run(supervisor.stopped());
         let Exit::Escalated {
             child: culprit,
@@ -113,7 +113,7 @@ fn more_restarts_than_the_intensity_end_the_supervisor() {
         assert_eq!((culprit.as_str(), exit.kind()), ("/s/p", "panicked"));
         assert!(!child.is_alive());
         let starts = probe
-            .story()
+            .event_lines()
             .iter()
             .filter(|line| line.ends_with("started"))
             .count();
@@ -126,7 +126,7 @@ fn restarts_older_than_the_period_do_not_count() {
     let system = TestSystem::new(1);
     let (_, child, _) = one(&system, |s| s.intensity(1, SECOND), |c| c);
     for _ in 0..10 {
-        tell(&child, Order::Panic);
+        tell(&child, ScriptCommand::Panic);
         system.advance(SECOND + Duration::from_millis(1));
         assert!(child.is_alive());
     }
@@ -139,58 +139,58 @@ fn the_first_restart_is_immediate_and_the_next_ones_back_off() {
         let backoff = Backoff::new(SECOND, 3 * SECOND);
         let (_, child, probe) = one(system, |s| s.intensity(99, SECOND).backoff(backoff), |c| c);
         for pause in [0, 1, 2, 3, 3] {
-            tell(&child, Order::Panic);
+            tell(&child, ScriptCommand::Panic);
             assert_eq!(probe.expect(Duration::ZERO).to_string(), "/s/p dropped");
             let before = system.elapsed();
             assert_eq!(probe.expect(10 * SECOND).to_string(), "/s/p started");
             assert_eq!(system.elapsed() - before, pause * SECOND);
         }
         system.advance(4 * SECOND);
-        tell(&child, Order::Panic);
-        assert_eq!(probe.story(), ["/s/p dropped", "/s/p started"]);
+        tell(&child, ScriptCommand::Panic);
+        assert_eq!(probe.event_lines(), ["/s/p dropped", "/s/p started"]);
     });
 }
 
 #[test]
-fn what_is_sent_while_a_child_waits_for_its_restart_is_handled_after_it() {
+fn messages_sent_during_backoff_are_handled_after_restart() {
     let system = TestSystem::new(1);
     let backoff = Backoff::new(SECOND, SECOND);
     let (_, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
-    tell(&child, Order::Panic);
-    tell(&child, Order::Panic);
+    tell(&child, ScriptCommand::Panic);
+    tell(&child, ScriptCommand::Panic);
     system.run_until_idle();
-    assert_eq!(child.erase().info().state, State::Restarting);
-    tell(&child, Order::Note(1));
+    assert_eq!(child.erase().info().state, ActorLifecycle::Restarting);
+    tell(&child, ScriptCommand::Note(1));
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/s/p dropped", "/s/p started", "/s/p dropped"]
     );
     system.advance(SECOND);
-    assert_eq!(probe.story(), ["/s/p started", "/s/p noted 1"]);
+    assert_eq!(probe.event_lines(), ["/s/p started", "/s/p noted 1"]);
 }
 
 #[test]
-fn a_child_that_waits_for_its_restart_is_not_started_on_demand() {
+fn child_in_backoff_cannot_be_restarted_on_request() {
     let system = TestSystem::new(1);
     let backoff = Backoff::new(SECOND, SECOND);
     let (supervisor, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
-    tell(&child, Order::Panic);
-    tell(&child, Order::Panic);
-    assert_eq!(probe.story().len(), 3);
+    tell(&child, ScriptCommand::Panic);
+    tell(&child, ScriptCommand::Panic);
+    assert_eq!(probe.event_lines().len(), 3);
     let refused = system.run(supervisor.restart_child("p"));
     assert!(matches!(refused, Err(ChildError::Running { .. })));
-    assert!(probe.story().is_empty());
+    assert!(probe.event_lines().is_empty());
     system.advance(SECOND);
-    assert_eq!(probe.story(), ["/s/p started"]);
+    assert_eq!(probe.event_lines(), ["/s/p started"]);
 }
 
 #[test]
-fn a_supervisor_stops_while_a_child_waits_for_its_restart() {
+fn supervisor_can_stop_while_a_child_is_in_backoff() {
     let system = TestSystem::new(1);
     let backoff = Backoff::new(99 * SECOND, 99 * SECOND);
     let (supervisor, child, probe) = one(&system, |s| s.backoff(backoff), |c| c);
-    tell(&child, Order::Panic);
-    tell(&child, Order::Panic);
+    tell(&child, ScriptCommand::Panic);
+    tell(&child, ScriptCommand::Panic);
     system.run_until_idle();
     supervisor.stop();
     system.run_until_idle();
@@ -198,39 +198,39 @@ fn a_supervisor_stops_while_a_child_waits_for_its_restart() {
     assert!(system.system().find("/s").is_none());
     system.advance(100 * SECOND);
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/s/p dropped", "/s/p started", "/s/p dropped"]
     );
 }
 
 #[test]
-fn a_restart_keeps_what_waits_in_its_order() {
+fn restart_keeps_queued_messages_in_order() {
     TestSystem::check(0..20, |system| {
         let (_, child, probe) = one(system, |s| s, |c| c);
-        (0..5).for_each(|number| tell(&child, Order::Note(number)));
-        tell(&child, Order::Fail);
-        (5..10).for_each(|number| tell(&child, Order::Note(number)));
+        (0..5).for_each(|number| tell(&child, ScriptCommand::Note(number)));
+        tell(&child, ScriptCommand::Error);
+        (5..10).for_each(|number| tell(&child, ScriptCommand::Note(number)));
         let mut expected: Vec<_> = (0..5).map(|n| format!("/s/p noted {n}")).collect();
         expected.push("/s/p stopped: failed: as ordered".into());
         expected.push("/s/p started".into());
         expected.extend((5..10).map(|n| format!("/s/p noted {n}")));
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
     });
 }
 
 #[test]
-fn the_message_that_killed_is_reported_once_and_not_seen_again() {
+fn failed_message_is_one_dead_letter_and_not_redelivered() {
     for (order, reason) in [
-        (Order::Panic, "panicked: as ordered"),
-        (Order::Fail, "failed: as ordered"),
+        (ScriptCommand::Panic, "panicked: as ordered"),
+        (ScriptCommand::Error, "failed: as ordered"),
     ] {
         let system = TestSystem::new(1);
         let (_, child, probe) = one(&system, |s| s, |c| c);
         let mut events = system.events();
         tell(&child, order);
-        tell(&child, Order::Note(1));
+        tell(&child, ScriptCommand::Note(1));
         assert_eq!(
-            probe.story().last().map(String::as_str),
+            probe.event_lines().last().map(String::as_str),
             Some("/s/p noted 1")
         );
         assert_eq!(dead_letters(&mut events), [(1, reason.to_owned())]);
@@ -239,32 +239,35 @@ fn the_message_that_killed_is_reported_once_and_not_seen_again() {
 }
 
 #[test]
-fn a_message_that_was_being_handled_at_a_kill_is_reported_once() {
+fn message_interrupted_by_kill_is_one_dead_letter() {
     let system = TestSystem::new(1);
     let (_, child, probe) = one(&system, |s| s, |c| c);
     let mut events = system.events();
-    tell(&child, Order::Wait(SECOND));
-    tell(&child, Order::Note(1));
+    tell(&child, ScriptCommand::Sleep(SECOND));
+    tell(&child, ScriptCommand::Note(1));
     system.run_until_idle();
     child.kill();
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/s/p dropped", "/s/p started", "/s/p noted 1"]
     );
     assert_eq!(dead_letters(&mut events), [(1, "killed".to_owned())]);
 }
 
 #[test]
-fn what_waits_when_an_actor_ends_for_good_is_reported() {
+fn queued_messages_become_dead_letters_at_the_final_exit() {
     let system = TestSystem::new(1);
     let (_, child, _) = one(&system, |s| s, |c| c.restart(Restart::Temporary));
     let mut events = system.events();
-    tell(&child, Order::Stop);
-    (0..3).for_each(|number| tell(&child, Order::Note(number)));
+    tell(&child, ScriptCommand::Stop);
+    (0..3).for_each(|number| tell(&child, ScriptCommand::Note(number)));
     system.run_until_idle();
     assert_eq!(dead_letters(&mut events), [(3, "normal".to_owned())]);
-    let refused = child.try_tell(Order::Note(9));
-    assert!(matches!(refused, Err(SendError::Closed(Order::Note(9)))));
+    let refused = child.try_tell(ScriptCommand::Note(9));
+    assert!(matches!(
+        refused,
+        Err(SendError::Closed(ScriptCommand::Note(9)))
+    ));
 }
 
 #[test]
@@ -272,9 +275,9 @@ fn every_restart_is_an_event() {
     let system = TestSystem::new(1);
     let (supervisor, child, _) = one(&system, |s| s.intensity(1, SECOND), |c| c);
     let mut events = system.events();
-    tell(&child, Order::Panic);
+    tell(&child, ScriptCommand::Panic);
     system.run_until_idle();
-    tell(&child, Order::Panic);
+    tell(&child, ScriptCommand::Panic);
     system.run_until_idle();
     let mut seen = Vec::new();
     while let Some(event) = events.try_next() {
@@ -299,11 +302,15 @@ fn every_restart_is_an_event() {
 }
 
 #[test]
-fn the_event_of_a_restart_says_why_the_last_incarnation_ended() {
+fn restart_event_carries_the_last_exit() {
     TestSystem::check(0..20, |system| {
         let (_, child, _) = one(system, |s| s.intensity(9, SECOND), |c| c);
         let mut events = system.events();
-        for order in [Order::Fail, Order::Panic, Order::Fail] {
+        for order in [
+            ScriptCommand::Error,
+            ScriptCommand::Panic,
+            ScriptCommand::Error,
+        ] {
             tell(&child, order);
         }
         system.run_until_idle();

@@ -9,8 +9,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use strowger::testing::TestSystem;
 use strowger::{
-    Accepts, Actor, ActorRef, Ask, AskError, BoxError, Completion, Context, Lane, MailboxSpec,
-    Reply, Request,
+    Accepts, Actor, ActorRef, Ask, AskError, BoxError, Completion, Context, MailboxSpec, Reply,
+    ReplyLane, Request,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -108,7 +108,7 @@ impl Accepts<Completion<Outcome>> for Msg {
 
 struct Walker {
     peers: Peers,
-    lane: Lane<Outcome>,
+    lane: ReplyLane<Outcome>,
     waiting: Option<Reply<Outcome>>,
     timed: Option<Ask<Walk>>,
 }
@@ -214,7 +214,7 @@ fn ring(outcome: Result<Outcome, AskError>) -> Vec<String> {
 }
 
 #[test]
-fn ring_is_named_at_once() {
+fn ask_ring_is_reported_at_once() {
     TestSystem::check(0..20, |system| {
         let actors = walkers(system, 3);
         let two = system.run(actors[0].ask(Walk(vec![1, 0])));
@@ -229,7 +229,7 @@ fn ring_is_named_at_once() {
 }
 
 #[test]
-fn text_shows_the_way() {
+fn ring_error_text_lists_the_path() {
     let system = TestSystem::new(1);
     let actors = walkers(&system, 2);
     let outcome = system.run(actors[0].ask(Walk(vec![1, 0])));
@@ -237,15 +237,15 @@ fn text_shows_the_way() {
     let ways = ["/0 -> /1 -> /0", "/1 -> /0 -> /1"];
     let text = ways.map(|way| {
         format!(
-            "the ask would wait for itself: {way}; ask from a pipe, or take the answer in a lane, \
-             and the hook goes on meanwhile"
+            "ask refused: it would deadlock ({way}); ask from a pipe, or receive the answer \
+             through a lane"
         )
     });
     assert!(text.contains(&error.to_string()), "{error}");
 }
 
 #[test]
-fn of_two_asks_that_meet_one_goes_on() {
+fn only_one_of_two_crossing_asks_is_refused() {
     TestSystem::check(0..50, |system| {
         let actors = walkers(system, 2);
         let (one, two) = system.run(async {
@@ -263,7 +263,7 @@ fn of_two_asks_that_meet_one_goes_on() {
 }
 
 #[test]
-fn ring_through_a_full_mailbox_is_seen() {
+fn ring_through_a_full_mailbox_is_detected() {
     let system = TestSystem::new(1);
     let actors = walkers(&system, 2);
     let outcomes = system.run(async {
@@ -280,7 +280,7 @@ fn ring_through_a_full_mailbox_is_seen() {
 }
 
 #[test]
-fn asks_beside_the_actor_do_not_hold_it() {
+fn asks_from_pipes_and_lanes_form_no_ring() {
     TestSystem::check(0..20, |system| {
         let actors = walkers(system, 2);
         assert_eq!(system.run(actors[0].ask(Beside(vec![1, 0]))), Ok(Ok(())));
@@ -289,7 +289,7 @@ fn asks_beside_the_actor_do_not_hold_it() {
 }
 
 #[test]
-fn ask_that_was_answered_is_no_wait() {
+fn answered_ask_is_not_a_wait() {
     TestSystem::check(0..20, |system| {
         let actors = walkers(system, 2);
         let outcome = system.run(actors[0].ask(Answered(vec![1])));
@@ -299,7 +299,7 @@ fn ask_that_was_answered_is_no_wait() {
 }
 
 #[test]
-fn request_that_was_put_off_is_not_owed() {
+fn deferred_reply_is_not_a_wait() {
     TestSystem::check(0..20, |system| {
         let actors = walkers(system, 2);
         // Actor 0 waits for the output of a pipe of actor 1; then actor 1 waits for actor 0.
@@ -315,7 +315,7 @@ fn request_that_was_put_off_is_not_owed() {
 }
 
 #[test]
-fn request_that_was_put_off_is_not_owed_by_what_a_timer_does() {
+fn deferred_reply_is_not_a_wait_for_a_timer_handler() {
     TestSystem::check(0..20, |system| {
         let actors = walkers(system, 2);
         // Actor 0 waits for the output of a pipe of actor 1; meanwhile a timer makes actor 1 wait
@@ -332,7 +332,7 @@ fn request_that_was_put_off_is_not_owed_by_what_a_timer_does() {
 }
 
 #[test]
-fn ask_after_a_ring_finds_nothing_left_of_it() {
+fn refused_ring_leaves_no_edges() {
     let system = TestSystem::new(1);
     let actors = walkers(&system, 2);
     for _ in 0..3 {
@@ -376,7 +376,7 @@ proptest! {
 
     /// For any graph of asks, no ring waits for its deadline.
     #[test]
-    fn no_ring_is_missed(
+    fn every_ring_is_detected(
         seed in any::<u64>(),
         walks in prop::collection::vec(walk_along(), 1..6),
     ) {
@@ -390,7 +390,7 @@ proptest! {
 
     /// If all walks go upward, there is no ring.
     #[test]
-    fn no_ring_is_seen_where_there_is_none(
+    fn no_false_ring_is_reported(
         seed in any::<u64>(),
         mut walks in prop::collection::vec(walk_along(), 1..6),
     ) {

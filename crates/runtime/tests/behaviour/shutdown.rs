@@ -4,16 +4,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::testing::{ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{Actor, ActorSystem, ChildSpec, Context, Exit, StartError, Strategy, Supervisor};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn all_end_in_the_reverse_order_of_their_start() {
+fn shutdown_stops_actors_in_reverse_start_order() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let child = |key: &str| ChildSpec::new::<Puppet>(key, probe.recipient());
+    let child = |key: &str| ChildSpec::new::<ScriptedActor>(key, probe.recipient());
     let inner = Supervisor::new(Strategy::OneForOne)
         .child(child("c"))
         .child(child("d"));
@@ -22,26 +22,28 @@ fn all_end_in_the_reverse_order_of_their_start() {
         .supervisor("b", inner)
         .child(child("e"));
     system.supervise("s", supervisor);
-    let last = system.spawn::<Puppet>("z", probe.recipient());
-    last.try_tell(Order::Spawn("y".into())).unwrap();
-    let _ = probe.story();
+    let last = system.spawn::<ScriptedActor>("z", probe.recipient());
+    last.try_tell(ScriptCommand::Spawn("y".into())).unwrap();
+    let _ = probe.event_lines();
     let report = system.run(system.system().shutdown(SECOND));
     assert!(report.not_stopped.is_empty());
     let stopped = |path: &str| format!("{path} stopped: shutdown");
     let order = ["/z/y", "/z", "/s/e", "/s/b/d", "/s/b/c", "/s/a"].map(stopped);
     // The probe started first, so it ends last and has received everything.
-    assert_eq!(probe.story(), order);
-    let refused = system.system().spawn::<Puppet>("late", probe.recipient());
-    assert!(matches!(refused, Err(StartError::Closed { .. })));
+    assert_eq!(probe.event_lines(), order);
+    let refused = system
+        .system()
+        .spawn::<ScriptedActor>("late", probe.recipient());
+    assert!(matches!(refused, Err(StartError::ParentEnding { .. })));
 }
 
 #[test]
-fn actor_that_waits_too_long_is_killed_in_time() {
+fn actor_exceeding_its_limit_is_killed() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let slow = system.spawn::<Puppet>("slow", probe.recipient());
-    slow.try_tell(Order::Wait(3600 * SECOND)).unwrap();
-    let _ = probe.story();
+    let slow = system.spawn::<ScriptedActor>("slow", probe.recipient());
+    slow.try_tell(ScriptCommand::Sleep(3600 * SECOND)).unwrap();
+    let _ = probe.event_lines();
     let report = system.run(system.system().shutdown(SECOND));
     assert!(report.not_stopped.is_empty());
     assert_eq!(system.elapsed(), SECOND);
@@ -72,19 +74,19 @@ impl Actor for Blocked {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_stopped_is_named() {
+async fn shutdown_report_names_blocked_actors() {
     let system = ActorSystem::new("test").unwrap();
     let gate = Gate::default();
     let blocked = system.spawn::<Blocked>("blocked", ()).unwrap();
     blocked.tell(Arc::clone(&gate)).await.unwrap();
-    while blocked.erase().info().handled == 0 && blocked.erase().info().depth > 0 {
+    while blocked.erase().info().handled == 0 && blocked.erase().info().mailbox_len > 0 {
         tokio::task::yield_now().await;
     }
     let report = system.shutdown(Duration::from_millis(20)).await;
     let named: Vec<_> = report
         .not_stopped
         .iter()
-        .map(strowger::Path::as_str)
+        .map(strowger::ActorPath::as_str)
         .collect();
     assert_eq!(named, ["/blocked"]);
     *gate.0.lock() = true;
@@ -96,7 +98,7 @@ async fn what_cannot_be_stopped_is_named() {
 }
 
 #[tokio::test]
-async fn dropping_the_last_handle_ends_all() {
+async fn dropping_the_last_handle_kills_all_actors() {
     let system = ActorSystem::new("test").unwrap();
     let probe = Arc::new(());
     let actor = system
@@ -141,7 +143,7 @@ impl Actor for Holder {
 }
 
 #[test]
-fn tokio_runtime_that_goes_down_ends_its_actors() {
+fn dropping_the_tokio_runtime_ends_its_actors() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -159,7 +161,7 @@ fn tokio_runtime_that_goes_down_ends_its_actors() {
 }
 
 #[test]
-fn actor_whose_runtime_goes_down_before_its_first_poll_ends_too() {
+fn actor_never_polled_ends_with_its_runtime() {
     // Without a worker, only the future given to `block_on` is polled.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -178,7 +180,7 @@ fn actor_whose_runtime_goes_down_before_its_first_poll_ends_too() {
 }
 
 #[test]
-fn system_needs_a_runtime() {
+fn build_fails_outside_a_tokio_runtime() {
     let error = ActorSystem::new("test").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -190,7 +192,7 @@ fn system_needs_a_runtime() {
 fn events_end_with_their_system() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    system.spawn::<Puppet>("p", probe.recipient());
+    system.spawn::<ScriptedActor>("p", probe.recipient());
     let mut events = system.events();
     system.run(system.system().shutdown(SECOND));
     let mut paths = Vec::new();
@@ -202,20 +204,20 @@ fn events_end_with_their_system() {
 }
 
 #[test]
-fn child_that_was_started_again_stops_in_its_old_place() {
+fn restarted_child_keeps_its_shutdown_position() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let child = |key: &str| ChildSpec::new::<Puppet>(key, probe.recipient());
+    let child = |key: &str| ChildSpec::new::<ScriptedActor>(key, probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne)
         .child(child("a"))
         .child(child("b"));
     let supervisor = system.supervise("s", supervisor);
     system.run(supervisor.terminate_child("a")).unwrap();
     system.run(supervisor.restart_child("a")).unwrap();
-    let _ = probe.story();
+    let _ = probe.event_lines();
     supervisor.stop();
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/s/b stopped: shutdown", "/s/a stopped: shutdown"]
     );
 }

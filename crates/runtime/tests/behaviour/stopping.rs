@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use strowger::testing::{Probe, TestSystem};
 use strowger::{
-    Actor, ActorRef, Ask, AskError, Backoff, BoxError, ChildSpec, Context, Dynamic, Exit,
+    Actor, ActorRef, Ask, AskError, Backoff, BoxError, ChildSpec, Context, DynamicSupervisor, Exit,
     Recipient, Request, Restart, Shutdown, Strategy, Supervisor, handlers,
 };
 
@@ -127,7 +127,7 @@ fn fail_twice(system: &TestSystem, member: &ActorRef<MemberMessage>) {
 }
 
 #[test]
-fn a_sibling_that_asks_a_child_in_its_pause_is_told_when_the_supervisor_stops() {
+fn ask_of_a_child_in_backoff_fails_when_the_supervisor_stops() {
     TestSystem::check(0..10, |system| {
         let pair = Pair::new(system, Strategy::OneForOne, long());
         fail_twice(system, &pair.first);
@@ -140,7 +140,7 @@ fn a_sibling_that_asks_a_child_in_its_pause_is_told_when_the_supervisor_stops() 
 }
 
 #[test]
-fn a_child_in_its_pause_refuses_questions_once_its_supervisor_stops() {
+fn child_in_backoff_refuses_asks_once_its_supervisor_stops() {
     TestSystem::check(0..10, |system| {
         let pair = Pair::new(system, Strategy::OneForOne, long());
         fail_twice(system, &pair.first);
@@ -153,7 +153,7 @@ fn a_child_in_its_pause_refuses_questions_once_its_supervisor_stops() {
 }
 
 #[test]
-fn a_child_that_ends_while_its_supervisor_stops_refuses_what_comes_then() {
+fn child_ended_during_supervisor_stop_refuses_messages() {
     let all = [
         Strategy::OneForOne,
         Strategy::OneForAll,
@@ -174,10 +174,10 @@ fn a_child_that_ends_while_its_supervisor_stops_refuses_what_comes_then() {
 }
 
 #[test]
-fn a_dynamic_supervisor_that_stops_gives_up_its_children_in_their_pauses() {
+fn stopping_dynamic_supervisor_ends_children_in_backoff() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe::<Heard>();
-        let dynamic = Dynamic::<Member>::new()
+        let dynamic = DynamicSupervisor::<Member>::new()
             .restart(Restart::Permanent)
             .shutdown(Shutdown::Infinity)
             .backoff(long());
@@ -205,10 +205,10 @@ fn a_dynamic_supervisor_that_stops_gives_up_its_children_in_their_pauses() {
 }
 
 #[test]
-fn a_dynamic_supervisor_that_stops_starts_no_child_again() {
+fn stopping_dynamic_supervisor_does_not_restart_children() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe::<Heard>();
-        let dynamic = Dynamic::<Member>::new()
+        let dynamic = DynamicSupervisor::<Member>::new()
             .restart(Restart::Permanent)
             .shutdown(Shutdown::Infinity);
         let dynamic = system.dynamic("d", dynamic);

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{
+    Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
+};
 use strowger::{ActorRef, ChildSpec, Restart, Strategy, Supervisor, SupervisorRef};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(key: &str, probe: &Probe<Story>) -> ChildSpec {
-    ChildSpec::new::<Puppet>(key, probe.recipient())
+fn puppet(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
+    ChildSpec::new::<ScriptedActor>(key, probe.recipient())
 }
 
 /// A supervisor `/s` with four children, which have all started.
-fn four(system: &TestSystem, strategy: Strategy) -> (SupervisorRef, Probe<Story>) {
+fn four(system: &TestSystem, strategy: Strategy) -> (SupervisorRef, Probe<RecordedEvent>) {
     let probe = system.probe();
     let supervisor = ["a", "b", "c", "d"]
         .iter()
@@ -21,7 +23,7 @@ fn four(system: &TestSystem, strategy: Strategy) -> (SupervisorRef, Probe<Story>
         });
     let supervisor = system.supervise("s", supervisor);
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         [
             "/s/a started",
             "/s/b started",
@@ -32,8 +34,8 @@ fn four(system: &TestSystem, strategy: Strategy) -> (SupervisorRef, Probe<Story>
     (supervisor, probe)
 }
 
-fn order(supervisor: &SupervisorRef, key: &str, order: Order) {
-    let child: ActorRef<Order> = supervisor.child(key).expect("it runs");
+fn order(supervisor: &SupervisorRef, key: &str, order: ScriptCommand) {
+    let child: ActorRef<ScriptCommand> = supervisor.child(key).expect("it runs");
     child.try_tell(order).expect("there is room");
 }
 
@@ -42,9 +44,9 @@ fn order(supervisor: &SupervisorRef, key: &str, order: Order) {
 fn one_for_one_restarts_only_that_child() {
     TestSystem::check(0..20, |system| {
         let (supervisor, probe) = four(system, Strategy::OneForOne);
-        order(&supervisor, "b", Order::Fail);
+        order(&supervisor, "b", ScriptCommand::Error);
         assert_eq!(
-            probe.story(),
+            probe.event_lines(),
             ["/s/b stopped: failed: as ordered", "/s/b started"]
         );
     });
@@ -56,7 +58,7 @@ fn one_for_one_restarts_only_that_child() {
 fn one_for_all_terminates_all_others_and_restarts_all() {
     TestSystem::check(0..20, |system| {
         let (supervisor, probe) = four(system, Strategy::OneForAll);
-        order(&supervisor, "b", Order::Fail);
+        order(&supervisor, "b", ScriptCommand::Error);
         let expected = [
             "/s/b stopped: failed: as ordered",
             "/s/d stopped: shutdown",
@@ -67,7 +69,7 @@ fn one_for_all_terminates_all_others_and_restarts_all() {
             "/s/c started",
             "/s/d started",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
     });
 }
 
@@ -75,10 +77,10 @@ fn one_for_all_terminates_all_others_and_restarts_all() {
 /// processes after the terminated process in start order) are terminated. Then the terminated
 /// child process and all child processes after it are restarted."
 #[test]
-fn rest_for_one_takes_along_the_children_started_after_it() {
+fn rest_for_one_restarts_later_children() {
     TestSystem::check(0..20, |system| {
         let (supervisor, probe) = four(system, Strategy::RestForOne);
-        order(&supervisor, "b", Order::Panic);
+        order(&supervisor, "b", ScriptCommand::Panic);
         let expected = [
             "/s/b dropped",
             "/s/d stopped: shutdown",
@@ -87,7 +89,7 @@ fn rest_for_one_takes_along_the_children_started_after_it() {
             "/s/c started",
             "/s/d started",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
     });
 }
 
@@ -95,8 +97,8 @@ fn rest_for_one_takes_along_the_children_started_after_it() {
 fn rest_for_one_restarts_the_last_child_alone() {
     let system = TestSystem::new(1);
     let (supervisor, probe) = four(&system, Strategy::RestForOne);
-    order(&supervisor, "d", Order::Panic);
-    assert_eq!(probe.story(), ["/s/d dropped", "/s/d started"]);
+    order(&supervisor, "d", ScriptCommand::Panic);
+    assert_eq!(probe.event_lines(), ["/s/d dropped", "/s/d started"]);
 }
 
 /// OTP: "The supervisor starts its children from left to right", one after the other.
@@ -104,14 +106,14 @@ fn rest_for_one_restarts_the_last_child_alone() {
 fn a_child_starts_when_the_one_before_it_has_started() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
-        system.inject("/s/a", Hook::PreStart, 1, Fault::Stall(3 * SECOND));
+        system.inject("/s/a", Hook::PreStart, 1, InjectedFault::Stall(3 * SECOND));
         let children = Supervisor::new(Strategy::OneForOne)
             .child(puppet("a", &probe))
             .child(puppet("b", &probe));
         let before = system.elapsed();
         system.supervise("s", children);
         assert_eq!(system.elapsed() - before, 3 * SECOND);
-        assert_eq!(probe.story(), ["/s/a started", "/s/b started"]);
+        assert_eq!(probe.event_lines(), ["/s/a started", "/s/b started"]);
     });
 }
 
@@ -121,16 +123,16 @@ fn a_child_starts_when_the_one_before_it_has_started() {
 fn children_stop_in_reverse_order_each_after_the_other() {
     TestSystem::check(0..20, |system| {
         let (supervisor, probe) = four(system, Strategy::OneForOne);
-        system.inject("/s/c", Hook::PostStop, 1, Fault::Stall(SECOND));
+        system.inject("/s/c", Hook::PostStop, 1, InjectedFault::Stall(SECOND));
         supervisor.stop();
-        assert_eq!(probe.story(), ["/s/d stopped: shutdown"]);
+        assert_eq!(probe.event_lines(), ["/s/d stopped: shutdown"]);
         system.advance(SECOND);
         let rest = [
             "/s/c stopped: shutdown",
             "/s/b stopped: shutdown",
             "/s/a stopped: shutdown",
         ];
-        assert_eq!(probe.story(), rest);
+        assert_eq!(probe.event_lines(), rest);
         assert!(system.system().find("/s").is_none());
     });
 }
@@ -140,12 +142,12 @@ fn children_stop_in_reverse_order_each_after_the_other() {
 fn the_old_incarnation_has_stopped_before_the_new_one_starts() {
     TestSystem::check(0..20, |system| {
         let (supervisor, probe) = four(system, Strategy::OneForOne);
-        system.inject("/s/b", Hook::PostStop, 1, Fault::Stall(2 * SECOND));
-        order(&supervisor, "b", Order::Fail);
-        assert!(probe.story().is_empty());
+        system.inject("/s/b", Hook::PostStop, 1, InjectedFault::Stall(2 * SECOND));
+        order(&supervisor, "b", ScriptCommand::Error);
+        assert!(probe.event_lines().is_empty());
         system.advance(2 * SECOND);
         assert_eq!(
-            probe.story(),
+            probe.event_lines(),
             ["/s/b stopped: failed: as ordered", "/s/b started"]
         );
     });
@@ -155,7 +157,7 @@ fn the_old_incarnation_has_stopped_before_the_new_one_starts() {
 /// strategy is rest_for_one or one_for_all and a sibling's death causes the temporary process to
 /// be terminated)."
 #[test]
-fn a_temporary_sibling_goes_with_its_group_and_stays_away() {
+fn temporary_sibling_is_removed_by_group_restart() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let children = Supervisor::new(Strategy::OneForAll)
@@ -163,9 +165,9 @@ fn a_temporary_sibling_goes_with_its_group_and_stays_away() {
             .child(puppet("t", &probe).restart(Restart::Temporary))
             .child(puppet("b", &probe));
         let supervisor = system.supervise("s", children);
-        let temporary: ActorRef<Order> = supervisor.child("t").expect("it runs");
-        assert_eq!(probe.story().len(), 3);
-        order(&supervisor, "b", Order::Panic);
+        let temporary: ActorRef<ScriptCommand> = supervisor.child("t").expect("it runs");
+        assert_eq!(probe.event_lines().len(), 3);
+        order(&supervisor, "b", ScriptCommand::Panic);
         let expected = [
             "/s/b dropped",
             "/s/t stopped: shutdown",
@@ -173,7 +175,7 @@ fn a_temporary_sibling_goes_with_its_group_and_stays_away() {
             "/s/a started",
             "/s/b started",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
         assert!(!temporary.is_alive());
         assert_eq!(system.run(supervisor.count_children()).expect("it runs"), 2);
     });
@@ -181,11 +183,11 @@ fn a_temporary_sibling_goes_with_its_group_and_stays_away() {
 
 /// OTP retries a start that failed; each attempt counts as a restart.
 #[test]
-fn a_group_whose_start_fails_in_the_middle_is_tried_again() {
+fn group_restart_that_fails_midway_is_retried() {
     TestSystem::check(0..20, |system| {
         let (supervisor, probe) = four(system, Strategy::OneForAll);
-        system.inject("/s/c", Hook::PreStart, 1, Fault::fail("not yet"));
-        order(&supervisor, "a", Order::Panic);
+        system.inject("/s/c", Hook::PreStart, 1, InjectedFault::error("not yet"));
+        order(&supervisor, "a", ScriptCommand::Panic);
         let expected = [
             "/s/a dropped",
             "/s/d stopped: shutdown",
@@ -201,16 +203,16 @@ fn a_group_whose_start_fails_in_the_middle_is_tried_again() {
             "/s/c started",
             "/s/d started",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
     });
 }
 
 #[test]
-fn rest_for_one_goes_on_from_the_child_that_did_not_start() {
+fn rest_for_one_retries_from_the_child_that_failed() {
     TestSystem::check(0..20, |system| {
         let (supervisor, probe) = four(system, Strategy::RestForOne);
-        system.inject("/s/c", Hook::PreStart, 1, Fault::panic("not yet"));
-        order(&supervisor, "b", Order::Panic);
+        system.inject("/s/c", Hook::PreStart, 1, InjectedFault::panic("not yet"));
+        order(&supervisor, "b", ScriptCommand::Panic);
         let expected = [
             "/s/b dropped",
             "/s/d stopped: shutdown",
@@ -219,19 +221,19 @@ fn rest_for_one_goes_on_from_the_child_that_did_not_start() {
             "/s/c started",
             "/s/d started",
         ];
-        assert_eq!(probe.story(), expected);
+        assert_eq!(probe.event_lines(), expected);
     });
 }
 
 /// Two children that end at the same time cause two restarts, decided one after the other.
 #[test]
-fn children_that_end_together_are_all_restarted() {
+fn children_that_exit_at_once_are_all_restarted() {
     TestSystem::check(0..50, |system| {
         let (supervisor, probe) = four(system, Strategy::RestForOne);
-        order(&supervisor, "d", Order::Panic);
-        order(&supervisor, "b", Order::Panic);
+        order(&supervisor, "d", ScriptCommand::Panic);
+        order(&supervisor, "b", ScriptCommand::Panic);
         system.run_until_idle();
-        let story = probe.story();
+        let story = probe.event_lines();
         let last = |key: &str| {
             let path = format!("/s/{key} ");
             story

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use strowger::testing::{Probe, TestSystem};
 use strowger::{
-    Accepts, Actor, ActorRef, Ask, BoxError, ChildSpec, Completion, Context, Lag, ReadError,
-    Reader, Recipient, Request, SendError, Source, SourceSpec, Strategy, Supervisor,
+    Accepts, Actor, ActorRef, Ask, BoxError, ChildSpec, Completion, Context, ReadError, Reader,
+    Recipient, Request, SendError, SlowReader, Source, SourceSpec, Strategy, Supervisor,
 };
 
 const SOON: Duration = Duration::from_secs(1);
@@ -159,7 +159,7 @@ fn numbers(range: std::ops::Range<u64>) -> Vec<String> {
 }
 
 #[test]
-fn every_reader_gets_every_item_in_order_and_then_the_end() {
+fn readers_get_all_items_in_order_then_the_end() {
     let stage = Stage::new(1, SourceSpec::DEFAULT);
     let mut readers = [stage.reader(), stage.reader(), stage.reader()];
     stage.send(0..50);
@@ -176,7 +176,7 @@ fn every_reader_gets_every_item_in_order_and_then_the_end() {
 }
 
 #[test]
-fn a_reader_gets_what_is_sent_after_it_was_made_and_the_last_before_if_replayed() {
+fn new_reader_gets_replayed_and_later_items() {
     let stage = Stage::new(1, SourceSpec::DEFAULT.replay(3));
     assert_eq!(drain(&mut stage.reader()), [""; 0]);
     stage.send(0..2);
@@ -194,7 +194,7 @@ fn a_reader_gets_what_is_sent_after_it_was_made_and_the_last_before_if_replayed(
 }
 
 #[test]
-fn a_source_that_waits_sends_as_fast_as_the_slowest_reads() {
+fn waiting_source_is_paced_by_the_slowest_reader() {
     let stage = Stage::new(1, SourceSpec::DEFAULT.window(4));
     let (mut quick, mut slow) = (stage.reader(), stage.reader());
     stage.send(0..4);
@@ -222,8 +222,11 @@ fn a_source_that_waits_sends_as_fast_as_the_slowest_reads() {
 }
 
 #[test]
-fn a_laggard_misses_items_and_is_told_how_many_and_where() {
-    let stage = Stage::new(1, SourceSpec::DEFAULT.window(4).lag(Lag::Miss));
+fn slow_reader_gets_a_missed_count_in_position() {
+    let stage = Stage::new(
+        1,
+        SourceSpec::DEFAULT.window(4).slow_reader(SlowReader::Miss),
+    );
     let (mut quick, mut slow) = (stage.reader(), stage.reader());
     stage.send(0..4);
     assert_eq!(drain(&mut quick), numbers(0..4));
@@ -247,15 +250,20 @@ fn a_laggard_misses_items_and_is_told_how_many_and_where() {
 }
 
 #[test]
-fn a_laggard_is_disconnected_and_the_others_are_not_held_up() {
-    let stage = Stage::new(1, SourceSpec::DEFAULT.window(4).lag(Lag::Disconnect));
+fn slow_reader_is_disconnected_without_blocking_others() {
+    let stage = Stage::new(
+        1,
+        SourceSpec::DEFAULT
+            .window(4)
+            .slow_reader(SlowReader::Disconnect),
+    );
     let (mut quick, mut slow) = (stage.reader(), stage.reader());
     for round in 0..3 {
         stage.send(round * 4..round * 4 + 4);
         assert_eq!(drain(&mut quick), numbers(round * 4..round * 4 + 4));
     }
     let mut expected = numbers(0..4);
-    let why = "disconnected because it read too slowly";
+    let why = "disconnected: the reader is too slow";
     expected.extend([why.to_owned(), "end".to_owned()]);
     assert_eq!(drain(&mut slow), expected);
     let info = stage.source(|source| source.info());
@@ -263,26 +271,26 @@ fn a_laggard_is_disconnected_and_the_others_are_not_held_up() {
 }
 
 #[test]
-fn a_source_that_waits_may_disconnect_those_for_whom_it_waits() {
+fn waiting_source_may_disconnect_blocking_readers() {
     let stage = Stage::new(1, SourceSpec::DEFAULT.window(2));
     let (mut quick, mut never) = (stage.reader(), stage.reader());
     stage.send(0..2);
     assert_eq!(drain(&mut quick), numbers(0..2));
-    assert_eq!(stage.source(Source::disconnect_laggards), 1);
-    assert_eq!(stage.source(Source::disconnect_laggards), 0);
+    assert_eq!(stage.source(Source::disconnect_slow_readers), 1);
+    assert_eq!(stage.source(Source::disconnect_slow_readers), 0);
     stage.send(2..4);
     assert_eq!(drain(&mut quick), numbers(2..4));
     assert_eq!(drain(&mut never).len(), 4, "two items, the reason, the end");
 }
 
 #[test]
-fn a_handler_gets_a_message_when_credit_has_come_back() {
+fn when_ready_sends_a_message_once_credit_returns() {
     let stage = Stage::new(1, SourceSpec::DEFAULT.window(2));
     let mut reader = stage.reader();
     let signal = |token: u64| {
         stage.run(move |feed, cx| {
             let source = feed.source.as_ref().ok_or("no source")?;
-            source.when_ready(cx.lane().reply(token));
+            source.notify_when_ready(cx.lane().reply(token));
             Ok(())
         });
     };
@@ -306,13 +314,13 @@ fn a_handler_gets_a_message_when_credit_has_come_back() {
 }
 
 #[test]
-fn dropping_the_last_reader_is_seen_by_the_source() {
+fn when_idle_fires_when_the_last_reader_is_dropped() {
     let stage = Stage::new(1, SourceSpec::DEFAULT);
     let (one, other) = (stage.reader(), stage.reader());
     stage.send(0..5);
     stage.run(|feed, cx| {
         let source = feed.source.as_ref().ok_or("no source")?;
-        source.when_idle(cx.lane().reply(7));
+        source.notify_when_idle(cx.lane().reply(7));
         Ok(())
     });
     drop(one);
@@ -357,7 +365,7 @@ fn a_task_feeds_a_stream_and_waits_for_credit() {
 }
 
 #[test]
-fn readers_learn_why_the_incarnation_ended_and_read_from_the_next_anew() {
+fn readers_get_the_exit_and_can_read_the_next_incarnation() {
     TestSystem::check(0..10, |system| {
         let stage = Stage::supervised(system.seed());
         let mut reader = stage.reader();
@@ -377,7 +385,7 @@ fn readers_learn_why_the_incarnation_ended_and_read_from_the_next_anew() {
 }
 
 #[test]
-fn a_panic_of_the_task_that_feeds_is_what_readers_see() {
+fn readers_get_the_panic_of_the_feeding_task() {
     let stage = Stage::new(1, SourceSpec::DEFAULT);
     let mut reader = stage.reader();
     stage.run(|feed, cx| {
@@ -393,7 +401,7 @@ fn a_panic_of_the_task_that_feeds_is_what_readers_see() {
 }
 
 #[test]
-fn a_kill_and_a_stop_are_told_as_such() {
+fn readers_distinguish_kill_from_stop() {
     let stage = Stage::new(1, SourceSpec::DEFAULT);
     let mut reader = stage.reader();
     stage.feed.kill();
@@ -410,7 +418,7 @@ fn a_kill_and_a_stop_are_told_as_such() {
 }
 
 #[test]
-fn an_error_of_the_source_and_its_drop_are_told_after_what_was_sent() {
+fn source_failure_is_delivered_after_queued_items() {
     let stage = Stage::new(1, SourceSpec::DEFAULT);
     let mut reader = stage.reader();
     stage.send(0..1);
@@ -464,18 +472,18 @@ fn a_source_that_outlives_its_incarnation_is_closed() {
 }
 
 #[test]
-fn the_number_of_readers_has_a_limit_and_places_come_back() {
+fn reader_limit_is_enforced_and_freed_on_drop() {
     let stage = Stage::new(1, SourceSpec::DEFAULT.readers(2));
     let (one, _other) = (stage.reader(), stage.reader());
     let refused = stage.source(|source| source.reader().map(drop));
     let refused = refused.expect_err("one too many");
-    assert_eq!(refused.to_string(), "the source has its 2 readers");
+    assert_eq!(refused.to_string(), "the limit of 2 readers is reached");
     drop(one);
     assert!(stage.source(|source| source.reader().map(drop)).is_ok());
 }
 
 #[test]
-fn a_reader_sets_its_window_within_what_the_source_allows() {
+fn reader_window_is_clamped_to_the_source_limit() {
     let stage = Stage::new(1, SourceSpec::DEFAULT.window(2).max_window(8));
     let mut reader = stage.reader().with_window(1000);
     assert_eq!(reader.window(), 8);
@@ -497,7 +505,7 @@ fn a_reader_sets_its_window_within_what_the_source_allows() {
 }
 
 #[test]
-fn a_reader_is_a_stream_for_those_who_combine_streams() {
+fn reader_implements_stream() {
     fn is_stream<T>(stream: impl futures_core::Stream<Item = Result<T, ReadError>>) {
         drop(stream);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
 use strowger::testing::TestSystem;
-use strowger::{Actor, ActorSystem, Context, Lag, ReadError, Reader, Source, SourceSpec};
+use strowger::{Actor, ActorSystem, Context, ReadError, Reader, SlowReader, Source, SourceSpec};
 
 /// Hands its source out, and lives as long as its system.
 struct Owner;
@@ -71,11 +71,11 @@ fn next(reader: &mut Reader<Item>) -> Poll<Option<Result<u64, String>>> {
 }
 
 #[test]
-fn a_thousand_readers_that_never_read_cost_their_windows_and_no_more() {
-    for lag in [Lag::Miss, Lag::Disconnect, Lag::Wait] {
+fn unread_readers_hold_at_most_their_windows() {
+    for lag in [SlowReader::Miss, SlowReader::Disconnect, SlowReader::Wait] {
         let system = TestSystem::new(1);
         let alive = Arc::new(AtomicUsize::new(0));
-        let mut source = source(&system, SourceSpec::DEFAULT.window(8).lag(lag));
+        let mut source = source(&system, SourceSpec::DEFAULT.window(8).slow_reader(lag));
         let readers: Vec<_> = (0..1000).map(|_| source.reader().expect("room")).collect();
         for number in 0..100 {
             let _sent = source.try_send(Item::new(number, &alive));
@@ -83,8 +83,8 @@ fn a_thousand_readers_that_never_read_cost_their_windows_and_no_more() {
         assert_eq!(alive.load(Ordering::SeqCst), 8000);
         let info = source.info();
         let (missed, disconnected) = match lag {
-            Lag::Miss => (92_000, 0),
-            Lag::Disconnect => (0, 1000),
+            SlowReader::Miss => (92_000, 0),
+            SlowReader::Disconnect => (0, 1000),
             _ => (0, 0),
         };
         assert_eq!((info.missed, info.disconnected), (missed, disconnected));
@@ -95,7 +95,7 @@ fn a_thousand_readers_that_never_read_cost_their_windows_and_no_more() {
 }
 
 #[test]
-fn readers_that_come_and_go_leave_nothing_behind() {
+fn dropped_readers_free_their_memory() {
     let system = TestSystem::new(1);
     let alive = Arc::new(AtomicUsize::new(0));
     let mut source = source(&system, SourceSpec::DEFAULT.window(4));
@@ -111,7 +111,7 @@ fn readers_that_come_and_go_leave_nothing_behind() {
 }
 
 #[test]
-fn a_reader_that_goes_in_the_middle_holds_nobody_up() {
+fn dropped_reader_does_not_block_the_source() {
     let system = TestSystem::new(1);
     let alive = Arc::new(AtomicUsize::new(0));
     let mut source = source(&system, SourceSpec::DEFAULT.window(2));
@@ -151,15 +151,15 @@ proptest! {
     /// Each reader sees all items in order, or is told exactly which it missed, whatever the
     /// readers do.
     #[test]
-    fn nothing_is_lost_untold_and_nothing_comes_twice(
+    fn every_loss_is_reported_and_no_item_is_duplicated(
         window in 1_u32..9,
         misses in any::<bool>(),
         steps in vec((0_u8..8, any::<u8>()), 1..300),
     ) {
         let system = TestSystem::new(1);
         let alive = Arc::new(AtomicUsize::new(0));
-        let lag = if misses { Lag::Miss } else { Lag::Wait };
-        let spec = SourceSpec::DEFAULT.window(window).lag(lag);
+        let lag = if misses { SlowReader::Miss } else { SlowReader::Wait };
+        let spec = SourceSpec::DEFAULT.window(window).slow_reader(lag);
         let mut source = source(&system, spec);
         let mut readers: Vec<Model> = Vec::new();
         let mut number = 0;
@@ -266,7 +266,7 @@ impl Actor for Pump {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_several_threads_all_comes_in_order_though_one_reader_goes() {
+async fn items_stay_in_order_across_threads_when_a_reader_leaves() {
     let system = ActorSystem::new("threads").expect("inside tokio");
     let (to, readers) = tokio::sync::oneshot::channel();
     let to = Arc::new(parking_lot::Mutex::new(Some(to)));

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Order, Probe, Puppet, Story, TestSystem};
+use strowger::testing::{
+    Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
+};
 use strowger::{
     ActorRef, ChildError, ChildSpec, Exit, MailboxSpec, Overflow, Restart, SendError, Shutdown,
     StartError, Strategy, Supervisor, SupervisorRef,
@@ -11,8 +13,8 @@ use strowger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(probe: &Probe<Story>) -> ChildSpec {
-    ChildSpec::new::<Puppet>("p", probe.recipient())
+fn puppet(probe: &Probe<RecordedEvent>) -> ChildSpec {
+    ChildSpec::new::<ScriptedActor>("p", probe.recipient())
 }
 
 /// A supervisor `/s` with one child `/s/p`, which has started.
@@ -20,21 +22,21 @@ pub(crate) fn one(
     system: &TestSystem,
     change: impl FnOnce(Supervisor) -> Supervisor,
     child: impl FnOnce(ChildSpec) -> ChildSpec,
-) -> (SupervisorRef, ActorRef<Order>, Probe<Story>) {
+) -> (SupervisorRef, ActorRef<ScriptCommand>, Probe<RecordedEvent>) {
     let probe = system.probe();
     let supervisor = change(Supervisor::new(Strategy::OneForOne)).child(child(puppet(&probe)));
     let supervisor = system.supervise("s", supervisor);
     let child = supervisor.child("p").expect("it was started");
-    assert_eq!(probe.story(), ["/s/p started"]);
+    assert_eq!(probe.event_lines(), ["/s/p started"]);
     (supervisor, child, probe)
 }
 
-pub(crate) fn tell(actor: &ActorRef<Order>, order: Order) {
+pub(crate) fn tell(actor: &ActorRef<ScriptCommand>, order: ScriptCommand) {
     actor.try_tell(order).expect("there is room");
 }
 
 #[test]
-fn a_specification_says_its_key() {
+fn child_spec_returns_its_key() {
     let system = TestSystem::new(1);
     assert_eq!(puppet(&system.probe()).key(), "p");
 }
@@ -43,15 +45,15 @@ fn a_specification_says_its_key() {
 #[test]
 fn a_permanent_child_is_always_restarted() {
     for (order, ended) in [
-        (Order::Stop, "stopped: normal"),
-        (Order::Fail, "stopped: failed: as ordered"),
-        (Order::Panic, "dropped"),
+        (ScriptCommand::Stop, "stopped: normal"),
+        (ScriptCommand::Error, "stopped: failed: as ordered"),
+        (ScriptCommand::Panic, "dropped"),
     ] {
         let system = TestSystem::new(1);
         let (_, child, probe) = one(&system, |s| s, |c| c);
         tell(&child, order);
         assert_eq!(
-            probe.story(),
+            probe.event_lines(),
             [format!("/s/p {ended}"), "/s/p started".to_owned()]
         );
         assert!(child.is_alive());
@@ -59,7 +61,7 @@ fn a_permanent_child_is_always_restarted() {
     let system = TestSystem::new(1);
     let (_, child, probe) = one(&system, |s| s, |c| c);
     child.kill();
-    assert_eq!(probe.story(), ["/s/p dropped", "/s/p started"]);
+    assert_eq!(probe.event_lines(), ["/s/p dropped", "/s/p started"]);
 }
 
 /// OTP: "A transient child process is restarted only if it terminates abnormally."
@@ -67,22 +69,22 @@ fn a_permanent_child_is_always_restarted() {
 fn a_transient_child_is_restarted_only_if_it_terminates_abnormally() {
     let system = TestSystem::new(1);
     let (supervisor, child, probe) = one(&system, |s| s, |c| c.restart(Restart::Transient));
-    tell(&child, Order::Fail);
+    tell(&child, ScriptCommand::Error);
     assert_eq!(
-        probe.story(),
+        probe.event_lines(),
         ["/s/p stopped: failed: as ordered", "/s/p started"]
     );
-    tell(&child, Order::Stop);
-    assert_eq!(probe.story(), ["/s/p stopped: normal"]);
+    tell(&child, ScriptCommand::Stop);
+    assert_eq!(probe.event_lines(), ["/s/p stopped: normal"]);
     assert!(!child.is_alive());
     // OTP keeps the specification: the child can be started again by name.
     assert_eq!(system.run(supervisor.count_children()).expect("it runs"), 1);
     system
         .run(supervisor.restart_child("p"))
         .expect("it starts");
-    assert_eq!(probe.story(), ["/s/p started"]);
+    assert_eq!(probe.event_lines(), ["/s/p started"]);
     supervisor.any_child("p").expect("it runs").stop();
-    assert_eq!(probe.story(), ["/s/p stopped: shutdown"]);
+    assert_eq!(probe.event_lines(), ["/s/p stopped: shutdown"]);
 }
 
 /// OTP: "A temporary child process is never restarted", and its specification goes with it.
@@ -90,34 +92,34 @@ fn a_transient_child_is_restarted_only_if_it_terminates_abnormally() {
 fn a_temporary_child_is_never_restarted() {
     let system = TestSystem::new(1);
     let (supervisor, child, probe) = one(&system, |s| s, |c| c.restart(Restart::Temporary));
-    tell(&child, Order::Panic);
-    assert_eq!(probe.story(), ["/s/p dropped"]);
+    tell(&child, ScriptCommand::Panic);
+    assert_eq!(probe.event_lines(), ["/s/p dropped"]);
     assert!(!child.is_alive());
     assert_eq!(system.run(supervisor.count_children()).expect("it runs"), 0);
 }
 
 #[test]
-fn a_panic_in_any_hook_is_an_exit_with_a_reason() {
+fn panic_in_any_hook_is_reported_as_exit() {
     for hook in [Hook::PreStart, Hook::Handle, Hook::Signal, Hook::PostStop] {
         TestSystem::check(0..5, |system| {
             let probe = system.probe();
-            let other = system.spawn::<Puppet>("other", probe.recipient());
+            let other = system.spawn::<ScriptedActor>("other", probe.recipient());
             let children = Supervisor::new(Strategy::OneForOne).child(puppet(&probe));
             let supervisor = system.supervise("s", children);
-            let child: ActorRef<Order> = supervisor.child("p").expect("it runs");
-            tell(&child, Order::Monitor(other.erase()));
+            let child: ActorRef<ScriptCommand> = supervisor.child("p").expect("it runs");
+            tell(&child, ScriptCommand::Monitor(other.erase()));
             system.run_until_idle();
-            system.inject("/s/p", hook, 1, Fault::panic("boom"));
-            tell(&child, Order::Note(1));
+            system.inject("/s/p", hook, 1, InjectedFault::panic("boom"));
+            tell(&child, ScriptCommand::Note(1));
             system.run_until_idle();
             other.stop();
             system.run_until_idle();
             if matches!(hook, Hook::PreStart | Hook::PostStop) {
-                tell(&child, Order::Fail);
+                tell(&child, ScriptCommand::Error);
             }
-            tell(&child, Order::Note(2));
+            tell(&child, ScriptCommand::Note(2));
             assert_eq!(
-                probe.story().last().map(String::as_str),
+                probe.event_lines().last().map(String::as_str),
                 Some("/s/p noted 2"),
                 "{hook:?}"
             );
@@ -148,7 +150,12 @@ fn a_child_that_exceeds_its_limit_is_killed() {
         let system = TestSystem::new(1);
         let limit = Shutdown::Graceful(3 * SECOND);
         let (supervisor, _, probe) = one(&system, |s| s, |c| c.shutdown(limit));
-        system.inject("/s/p", Hook::PostStop, 1, Fault::Stall(stall * SECOND));
+        system.inject(
+            "/s/p",
+            Hook::PostStop,
+            1,
+            InjectedFault::Stall(stall * SECOND),
+        );
         probe.monitor(&supervisor);
         supervisor.stop();
         let before = system.elapsed();
@@ -163,7 +170,7 @@ fn a_child_that_exceeds_its_limit_is_killed() {
         } else {
             "/s/p dropped"
         };
-        assert_eq!(probe.story(), [ended]);
+        assert_eq!(probe.event_lines(), [ended]);
     }
 }
 
@@ -172,12 +179,12 @@ fn a_child_that_exceeds_its_limit_is_killed() {
 fn an_immediate_shutdown_kills_without_post_stop() {
     let system = TestSystem::new(1);
     let (supervisor, child, probe) = one(&system, |s| s, |c| c.shutdown(Shutdown::Immediate));
-    tell(&child, Order::Wait(SECOND));
+    tell(&child, ScriptCommand::Sleep(SECOND));
     system.run_until_idle();
     system
         .run(supervisor.terminate_child("p"))
         .expect("it has such a child");
-    assert_eq!(probe.story(), ["/s/p dropped"]);
+    assert_eq!(probe.event_lines(), ["/s/p dropped"]);
     assert!(system.elapsed() < SECOND);
 }
 
@@ -186,17 +193,22 @@ fn an_immediate_shutdown_kills_without_post_stop() {
 fn an_infinite_shutdown_waits() {
     let system = TestSystem::new(1);
     let (supervisor, _, probe) = one(&system, |s| s, |c| c.shutdown(Shutdown::Infinity));
-    system.inject("/s/p", Hook::PostStop, 1, Fault::Stall(900 * SECOND));
+    system.inject(
+        "/s/p",
+        Hook::PostStop,
+        1,
+        InjectedFault::Stall(900 * SECOND),
+    );
     supervisor.stop();
     system.advance(899 * SECOND);
-    assert!(probe.story().is_empty());
+    assert!(probe.event_lines().is_empty());
     system.advance(SECOND);
-    assert_eq!(probe.story(), ["/s/p stopped: shutdown"]);
+    assert_eq!(probe.event_lines(), ["/s/p stopped: shutdown"]);
 }
 
 /// OTP on `terminate_child`: the specification is kept, and the child can be started again.
 #[test]
-fn a_terminated_child_keeps_its_place_until_it_is_deleted() {
+fn terminated_child_stays_in_the_table_until_deleted() {
     let system = TestSystem::new(1);
     let (supervisor, child, probe) = one(&system, |s| s, |c| c);
     let deleted = system.run(supervisor.delete_child("p"));
@@ -207,13 +219,13 @@ fn a_terminated_child_keeps_its_place_until_it_is_deleted() {
         .run(supervisor.terminate_child("p"))
         .expect("it has such a child");
     assert!(!child.is_alive());
-    assert_eq!(probe.story(), ["/s/p stopped: shutdown"]);
+    assert_eq!(probe.event_lines(), ["/s/p stopped: shutdown"]);
     let children = system.run(supervisor.which_children()).expect("it runs");
     assert!(children.len() == 1 && children[0].actor.is_none());
     system
         .run(supervisor.restart_child("p"))
         .expect("it starts");
-    assert_eq!(probe.story(), ["/s/p started"]);
+    assert_eq!(probe.event_lines(), ["/s/p started"]);
     system
         .run(supervisor.terminate_child("p"))
         .expect("it has such a child");
@@ -227,34 +239,34 @@ fn a_terminated_child_keeps_its_place_until_it_is_deleted() {
 /// OTP on `restart_child`: "If the child process start function returns an error [...] the function
 /// returns {error,Error}", and the supervisor does not retry by itself.
 #[test]
-fn a_restart_on_demand_that_fails_is_the_callers_to_repeat() {
+fn failed_restart_child_is_not_retried() {
     TestSystem::check(0..10, |system| {
         let (supervisor, _, probe) = one(system, |s| s, |c| c);
         system
             .run(supervisor.terminate_child("p"))
             .expect("it has such a child");
-        system.inject("/s/p", Hook::PreStart, 1, Fault::fail("not yet"));
+        system.inject("/s/p", Hook::PreStart, 1, InjectedFault::error("not yet"));
         let failed = system.run(supervisor.restart_child("p"));
         assert!(matches!(
             failed,
             Err(ChildError::Start(StartError::Failed { .. }))
         ));
-        assert_eq!(probe.story(), ["/s/p stopped: shutdown"]);
+        assert_eq!(probe.event_lines(), ["/s/p stopped: shutdown"]);
         system
             .run(supervisor.restart_child("p"))
             .expect("the fault is over");
-        assert_eq!(probe.story(), ["/s/p started"]);
+        assert_eq!(probe.event_lines(), ["/s/p started"]);
     });
 }
 
 /// OTP on `start_child`: "If the child process start function returns an error [...] the child
 /// specification is discarded".
 #[test]
-fn a_child_that_does_not_start_on_demand_gets_no_place() {
+fn child_that_fails_to_start_is_not_added() {
     let system = TestSystem::new(1);
     let (supervisor, _, probe) = one(&system, |s| s, |c| c);
-    system.inject("/s/q", Hook::PreStart, 1, Fault::panic("boom"));
-    let spec = || ChildSpec::new::<Puppet>("q", probe.recipient());
+    system.inject("/s/q", Hook::PreStart, 1, InjectedFault::panic("boom"));
+    let spec = || ChildSpec::new::<ScriptedActor>("q", probe.recipient());
     let failed = system
         .run(supervisor.start_child(spec()))
         .expect_err("it panics");
@@ -266,22 +278,22 @@ fn a_child_that_does_not_start_on_demand_gets_no_place() {
     let taken = system
         .run(supervisor.start_child(spec()))
         .expect_err("it runs already");
-    assert_eq!(taken.to_string(), "/s/q exists already");
-    assert_eq!(probe.story(), ["/s/q started"]);
+    assert_eq!(taken.to_string(), "/s/q already exists");
+    assert_eq!(probe.event_lines(), ["/s/q started"]);
 }
 
 /// OTP: a supervisor whose child fails to start terminates those already started, in reverse.
 #[test]
-fn a_supervisor_whose_child_fails_to_start_does_not_start() {
+fn supervisor_start_fails_if_a_child_fails() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let spec = |key: &str| ChildSpec::new::<Puppet>(key, probe.recipient());
+    let spec = |key: &str| ChildSpec::new::<ScriptedActor>(key, probe.recipient());
     let children = ["a", "b", "c"]
         .iter()
         .fold(Supervisor::new(Strategy::OneForOne), |s, k| {
             s.child(spec(k))
         });
-    system.inject("/s/c", Hook::PreStart, 1, Fault::fail("no"));
+    system.inject("/s/c", Hook::PreStart, 1, InjectedFault::error("no"));
     let failed = system
         .run(system.system().supervise("s", children))
         .expect_err("c fails");
@@ -297,7 +309,7 @@ fn a_supervisor_whose_child_fails_to_start_does_not_start() {
         "/s/b stopped: shutdown",
         "/s/a stopped: shutdown",
     ];
-    assert_eq!(probe.story(), expected);
+    assert_eq!(probe.event_lines(), expected);
     assert!(
         system
             .system()
@@ -308,16 +320,16 @@ fn a_supervisor_whose_child_fails_to_start_does_not_start() {
 }
 
 #[test]
-fn a_child_specification_may_give_another_mailbox() {
+fn child_spec_overrides_the_mailbox() {
     let system = TestSystem::new(1);
     let small = MailboxSpec::bounded(2).overflow(Overflow::Fail);
     let (_, child, probe) = one(&system, |s| s, |c| c.mailbox(small));
-    tell(&child, Order::Note(1));
-    tell(&child, Order::Note(2));
+    tell(&child, ScriptCommand::Note(1));
+    tell(&child, ScriptCommand::Note(2));
     assert!(matches!(
-        child.try_tell(Order::Note(3)),
-        Err(SendError::Full(Order::Note(3)))
+        child.try_tell(ScriptCommand::Note(3)),
+        Err(SendError::Full(ScriptCommand::Note(3)))
     ));
-    assert_eq!(probe.story(), ["/s/p noted 1", "/s/p noted 2"]);
+    assert_eq!(probe.event_lines(), ["/s/p noted 1", "/s/p noted 2"]);
     assert_eq!(child.erase().info().capacity, Some(2));
 }

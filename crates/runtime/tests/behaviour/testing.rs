@@ -5,30 +5,36 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use strowger::Exit;
-use strowger::testing::{Fault, Hook, Order, Puppet, Story, TestSystem, Trace};
+use strowger::testing::{
+    Hook, InjectedFault, RecordedEvent, ScheduleTrace, ScriptCommand, ScriptedActor, TestSystem,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A few puppets that all have work at the same time.
-fn bustle(seed: u64) -> (Trace, Vec<String>) {
+fn bustle(seed: u64) -> (ScheduleTrace, Vec<String>) {
     let system = TestSystem::new(seed);
     let probe = system.probe();
     for key in ["a", "b", "c", "d"] {
-        let puppet = system.spawn::<Puppet>(key, probe.recipient());
+        let puppet = system.spawn::<ScriptedActor>(key, probe.recipient());
         for number in 0..3 {
-            puppet.try_tell(Order::Note(number)).expect("there is room");
-            puppet.try_tell(Order::Wait(SECOND)).expect("there is room");
+            puppet
+                .try_tell(ScriptCommand::Note(number))
+                .expect("there is room");
+            puppet
+                .try_tell(ScriptCommand::Sleep(SECOND))
+                .expect("there is room");
         }
         puppet
-            .try_tell(Order::Later(SECOND, 9))
+            .try_tell(ScriptCommand::NoteAfter(SECOND, 9))
             .expect("there is room");
     }
     system.advance(5 * SECOND);
-    (system.trace(), probe.story())
+    (system.trace(), probe.event_lines())
 }
 
 #[test]
-fn one_seed_gives_the_same_run_twice() {
+fn same_seed_reproduces_the_run() {
     for seed in 0..20 {
         assert_eq!(bustle(seed), bustle(seed), "seed {seed}");
     }
@@ -50,7 +56,7 @@ fn different_seeds_give_different_orders_of_the_same_events() {
 }
 
 #[test]
-fn a_trace_names_the_actors_whose_turn_it_was() {
+fn trace_lists_the_actors_that_ran() {
     let (trace, _) = bustle(3);
     assert_eq!(trace.seed(), 3);
     assert!(
@@ -63,31 +69,33 @@ fn a_trace_names_the_actors_whose_turn_it_was() {
 }
 
 #[test]
-fn time_moves_only_when_the_test_says_so() {
+fn virtual_time_is_manual() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
     puppet
-        .try_tell(Order::Later(SECOND, 1))
+        .try_tell(ScriptCommand::NoteAfter(SECOND, 1))
         .expect("there is room");
     system.run_until_idle();
     assert_eq!(system.elapsed(), Duration::ZERO);
     system.advance(SECOND - Duration::from_millis(1));
-    assert_eq!(probe.story(), ["/p started"]);
+    assert_eq!(probe.event_lines(), ["/p started"]);
     system.advance(Duration::from_millis(1));
-    assert_eq!(probe.story(), ["/p noted 1"]);
+    assert_eq!(probe.event_lines(), ["/p noted 1"]);
     assert_eq!(system.elapsed(), SECOND);
 }
 
 #[test]
-fn timers_on_the_way_are_met_at_their_own_time() {
+fn advance_stops_at_each_timer() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
     // The second timer is set while the first wait is handled, half way through.
-    puppet.try_tell(Order::Wait(SECOND)).expect("there is room");
     puppet
-        .try_tell(Order::Later(SECOND, 2))
+        .try_tell(ScriptCommand::Sleep(SECOND))
+        .expect("there is room");
+    puppet
+        .try_tell(ScriptCommand::NoteAfter(SECOND, 2))
         .expect("there is room");
     system.advance(3 * SECOND);
     let trace = system.trace();
@@ -98,11 +106,11 @@ fn timers_on_the_way_are_met_at_their_own_time() {
         .map(|s| s.at)
         .collect();
     assert!(at.contains(&SECOND) && at.contains(&(2 * SECOND)), "{at:?}");
-    assert_eq!(probe.story(), ["/p started", "/p noted 2"]);
+    assert_eq!(probe.event_lines(), ["/p started", "/p noted 2"]);
 }
 
 #[test]
-fn a_future_is_run_to_its_end_and_time_with_it() {
+fn run_advances_time_until_the_future_completes() {
     let system = TestSystem::new(1);
     let waited = system.run(async {
         tokio::time::sleep(10 * SECOND).await;
@@ -113,18 +121,18 @@ fn a_future_is_run_to_its_end_and_time_with_it() {
 
 #[test]
 #[should_panic(expected = "not done within 3600s of virtual time")]
-fn a_future_that_never_ends_fails_at_once() {
+fn run_panics_on_a_future_that_never_completes() {
     TestSystem::new(1).run(std::future::pending::<()>());
 }
 
 #[test]
-fn a_probe_waits_for_as_long_as_it_is_told() {
+fn probe_expect_waits_up_to_its_limit() {
     let system = TestSystem::new(1);
-    let probe = system.probe::<Story>();
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    let probe = system.probe::<RecordedEvent>();
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
     assert_eq!(probe.expect(SECOND).to_string(), "/p started");
     puppet
-        .try_tell(Order::Later(3 * SECOND, 1))
+        .try_tell(ScriptCommand::NoteAfter(3 * SECOND, 1))
         .expect("there is room");
     probe.expect_none(2 * SECOND);
     assert_eq!(probe.expect(SECOND).to_string(), "/p noted 1");
@@ -133,42 +141,46 @@ fn a_probe_waits_for_as_long_as_it_is_told() {
 }
 
 #[test]
-fn a_probe_sees_the_end_of_what_it_monitors_once() {
+fn probe_records_one_down_per_monitor() {
     let system = TestSystem::new(1);
-    let probe = system.probe::<Story>();
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    let probe = system.probe::<RecordedEvent>();
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
     probe.monitor(&puppet);
     puppet.kill();
     assert!(matches!(probe.expect_down(&puppet, SECOND), Exit::Killed));
     system.advance(SECOND);
-    assert!(probe.downs().is_empty());
+    assert!(probe.take_downs().is_empty());
 }
 
 #[test]
-fn a_fault_strikes_the_nth_time_and_then_no_more() {
+fn injected_fault_fires_once_at_the_nth_call() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    system.inject("/p", Hook::Handle, 3, Fault::fail("disk full"));
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
-    (1..=4).for_each(|number| puppet.try_tell(Order::Note(number)).expect("there is room"));
+    system.inject("/p", Hook::Handle, 3, InjectedFault::error("disk full"));
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    (1..=4).for_each(|number| {
+        puppet
+            .try_tell(ScriptCommand::Note(number))
+            .expect("there is room")
+    });
     let told = [
         "/p started",
         "/p noted 1",
         "/p noted 2",
         "/p stopped: failed: disk full",
     ];
-    assert_eq!(probe.story(), told);
+    assert_eq!(probe.event_lines(), told);
 }
 
 #[test]
-fn faults_strike_in_every_hook() {
-    let exit_of = |hook, fault: Fault| {
+fn faults_can_be_injected_in_every_hook() {
+    let exit_of = |hook, fault: InjectedFault| {
         let system = TestSystem::new(1);
-        let probe = system.probe::<Story>();
-        let other = system.spawn::<Puppet>("other", probe.recipient());
+        let probe = system.probe::<RecordedEvent>();
+        let other = system.spawn::<ScriptedActor>("other", probe.recipient());
         system.inject("/p", hook, 1, fault);
-        let puppet = system.spawn::<Puppet>("p", probe.recipient());
-        let watched = Order::Monitor(other.erase());
+        let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+        let watched = ScriptCommand::Monitor(other.erase());
         let _sent = puppet.try_tell(watched);
         system.run_until_idle();
         other.stop();
@@ -178,31 +190,38 @@ fn faults_strike_in_every_hook() {
     };
     for hook in [Hook::PreStart, Hook::Handle, Hook::Signal] {
         assert_eq!(
-            exit_of(hook, Fault::panic("boom")),
+            exit_of(hook, InjectedFault::panic("boom")),
             "panicked: boom",
             "{hook:?}"
         );
-        assert_eq!(exit_of(hook, Fault::fail("no")), "failed: no", "{hook:?}");
+        assert_eq!(
+            exit_of(hook, InjectedFault::error("no")),
+            "failed: no",
+            "{hook:?}"
+        );
     }
-    assert_eq!(exit_of(Hook::PostStop, Fault::panic("boom")), "shutdown");
+    assert_eq!(
+        exit_of(Hook::PostStop, InjectedFault::panic("boom")),
+        "shutdown"
+    );
 }
 
 #[test]
-fn a_stalled_hook_takes_that_much_longer() {
+fn stall_delays_the_hook() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    system.inject("/p", Hook::PostStop, 1, Fault::Stall(2 * SECOND));
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    system.inject("/p", Hook::PostStop, 1, InjectedFault::Stall(2 * SECOND));
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
     puppet.stop();
-    assert_eq!(probe.story(), ["/p started"]);
+    assert_eq!(probe.event_lines(), ["/p started"]);
     let exit = system.run(puppet.stopped());
     assert!(matches!(exit, Exit::Shutdown));
     assert_eq!(system.elapsed(), 2 * SECOND);
-    assert_eq!(probe.story(), ["/p stopped: shutdown"]);
+    assert_eq!(probe.event_lines(), ["/p stopped: shutdown"]);
 }
 
 #[test]
-fn a_check_runs_every_seed_and_stops_at_the_one_that_fails() {
+fn check_runs_all_seeds_and_stops_at_the_first_failure() {
     let seen = Mutex::new(Vec::new());
     let run = AssertUnwindSafe(|| {
         TestSystem::check(0..10, |system| {
@@ -222,22 +241,26 @@ fn a_check_runs_every_seed_and_stops_at_the_one_that_fails() {
 }
 
 #[test]
-fn nothing_of_a_system_is_left_when_it_is_dropped() {
+fn dropped_system_frees_its_memory() {
     let held = std::sync::Arc::new(());
     let system = TestSystem::new(1);
-    let probe = system.probe::<Story>();
+    let probe = system.probe::<RecordedEvent>();
     let inside = std::sync::Arc::clone(&held);
-    let recipient = probe.recipient().contramap(move |story: Story| {
+    let recipient = probe.recipient().contramap(move |story: RecordedEvent| {
         let _inside = &inside;
         story
     });
     for key in ["a", "b"] {
-        let puppet = system.spawn::<Puppet>(key, recipient.clone());
-        puppet.try_tell(Order::Wait(SECOND)).expect("there is room");
+        let puppet = system.spawn::<ScriptedActor>(key, recipient.clone());
         puppet
-            .try_tell(Order::Spawn("child".into()))
+            .try_tell(ScriptCommand::Sleep(SECOND))
             .expect("there is room");
-        puppet.try_tell(Order::Wait(SECOND)).expect("there is room");
+        puppet
+            .try_tell(ScriptCommand::Spawn("child".into()))
+            .expect("there is room");
+        puppet
+            .try_tell(ScriptCommand::Sleep(SECOND))
+            .expect("there is room");
     }
     system.advance(SECOND + SECOND / 2);
     drop(recipient);

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use strowger::testing::{Order, Puppet, TestSystem};
+use strowger::testing::{ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{
     Actor, ChildSpec, Context, EarliestTimer, Recipient, Strategy, Supervisor, TimerKey,
 };
@@ -11,51 +11,53 @@ use strowger::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn timers_fire_in_the_order_of_their_times() {
+fn timers_fire_in_time_order() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
     for (seconds, number) in [(3, 3), (1, 1), (2, 2), (1, 10)] {
         puppet
-            .try_tell(Order::Later(seconds * SECOND, number))
+            .try_tell(ScriptCommand::NoteAfter(seconds * SECOND, number))
             .unwrap();
     }
     system.run_until_idle();
-    let _ = probe.story();
+    let _ = probe.event_lines();
     system.advance(SECOND);
-    assert_eq!(probe.story(), ["/p noted 1", "/p noted 10"]);
+    assert_eq!(probe.event_lines(), ["/p noted 1", "/p noted 10"]);
     system.advance(2 * SECOND);
-    assert_eq!(probe.story(), ["/p noted 2", "/p noted 3"]);
+    assert_eq!(probe.event_lines(), ["/p noted 2", "/p noted 3"]);
 }
 
 #[test]
-fn late_timer_never_reaches_the_next_incarnation() {
+fn timers_do_not_outlive_their_incarnation() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let child = ChildSpec::new::<Puppet>("p", probe.recipient());
+    let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);
-    let child = supervisor.child::<Order>("p").unwrap();
-    child.try_tell(Order::Later(SECOND, 1)).unwrap();
-    child.try_tell(Order::Fail).unwrap();
+    let child = supervisor.child::<ScriptCommand>("p").unwrap();
+    child.try_tell(ScriptCommand::NoteAfter(SECOND, 1)).unwrap();
+    child.try_tell(ScriptCommand::Error).unwrap();
     system.run_until_idle();
-    let _ = probe.story();
+    let _ = probe.event_lines();
     system.advance(2 * SECOND);
-    assert!(probe.story().is_empty());
+    assert!(probe.event_lines().is_empty());
 }
 
 #[test]
-fn timer_overtakes_messages_that_wait() {
+fn due_timer_overtakes_queued_messages() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
-    puppet.try_tell(Order::Later(SECOND, 1)).unwrap();
-    puppet.try_tell(Order::Wait(2 * SECOND)).unwrap();
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    puppet
+        .try_tell(ScriptCommand::NoteAfter(SECOND, 1))
+        .unwrap();
+    puppet.try_tell(ScriptCommand::Sleep(2 * SECOND)).unwrap();
     for number in 100..300 {
-        puppet.try_tell(Order::Note(number)).unwrap();
+        puppet.try_tell(ScriptCommand::Note(number)).unwrap();
     }
     system.advance(3 * SECOND);
-    let story = probe.story();
+    let story = probe.event_lines();
     let timer = story.iter().position(|line| line == "/p noted 1").unwrap();
     assert!(timer < 100, "it was {timer} messages late");
 }
@@ -131,25 +133,29 @@ fn missed_ticks_are_skipped_and_the_phase_is_kept() {
 }
 
 #[test]
-fn time_beyond_the_clock_never_comes() {
+fn timer_beyond_the_clock_range_never_fires() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<Puppet>("p", probe.recipient());
-    puppet.try_tell(Order::Later(Duration::MAX, 1)).unwrap();
-    puppet.try_tell(Order::Later(SECOND, 2)).unwrap();
+    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    puppet
+        .try_tell(ScriptCommand::NoteAfter(Duration::MAX, 1))
+        .unwrap();
+    puppet
+        .try_tell(ScriptCommand::NoteAfter(SECOND, 2))
+        .unwrap();
     system.run_until_idle();
     system.advance(10 * SECOND);
-    assert_eq!(probe.story(), ["/p started", "/p noted 2"]);
+    assert_eq!(probe.event_lines(), ["/p started", "/p noted 2"]);
 }
 
 #[test]
-fn actor_with_a_timer_to_come_is_gone_with_its_system() {
+fn pending_timer_does_not_keep_a_dropped_system_alive() {
     let system = TestSystem::new(1);
     let probe = system.probe::<u64>();
     let clock = system.spawn::<Clock>("clock", probe.recipient());
     system.advance(SECOND);
     drop((clock, probe));
-    assert!(system.leaves_nothing());
+    assert!(system.into_is_leak_free());
 }
 
 /// Arms its timer for a number of seconds, and reports each time that it fires.

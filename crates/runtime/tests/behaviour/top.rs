@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use strowger::testing::TestSystem;
 use strowger::{
-    Actor, ActorRef, BoxError, ChildSpec, Context, MailboxSpec, PathPattern, Rank, Strategy,
-    Supervisor, Top, TopQuery,
+    Actor, ActorRef, BoxError, ChildSpec, Context, MailboxSpec, PathPattern, Strategy, Supervisor,
+    TopQuery, TopRank, TopReport,
 };
 
 /// Takes numbers; on request, waits at the first one until it is told to continue.
@@ -43,12 +43,12 @@ fn tell(desk: &ActorRef<u64>, number: u64, times: usize) {
     }
 }
 
-fn paths(top: &Top) -> Vec<&str> {
+fn paths(top: &TopReport) -> Vec<&str> {
     top.rows.iter().map(|row| row.info.path.as_str()).collect()
 }
 
 #[test]
-fn the_deepest_mailboxes_come_first() {
+fn rows_are_ranked_by_mailbox_depth() {
     TestSystem::check(0..5, |system| {
         for (key, waiting) in [("a", 3), ("b", 17), ("c", 0), ("d", 9)] {
             let desk = desk(system, key);
@@ -57,7 +57,7 @@ fn the_deepest_mailboxes_come_first() {
             tell(&desk, 2, waiting);
         }
         let mut observer = system.system().observer();
-        let top = system.run(observer.top(&TopQuery::new(Rank::Depth).rows(3)));
+        let top = system.run(observer.top(&TopQuery::new(TopRank::Depth).rows(3)));
         assert_eq!(paths(&top), ["/b", "/d", "/a"]);
         assert_eq!(top.totals.actors, 4);
         assert_eq!(top.totals.depth, 29);
@@ -66,13 +66,13 @@ fn the_deepest_mailboxes_come_first() {
 }
 
 #[test]
-fn rates_are_counted_between_two_readings() {
+fn rates_are_computed_between_readings() {
     TestSystem::check(0..5, |system| {
         let (idle, busy) = (desk(system, "idle"), desk(system, "busy"));
         tell(&idle, 2, 9);
         system.run_until_idle();
         let mut observer = system.system().observer();
-        let query = TopQuery::new(Rank::Rate);
+        let query = TopQuery::new(TopRank::Rate);
         let first = system.run(observer.top(&query));
         assert_eq!(first.totals.rate, 0.0, "there is nothing to count from");
         for _ in 0..4 {
@@ -90,13 +90,13 @@ fn rates_are_counted_between_two_readings() {
 }
 
 #[test]
-fn an_actor_in_the_slot_of_another_is_counted_from_nothing() {
+fn reused_slot_starts_with_zero_counters() {
     TestSystem::check(0..5, |system| {
         let first = desk(system, "first");
         tell(&first, 2, 20);
         system.run_until_idle();
         let mut observer = system.system().observer();
-        let query = TopQuery::new(Rank::Rate);
+        let query = TopQuery::new(TopRank::Rate);
         system.run(observer.top(&query));
         first.stop();
         system.run(first.stopped());
@@ -110,11 +110,11 @@ fn an_actor_in_the_slot_of_another_is_counted_from_nothing() {
 }
 
 #[test]
-fn readings_in_quick_turns_do_not_cut_rates_short() {
+fn frequent_readings_keep_the_rate_interval() {
     TestSystem::check(0..5, |system| {
         let desk = desk(system, "desk");
         let mut observer = system.system().observer();
-        let query = TopQuery::new(Rank::Rate);
+        let query = TopQuery::new(TopRank::Rate);
         system.run(observer.top(&query));
         for spans in 1..=4 {
             tell(&desk, 2, 10);
@@ -127,7 +127,7 @@ fn readings_in_quick_turns_do_not_cut_rates_short() {
 }
 
 #[test]
-fn restarts_rank_and_add_up() {
+fn restarts_are_ranked_and_summed() {
     TestSystem::check(0..5, |system| {
         let offices = Supervisor::new(Strategy::OneForOne)
             .intensity(100, Duration::from_secs(1))
@@ -138,7 +138,7 @@ fn restarts_rank_and_add_up() {
         tell(&wild, 0, 3);
         system.advance(Duration::from_secs(60));
         let mut observer = system.system().observer();
-        let top = system.run(observer.top(&TopQuery::new(Rank::Restarts).rows(1)));
+        let top = system.run(observer.top(&TopQuery::new(TopRank::Restarts).rows(1)));
         assert_eq!(paths(&top), ["/offices/wild"]);
         assert_eq!(top.rows[0].info.restarts, 3);
         assert_eq!(top.totals.restarts, 3);
@@ -147,13 +147,13 @@ fn restarts_rank_and_add_up() {
 }
 
 #[test]
-fn memory_counts_the_value_and_the_mailbox_by_capacity() {
+fn memory_includes_value_and_mailbox_capacity() {
     TestSystem::check(0..5, |system| {
         let desk = desk(system, "desk");
         system.run_until_idle();
         let memory = || {
             let mut observer = system.system().observer();
-            let top = system.run(observer.top(&TopQuery::new(Rank::Memory)));
+            let top = system.run(observer.top(&TopQuery::new(TopRank::Memory)));
             assert_eq!(top.rows[0].info.memory, top.totals.memory);
             top.totals.memory
         };
@@ -185,7 +185,7 @@ impl Actor for Bell {
 }
 
 #[test]
-fn messages_without_size_take_no_memory() {
+fn zero_sized_messages_use_no_memory() {
     TestSystem::check(0..5, |system| {
         let bell = system.spawn::<Bell>("bell", ());
         let idle = bell.erase().info().memory;
@@ -195,21 +195,21 @@ fn messages_without_size_take_no_memory() {
 }
 
 #[test]
-fn only_actors_whose_path_matches_are_read() {
+fn pattern_restricts_the_reading() {
     TestSystem::check(0..5, |system| {
         for key in ["left-1", "left-2", "right"] {
             desk(system, key);
         }
         let pattern: PathPattern = "/left-*".parse().expect("a pattern");
         let mut observer = system.system().observer();
-        let top = system.run(observer.top(&TopQuery::new(Rank::Depth).matching(pattern)));
+        let top = system.run(observer.top(&TopQuery::new(TopRank::Depth).within_pattern(pattern)));
         assert_eq!(paths(&top), ["/left-1", "/left-2"]);
         assert_eq!(top.totals.actors, 2);
     });
 }
 
 #[test]
-fn rows_are_bounded_whatever_is_asked_for() {
+fn row_count_is_capped() {
     TestSystem::check(0..1, |system| {
         let desks: Vec<_> = (0..3000)
             .map(|number| desk(system, &number.to_string()))
@@ -220,13 +220,13 @@ fn rows_are_bounded_whatever_is_asked_for() {
             tell(desk, 2, number % 20);
         }
         let mut observer = system.system().observer();
-        let top = system.run(observer.top(&TopQuery::new(Rank::Depth).rows(usize::MAX)));
-        assert_eq!(top.rows.len(), TopQuery::MOST);
+        let top = system.run(observer.top(&TopQuery::new(TopRank::Depth).rows(usize::MAX)));
+        assert_eq!(top.rows.len(), TopQuery::MAX_ROWS);
         assert_eq!(top.totals.actors, 3000);
-        let depths: Vec<usize> = top.rows.iter().map(|row| row.info.depth).collect();
+        let depths: Vec<usize> = top.rows.iter().map(|row| row.info.mailbox_len).collect();
         assert!(depths.is_sorted_by(|a, b| a >= b), "{depths:?}");
         assert_eq!(depths[1023], 13);
-        let none = system.run(observer.top(&TopQuery::new(Rank::Depth).rows(0)));
+        let none = system.run(observer.top(&TopQuery::new(TopRank::Depth).rows(0)));
         assert!(none.rows.is_empty());
         assert_eq!(none.totals.actors, 3000);
     });

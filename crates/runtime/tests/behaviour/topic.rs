@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Probe, TestSystem};
+use strowger::testing::{Hook, InjectedFault, Probe, TestSystem};
 use strowger::{Actor, Context, Event, MailboxSpec, Overflow, Recipient, Subscription, Topic};
 
 const SOON: Duration = Duration::from_millis(10);
@@ -22,7 +22,7 @@ fn drain(probe: &Probe<Arc<u32>>) -> Vec<u32> {
 }
 
 #[test]
-fn every_subscriber_sees_all_that_is_published_in_order() {
+fn subscribers_get_all_messages_in_order() {
     TestSystem::check(0..10, |system| {
         let topic = topic(system, "numbers");
         let probes: Vec<_> = (0..3).map(|_| system.probe::<Arc<u32>>()).collect();
@@ -50,7 +50,7 @@ fn subscribers_share_one_payload() {
 }
 
 #[test]
-fn a_subscriber_sees_nothing_from_before_or_after_its_subscription() {
+fn subscriber_gets_only_messages_during_its_subscription() {
     let system = TestSystem::new(1);
     let topic = topic(&system, "numbers");
     let probe = system.probe();
@@ -64,7 +64,7 @@ fn a_subscriber_sees_nothing_from_before_or_after_its_subscription() {
 }
 
 #[test]
-fn a_second_subscription_of_an_actor_takes_the_place_of_the_first() {
+fn second_subscription_replaces_the_first() {
     let system = TestSystem::new(1);
     let topic = topic(&system, "numbers");
     let probe = system.probe();
@@ -77,7 +77,7 @@ fn a_second_subscription_of_an_actor_takes_the_place_of_the_first() {
 }
 
 #[test]
-fn a_topic_is_named_by_its_type_and_its_name() {
+fn topic_identity_is_type_and_name() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     subscribe(&topic(&system, "a"), probe.recipient());
@@ -90,7 +90,7 @@ fn a_topic_is_named_by_its_type_and_its_name() {
 }
 
 #[test]
-fn a_subscriber_is_dropped_with_its_actor() {
+fn subscription_ends_with_its_actor() {
     let system = TestSystem::new(1);
     let topic = topic(&system, "numbers");
     let (stays, ends) = (system.probe(), system.probe());
@@ -104,7 +104,7 @@ fn a_subscriber_is_dropped_with_its_actor() {
 }
 
 #[test]
-fn those_who_ended_leave_a_topic_to_which_nothing_is_published() {
+fn ended_subscribers_leave_an_idle_topic() {
     let system = TestSystem::new(1);
     let topic = topic(&system, "numbers");
     for _ in 0..100 {
@@ -153,7 +153,7 @@ fn overrun<const RULE: usize>() -> (Vec<u32>, u64, u64) {
         "/slow",
         Hook::PreStart,
         1,
-        Fault::Stall(Duration::from_secs(1)),
+        InjectedFault::Stall(Duration::from_secs(1)),
     );
     let slow = system.spawn::<Slow<RULE>>("slow", probe.recipient());
     subscribe(&topic, slow.recipient());
@@ -174,13 +174,13 @@ fn overrun<const RULE: usize>() -> (Vec<u32>, u64, u64) {
 }
 
 #[test]
-fn a_full_subscriber_never_holds_the_publisher_and_the_loss_is_counted() {
+fn full_subscriber_does_not_block_and_loss_is_counted() {
     assert_eq!(overrun::<0>(), (vec![1, 2], 3, 3));
     assert_eq!(overrun::<1>(), (vec![1, 2], 3, 3));
 }
 
 #[test]
-fn a_full_subscriber_drops_by_its_own_rule() {
+fn full_subscriber_applies_its_own_overflow_rule() {
     assert_eq!(overrun::<2>(), (vec![1, 2], 0, 3));
     assert_eq!(overrun::<3>(), (vec![4, 5], 0, 3));
     // Each message that finds no room displaces all waiting ones: 3 displaces two, and 5 two more.
@@ -188,7 +188,7 @@ fn a_full_subscriber_drops_by_its_own_rule() {
 }
 
 #[test]
-fn a_conversion_stands_for_an_adapter() {
+fn contramap_converts_published_messages() {
     let system = TestSystem::new(1);
     let topic = topic(&system, "numbers");
     let probe = system.probe();
@@ -199,7 +199,7 @@ fn a_conversion_stands_for_an_adapter() {
 }
 
 #[test]
-fn what_a_conversion_publishes_comes_after_what_it_converts() {
+fn message_published_by_a_conversion_is_delivered_after_it() {
     let system = TestSystem::new(1);
     let topic = topic(&system, "numbers");
     let (first, last) = (system.probe(), system.probe());
@@ -218,7 +218,7 @@ fn what_a_conversion_publishes_comes_after_what_it_converts() {
 }
 
 #[test]
-fn a_conversion_that_panics_costs_its_own_subscriber_the_message_and_nobody_else() {
+fn panicking_conversion_affects_only_its_subscriber() {
     let system = TestSystem::new(1);
     let topic = topic(&system, "numbers");
     let (first, last) = (system.probe::<Arc<u32>>(), system.probe());
@@ -239,7 +239,7 @@ fn a_conversion_that_panics_costs_its_own_subscriber_the_message_and_nobody_else
 }
 
 #[test]
-fn what_a_topic_holds_of_its_subscribers_ends_with_them() {
+fn topic_frees_ended_subscribers() {
     let system = TestSystem::new(1);
     let topic = topic(&system, "numbers");
     let (payload, probe) = (Arc::new(()), system.probe());

@@ -26,7 +26,7 @@ fn drain(probe: &Probe<Arc<u32>>) -> Vec<u32> {
 }
 
 #[test]
-fn a_star_is_one_segment_and_two_are_any_number() {
+fn wildcards_match_one_or_any_number_of_segments() {
     let system = TestSystem::new(1);
     let one = |pattern: &str| {
         let probe = system.probe();
@@ -48,7 +48,7 @@ fn a_star_is_one_segment_and_two_are_any_number() {
 }
 
 #[test]
-fn a_wildcard_sees_several_topics_in_the_order_of_publication() {
+fn wildcard_subscriber_sees_publication_order() {
     TestSystem::check(0..5, |system| {
         let probe = system.probe();
         subscribe(system, "node/**", &probe);
@@ -61,7 +61,7 @@ fn a_wildcard_sees_several_topics_in_the_order_of_publication() {
 }
 
 #[test]
-fn an_actor_that_two_of_its_patterns_match_gets_two_copies() {
+fn two_matching_patterns_deliver_two_copies() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     subscribe(&system, "a/*", &probe);
@@ -74,7 +74,7 @@ fn an_actor_that_two_of_its_patterns_match_gets_two_copies() {
 }
 
 #[test]
-fn the_same_pattern_a_second_time_takes_the_place_of_the_first() {
+fn same_pattern_replaces_the_subscription() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let first = subscribe(&system, "a/*", &probe);
@@ -89,7 +89,7 @@ fn the_same_pattern_a_second_time_takes_the_place_of_the_first() {
 }
 
 #[test]
-fn a_filter_keeps_out_what_it_refuses_and_is_counted() {
+fn filtered_messages_are_dropped_and_counted() {
     let system = TestSystem::new(1);
     let (even, all) = (system.probe(), system.probe());
     let numbers = topic(&system, "numbers");
@@ -108,7 +108,7 @@ fn a_filter_keeps_out_what_it_refuses_and_is_counted() {
 }
 
 #[test]
-fn a_filter_that_panics_costs_its_own_subscriber_the_message() {
+fn panicking_filter_affects_only_its_subscriber() {
     let system = TestSystem::new(1);
     let (fragile, sound) = (system.probe(), system.probe());
     let numbers = topic(&system, "numbers");
@@ -124,7 +124,7 @@ fn a_filter_that_panics_costs_its_own_subscriber_the_message() {
 }
 
 #[test]
-fn unsubscribing_by_handle_ends_this_pattern_and_no_other() {
+fn unsubscribe_ends_only_its_pattern() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let wide = subscribe(&system, "a/**", &probe);
@@ -150,7 +150,7 @@ impl Actor for Restless {
         to: Recipient<u32>,
         cx: &mut Context<Self>,
     ) -> Result<Self, strowger::BoxError> {
-        let me = cx.me().recipient::<Arc<u32>>();
+        let me = cx.actor_ref().recipient::<Arc<u32>>();
         cx.system().subscribe("numbers/*", me)?;
         Ok(Self(to))
     }
@@ -169,7 +169,7 @@ impl Actor for Restless {
 }
 
 #[test]
-fn a_subscription_survives_restarts_and_is_one_though_each_start_subscribes() {
+fn resubscribing_at_each_start_keeps_one_subscription() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe::<u32>();
         let child = ChildSpec::new::<Restless>("restless", probe.recipient());
@@ -186,7 +186,7 @@ fn a_subscription_survives_restarts_and_is_one_though_each_start_subscribes() {
 }
 
 #[test]
-fn names_patterns_and_their_number_have_limits() {
+fn topic_limits_are_enforced() {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.expect("nothing is needed").block_on(async {
         let limits = TopicLimits::DEFAULT
@@ -214,14 +214,14 @@ fn names_patterns_and_their_number_have_limits() {
         let full = subscribe("c").expect_err("one too many");
         assert_eq!(
             full.to_string(),
-            "the system has its 3 subscriptions of u32"
+            "the limit of 3 subscriptions of u32 is reached"
         );
         assert!(handles[2].unsubscribe());
         assert!(subscribe("c").is_ok());
 
         let (a, b) = (system.topic::<u32>("a"), system.topic::<u32>("b"));
         let full = system.topic::<u32>("d").expect_err("one too many");
-        assert_eq!(full.to_string(), "the system has its 2 topics of u32");
+        assert_eq!(full.to_string(), "the limit of 2 topics of u32 is reached");
         drop((a, b));
         assert!(system.topic::<u32>("d").is_err(), "they are subscribed to");
         assert!(handles[0].unsubscribe());
@@ -263,7 +263,7 @@ fn an_actor_that_has_ended_cannot_subscribe() {
 }
 
 #[test]
-fn publishers_learn_who_had_no_room() {
+fn publish_outcome_names_full_subscribers() {
     let system = TestSystem::new(1);
     let numbers = topic(&system, "numbers");
     let quick = system.probe();
@@ -280,7 +280,7 @@ fn publishers_learn_who_had_no_room() {
 }
 
 #[test]
-fn all_topics_are_listed_with_their_figures() {
+fn topics_are_listed_with_stats() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     subscribe(&system, "**", &probe);
@@ -290,7 +290,14 @@ fn all_topics_are_listed_with_their_figures() {
     let infos = system.system().topics();
     let listed: Vec<_> = infos
         .iter()
-        .map(|info| (&*info.name, info.kind, info.published, info.subscribers))
+        .map(|info| {
+            (
+                &*info.name,
+                info.message_type,
+                info.published,
+                info.subscribers,
+            )
+        })
         .collect();
     let expected = [("a", "u32", 1, 1), ("a", "u64", 0, 0), ("b", "u32", 1, 1)];
     assert_eq!(listed, expected);
@@ -298,7 +305,7 @@ fn all_topics_are_listed_with_their_figures() {
 }
 
 #[test]
-fn topics_that_nobody_uses_are_forgotten() {
+fn unused_topics_are_dropped() {
     let system = TestSystem::new(1);
     for number in 0..10_000 {
         topic(&system, &format!("session/{number}")).publish(number);
@@ -321,7 +328,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(64))]
 
     #[test]
-    fn subscribers_get_what_matches_while_subscriptions_come_and_go(
+    fn matching_is_correct_while_subscriptions_change(
         steps in vec((any::<u8>(), any::<u8>()), 1..60),
     ) {
         const PATTERNS: [&str; 8] = ["a", "a/b", "a/*", "*/b", "**", "a/**", "**/b", "*/*/*"];

@@ -44,12 +44,12 @@ impl Actor for Stuck {
 }
 
 #[test]
-fn in_turn_each_message_goes_to_one_and_all_have_their_turn() {
+fn round_robin_delivers_each_message_to_one_subscriber() {
     let system = TestSystem::new(1);
     let topic = topic(&system);
     let probes = subscribers(&system, &topic, 3);
     for number in 0..9 {
-        assert_eq!(topic.publish_in_turn(number).delivered, 1);
+        assert_eq!(topic.publish_round_robin(number).delivered, 1);
     }
     let seen: Vec<_> = probes.iter().map(drain).collect();
     assert_eq!(seen, [[0, 3, 6], [1, 4, 7], [2, 5, 8]]);
@@ -57,22 +57,22 @@ fn in_turn_each_message_goes_to_one_and_all_have_their_turn() {
 }
 
 #[test]
-fn a_turn_goes_on_where_it_was_though_subscribers_come_and_go() {
+fn round_robin_continues_while_subscribers_change() {
     let system = TestSystem::new(1);
     let topic = topic(&system);
     let mut probes = subscribers(&system, &topic, 3);
-    topic.publish_in_turn(0);
-    topic.publish_in_turn(1);
+    topic.publish_round_robin(0);
+    topic.publish_round_robin(1);
     topic.unsubscribe(probes[1].actor());
-    topic.publish_in_turn(2);
+    topic.publish_round_robin(2);
     probes.extend(subscribers(&system, &topic, 1));
-    (3..6).for_each(|number| drop(topic.publish_in_turn(number)));
+    (3..6).for_each(|number| drop(topic.publish_round_robin(number)));
     let seen: Vec<_> = probes.iter().map(drain).collect();
     assert_eq!(seen, [vec![0, 4], vec![1], vec![2, 5], vec![3]]);
 }
 
 #[test]
-fn in_turn_who_is_full_or_does_not_want_it_is_passed_over() {
+fn round_robin_skips_full_and_filtered_subscribers() {
     let system = TestSystem::new(1);
     let topic = topic(&system);
     let stuck = system.spawn::<Stuck>("stuck", ());
@@ -80,19 +80,23 @@ fn in_turn_who_is_full_or_does_not_want_it_is_passed_over() {
     let picky = system.probe();
     let odd = |number: &u32| number % 2 == 1;
     assert!(topic.subscribe_where(picky.recipient(), odd).is_ok());
-    assert_eq!(topic.publish_in_turn(1).delivered, 1, "to the stuck one");
-    let published = topic.publish_in_turn(2);
+    assert_eq!(
+        topic.publish_round_robin(1).delivered,
+        1,
+        "to the stuck one"
+    );
+    let published = topic.publish_round_robin(2);
     assert_eq!(published.delivered, 0, "one is full, the other is picky");
     assert_eq!((published.filtered, published.full.len()), (1, 1));
     assert_eq!(topic.info().dropped, 1);
-    let published = topic.publish_in_turn(3);
+    let published = topic.publish_round_robin(3);
     assert_eq!(published.delivered, 1);
     assert_eq!(topic.info().dropped, 1, "it was not lost");
     assert_eq!(drain(&picky), [3]);
 }
 
 #[test]
-fn a_key_belongs_to_one_subscriber_and_stays_with_it_while_others_go_and_come() {
+fn key_owner_is_stable_while_subscribers_change() {
     let system = TestSystem::new(1);
     let topic = topic(&system);
     let mut probes = subscribers(&system, &topic, 5);
@@ -129,7 +133,7 @@ fn a_key_belongs_to_one_subscriber_and_stays_with_it_while_others_go_and_come() 
 }
 
 #[test]
-fn the_owner_of_a_key_that_is_full_misses_it_and_no_other_gets_it() {
+fn full_key_owner_misses_the_message() {
     let system = TestSystem::new(1);
     let topic = topic(&system);
     let stuck = system.spawn::<Stuck>("stuck", ());
@@ -155,7 +159,7 @@ fn the_owner_of_a_key_that_is_full_misses_it_and_no_other_gets_it() {
 }
 
 #[test]
-fn by_key_filters_say_who_may_have_it() {
+fn filters_limit_key_owners() {
     let system = TestSystem::new(1);
     let topic = topic(&system);
     let (small, large) = (system.probe(), system.probe());
@@ -171,11 +175,11 @@ fn by_key_filters_say_who_may_have_it() {
 }
 
 #[test]
-fn without_subscribers_nothing_is_delivered_and_nothing_lost() {
+fn publishing_without_subscribers_loses_nothing() {
     let system = TestSystem::new(1);
     let topic = topic(&system);
     assert_eq!(topic.publish(1).delivered, 0);
-    assert_eq!(topic.publish_in_turn(1).delivered, 0);
+    assert_eq!(topic.publish_round_robin(1).delivered, 0);
     assert_eq!(topic.publish_by_key("key", 1).delivered, 0);
     let info = topic.info();
     assert_eq!((info.published, info.delivered, info.dropped), (3, 0, 0));
@@ -195,7 +199,7 @@ impl Actor for Relay {
         (name, seen): Self::Args,
         cx: &mut Context<Self>,
     ) -> Result<Self, strowger::BoxError> {
-        let me = cx.me().recipient::<Arc<u32>>();
+        let me = cx.actor_ref().recipient::<Arc<u32>>();
         cx.system().subscribe("line/*", me)?;
         Ok(Self(name, seen))
     }
@@ -211,7 +215,7 @@ impl Actor for Relay {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wildcards_see_publishers_of_several_topics_in_one_order() {
+async fn wildcard_subscribers_agree_on_one_order() {
     let system = ActorSystem::new("threads").expect("inside tokio");
     let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
     for name in 0..2 {

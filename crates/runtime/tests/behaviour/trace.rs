@@ -6,7 +6,7 @@ use std::time::Duration;
 use strowger::testing::TestSystem;
 use strowger::{
     Actor, ActorRef, BoxError, ChildSpec, Context, Event, PathPattern, Strategy, Supervisor,
-    TraceEnd, TraceLimits, TraceRecord, TraceStep, Tracer,
+    TraceEnd, TraceLimits, TraceReader, TraceRecord, TraceStep,
 };
 
 /// Spends as many milliseconds on each message as it says; fails on zero.
@@ -38,7 +38,7 @@ impl Actor for Clerk {
     }
 }
 
-fn trace(system: &TestSystem, pattern: &str, limits: TraceLimits) -> Tracer {
+fn trace(system: &TestSystem, pattern: &str, limits: TraceLimits) -> TraceReader {
     let pattern: PathPattern = pattern.parse().expect("a pattern");
     system.run(system.system().trace(pattern, limits))
 }
@@ -50,7 +50,7 @@ fn records(most: u64) -> TraceLimits {
 }
 
 /// Reads all records that are available.
-fn read(system: &TestSystem, tracer: &mut Tracer) -> Vec<TraceRecord> {
+fn read(system: &TestSystem, tracer: &mut TraceReader) -> Vec<TraceRecord> {
     system.run(async {
         let mut read = Vec::new();
         while let Ok(Some(record)) =
@@ -74,7 +74,7 @@ fn tell(clerk: &ActorRef<u64>, time: u64, times: u64) {
 }
 
 #[test]
-fn messages_of_the_actors_that_match_are_written_with_their_time() {
+fn messages_of_matching_actors_are_recorded_with_time() {
     TestSystem::check(0..5, |system| {
         let left = system.spawn::<Clerk>("left", ());
         let right = system.spawn::<Clerk>("right", ());
@@ -88,14 +88,14 @@ fn messages_of_the_actors_that_match_are_written_with_their_time() {
         assert_eq!(
             lines(&read),
             [
-                "/left takes 20 ms, 1 wait".to_owned(),
+                "/left handles 20 ms, 1 queued".to_owned(),
                 format!("/left {took}"),
-                "/left takes 20 ms".to_owned(),
+                "/left handles 20 ms".to_owned(),
                 format!("/left {took}"),
             ]
         );
         assert_eq!(read[2].at - read[0].at, Duration::from_millis(20));
-        assert_eq!((tracer.lost(), tracer.ended()), (0, None));
+        assert_eq!((tracer.lost(), tracer.end_reason()), (0, None));
     });
 }
 
@@ -113,7 +113,7 @@ fn actors_that_start_later_are_traced_from_their_first_message() {
             lines,
             [
                 "/later started",
-                "/later takes 1 ms",
+                "/later handles 1 ms",
                 "/later done after 1ms",
                 "/later stopped: shutdown",
             ]
@@ -122,7 +122,7 @@ fn actors_that_start_later_are_traced_from_their_first_message() {
 }
 
 #[test]
-fn restarts_are_written_and_the_next_incarnation_is_still_traced() {
+fn restarts_are_recorded_and_tracing_continues() {
     TestSystem::check(0..5, |system| {
         let office = Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Clerk>("c", ()));
         let office = system.supervise("office", office);
@@ -154,38 +154,38 @@ fn restarts_are_written_and_the_next_incarnation_is_still_traced() {
 }
 
 #[test]
-fn a_trace_is_over_after_its_records() {
+fn trace_ends_at_the_record_limit() {
     TestSystem::check(0..5, |system| {
         let clerk = system.spawn::<Clerk>("clerk", ());
         let mut tracer = trace(system, "clerk", records(5));
         tell(&clerk, 1, 100);
         system.advance(Duration::from_secs(1));
         assert_eq!(read(system, &mut tracer).len(), 5);
-        assert_eq!(tracer.ended(), Some(TraceEnd::Records));
+        assert_eq!(tracer.end_reason(), Some(TraceEnd::Records));
         assert!(system.run(tracer.next()).is_none());
     });
 }
 
 #[test]
-fn a_trace_is_over_after_its_octets() {
+fn trace_ends_at_the_byte_limit() {
     TestSystem::check(0..5, |system| {
         let clerk = system.spawn::<Clerk>("clerk", ());
         let mut limits = TraceLimits::default();
-        limits.octets = 300;
+        limits.bytes = 300;
         let mut tracer = trace(system, "clerk", limits);
         tell(&clerk, 1, 100);
         system.advance(Duration::from_secs(1));
         assert_eq!(read(system, &mut tracer).len(), 4);
-        assert_eq!(tracer.ended(), Some(TraceEnd::Octets));
+        assert_eq!(tracer.end_reason(), Some(TraceEnd::Bytes));
     });
 }
 
 #[test]
-fn a_trace_is_over_after_its_time_with_and_without_records() {
+fn trace_ends_at_the_time_limit() {
     TestSystem::check(0..5, |system| {
         let clerk = system.spawn::<Clerk>("clerk", ());
         let mut limits = TraceLimits::default();
-        limits.within = Duration::from_secs(2);
+        limits.duration = Duration::from_secs(2);
         let (mut idle, mut busy) = (trace(system, "x", limits), trace(system, "clerk", limits));
         let began = system.elapsed();
         assert!(system.run(idle.next()).is_none());
@@ -193,12 +193,12 @@ fn a_trace_is_over_after_its_time_with_and_without_records() {
         tell(&clerk, 1, 1);
         system.advance(Duration::from_secs(1));
         assert!(system.run(busy.next()).is_none());
-        assert_eq!(busy.ended(), Some(TraceEnd::Time));
+        assert_eq!(busy.end_reason(), Some(TraceEnd::Time));
     });
 }
 
 #[test]
-fn what_nobody_reads_in_time_is_lost_and_counted_and_slows_nobody() {
+fn unread_records_are_dropped_and_counted() {
     TestSystem::check(0..2, |system| {
         let clerk = system.spawn::<Clerk>("clerk", ());
         system.run_until_idle();
@@ -208,7 +208,7 @@ fn what_nobody_reads_in_time_is_lost_and_counted_and_slows_nobody() {
             system.advance(Duration::from_secs(5));
         }
         let info = clerk.erase().info();
-        assert_eq!((info.handled, info.depth), (3000, 0));
+        assert_eq!((info.handled, info.mailbox_len), (3000, 0));
         let read = read(system, &mut tracer).len() as u64;
         assert_eq!(read + tracer.lost(), 6000);
         assert_eq!(read, 1024);
@@ -216,7 +216,7 @@ fn what_nobody_reads_in_time_is_lost_and_counted_and_slows_nobody() {
 }
 
 #[test]
-fn a_tracer_that_is_gone_is_forgotten_by_the_actors() {
+fn dropped_tracer_clears_the_actors_trace_flag() {
     TestSystem::check(0..5, |system| {
         let clerk = system.spawn::<Clerk>("clerk", ());
         let mut stays = trace(system, "clerk", TraceLimits::default());
@@ -237,7 +237,7 @@ fn a_tracer_that_is_gone_is_forgotten_by_the_actors() {
 }
 
 #[test]
-fn a_name_that_panics_or_is_too_long_harms_nobody() {
+fn bad_message_names_are_replaced_or_truncated() {
     TestSystem::check(0..5, |system| {
         let clerk = system.spawn::<Clerk>("clerk", ());
         let mut tracer = trace(system, "clerk", TraceLimits::default());
@@ -252,7 +252,7 @@ fn a_name_that_panics_or_is_too_long_harms_nobody() {
                 _ => None,
             })
             .collect();
-        assert_eq!(names[0], "a message that panics when described");
+        assert_eq!(names[0], "<panic in `Debug`>");
         assert_eq!(names[1].len(), 256);
         assert_eq!(clerk.erase().info().restarts, 0);
     });
@@ -266,6 +266,6 @@ fn a_shutdown_ends_a_trace() {
         system.shutdown(Duration::from_secs(1));
         let last = read(system, &mut tracer);
         assert_eq!(last.len(), 1);
-        assert_eq!(tracer.ended(), Some(TraceEnd::Closed));
+        assert_eq!(tracer.end_reason(), Some(TraceEnd::Closed));
     });
 }

@@ -188,7 +188,7 @@ fn due_timers_and_messages_alternate() {
 }
 
 #[test]
-fn outputs_of_pipes_without_end_leave_every_second_item_to_messages() {
+fn endless_pipe_outputs_leave_half_the_turns_to_messages() {
     for seed in 0..20 {
         let act = Act::new(seed);
         act.begin(Begin::Pipes);
@@ -200,7 +200,7 @@ fn outputs_of_pipes_without_end_leave_every_second_item_to_messages() {
 }
 
 #[test]
-fn ends_of_tasks_without_end_leave_every_second_item_to_messages() {
+fn endless_task_signals_leave_half_the_turns_to_messages() {
     for seed in 0..20 {
         let act = Act::new(seed);
         act.begin(Begin::Tasks);
@@ -212,7 +212,7 @@ fn ends_of_tasks_without_end_leave_every_second_item_to_messages() {
 }
 
 #[test]
-fn four_sources_that_never_run_dry_get_a_quarter_each() {
+fn four_busy_sources_share_turns_equally() {
     for seed in 0..20 {
         let act = Act::new(seed);
         act.begin(Begin::Pipes);
@@ -241,7 +241,7 @@ fn outputs_that_a_message_caused_come_before_the_next_message() {
 }
 
 #[test]
-fn of_very_many_outputs_an_eighth_comes_before_the_next_message() {
+fn an_eighth_of_a_large_backlog_precedes_the_next_message() {
     let act = Act::new(1);
     act.begin(Begin::Outputs(800));
     act.tell(Msg::Busy(MS));
@@ -255,7 +255,7 @@ fn of_very_many_outputs_an_eighth_comes_before_the_next_message() {
 }
 
 #[test]
-fn stop_overtakes_signals_that_wait() {
+fn stop_overtakes_queued_signals() {
     for seed in 0..20 {
         let act = Act::new(seed);
         act.begin(Begin::Ends(1000));
@@ -268,7 +268,7 @@ fn stop_overtakes_signals_that_wait() {
 }
 
 #[test]
-fn stop_comes_within_one_item_of_any_flood() {
+fn stop_is_handled_within_one_item_under_any_load() {
     for seed in 0..20 {
         let act = Act::new(seed);
         act.begin(Begin::Pipes);

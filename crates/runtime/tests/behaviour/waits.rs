@@ -8,7 +8,7 @@ use std::time::Duration;
 use strowger::testing::TestSystem;
 use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, ChildError, ChildSpec, Context,
-    Dynamic, Exit, Reply, Request, Restart, Strategy, Supervisor, SupervisorRef,
+    DynamicSupervisor, Exit, Reply, Request, Restart, Strategy, Supervisor, SupervisorRef,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -179,7 +179,7 @@ async fn walk(steps: &[Step], plan: &Plan, cx: &mut Context<Member>) -> Outcome 
         }
     };
     if let Err(error) = called {
-        if error.to_string().contains("would wait for itself") {
+        if error.to_string().contains("it would deadlock") {
             plan.log.lock().expect("no panic with it").refused_calls += 1;
         }
         return Err(AskError::Dropped);
@@ -323,7 +323,7 @@ fn ask_that_began_before_the_stop_ends_when_the_parent_begins_to_wait() {
 }
 
 #[test]
-fn child_that_was_not_told_to_stop_yet_is_refused_too() {
+fn child_not_yet_stopping_is_refused_too() {
     seeds(|system, log| {
         let late = Plan::new("1", log).last([Sleep(SECOND)]);
         let plan = Plan::new("p", log).child(Plan::new("0", log)).child(late);
@@ -377,7 +377,7 @@ fn indirect_ask_that_began_before_the_stop_ends() {
 }
 
 #[test]
-fn grandchild_is_told_of_the_whole_ring() {
+fn grandchild_error_contains_the_whole_ring() {
     seeds(|system, log| {
         let leaf = Plan::new("l", log).last([ask("/p")]);
         let plan = Plan::new("p", log).child(Plan::new("c", log).child(leaf));
@@ -393,7 +393,7 @@ fn grandchild_is_told_of_the_whole_ring() {
 }
 
 #[test]
-fn text_names_the_ring_the_reason_and_the_remedy() {
+fn ring_error_text_names_path_reason_and_remedy() {
     seeds(|system, log| {
         let child = Plan::new("c", log).last([ask("/p")]);
         let parent = system.spawn::<Member>("p", Plan::new("p", log).child(child));
@@ -404,16 +404,17 @@ fn text_names_the_ring_the_reason_and_the_remedy() {
         let error = log.outcomes["/p/c"][0].clone().expect_err("it is refused");
         assert_eq!(
             error.to_string(),
-            "the ask would wait for itself: /p/c -> /p -> /p/c, because /p waits for the end of \
-             /p/c; ask from a pipe, or take the answer in a lane, and the hook goes on meanwhile"
+            "ask refused: it would deadlock (/p/c -> /p -> /p/c, because /p waits for the end of \
+             /p/c); ask from a pipe, or receive the answer through a lane"
         );
     });
 }
 
 #[test]
-fn child_of_a_dynamic_supervisor_asks_its_siblings_while_all_stop() {
+fn dynamic_siblings_may_ask_each_other_while_stopping() {
     seeds(|system, log| {
-        let dynamic = system.dynamic::<Member>("d", Dynamic::new().restart(Restart::Permanent));
+        let dynamic =
+            system.dynamic::<Member>("d", DynamicSupervisor::new().restart(Restart::Permanent));
         for key in KEYS {
             let next = ["/d/0", "/d/5", "/d/9"].map(ask);
             let plan = Plan::new(key, log).last(next);
@@ -452,7 +453,7 @@ fn sibling_that_is_stopped_for_a_restart_may_ask_the_one_that_failed() {
 }
 
 #[test]
-fn sibling_whose_ask_began_before_the_failure_is_told() {
+fn ask_begun_before_a_sibling_failure_is_refused() {
     seeds(|system, log| {
         let children = Supervisor::new(Strategy::OneForAll)
             .child(Plan::new("a", log).spec())
@@ -473,7 +474,7 @@ fn sibling_whose_ask_began_before_the_failure_is_told() {
 }
 
 #[test]
-fn child_that_starts_again_may_ask_a_sibling_that_is_started_after_it() {
+fn restarting_child_may_ask_a_later_sibling() {
     seeds(|system, log| {
         let mut first = Plan::new("a", log).first([ask("/s/b")]);
         first.again = true;
@@ -491,7 +492,7 @@ fn child_that_starts_again_may_ask_a_sibling_that_is_started_after_it() {
 }
 
 #[test]
-fn call_of_a_supervisor_that_waits_for_the_caller_is_refused() {
+fn supervisor_call_by_an_awaited_child_is_refused() {
     seeds(|system, log| {
         let children = Supervisor::new(Strategy::OneForOne)
             .child(Plan::new("a", log).last([Which]).spec())
@@ -512,7 +513,7 @@ fn call_of_a_supervisor_that_waits_for_the_caller_is_refused() {
 }
 
 #[test]
-fn ask_of_an_actor_that_waits_for_the_start_of_the_asker_is_refused() {
+fn ask_of_an_actor_awaiting_the_askers_start_is_refused() {
     seeds(|system, log| {
         let child = Plan::new("c", log).first([ask("/p")]);
         let parent = system.spawn::<Member>("p", Plan::new("p", log));
@@ -525,7 +526,7 @@ fn ask_of_an_actor_that_waits_for_the_start_of_the_asker_is_refused() {
 }
 
 #[test]
-fn wait_for_an_end_inside_a_hook_is_part_of_a_ring() {
+fn awaiting_an_exit_in_a_hook_counts_as_a_wait() {
     for last in [Stopped("/p"), Drain("/p")] {
         seeds(|system, log| {
             system.spawn::<Member>("x", Plan::new("x", log));
@@ -542,7 +543,7 @@ fn wait_for_an_end_inside_a_hook_is_part_of_a_ring() {
 }
 
 #[test]
-fn ask_that_can_be_answered_is_not_refused_while_a_parent_stops() {
+fn answerable_ask_is_not_refused_while_a_parent_stops() {
     seeds(|system, log| {
         system.spawn::<Member>("x", Plan::new("x", log));
         // Children end in reverse order, so the first one still answers.
@@ -562,7 +563,7 @@ fn ask_that_can_be_answered_is_not_refused_while_a_parent_stops() {
 }
 
 #[test]
-fn reply_that_was_handed_over_is_awaited_while_the_parent_stops() {
+fn delegated_reply_is_awaited_while_the_parent_stops() {
     seeds(|system, log| {
         system.spawn::<Member>("x", Plan::new("x", log));
         let plan = Plan::new("p", log).child(Plan::new("c", log));
@@ -578,7 +579,7 @@ fn reply_that_was_handed_over_is_awaited_while_the_parent_stops() {
 }
 
 #[test]
-fn request_that_waits_for_the_next_incarnation_is_answered_by_it() {
+fn queued_request_is_answered_by_the_next_incarnation() {
     seeds(|system, log| {
         let slow = Plan::new("c", log).last([Sleep(SECOND)]);
         let children =

@@ -1,6 +1,6 @@
 //! A stream is exposed to readers, not as an ask.
 
-use strowger::{Actor, Context, Door, Reader, Request, Source, SourceError, SourceSpec, handlers};
+use strowger::{Actor, Context, Export, Reader, Request, Source, SourceError, SourceSpec, handlers};
 
 #[derive(serde::Deserialize)]
 struct Watch;
@@ -26,6 +26,6 @@ impl Actor for Counter {
 }
 
 fn main() {
-    let _: Door<CounterMessage> = Door::new().stream::<Watch, u32>("watch");
-    let _: Door<CounterMessage> = Door::new().ask::<Watch>("watch");
+    let _: Export<CounterMessage> = Export::new().stream::<Watch, u32>("watch");
+    let _: Export<CounterMessage> = Export::new().ask::<Watch>("watch");
 }

@@ -94,7 +94,7 @@ fn block_on(future: impl Future<Output = ()>) {
 }
 
 #[test]
-fn turns_in_lives_are_counted() {
+fn lifecycle_events_are_counted() {
     let counting = Counting::default();
     metrics::with_local_recorder(&counting, || {
         block_on(async {

@@ -226,7 +226,7 @@ fn counters_agree_with_events() {
 }
 
 #[test]
-fn every_metric_that_is_counted_was_described() {
+fn every_emitted_metric_is_described() {
     let sums = Sums::default();
     metrics::with_local_recorder(&sums, || {
         runtime().block_on(async {
@@ -262,7 +262,7 @@ impl Actor for Busy {
     async fn handle(&mut self, turn: Turn, cx: &mut Context<Self>) -> Result<(), BoxError> {
         match turn.left.checked_sub(1) {
             Some(left) => cx
-                .me()
+                .actor_ref()
                 .try_tell(Turn { left, ..turn })
                 .map_err(|_| "no room")?,
             None => turn.done.notify_one(),
@@ -272,7 +272,7 @@ impl Actor for Busy {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sums_over_all_actors_can_be_read_while_they_work() {
+async fn totals_are_consistent_under_load() {
     const ACTORS: u64 = 20;
     const TURNS: u32 = 2_000;
     let system = ActorSystem::new("loaded").expect("a system");

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use strowger::{
-    Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, Backoff, ChildSpec, Context, Dynamic,
-    Exit, MailboxSpec, Reply, Request, Restart, Shutdown, Signal, Strategy, Supervisor,
+    Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, Backoff, ChildSpec, Context,
+    DynamicSupervisor, Exit, MailboxSpec, Reply, Request, Restart, Shutdown, Signal, Strategy,
+    Supervisor,
 };
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -143,30 +144,30 @@ async fn storm(strategy: Strategy, backoff: Backoff) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn one_for_one_holds_in_a_storm() {
+async fn one_for_one_holds_under_contention() {
     storm(Strategy::OneForOne, Backoff::NONE).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn one_for_all_holds_in_a_storm() {
+async fn one_for_all_holds_under_contention() {
     storm(Strategy::OneForAll, Backoff::NONE).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn rest_for_one_with_backoff_holds_in_a_storm() {
+async fn rest_for_one_with_backoff_holds_under_contention() {
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(2));
     storm(Strategy::RestForOne, backoff).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn dynamic_children_hold_in_a_storm() {
+async fn dynamic_children_hold_under_contention() {
     for restart in [Restart::Permanent, Restart::Transient, Restart::Temporary] {
         let alive = Arc::new(AtomicI64::new(0));
         let system = ActorSystem::new("storm").unwrap();
-        let dynamic = Dynamic::<Worker>::new()
+        let dynamic = DynamicSupervisor::<Worker>::new()
             .restart(restart)
             .intensity(u32::MAX, Duration::from_secs(1));
-        let dynamic = system.dynamic("d", dynamic).unwrap();
+        let dynamic = system.supervise_dynamic("d", dynamic).unwrap();
         let tasks: Vec<_> = (0..4_u64)
             .map(|task| {
                 let (dynamic, alive) = (dynamic.clone(), Arc::clone(&alive));
@@ -203,12 +204,12 @@ async fn dynamic_children_hold_in_a_storm() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn shutdown_meets_those_who_start_children() {
+async fn shutdown_races_with_child_starts() {
     for _ in 0..50 {
         let alive = Arc::new(AtomicI64::new(0));
         let system = ActorSystem::new("storm").unwrap();
-        let dynamic = Dynamic::<Worker>::new().restart(Restart::Permanent);
-        let dynamic = system.dynamic("d", dynamic).unwrap();
+        let dynamic = DynamicSupervisor::<Worker>::new().restart(Restart::Permanent);
+        let dynamic = system.supervise_dynamic("d", dynamic).unwrap();
         let tasks: Vec<_> = (0..3)
             .map(|task| {
                 let (dynamic, alive) = (dynamic.clone(), Arc::clone(&alive));

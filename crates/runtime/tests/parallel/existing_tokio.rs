@@ -92,27 +92,27 @@ async fn program() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn actors_live_on_a_runtime_of_one_thread() {
+async fn actors_run_on_a_current_thread_runtime() {
     program().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn actors_live_on_a_runtime_of_many_threads() {
+async fn actors_run_on_a_multi_thread_runtime() {
     program().await;
 }
 
 #[tokio::test]
-async fn actors_live_inside_a_local_set() {
+async fn actors_run_inside_a_local_set() {
     tokio::task::LocalSet::new().run_until(program()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_systems_live_side_by_side() {
+async fn two_systems_share_a_runtime() {
     tokio::join!(program(), program());
 }
 
 #[test]
-fn a_system_needs_a_runtime() {
+fn build_fails_without_a_runtime() {
     assert_eq!(
         ActorSystem::new("lost").map(drop),
         Err(BuildError::NoRuntime)

@@ -114,7 +114,7 @@ async fn run_before_an_asker() -> u64 {
 }
 
 #[test]
-fn a_task_that_an_actor_answers_does_not_wait_for_the_whole_line() {
+fn answered_task_runs_before_the_whole_run_queue() {
     on_one_worker(async {
         // If another thread happens to poll the asker at that moment, tokio runs it at the next
         // pause: that may happen once, but not five times.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use strowger::{
-    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, Dynamic, Exit,
-    Request, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
+    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, DynamicSupervisor,
+    Exit, Request, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -65,7 +65,7 @@ impl Actor for Failing {
                 Err("it does not start in time".into())
             }
             Failure::FirstMessage => {
-                cx.me().try_tell(())?;
+                cx.actor_ref().try_tell(())?;
                 Ok(Self)
             }
         }
@@ -228,7 +228,7 @@ fn for_all(run: impl Fn(Strategy, Failure, &str)) {
 }
 
 #[test]
-fn a_child_that_fails_for_ever_is_terminated_when_it_is_asked_for() {
+fn always_failing_child_can_be_terminated() {
     for_all(|strategy, failure, what| {
         promptly(what, || async move {
             let office = Office::open(strategy, failure).await;
@@ -248,7 +248,7 @@ fn a_child_that_fails_for_ever_is_terminated_when_it_is_asked_for() {
 }
 
 #[test]
-fn the_supervisor_of_a_child_that_fails_for_ever_answers() {
+fn supervisor_of_an_always_failing_child_answers() {
     for_all(|strategy, failure, what| {
         promptly(what, || async move {
             let office = Office::open(strategy, failure).await;
@@ -272,7 +272,7 @@ fn the_supervisor_of_a_child_that_fails_for_ever_answers() {
 }
 
 #[test]
-fn a_supervisor_whose_child_fails_for_ever_stops_when_it_is_told_to() {
+fn supervisor_of_an_always_failing_child_can_be_stopped() {
     for_all(|strategy, failure, what| {
         promptly(what, || async move {
             let office = Office::open(strategy, failure).await;
@@ -286,7 +286,7 @@ fn a_supervisor_whose_child_fails_for_ever_stops_when_it_is_told_to() {
 }
 
 #[test]
-fn siblings_of_a_child_that_fails_for_ever_are_served() {
+fn siblings_of_an_always_failing_child_are_served() {
     for failure in FAILURES {
         for strategy in [Strategy::OneForOne, Strategy::RestForOne] {
             promptly(&format!("{strategy:?}, {failure:?}"), || async move {
@@ -307,7 +307,7 @@ fn siblings_of_a_child_that_fails_for_ever_are_served() {
 }
 
 #[test]
-fn tasks_beside_a_child_that_fails_for_ever_have_their_turn() {
+fn always_failing_child_does_not_starve_tasks() {
     for failure in FAILURES {
         promptly(&format!("{failure:?}"), || async move {
             let office = Office::open(Strategy::OneForOne, failure).await;
@@ -322,14 +322,16 @@ fn tasks_beside_a_child_that_fails_for_ever_have_their_turn() {
 }
 
 #[test]
-fn the_table_of_a_dynamic_supervisor_is_open_while_a_child_fails_for_ever() {
+fn dynamic_children_can_start_while_one_always_fails() {
     for failure in FAILURES {
         promptly(&format!("{failure:?}"), || async move {
             let system = ActorSystem::new("loop").expect("inside tokio");
-            let dynamic = Dynamic::<Failing>::new()
+            let dynamic = DynamicSupervisor::<Failing>::new()
                 .restart(Restart::Permanent)
                 .intensity(u32::MAX, LONG);
-            let dynamic = system.dynamic("d", dynamic).expect("the key is free");
+            let dynamic = system
+                .supervise_dynamic("d", dynamic)
+                .expect("the key is free");
             let args = || Failings(failure, Arc::default());
             let (failing, sound) = (args(), args());
             let starts = Arc::clone(&failing.1);
@@ -374,7 +376,7 @@ impl Actor for Healing {
     async fn pre_start(health: Health, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         health.starts.fetch_add(1, Ordering::Relaxed);
         if !health.sound.load(Ordering::Relaxed) {
-            cx.me().try_tell(())?;
+            cx.actor_ref().try_tell(())?;
         }
         Ok(Self)
     }
@@ -385,16 +387,18 @@ impl Actor for Healing {
 }
 
 #[test]
-fn a_child_that_is_terminated_while_it_is_started_again_ends() {
+fn child_terminated_during_restart_ends() {
     const ROUNDS: u64 = 10_000;
     two_workers().block_on(async {
         let system = ActorSystem::new("meet").expect("inside tokio");
         // It has all the time that it needs: a child that is never told to stop never ends.
-        let dynamic = Dynamic::<Healing>::new()
+        let dynamic = DynamicSupervisor::<Healing>::new()
             .restart(Restart::Permanent)
             .shutdown(Shutdown::Infinity)
             .intensity(u32::MAX, LONG);
-        let dynamic = system.dynamic("d", dynamic).expect("the key is free");
+        let dynamic = system
+            .supervise_dynamic("d", dynamic)
+            .expect("the key is free");
         for round in 0..ROUNDS {
             let health = Health::default();
             let child = dynamic.start_child("c", health.clone());

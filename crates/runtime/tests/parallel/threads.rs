@@ -65,7 +65,7 @@ async fn restarted(events: &mut EventStream, lost: &mut u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_is_lost_doubled_or_reordered_while_the_worker_is_killed_again_and_again() {
+async fn repeated_kills_do_not_lose_duplicate_or_reorder_messages() {
     let system = ActorSystem::new("threads").expect("inside tokio");
     let books = Arc::new(Mutex::new(Books::default()));
     let mut events = system.events();
@@ -132,7 +132,7 @@ async fn nothing_is_lost_doubled_or_reordered_while_the_worker_is_killed_again_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_monitor_tells_once_when_the_end_comes_from_another_thread() {
+async fn monitors_fire_once_for_exits_on_another_thread() {
     let system = ActorSystem::new("threads").expect("inside tokio");
     let (sender, mut downs) = tokio::sync::mpsc::unbounded_channel();
     let watcher = system
@@ -214,7 +214,7 @@ impl Actor for Idle {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_accepted_at_the_moment_of_the_end_is_handled_or_reported() {
+async fn messages_accepted_during_exit_are_handled_or_reported() {
     for _ in 0..300 {
         let system = ActorSystem::new("threads").expect("inside tokio");
         let books = Arc::new(Mutex::new(Books::default()));

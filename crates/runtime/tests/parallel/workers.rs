@@ -118,7 +118,7 @@ fn a_blocking_actor_has_a_thread_of_its_own() {
 }
 
 #[test]
-fn a_blocking_actor_goes_down_with_its_runtime() {
+fn blocking_actor_ends_with_its_runtime() {
     let runtime = runtime(1);
     let (_system, actor) = runtime.block_on(async {
         let system = ActorSystem::new("test").expect("inside tokio");
@@ -138,7 +138,7 @@ fn a_blocking_actor_goes_down_with_its_runtime() {
 }
 
 #[test]
-fn a_handler_that_holds_its_worker_is_reported_once_while_it_still_runs() {
+fn blocking_handler_is_reported_once_while_running() {
     runtime(2).block_on(async {
         let limit = Duration::from_millis(5);
         let system = ActorSystem::builder("test").handler_limit(limit).build();
@@ -200,7 +200,7 @@ impl Actor for Greedy {
 }
 
 #[test]
-fn what_waits_behind_a_held_worker_is_handed_over() {
+fn queue_of_a_blocked_worker_is_taken_over() {
     let runtime = runtime(2);
     let door = Door::default();
     let (answered, answers) = std::sync::mpsc::channel();

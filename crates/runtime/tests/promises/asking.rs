@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use crate::support::PATIENCE;
+use crate::support::MAX_WAIT;
 
 /// A deadline beyond the end of every test.
 pub(crate) const FAR: Duration = Duration::from_secs(24 * 3600);
@@ -107,7 +107,7 @@ impl<const OWN: bool> Actor for Answerer<OWN> {
 
     async fn pre_start(from: AnswerFrom, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         if OWN {
-            cx.me().try_tell(AnswererMsg::Next)?;
+            cx.actor_ref().try_tell(AnswererMsg::Next)?;
         }
         Ok(Self { from, random: 1 })
     }
@@ -125,7 +125,7 @@ impl<const OWN: bool> Actor for Answerer<OWN> {
         }
         let AnswererMsg::Query(ask) = message else {
             if OWN {
-                cx.me().try_tell(AnswererMsg::Next)?;
+                cx.actor_ref().try_tell(AnswererMsg::Next)?;
             }
             return Ok(());
         };
@@ -302,7 +302,7 @@ pub(crate) fn watch(
         // Nothing that failed is waited for.
         runtime.shutdown_background();
     });
-    let progress = starting.recv_timeout(PATIENCE).expect("they start");
+    let progress = starting.recv_timeout(MAX_WAIT).expect("they start");
     let watched = observe(&progress, time);
     drop(stop);
     running.join().expect("no panic");
@@ -339,7 +339,7 @@ fn observe(askers: &[Arc<Progress>], time: Duration) -> Result<(), String> {
             }
             let is_done = asker.is_done.load(Ordering::SeqCst);
             done &= is_done;
-            if !is_done && since.elapsed() > PATIENCE {
+            if !is_done && since.elapsed() > MAX_WAIT {
                 return Err(format!("{name}: ask {asked} is not answered"));
             }
         }

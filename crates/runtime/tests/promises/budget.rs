@@ -6,13 +6,15 @@ use std::future::{Future, pending};
 use std::time::{Duration, Instant};
 
 use strowger::{
-    Actor, ActorRef, ActorSystem, ChildSpec, Context, Dynamic, MailboxSpec, Overflow, Restart,
-    Strategy, Supervisor,
+    Actor, ActorRef, ActorSystem, ChildSpec, Context, DynamicSupervisor, MailboxSpec, Overflow,
+    Restart, Strategy, Supervisor,
 };
 use tokio::task::coop;
 use tokio::time::timeout;
 
-use crate::support::{Job, PATIENCE, Work, Worker, alone, current_thread, on_worker, runtime};
+use crate::support::{
+    Job, MAX_WAIT, Work, Worker, current_thread, exclusive_machine, on_worker, runtime,
+};
 
 const SHORT: Duration = Duration::from_millis(50);
 /// A loop that has not been interrupted by then never yields.
@@ -79,7 +81,7 @@ async fn loops_over_waits_that_are_over() {
     gives_way("a message for one who ended", || deaf.tell(letter())).await;
     gives_way("a message for one with no room", || full.tell(letter())).await;
     gives_way("a message that is wanted for a while", || {
-        deaf.tell_within(letter(), PATIENCE)
+        deaf.tell_within(letter(), MAX_WAIT)
     })
     .await;
     let recipient = full.recipient::<Letter>();
@@ -96,7 +98,7 @@ async fn loops_over_waits_that_are_over() {
     .await;
     full.kill();
     let mut events = system.events();
-    system.shutdown(PATIENCE).await;
+    system.shutdown(MAX_WAIT).await;
     while events.next().await.is_some() {}
     let begun = Instant::now();
     let reading = async {
@@ -109,8 +111,8 @@ async fn loops_over_waits_that_are_over() {
 }
 
 #[test]
-fn a_loop_over_waits_that_are_over_at_once_gives_way() {
-    let _alone = alone();
+fn loop_of_ready_awaits_yields() {
+    let _alone = exclusive_machine();
     for runtime in [runtime(1), current_thread()] {
         on_worker(&runtime, loops_over_waits_that_are_over());
     }
@@ -138,25 +140,25 @@ impl Actor for Sum {
 }
 
 #[test]
-fn a_loop_that_does_nothing_but_tell_gives_way() {
-    let _alone = alone();
+fn loop_of_tells_yields() {
+    let _alone = exclusive_machine();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             let system = ActorSystem::new("tells").expect("within tokio");
             let sum = system.spawn::<Sum>("sum", ()).expect("free");
             gives_way("a message that finds room", || sum.tell(Number(1))).await;
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         });
     }
 }
 
 #[test]
-fn who_starts_many_actors_in_a_row_gives_way_at_its_next_wait() {
-    let _alone = alone();
+fn spawning_many_actors_yields_at_the_next_await() {
+    let _alone = exclusive_machine();
     on_worker(&runtime(1), async {
         let system = ActorSystem::new("starts").expect("within tokio");
-        let dynamic = Dynamic::<Worker>::new().restart(Restart::Temporary);
-        let dynamic = system.dynamic("dynamic", dynamic).expect("free");
+        let dynamic = DynamicSupervisor::<Worker>::new().restart(Restart::Temporary);
+        let dynamic = system.supervise_dynamic("dynamic", dynamic).expect("free");
         // Tokio limits the operations of a task in a row; the second loop starts with a fresh
         // budget.
         let many = 200;
@@ -173,6 +175,6 @@ fn who_starts_many_actors_in_a_row_gives_way_at_its_next_wait() {
             started.expect("the name is free");
         }
         assert!(!coop::has_budget_remaining(), "start_child is charged");
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }

@@ -6,7 +6,9 @@ use strowger::{Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, Context};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::support::{Job, PATIENCE, Work, Worker, alone, current_thread, on_worker, runtime};
+use crate::support::{
+    Job, MAX_WAIT, Work, Worker, current_thread, exclusive_machine, on_worker, runtime,
+};
 
 const SHORT: Duration = Duration::from_millis(50);
 /// The limit beyond which a deadline is late.
@@ -18,8 +20,8 @@ fn worker(system: &ActorSystem, name: &str) -> ActorRef<Job> {
 }
 
 #[test]
-fn an_ask_of_a_callee_that_computes_or_blocks_ends_at_its_deadline() {
-    let _alone = alone();
+fn ask_of_a_busy_callee_ends_at_its_deadline() {
+    let _alone = exclusive_machine();
     for workers in [2, 4] {
         on_worker(&runtime(workers), async {
             let system = ActorSystem::new("deadlines").expect("within tokio");
@@ -40,14 +42,14 @@ fn an_ask_of_a_callee_that_computes_or_blocks_ends_at_its_deadline() {
                     .await
                     .expect("an answer");
             }
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         });
     }
 }
 
 #[test]
-fn a_timeout_over_asks_in_a_loop_ends_on_time() {
-    let _alone = alone();
+fn timeout_around_a_loop_of_asks_is_on_time() {
+    let _alone = exclusive_machine();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             let system = ActorSystem::new("loop").expect("within tokio");
@@ -72,14 +74,14 @@ fn a_timeout_over_asks_in_a_loop_ends_on_time() {
             let took = begun.elapsed();
             assert!(took < 2 * SHORT + LATE, "it took {took:?}");
             assert!(ticks >= 10, "a timer beside it went off {ticks} times");
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         });
     }
 }
 
 #[test]
-fn a_loop_of_asks_inside_a_handler_lets_the_runtime_go_on() {
-    let _alone = alone();
+fn loop_of_asks_in_a_handler_does_not_starve_the_runtime() {
+    let _alone = exclusive_machine();
     use std::convert::Infallible;
 
     /// Asks another actor forever.
@@ -113,14 +115,14 @@ fn a_loop_of_asks_inside_a_handler_lets_the_runtime_go_on() {
             let took = begun.elapsed();
             assert!(took < LATE, "twenty milliseconds took {took:?}");
             asker.kill();
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         });
     }
 }
 
 #[test]
 fn asks_of_several_actors_run_in_parallel() {
-    let _alone = alone();
+    let _alone = exclusive_machine();
     on_worker(&runtime(4), async {
         let system = ActorSystem::new("parallel").expect("within tokio");
         let begun = Instant::now();
@@ -145,13 +147,13 @@ fn asks_of_several_actors_run_in_parallel() {
         assert_eq!(asks, (Ok(()), Ok(())));
         let took = begun.elapsed();
         assert!(took < LONG * 9 / 10, "two halves of a second took {took:?}");
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }
 
 /// The time that eight actors take when they are asked at once and each of them computes for
 /// `time`.
-async fn eight_compute(time: Duration) -> Duration {
+async fn ask_eight_computing_actors(time: Duration) -> Duration {
     let system = ActorSystem::new("eight").expect("within tokio");
     let named = |number: u32| worker(&system, &number.to_string());
     let workers: Vec<_> = (0..8).map(named).collect();
@@ -164,19 +166,19 @@ async fn eight_compute(time: Duration) -> Duration {
         asked.expect("no panic").expect("an answer");
     }
     let took = begun.elapsed();
-    system.shutdown(PATIENCE).await;
+    system.shutdown(MAX_WAIT).await;
     took
 }
 
 #[test]
-fn asks_that_compute_share_the_workers() {
-    let _alone = alone();
+fn computing_callees_share_the_workers() {
+    let _alone = exclusive_machine();
     // A machine that is busy with other programs may delay a worker for long; a broken guarantee
     // fails every time.
     let sequential = 8 * SHORT;
     let mut tries = Vec::new();
     for _ in 0..3 {
-        tries.push(on_worker(&runtime(2), eight_compute(SHORT)));
+        tries.push(on_worker(&runtime(2), ask_eight_computing_actors(SHORT)));
         if tries.last() < Some(&(sequential * 3 / 4)) {
             return;
         }
@@ -185,8 +187,8 @@ fn asks_that_compute_share_the_workers() {
 }
 
 #[test]
-fn a_spawned_actor_that_blocks_at_once_delays_no_ask_of_another() {
-    let _alone = alone();
+fn blocking_start_does_not_delay_other_asks() {
+    let _alone = exclusive_machine();
     on_worker(&runtime(4), async {
         let system = ActorSystem::new("beside").expect("within tokio");
         let (held, free) = (worker(&system, "held"), worker(&system, "free"));
@@ -202,13 +204,13 @@ fn a_spawned_actor_that_blocks_at_once_delays_no_ask_of_another() {
         }
         assert!(worst < LATE, "an answer took {worst:?}");
         holding.await.expect("no panic").expect("an answer");
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }
 
 #[test]
-fn an_answer_that_comes_as_its_question_becomes_watched_wakes_the_asker() {
-    let _alone = alone();
+fn answer_racing_with_watch_wakes_the_asker() {
+    let _alone = exclusive_machine();
     /// Forwards each request to another actor.
     struct Between(ActorRef<Job>);
 
@@ -241,6 +243,6 @@ fn an_answer_that_comes_as_its_question_becomes_watched_wakes_the_asker() {
             let took = begun.elapsed();
             assert!(took < LONG, "an answer of {time} ms took {took:?}");
         }
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }

@@ -7,7 +7,7 @@ use std::{env, fs};
 use strowger::{ActorRef, ActorSystem};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::{Job, PATIENCE, Work, Worker, alone, on_worker};
+use crate::support::{Job, MAX_WAIT, Work, Worker, exclusive_machine, on_worker};
 
 /// A runtime with one worker, whose thread has this name.
 fn one_worker(name: &str) -> Runtime {
@@ -59,8 +59,8 @@ async fn asked_then_left_alone(
 }
 
 #[test]
-fn who_was_asked_by_another_runtime_sleeps_when_it_is_left_alone() {
-    let _alone = alone();
+fn runtime_sleeps_after_asks_from_another_runtime() {
+    let _alone = exclusive_machine();
     if !cfg!(target_os = "linux") {
         return;
     }
@@ -101,8 +101,8 @@ fn sleeps_of_the_monitor() -> u64 {
 
 /// Counts wake-ups, so that the load of the machine does not matter.
 #[test]
-fn the_monitor_sleeps_while_nothing_works() {
-    let _alone = alone();
+fn monitor_sleeps_while_idle() {
+    let _alone = exclusive_machine();
     if !cfg!(target_os = "linux") {
         return;
     }
@@ -110,10 +110,7 @@ fn the_monitor_sleeps_while_nothing_works() {
         // There is one monitor per process, and other tests keep it awake.
         let program = env::current_exe().expect("a test is a program");
         let alone = Command::new(program)
-            .args([
-                "--exact",
-                "elsewhere::the_monitor_sleeps_while_nothing_works",
-            ])
+            .args(["--exact", "elsewhere::monitor_sleeps_while_idle"])
             .env(ALONE, "")
             .output();
         let alone = alone.expect("it starts");
@@ -144,6 +141,6 @@ fn the_monitor_sleeps_while_nothing_works() {
             last <= Some(20),
             "woken {woken:?} times in half a second each"
         );
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }

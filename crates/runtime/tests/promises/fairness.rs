@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 use tokio::runtime::Runtime;
 
 use crate::support::{
-    Job, PATIENCE, Work, Worker, alone, compute, current_thread, on_worker, runtime,
+    Job, MAX_WAIT, Work, Worker, compute, current_thread, exclusive_machine, on_worker, runtime,
 };
 
 /// Sends itself the next message, computes, and repeats this forever.
@@ -33,7 +33,7 @@ impl Actor for Hog {
         cx: &mut Context<Self>,
     ) -> Result<Self, Infallible> {
         for _ in 0..ahead {
-            cx.me().try_tell(()).expect("there is room");
+            cx.actor_ref().try_tell(()).expect("there is room");
         }
         Ok(Self { work, ahead })
     }
@@ -41,7 +41,7 @@ impl Actor for Hog {
     async fn handle(&mut self, (): (), cx: &mut Context<Self>) -> Result<(), Infallible> {
         debug_assert!(self.ahead > 0);
         compute(self.work);
-        cx.me().try_tell(()).expect("there is room");
+        cx.actor_ref().try_tell(()).expect("there is room");
         Ok(())
     }
 }
@@ -176,34 +176,34 @@ async fn measured(hogs: usize, work: Duration, ahead: u32) -> Result<(), String>
         }
     }
     all.iter().for_each(ActorRef::kill);
-    system.shutdown(PATIENCE).await;
+    system.shutdown(MAX_WAIT).await;
     late
 }
 
 #[test]
-fn one_hog_a_worker_delays_nobody() {
-    let _alone = alone();
+fn one_busy_actor_per_worker_delays_no_others() {
+    let _alone = exclusive_machine();
     neighbours(1, Duration::from_micros(100), 1);
     neighbours(1, Duration::from_millis(1), 1);
 }
 
 #[test]
-fn ten_hogs_a_worker_delay_nobody() {
-    let _alone = alone();
+fn ten_busy_actors_per_worker_delay_no_others() {
+    let _alone = exclusive_machine();
     neighbours(10, Duration::from_micros(100), 1);
     neighbours(10, Duration::from_millis(1), 1);
 }
 
 #[test]
-fn a_flood_to_itself_delays_nobody() {
-    let _alone = alone();
+fn self_flooding_actor_delays_no_others() {
+    let _alone = exclusive_machine();
     neighbours(1, Duration::from_micros(100), 500);
     neighbours(10, Duration::from_nanos(100), 1000);
 }
 
 #[test]
-fn hogs_on_the_only_worker_delay_nobody() {
-    let _alone = alone();
+fn busy_actors_on_a_single_worker_delay_no_others() {
+    let _alone = exclusive_machine();
     for hogs in [1, 10] {
         neighbours_on(|| runtime(1), hogs, Duration::from_micros(100), 1);
         neighbours_on(current_thread, hogs, Duration::from_micros(100), 1);
@@ -211,16 +211,16 @@ fn hogs_on_the_only_worker_delay_nobody() {
 }
 
 #[test]
-fn without_hogs_nobody_is_late() {
-    let _alone = alone();
+fn baseline_without_load_meets_latency() {
+    let _alone = exclusive_machine();
     neighbours(0, Duration::ZERO, 0);
 }
 
 /// Sends tells to idle actors, and then occupies the worker for longer than they may wait. Uses
 /// several runtimes, because the worker that an actor belongs to is a matter of chance.
 #[test]
-fn an_actor_whom_a_task_told_runs_though_the_task_goes_on() {
-    let _alone = alone();
+fn told_actor_runs_while_the_sender_task_keeps_running() {
+    let _alone = exclusive_machine();
     for _ in 0..4 {
         on_worker(&runtime(WORKERS), async move {
             let system = ActorSystem::new("told").expect("within tokio");
@@ -228,7 +228,7 @@ fn an_actor_whom_a_task_told_runs_though_the_task_goes_on() {
                 let told = system.spawn::<Worker>(name, ()).expect("free");
                 asked_without_giving_way(&told).await;
             }
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         });
     }
 }
@@ -254,8 +254,8 @@ async fn asked_without_giving_way(told: &ActorRef<Job>) {
 }
 
 #[test]
-fn timers_go_off_beside_a_hog_on_the_only_worker() {
-    let _alone = alone();
+fn timers_fire_beside_a_busy_actor_on_a_single_worker() {
+    let _alone = exclusive_machine();
     let runtime = runtime(1);
     let ticks = Arc::new(AtomicU64::new(0));
     let (system, hog) = on_worker(&runtime, async {
@@ -275,7 +275,7 @@ fn timers_go_off_beside_a_hog_on_the_only_worker() {
     let ticked = ticks.load(Ordering::Relaxed);
     hog.kill();
     ticking.abort();
-    on_worker(&runtime, async move { system.shutdown(PATIENCE).await });
+    on_worker(&runtime, async move { system.shutdown(MAX_WAIT).await });
     assert!(
         ticked >= 20,
         "a timer of a millisecond went off {ticked} times in a second"
@@ -300,7 +300,7 @@ impl Actor for Player {
     async fn handle(&mut self, ball: Ball, cx: &mut Context<Self>) -> Result<(), Infallible> {
         self.0.fetch_add(1, Ordering::Relaxed);
         // At the end the other player may already be gone.
-        let _end = ball.0.try_tell(Ball(cx.me()));
+        let _end = ball.0.try_tell(Ball(cx.actor_ref()));
         Ok(())
     }
 }
@@ -322,7 +322,7 @@ async fn turns_of_players() -> u64 {
     }
     one.kill();
     other.kill();
-    system.shutdown(PATIENCE).await;
+    system.shutdown(MAX_WAIT).await;
     assert!(turns.load(Ordering::Relaxed) > 0, "nobody played");
     between.sort_unstable();
     between[between.len() / 2]
@@ -332,8 +332,8 @@ async fn turns_of_players() -> u64 {
 /// machine the players may move to another dispatcher, and then nobody has to yield: hence the
 /// rounds.
 #[test]
-fn a_task_that_an_actor_answers_goes_on_within_a_few_turns_of_others() {
-    let _alone = alone();
+fn answered_task_resumes_within_a_few_turns() {
+    let _alone = exclusive_machine();
     for _ in 0..10 {
         let half = on_worker(&runtime(1), turns_of_players());
         assert!(

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, Context, Request};
 
-use crate::support::{PATIENCE, alone, current_thread, on_worker, runtime};
+use crate::support::{MAX_WAIT, current_thread, exclusive_machine, on_worker, runtime};
 
 /// Asks the next link before it replies.
 struct Link(Option<ActorRef<Message>>);
@@ -83,8 +83,8 @@ async fn ring_through(systems: &[&ActorSystem], length: usize) -> Vec<ActorRef<M
 }
 
 #[test]
-fn one_ask_of_a_ring_fails_and_the_others_are_answered() {
-    let _alone = alone();
+fn one_ask_of_a_ring_fails_and_the_rest_succeed() {
+    let _alone = exclusive_machine();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             let system = ActorSystem::new("rings").expect("within tokio");
@@ -99,14 +99,14 @@ fn one_ask_of_a_ring_fails_and_the_others_are_answered() {
                     link.stopped().await;
                 }
             }
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         });
     }
 }
 
 #[test]
-fn rings_that_begin_at_several_places_at_once_end() {
-    let _alone = alone();
+fn concurrently_formed_rings_are_broken() {
+    let _alone = exclusive_machine();
     on_worker(&runtime(2), async {
         let system = ActorSystem::new("rings").expect("within tokio");
         let links = ring(&system, 6).await;
@@ -124,13 +124,13 @@ fn rings_that_begin_at_several_places_at_once_end() {
         }
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(2), "found after {took:?}");
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }
 
 #[test]
-fn a_ring_through_two_systems_ends_by_its_deadline() {
-    let _alone = alone();
+fn ring_across_two_systems_ends_at_its_deadline() {
+    let _alone = exclusive_machine();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             let one = ActorSystem::new("one").expect("within tokio");
@@ -147,8 +147,8 @@ fn a_ring_through_two_systems_ends_by_its_deadline() {
                 link.kill();
                 link.stopped().await;
             }
-            one.shutdown(PATIENCE).await;
-            other.shutdown(PATIENCE).await;
+            one.shutdown(MAX_WAIT).await;
+            other.shutdown(MAX_WAIT).await;
         });
     }
 }

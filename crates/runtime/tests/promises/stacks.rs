@@ -8,19 +8,19 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use strowger::{
-    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, Dynamic, Exit,
-    Request, Strategy, Supervisor,
+    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, DynamicSupervisor,
+    Exit, Request, Strategy, Supervisor,
 };
 use tokio::task_local;
 
-use crate::support::{PATIENCE, alone, current_thread, on_worker, runtime};
+use crate::support::{MAX_WAIT, current_thread, exclusive_machine, on_worker, runtime};
 
 task_local! {
     static CALLER: u32;
 }
 
 /// Reports what its hooks see of the task that runs them.
-struct Seer(Sight);
+struct LocalsProbe(Sight);
 
 /// The observation of a hook: the caller's local, and its task.
 type Sight = (Option<u32>, Option<tokio::task::Id>);
@@ -40,7 +40,7 @@ impl Request for Look {
     type Reply = [Sight; 3];
 }
 
-impl Actor for Seer {
+impl Actor for LocalsProbe {
     type Msg = Ask<Look>;
     type Args = ();
     type Error = Infallible;
@@ -58,14 +58,14 @@ impl Actor for Seer {
 }
 
 #[test]
-fn task_locals_and_ids_do_not_cross_from_who_asks_or_spawns() {
-    let _alone = alone();
+fn task_locals_do_not_leak_into_actors() {
+    let _alone = exclusive_machine();
     for workers in [1, 2] {
         on_worker(&runtime(workers), async {
             let system = ActorSystem::new("locals").expect("within tokio");
             for number in 0..300 {
                 let look = async {
-                    let seer = system.spawn::<Seer>(format!("seer-{number}"), ());
+                    let seer = system.spawn::<LocalsProbe>(format!("seer-{number}"), ());
                     seer.expect("the name is free").ask(Look).await
                 };
                 let seen = CALLER.scope(number, look).await.expect("an answer");
@@ -74,7 +74,7 @@ fn task_locals_and_ids_do_not_cross_from_who_asks_or_spawns() {
                     assert_ne!(task, tokio::task::try_id(), "the asker's task is its own");
                 }
             }
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         });
     }
 }
@@ -111,13 +111,13 @@ fn comes_back(program: impl FnOnce() + Send + 'static) {
         program();
         done.send(()).expect("somebody waits");
     });
-    wait.recv_timeout(PATIENCE).expect("it hangs");
+    wait.recv_timeout(MAX_WAIT).expect("it hangs");
     thread.join().expect("no panic");
 }
 
 #[test]
-fn actors_are_spawned_and_stopped_under_a_lock_that_their_hooks_take() {
-    let _alone = alone();
+fn spawn_and_stop_do_not_run_hooks_inline() {
+    let _alone = exclusive_machine();
     comes_back(|| {
         on_worker(&runtime(2), async {
             let system = ActorSystem::new("locked").expect("within tokio");
@@ -131,7 +131,7 @@ fn actors_are_spawned_and_stopped_under_a_lock_that_their_hooks_take() {
                 drop(held);
                 entered.stopped().await;
             }
-            let dynamic = system.dynamic("all", Dynamic::<Entered>::new());
+            let dynamic = system.supervise_dynamic("all", DynamicSupervisor::<Entered>::new());
             let dynamic = dynamic.expect("the name is free");
             for key in 0..100 {
                 let held = map.lock().expect("no panic");
@@ -141,15 +141,15 @@ fn actors_are_spawned_and_stopped_under_a_lock_that_their_hooks_take() {
                 child.stop();
                 child.stopped().await;
             }
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
             assert!(map.lock().expect("no panic").is_empty());
         });
     });
 }
 
 #[test]
-fn who_waits_under_a_lock_that_the_callee_takes_can_give_up() {
-    let _alone = alone();
+fn ask_under_a_lock_taken_by_the_callee_can_time_out() {
+    let _alone = exclusive_machine();
     comes_back(|| {
         on_worker(&runtime(2), async {
             let system = ActorSystem::new("stopped").expect("within tokio");
@@ -180,7 +180,7 @@ fn who_waits_under_a_lock_that_the_callee_takes_can_give_up() {
             held.0.send(()).expect("it waits");
             holder.join().expect("no panic");
             entered.stopped().await;
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         });
     });
 }
@@ -231,7 +231,7 @@ fn with_frame<T>(run: impl FnOnce() -> T) -> T {
 
 #[test]
 fn nested_asks_do_not_share_a_stack() {
-    let _alone = alone();
+    let _alone = exclusive_machine();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         let depth = on_worker(&runtime, async {
             let system = ActorSystem::new("deep").expect("within tokio");
@@ -241,7 +241,7 @@ fn nested_asks_do_not_share_a_stack() {
                 next = Some(deep.expect("the name is free"));
             }
             let depth = next.expect("there are some").ask(Depth).await;
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
             depth
         });
         assert_eq!(depth, Ok(64));
@@ -279,8 +279,8 @@ impl Actor for Slow {
 }
 
 #[test]
-fn a_start_that_blocks_does_not_block_who_spawns() {
-    let _alone = alone();
+fn blocking_start_does_not_block_the_spawner() {
+    let _alone = exclusive_machine();
     on_worker(&runtime(2), async {
         let system = ActorSystem::new("slow").expect("within tokio");
         let begun = std::time::Instant::now();
@@ -290,7 +290,7 @@ fn a_start_that_blocks_does_not_block_who_spawns() {
                 .spawn::<Slow>(name, Duration::from_millis(300))
                 .expect("the name is free");
         }
-        let dynamic = system.dynamic("slow", Dynamic::<Slow>::new());
+        let dynamic = system.supervise_dynamic("slow", DynamicSupervisor::<Slow>::new());
         let dynamic = dynamic.expect("the name is free");
         for number in 0..3 {
             let started = dynamic.start_child(format!("{number}"), Duration::from_millis(300));
@@ -298,13 +298,13 @@ fn a_start_that_blocks_does_not_block_who_spawns() {
         }
         let took = begun.elapsed();
         assert!(took < Duration::from_millis(250), "it took {took:?}");
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }
 
 #[test]
-fn who_waits_for_a_start_that_blocks_can_give_up() {
-    let _alone = alone();
+fn wait_for_a_blocking_start_can_time_out() {
+    let _alone = exclusive_machine();
     const BLOCKS: Duration = Duration::from_millis(800);
     const LIMIT: Duration = Duration::from_millis(50);
     on_worker(&runtime(2), async {
@@ -323,14 +323,14 @@ fn who_waits_for_a_start_that_blocks_can_give_up() {
         let took = begun.elapsed();
         assert!(took < BLOCKS * 3 / 4, "both were given up after {took:?}");
         slow.started().await.expect("it runs by now");
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }
 
 #[test]
-fn a_restart_does_not_run_on_the_stack_of_who_caused_it() {
-    let _alone = alone();
-    /// Fails when told to, and observes what [`Seer`] observes when it restarts.
+fn restart_does_not_run_on_the_causing_stack() {
+    let _alone = exclusive_machine();
+    /// Fails when told to, and observes what [`LocalsProbe`] observes when it restarts.
     struct Fails(Sight);
 
     enum Message {
@@ -394,6 +394,6 @@ fn a_restart_does_not_run_on_the_stack_of_who_caused_it() {
                 assert_ne!(task, tokio::task::try_id());
             }
         }
-        system.shutdown(PATIENCE).await;
+        system.shutdown(MAX_WAIT).await;
     });
 }

@@ -10,7 +10,7 @@ use strowger::{
 };
 use tokio::task::JoinSet;
 
-use crate::support::{PATIENCE, alone, current_thread, on_worker, runtime};
+use crate::support::{MAX_WAIT, current_thread, exclusive_machine, on_worker, runtime};
 
 const PARENTS: u32 = 1000;
 /// The mean time that a stop may take. It takes about two milliseconds, because an ask is recorded
@@ -89,14 +89,14 @@ impl Actor for Member {
         cx: &mut Context<Self>,
     ) -> Result<Self, Infallible> {
         if let (Some(plan), None) = (&plan, &parent) {
-            let child = (Some(plan.clone()), Some(cx.me()));
+            let child = (Some(plan.clone()), Some(cx.actor_ref()));
             let child = cx.spawn::<Self>("child", child).expect("the key is free");
             if let When::Before = plan.when {
-                let begun = child.try_tell(Message::Begin(cx.me()));
+                let begun = child.try_tell(Message::Begin(cx.actor_ref()));
                 assert!(begun.is_ok(), "there is room");
                 // The ask of the child waits behind this until the stop.
                 let (request, reply) = (Ping(Some(plan.other.clone())), Reply::ignored());
-                let busy = cx.me().try_tell(Ask { request, reply });
+                let busy = cx.actor_ref().try_tell(Ask { request, reply });
                 assert!(busy.is_ok(), "there is room");
             }
         }
@@ -154,8 +154,8 @@ fn parents(system: &ActorSystem, when: When, counts: &Arc<Counts>) -> Vec<ActorR
 }
 
 #[test]
-fn stop_takes_milliseconds_though_children_ask_their_parent() {
-    let _alone = alone();
+fn stop_is_fast_while_children_ask_their_parent() {
+    let _alone = exclusive_machine();
     for runtime in [runtime(1), runtime(2), current_thread()] {
         on_worker(&runtime, async {
             for when in [When::Last, When::Before, When::ByWayOfAnother] {
@@ -173,15 +173,15 @@ fn stop_takes_milliseconds_though_children_ask_their_parent() {
                 if let When::Last = when {
                     assert_eq!(counts.refused.load(Ordering::Relaxed), PARENTS);
                 }
-                system.shutdown(PATIENCE).await;
+                system.shutdown(MAX_WAIT).await;
             }
         });
     }
 }
 
 #[test]
-fn parents_that_stop_at_once_do_not_wait_for_each_others_children() {
-    let _alone = alone();
+fn concurrent_stops_do_not_wait_for_each_other() {
+    let _alone = exclusive_machine();
     on_worker(&runtime(2), async {
         for when in [When::Last, When::Before, When::ByWayOfAnother] {
             let system = ActorSystem::new("stopping").expect("within tokio");
@@ -196,7 +196,7 @@ fn parents_that_stop_at_once_do_not_wait_for_each_others_children() {
             let took = begun.elapsed();
             assert!(took < Duration::from_secs(3), "{when:?}: {took:?}");
             assert_eq!(counts.whole.load(Ordering::Relaxed), PARENTS, "{when:?}");
-            system.shutdown(PATIENCE).await;
+            system.shutdown(MAX_WAIT).await;
         }
     });
 }

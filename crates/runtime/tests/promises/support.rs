@@ -11,13 +11,13 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Gives the machine to one test at a time: a test that keeps the processors busy must not count
 /// against the durations that another one asserts.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn exclusive_machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The limit for everything that must end eventually.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A request for a piece of work; the reply is the address of a variable on the stack that did it.
 pub(crate) enum Work {
@@ -94,6 +94,6 @@ pub(crate) fn on_worker<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> T {
     let joined =
-        runtime.block_on(async { tokio::time::timeout(PATIENCE, tokio::spawn(future)).await });
+        runtime.block_on(async { tokio::time::timeout(MAX_WAIT, tokio::spawn(future)).await });
     joined.expect("it ends").expect("no panic")
 }

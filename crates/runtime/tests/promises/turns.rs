@@ -18,7 +18,7 @@ use strowger::{
 };
 use tokio::runtime::Runtime;
 
-use crate::support::{PATIENCE, alone, compute, on_worker, runtime};
+use crate::support::{MAX_WAIT, compute, exclusive_machine, on_worker, runtime};
 
 const MS: Duration = Duration::from_millis(1);
 const US: Duration = Duration::from_micros(1);
@@ -74,7 +74,7 @@ impl Flooded {
         match self.flood {
             Flood::Messages(_) => {
                 // There is no room while the test keeps the mailbox full.
-                let _full = cx.me().try_tell(Item::Work);
+                let _full = cx.actor_ref().try_tell(Item::Work);
             }
             Flood::Pipes(_) => {
                 cx.pipe(async {}, |()| Item::Work)?;
@@ -276,7 +276,7 @@ impl Drop for Busy {
         let system = self.system.clone();
         on_worker(
             &self.runtime,
-            async move { system.shutdown(PATIENCE).await },
+            async move { system.shutdown(MAX_WAIT).await },
         );
     }
 }
@@ -318,8 +318,8 @@ fn promised(measure: impl Fn() -> Result<(), String>) {
 }
 
 #[test]
-fn overdue_timers_and_a_full_mailbox_delay_nothing() {
-    let _alone = alone();
+fn overdue_timers_and_full_mailbox_do_not_delay_others() {
+    let _alone = exclusive_machine();
     promised(|| {
         let busy = Busy::new(Flood::Timers(100), 150 * US);
         within("an ask", busy.ask()?, 50 * MS)?;
@@ -329,8 +329,8 @@ fn overdue_timers_and_a_full_mailbox_delay_nothing() {
 }
 
 #[test]
-fn timer_whose_handler_takes_longer_than_its_period_leaves_room_for_messages_and_stop() {
-    let _alone = alone();
+fn overrunning_timer_does_not_starve_messages_or_stop() {
+    let _alone = exclusive_machine();
     promised(|| {
         let busy = Busy::new(Flood::Timers(1), 11 * MS);
         for _ in 0..5 {
@@ -341,8 +341,8 @@ fn timer_whose_handler_takes_longer_than_its_period_leaves_room_for_messages_and
 }
 
 #[test]
-fn ask_does_not_wait_for_fifty_thousand_timers_that_are_due() {
-    let _alone = alone();
+fn ask_is_not_delayed_by_many_due_timers() {
+    let _alone = exclusive_machine();
     promised(|| {
         let busy = Busy::new(Flood::Due(50_000), 20 * US);
         within("an ask", busy.ask()?, 100 * MS)?;
@@ -352,7 +352,7 @@ fn ask_does_not_wait_for_fifty_thousand_timers_that_are_due() {
 
 #[test]
 fn stop_is_bounded_by_one_handler_under_any_flood() {
-    let _alone = alone();
+    let _alone = exclusive_machine();
     let floods = [
         Flood::Messages(200),
         Flood::Timers(100),
@@ -384,7 +384,7 @@ impl Actor for Failing {
     async fn pre_start(fails: Arc<AtomicBool>, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         cx.send_every(MS, || ());
         if fails.load(Ordering::Relaxed) {
-            cx.me().try_tell(())?;
+            cx.actor_ref().try_tell(())?;
         }
         Ok(Self(fails))
     }
@@ -398,8 +398,8 @@ impl Actor for Failing {
 }
 
 #[test]
-fn supervisor_of_children_that_fail_without_end_answers_and_stops() {
-    let _alone = alone();
+fn supervisor_of_endlessly_failing_children_answers_and_stops() {
+    let _alone = exclusive_machine();
     promised(|| {
         let runtime = runtime(1);
         let fails = Arc::new(AtomicBool::new(false));
@@ -432,7 +432,7 @@ fn supervisor_of_children_that_fail_without_end_answers_and_stops() {
             until(|| !supervisor.erase().is_alive()).ok_or("the supervisor did not stop")?;
             within("stop", begun.elapsed(), 100 * MS)
         })();
-        on_worker(&runtime, async move { system.shutdown(PATIENCE).await });
+        on_worker(&runtime, async move { system.shutdown(MAX_WAIT).await });
         result
     });
 }

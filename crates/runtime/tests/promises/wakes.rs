@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::asking::{AnswerFrom, Askers, FAR, watch};
-use crate::support::{alone, current_thread, runtime};
+use crate::support::{current_thread, exclusive_machine, runtime};
 
 /// Returns the number of asks, and the time after which a test ends.
 fn size(asks: u64) -> (u64, Duration) {
@@ -30,13 +30,13 @@ fn ask_from_hook(within: Duration) {
 
 #[test]
 fn answer_from_another_thread_wakes_an_asker_in_a_hook() {
-    let _alone = alone();
+    let _alone = exclusive_machine();
     ask_from_hook(FAR);
 }
 
 #[test]
 fn answer_from_another_thread_is_seen_before_the_deadline() {
-    let _alone = alone();
+    let _alone = exclusive_machine();
     ask_from_hook(Duration::from_millis(1500));
 }
 
@@ -55,12 +55,12 @@ fn ask_blocking(from: AnswerFrom) {
 
 #[test]
 fn answer_from_a_blocking_thread_wakes_an_asker_in_a_hook() {
-    let _alone = alone();
+    let _alone = exclusive_machine();
     ask_blocking(AnswerFrom::Blocking);
 }
 
 #[test]
 fn answer_from_a_pipe_wakes_an_asker_in_a_hook() {
-    let _alone = alone();
+    let _alone = exclusive_machine();
     ask_blocking(AnswerFrom::Pipe);
 }

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::asking::{AnswerFrom, FAR, watch};
 use crate::support::{
-    Job, PATIENCE, Work, Worker, alone, compute, current_thread, on_worker, runtime,
+    Job, MAX_WAIT, Work, Worker, compute, current_thread, exclusive_machine, on_worker, runtime,
 };
 
 const WORKERS: usize = 4;
@@ -43,14 +43,14 @@ impl Actor for Hog {
         cx: &mut Context<Self>,
     ) -> Result<Self, Infallible> {
         for _ in 0..ahead {
-            cx.me().try_tell(()).expect("there is room");
+            cx.actor_ref().try_tell(()).expect("there is room");
         }
         Ok(Self(work))
     }
 
     async fn handle(&mut self, (): (), cx: &mut Context<Self>) -> Result<(), Infallible> {
         compute(self.0);
-        cx.me().try_tell(()).expect("there is room");
+        cx.actor_ref().try_tell(()).expect("there is room");
         Ok(())
     }
 }
@@ -202,8 +202,8 @@ async fn count_lost(mut events: EventStream) -> u64 {
 }
 
 #[test]
-fn deadlines_timers_and_books_hold_in_a_storm_of_hogs_blocks_and_kills() {
-    let _alone = alone();
+fn deadlines_timers_and_accounting_hold_under_stress() {
+    let _alone = exclusive_machine();
     on_worker(&runtime(WORKERS), async {
         let system = ActorSystem::new("weather").expect("within tokio");
         let ledger = Arc::new(Mutex::new(Ledger::default()));
@@ -249,7 +249,7 @@ fn deadlines_timers_and_books_hold_in_a_storm_of_hogs_blocks_and_kills() {
         let accepted: u64 = senders.join_all().await.into_iter().sum();
         let kills = killing.await.expect("no panic");
         all.iter().for_each(ActorRef::kill);
-        let report = system.shutdown(PATIENCE).await;
+        let report = system.shutdown(MAX_WAIT).await;
         assert!(report.not_stopped.is_empty(), "{report:?}");
         let lost = lost.await.expect("no panic");
 
@@ -272,7 +272,7 @@ fn deadlines_timers_and_books_hold_in_a_storm_of_hogs_blocks_and_kills() {
 /// Asks from hooks and from tasks, with far deadlines and near ones, actors that answer from other
 /// threads, from blocking threads, from pipes and after a delay.
 #[test]
-fn answered_askers_go_on_in_a_storm_of_asks() {
+fn answered_askers_always_resume_under_stress() {
     for runtime in [current_thread(), runtime(1), runtime(WORKERS)] {
         let asked = watch(runtime, STORM / 2, |askers| {
             let answerers = [

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook};
+use strowger::testing::{Hook, InjectedFault};
 use strowger::{Event, Exit};
 
 use crate::{ASKERS, BLOCKER, CROWD, HOG, IMMEDIATE, INTENSITY, PERIOD, WORKERS};
@@ -13,7 +13,7 @@ use crate::{ASKERS, BLOCKER, CROWD, HOG, IMMEDIATE, INTENSITY, PERIOD, WORKERS};
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Books {
+pub(crate) struct Accounting {
     /// Letters that a mailbox accepted, by worker.
     accepted: BTreeMap<String, u64>,
     /// Letters whose asker gave up waiting; the mailbox may or may not have accepted them.
@@ -50,18 +50,18 @@ pub(crate) struct Books {
     wrong: Vec<String>,
 }
 
-pub(crate) type Shared = Arc<Mutex<Books>>;
+pub(crate) type Shared = Arc<Mutex<Accounting>>;
 
-pub(crate) fn note<R>(books: &Shared, note: impl FnOnce(&mut Books) -> R) -> R {
+pub(crate) fn note<R>(books: &Shared, note: impl FnOnce(&mut Accounting) -> R) -> R {
     note(&mut books.lock().expect("nobody panics with it"))
 }
 
-impl Books {
+impl Accounting {
     pub(crate) fn accept(&mut self, path: &str) {
         *self.accepted.entry(path.to_owned()).or_default() += 1;
     }
 
-    pub(crate) fn lose_sight(&mut self, path: &str, sender: u32, number: u64) {
+    pub(crate) fn note_unknown_outcome(&mut self, path: &str, sender: u32, number: u64) {
         let unknown = self.unknown.entry(path.to_owned()).or_default();
         unknown.insert((sender, number));
     }
@@ -92,22 +92,22 @@ impl Books {
     }
 
     /// Notes a violation; a panic in an actor would be part of the storm instead.
-    pub(crate) fn wrong(&mut self, what: String) {
+    pub(crate) fn note_violation(&mut self, what: String) {
         self.wrong.push(what);
     }
 
     /// Notes a new incarnation; returns its serial number.
-    pub(crate) fn rise(&mut self, path: &str) -> u64 {
+    pub(crate) fn incarnation_started(&mut self, path: &str) -> u64 {
         self.next_serial += 1;
         let values = self.values.entry(path.to_owned()).or_default();
         values.insert(self.next_serial);
         if values.len() > 1 {
-            self.wrong(format!("two incarnations of {path} overlap"));
+            self.note_violation(format!("two incarnations of {path} overlap"));
         }
         self.next_serial
     }
 
-    pub(crate) fn fall(&mut self, path: &str, serial: u64, orderly: bool) {
+    pub(crate) fn incarnation_ended(&mut self, path: &str, serial: u64, orderly: bool) {
         if let Some(values) = self.values.get_mut(path) {
             values.remove(&serial);
         }
@@ -121,7 +121,7 @@ impl Books {
         self.values.get(path)?.last().copied()
     }
 
-    pub(crate) fn has_fallen(&self, serial: u64) -> bool {
+    pub(crate) fn has_ended(&self, serial: u64) -> bool {
         self.fallen.contains(&serial)
     }
 
@@ -130,7 +130,7 @@ impl Books {
         let first = self.called.entry((key, changes));
         let first = first.or_insert_with(|| path.to_owned()).clone();
         if first != path {
-            self.wrong(format!("{key} is the key of {first} and of {path}"));
+            self.note_violation(format!("{key} is the key of {first} and of {path}"));
         }
     }
 
@@ -138,7 +138,7 @@ impl Books {
         self.waiting.insert(path.to_owned());
     }
 
-    pub(crate) fn waits_no_more(&mut self, path: &str) {
+    pub(crate) fn wait_ended(&mut self, path: &str) {
         self.waiting.remove(path);
     }
 
@@ -146,7 +146,7 @@ impl Books {
     /// restarted, because its supervisor is about to end, but it must not be part of a ring.
     pub(crate) fn unanswered(&mut self) {
         if self.waiting.len() == ASKERS.len() {
-            self.wrong(format!("a ring that nobody noticed: {:?}", self.waiting));
+            self.note_violation(format!("a ring that nobody noticed: {:?}", self.waiting));
         }
     }
 
@@ -156,28 +156,28 @@ impl Books {
         let first = ASKERS.iter().position(|one| *one == asker);
         let all = first.map(|first| ASKERS.iter().cycle().skip(first).take(ASKERS.len() + 1));
         if !all.is_some_and(|all| all.eq(ring)) {
-            self.wrong(format!("{asker} is told of the ring {ring:?}"));
+            self.note_violation(format!("{asker} is told of the ring {ring:?}"));
         }
         if !ring.iter().all(|one| self.waiting.contains(one)) {
-            self.wrong(format!("of {ring:?}, only {:?} wait", self.waiting));
+            self.note_violation(format!("of {ring:?}, only {:?} wait", self.waiting));
         }
     }
 
     /// Notes an injected fault that was hit.
-    pub(crate) fn struck(&mut self, hook: Hook, fault: &Fault, slow: Duration) {
+    pub(crate) fn note_fault(&mut self, hook: Hook, fault: &InjectedFault, slow: Duration) {
         self.count(match (hook, fault) {
-            (Hook::PreStart, Fault::Panic(_)) => "panic in pre_start",
-            (Hook::PreStart, Fault::Fail(_)) => "error in pre_start",
-            (Hook::PreStart, Fault::Stall(_)) => "stall in pre_start",
-            (Hook::Handle, Fault::Panic(_)) => "panic in handle",
-            (Hook::Handle, Fault::Fail(_)) => "error in handle",
-            (Hook::Handle, Fault::Stall(_)) => "stall in handle",
-            (Hook::Signal, Fault::Panic(_)) => "panic in signal",
-            (Hook::Signal, Fault::Fail(_)) => "error in signal",
-            (Hook::Signal, Fault::Stall(_)) => "stall in signal",
-            (Hook::PostStop, Fault::Panic(_)) => "panic in post_stop",
-            (Hook::PostStop, Fault::Stall(time)) if *time > slow => "stop beyond its limit",
-            (Hook::PostStop, Fault::Stall(_)) => "stall in post_stop",
+            (Hook::PreStart, InjectedFault::Panic(_)) => "panic in pre_start",
+            (Hook::PreStart, InjectedFault::Error(_)) => "error in pre_start",
+            (Hook::PreStart, InjectedFault::Stall(_)) => "stall in pre_start",
+            (Hook::Handle, InjectedFault::Panic(_)) => "panic in handle",
+            (Hook::Handle, InjectedFault::Error(_)) => "error in handle",
+            (Hook::Handle, InjectedFault::Stall(_)) => "stall in handle",
+            (Hook::Signal, InjectedFault::Panic(_)) => "panic in signal",
+            (Hook::Signal, InjectedFault::Error(_)) => "error in signal",
+            (Hook::Signal, InjectedFault::Stall(_)) => "stall in signal",
+            (Hook::PostStop, InjectedFault::Panic(_)) => "panic in post_stop",
+            (Hook::PostStop, InjectedFault::Stall(time)) if *time > slow => "stop beyond its limit",
+            (Hook::PostStop, InjectedFault::Stall(_)) => "stall in post_stop",
             _ => return,
         });
     }
@@ -187,7 +187,7 @@ impl Books {
         match event {
             Event::Started { .. } => {
                 if !self.alive.insert(path.clone()) {
-                    self.wrong(format!("{path} started twice"));
+                    self.note_violation(format!("{path} started twice"));
                 }
                 self.restarts.remove(&path);
             }
@@ -242,7 +242,7 @@ impl Books {
         let below = format!("{owner}/");
         let next = self.alive.range(below.clone()..).next();
         if let Some(left) = next.filter(|path| path.starts_with(&below)).cloned() {
-            self.wrong(format!("{left} {what} of {owner}"));
+            self.note_violation(format!("{left} {what} of {owner}"));
         }
     }
 
@@ -261,7 +261,7 @@ impl Books {
         recent.push_back(at);
         if recent.len() > INTENSITY {
             let text = format!("{supervisor} carried out {} restarts", recent.len());
-            self.wrong(text);
+            self.note_violation(text);
         }
     }
 
@@ -272,7 +272,7 @@ impl Books {
         }
         let carried_out = self.recent(path, at).len();
         if carried_out != INTENSITY {
-            self.wrong(format!("{path} gave up after {carried_out} restarts"));
+            self.note_violation(format!("{path} gave up after {carried_out} restarts"));
         }
     }
 
@@ -309,7 +309,7 @@ impl Books {
             }
         }
         for path in WORKERS {
-            self.balance(path);
+            self.assert_balanced(path);
         }
         let (published, heard, unheard) = (self.published, self.heard, self.unheard);
         assert_eq!(
@@ -325,7 +325,7 @@ impl Books {
         assert!(left.is_empty(), "values outlived their system: {left:?}");
     }
 
-    fn balance(&self, path: &str) {
+    fn assert_balanced(&self, path: &str) {
         let count = |of: &BTreeMap<String, u64>| of.get(path).copied().unwrap_or(0);
         let unknown = self.unknown.get(path);
         let taken = |letter: &(u32, u64)| {

@@ -22,22 +22,22 @@ thread_local! {
     static ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-pub(crate) struct Letter {
+pub(crate) struct StormMessage {
     sender: u32,
     number: u64,
-    deed: Deed,
+    deed: WorkerCommand,
     /// Present if the letter is an ask.
     reply: Option<Reply<u64>>,
 }
 
 /// A letter whose sender waits for its number to come back.
-struct Question(Letter);
+struct Question(StormMessage);
 
 impl Request for Question {
     type Reply = u64;
 }
 
-impl Accepts<Ask<Question>> for Letter {
+impl Accepts<Ask<Question>> for StormMessage {
     fn wrap(
         Ask {
             request: Question(letter),
@@ -52,17 +52,17 @@ impl Accepts<Ask<Question>> for Letter {
 }
 
 /// The outcome of handling a letter.
-enum Deed {
+enum WorkerCommand {
     Nothing,
     Sleep(Duration),
     Panic,
     Fail,
     /// Starts a child that ends after a while, and monitors it, or cancels the monitor soon.
-    Leaf(Duration, Watch),
+    Leaf(Duration, MonitorOp),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Watch {
+enum MonitorOp {
     Kept,
     GivenUp,
 }
@@ -78,17 +78,17 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    async fn act(&mut self, deed: Deed, cx: &mut Context<Self>) -> Result<(), BoxError> {
+    async fn act(&mut self, deed: WorkerCommand, cx: &mut Context<Self>) -> Result<(), BoxError> {
         match deed {
-            Deed::Nothing => {}
-            Deed::Sleep(time) => tokio::time::sleep(time).await,
-            Deed::Panic => std::panic::resume_unwind(Box::new("in the storm")),
-            Deed::Fail => return Err("in the storm".into()),
-            Deed::Leaf(time, watch) => {
+            WorkerCommand::Nothing => {}
+            WorkerCommand::Sleep(time) => tokio::time::sleep(time).await,
+            WorkerCommand::Panic => std::panic::resume_unwind(Box::new("in the storm")),
+            WorkerCommand::Fail => return Err("in the storm".into()),
+            WorkerCommand::Leaf(time, watch) => {
                 self.leaves += 1;
                 let leaf = cx.spawn::<Leaf>(format!("leaf-{}", self.leaves), time)?;
                 let monitor = cx.monitor(&leaf);
-                if watch == Watch::Kept {
+                if watch == MonitorOp::Kept {
                     self.watched.insert(monitor);
                 } else {
                     cx.demonitor(monitor);
@@ -100,13 +100,13 @@ impl Worker {
 }
 
 impl Actor for Worker {
-    type Msg = Letter;
+    type Msg = StormMessage;
     type Args = Shared;
     type Error = BoxError;
 
     async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let path = cx.path().to_string();
-        let serial = note(&books, |books| books.rise(&path));
+        let serial = note(&books, |books| books.incarnation_started(&path));
         Ok(Self {
             books,
             path,
@@ -117,8 +117,12 @@ impl Actor for Worker {
         })
     }
 
-    async fn handle(&mut self, letter: Letter, cx: &mut Context<Self>) -> Result<(), BoxError> {
-        let Letter {
+    async fn handle(
+        &mut self,
+        letter: StormMessage,
+        cx: &mut Context<Self>,
+    ) -> Result<(), BoxError> {
+        let StormMessage {
             sender,
             number,
             deed,
@@ -127,7 +131,7 @@ impl Actor for Worker {
         note(&self.books, |books| {
             books.begin(&self.path, sender, number);
             if ASKING.get() {
-                books.wrong(format!("{} runs on the stack of an asker", self.path));
+                books.note_violation(format!("{} runs on the stack of an asker", self.path));
             }
         });
         self.act(deed, cx).await?;
@@ -144,7 +148,7 @@ impl Actor for Worker {
             note(&self.books, |books| {
                 books.count("down");
                 if !known {
-                    books.wrong(format!("{} got a Down of {path} too many", self.path));
+                    books.note_violation(format!("{} got a Down of {path} too many", self.path));
                 }
             });
         }
@@ -159,7 +163,7 @@ impl Actor for Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         note(&self.books, |books| {
-            books.fall(&self.path, self.serial, self.orderly);
+            books.incarnation_ended(&self.path, self.serial, self.orderly);
         });
     }
 }
@@ -225,7 +229,7 @@ impl Actor for Clock {
 
     async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let path = cx.path().to_string();
-        let serial = note(&books, |books| books.rise(&path));
+        let serial = note(&books, |books| books.incarnation_started(&path));
         let mut clock = Self {
             books,
             path,
@@ -246,17 +250,17 @@ impl Actor for Clock {
                 note(&self.books, |books| {
                     books.count("timer");
                     if early {
-                        books.wrong(format!("a timer of {} came early", self.path));
+                        books.note_violation(format!("a timer of {} came early", self.path));
                     }
                     if serial != self.serial {
-                        books.wrong(format!("{} got a timer of another life", self.path));
+                        books.note_violation(format!("{} got a timer of another life", self.path));
                     }
                 });
                 self.wind(cx);
             }
             Tick::Doomed(number) if self.cancelled.contains(&number) => {
                 note(&self.books, |books| {
-                    books.wrong(format!("{} got a cancelled timer", self.path));
+                    books.note_violation(format!("{} got a cancelled timer", self.path));
                 });
             }
             Tick::Doomed(_) => {}
@@ -274,7 +278,7 @@ impl Drop for Clock {
         note(&self.books, |books| {
             // The timer was set, or else the clock would not have been running.
             books.count("timer that its actor did not live to see");
-            books.fall(&self.path, self.serial, self.orderly);
+            books.incarnation_ended(&self.path, self.serial, self.orderly);
         });
     }
 }
@@ -300,7 +304,7 @@ impl Actor for Partner {
             linked = note(&books, |books| books.incarnation(CLOCK));
             cx.link(clock);
         }
-        let serial = note(&books, |books| books.rise(&path));
+        let serial = note(&books, |books| books.incarnation_started(&path));
         Ok(Self {
             books,
             path,
@@ -311,8 +315,8 @@ impl Actor for Partner {
 
     async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), BoxError> {
         note(&self.books, |books| {
-            if self.linked.is_some_and(|clock| books.has_fallen(clock)) {
-                books.wrong(format!("{} outlived what it was linked to", self.path));
+            if self.linked.is_some_and(|clock| books.has_ended(clock)) {
+                books.note_violation(format!("{} outlived what it was linked to", self.path));
             }
         });
         Ok(())
@@ -322,7 +326,7 @@ impl Actor for Partner {
 impl Drop for Partner {
     fn drop(&mut self) {
         note(&self.books, |books| {
-            books.fall(&self.path, self.serial, true);
+            books.incarnation_ended(&self.path, self.serial, true);
         });
     }
 }
@@ -337,25 +341,25 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    fn letter(&mut self) -> Letter {
+    fn letter(&mut self) -> StormMessage {
         let number = self.next;
         self.next += 1;
         let below =
             |numbers: &mut Numbers, bound| u32::try_from(numbers.below(bound)).expect("small");
         let deed = match self.numbers.below(14) {
-            0 => Deed::Panic,
-            1 => Deed::Fail,
-            2..=5 => Deed::Sleep(MS * below(&mut self.numbers, 20)),
+            0 => WorkerCommand::Panic,
+            1 => WorkerCommand::Fail,
+            2..=5 => WorkerCommand::Sleep(MS * below(&mut self.numbers, 20)),
             6..=8 => {
                 let time = MS * below(&mut self.numbers, 12);
                 match self.numbers.below(4) {
-                    0 => Deed::Leaf(time, Watch::GivenUp),
-                    _ => Deed::Leaf(time, Watch::Kept),
+                    0 => WorkerCommand::Leaf(time, MonitorOp::GivenUp),
+                    _ => WorkerCommand::Leaf(time, MonitorOp::Kept),
                 }
             }
-            _ => Deed::Nothing,
+            _ => WorkerCommand::Nothing,
         };
-        Letter {
+        StormMessage {
             sender: self.name,
             number,
             deed,
@@ -366,8 +370,8 @@ impl Sender {
     async fn tell(
         &self,
         path: &str,
-        worker: &ActorRef<Letter>,
-        letter: Letter,
+        worker: &ActorRef<StormMessage>,
+        letter: StormMessage,
         ttl: Option<Duration>,
     ) -> bool {
         let before = Instant::now();
@@ -391,8 +395,8 @@ impl Sender {
     fn try_tell(
         &self,
         path: &str,
-        worker: &ActorRef<Letter>,
-        letter: Letter,
+        worker: &ActorRef<StormMessage>,
+        letter: StormMessage,
         ttl: Option<Duration>,
     ) -> bool {
         let sent = match ttl {
@@ -406,7 +410,7 @@ impl Sender {
         sent.is_ok()
     }
 
-    fn refused(&self, sent: &Result<(), SendError<Letter>>) {
+    fn refused(&self, sent: &Result<(), SendError<StormMessage>>) {
         if matches!(sent, Err(SendError::Draining(_))) {
             note(&self.books, |books| books.count("draining refused"));
         }
@@ -416,8 +420,8 @@ impl Sender {
     async fn ask_and_leave(
         &self,
         path: &str,
-        worker: &ActorRef<Letter>,
-        letter: Letter,
+        worker: &ActorRef<StormMessage>,
+        letter: StormMessage,
         after: Duration,
     ) -> bool {
         let number = letter.number;
@@ -427,7 +431,7 @@ impl Sender {
         }
         note(&self.books, |books| {
             books.count("ask dropped half way");
-            books.lose_sight(path, self.name, number);
+            books.note_unknown_outcome(path, self.name, number);
         });
         false
     }
@@ -436,8 +440,8 @@ impl Sender {
     async fn ask(
         &self,
         path: &str,
-        worker: &ActorRef<Letter>,
-        letter: Letter,
+        worker: &ActorRef<StormMessage>,
+        letter: StormMessage,
         within: Duration,
     ) -> bool {
         let (number, before) = (letter.number, Instant::now());
@@ -452,12 +456,12 @@ impl Sender {
         let took = Instant::now() - before;
         note(&self.books, |books| {
             if took > within + MS {
-                books.wrong(format!("an answer took {took:?}, not {within:?}"));
+                books.note_violation(format!("an answer took {took:?}, not {within:?}"));
             }
             match answer {
                 Ok(answer) => {
                     if answer != number {
-                        books.wrong(format!("the answer to {number} was {answer}"));
+                        books.note_violation(format!("the answer to {number} was {answer}"));
                     }
                     true
                 }
@@ -467,7 +471,7 @@ impl Sender {
                 }
                 Err(AskError::TimedOut) => {
                     books.count("ask past its deadline");
-                    books.lose_sight(path, self.name, number);
+                    books.note_unknown_outcome(path, self.name, number);
                     false
                 }
                 Err(AskError::Draining) => {
@@ -476,7 +480,7 @@ impl Sender {
                 }
                 Err(AskError::Closed | AskError::Full) => false,
                 Err(error) => {
-                    books.wrong(format!("an ask ended with: {error}"));
+                    books.note_violation(format!("an ask ended with: {error}"));
                     false
                 }
             }
@@ -518,7 +522,7 @@ impl Actor for Sender {
         let Some(worker) = cx.system().find(path) else {
             return Ok(());
         };
-        let worker: ActorRef<Letter> = worker.downcast().expect("workers take letters");
+        let worker: ActorRef<StormMessage> = worker.downcast().expect("workers take letters");
         let accepted = match manner {
             0..=2 => self.tell(path, &worker, letter, ttl).await,
             3 | 4 => self.try_tell(path, &worker, letter, ttl),

@@ -16,7 +16,7 @@ use crate::books::{Shared, note};
 use crate::numbers::Numbers;
 use crate::{GROUP, MS, STREAMER, TOPIC};
 
-pub(crate) enum Heard {
+pub(crate) enum ListenerMessage {
     /// A number that was published.
     Number(u64),
     Call(Call),
@@ -27,7 +27,7 @@ pub(crate) enum Heard {
 #[derive(Clone)]
 pub(crate) struct Call(pub(crate) Option<(u64, u64)>);
 
-impl Accepts<Call> for Heard {
+impl Accepts<Call> for ListenerMessage {
     fn wrap(call: Call) -> Self {
         Self::Call(call)
     }
@@ -43,20 +43,20 @@ pub(crate) struct Listener {
 }
 
 impl Actor for Listener {
-    type Msg = Heard;
+    type Msg = ListenerMessage;
     type Args = Shared;
     type Error = BoxError;
 
     async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let path = cx.path().to_string();
-        let heard = cx.me().recipient::<Heard>();
-        let number = |number: Arc<u64>| Heard::Number(*number);
+        let heard = cx.actor_ref().recipient::<ListenerMessage>();
+        let number = |number: Arc<u64>| ListenerMessage::Number(*number);
         cx.system()
             .subscribe::<u64>(TOPIC, heard.contramap(number))?;
         cx.system()
             .group::<Call>(GROUP)
-            .join(cx.me().recipient::<Call>())?;
-        let serial = note(&books, |books| books.rise(&path));
+            .join(cx.actor_ref().recipient::<Call>())?;
+        let serial = note(&books, |books| books.incarnation_started(&path));
         Ok(Self {
             books,
             path,
@@ -66,18 +66,27 @@ impl Actor for Listener {
         })
     }
 
-    async fn handle(&mut self, heard: Heard, _: &mut Context<Self>) -> Result<(), BoxError> {
+    async fn handle(
+        &mut self,
+        heard: ListenerMessage,
+        _: &mut Context<Self>,
+    ) -> Result<(), BoxError> {
         note(&self.books, |books| {
             books.heard += 1;
             match heard {
-                Heard::Number(number) => {
+                ListenerMessage::Number(number) => {
                     let before = self.last.replace(number);
                     if before.is_some_and(|before| before >= number) {
-                        books.wrong(format!("{} heard {number} after {before:?}", self.path));
+                        books.note_violation(format!(
+                            "{} heard {number} after {before:?}",
+                            self.path
+                        ));
                     }
                 }
-                Heard::Call(Call(Some((key, changes)))) => books.call(key, changes, &self.path),
-                Heard::Call(Call(None)) => {}
+                ListenerMessage::Call(Call(Some((key, changes)))) => {
+                    books.call(key, changes, &self.path)
+                }
+                ListenerMessage::Call(Call(None)) => {}
             }
         });
         Ok(())
@@ -92,7 +101,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         note(&self.books, |books| {
             books.count("end of a subscriber");
-            books.fall(&self.path, self.serial, self.orderly);
+            books.incarnation_ended(&self.path, self.serial, self.orderly);
         });
     }
 }
@@ -104,12 +113,12 @@ impl Request for Read {
     type Reply = Reader<u64>;
 }
 
-pub(crate) enum Tide {
+pub(crate) enum StreamerMessage {
     Tick,
     Read(Ask<Read>),
 }
 
-impl Accepts<Ask<Read>> for Tide {
+impl Accepts<Ask<Read>> for StreamerMessage {
     fn wrap(ask: Ask<Read>) -> Self {
         Self::Read(ask)
     }
@@ -125,15 +134,15 @@ pub(crate) struct Streamer {
 }
 
 impl Actor for Streamer {
-    type Msg = Tide;
+    type Msg = StreamerMessage;
     type Args = Shared;
     type Error = BoxError;
 
     async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let path = cx.path().to_string();
         let source = cx.source(SourceSpec::DEFAULT.window(3).readers(8));
-        cx.send_every(MS * 2, || Tide::Tick);
-        let serial = note(&books, |books| books.rise(&path));
+        cx.send_every(MS * 2, || StreamerMessage::Tick);
+        let serial = note(&books, |books| books.incarnation_started(&path));
         Ok(Self {
             books,
             path,
@@ -143,20 +152,24 @@ impl Actor for Streamer {
         })
     }
 
-    async fn handle(&mut self, tide: Tide, _: &mut Context<Self>) -> Result<(), BoxError> {
+    async fn handle(
+        &mut self,
+        tide: StreamerMessage,
+        _: &mut Context<Self>,
+    ) -> Result<(), BoxError> {
         match tide {
-            Tide::Tick => match self.source.try_send(self.next) {
+            StreamerMessage::Tick => match self.source.try_send(self.next) {
                 Ok(_) => self.next += 1,
                 Err(SendError::Full(_)) => {
                     note(&self.books, |books| books.count("stream held by a reader"));
                 }
                 Err(error) => {
                     note(&self.books, |books| {
-                        books.wrong(format!("a stream: {error}"))
+                        books.note_violation(format!("a stream: {error}"))
                     });
                 }
             },
-            Tide::Read(ask) => {
+            StreamerMessage::Read(ask) => {
                 if let Ok(reader) = self.source.reader() {
                     ask.reply.send(reader);
                 }
@@ -169,7 +182,7 @@ impl Actor for Streamer {
 impl Drop for Streamer {
     fn drop(&mut self) {
         note(&self.books, |books| {
-            books.fall(&self.path, self.serial, true);
+            books.incarnation_ended(&self.path, self.serial, true);
         });
     }
 }
@@ -184,7 +197,7 @@ impl Actor for Follower {
 
     async fn pre_start(args: Self::Args, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let streamer = cx.system().find(STREAMER).ok_or("there is no stream now")?;
-        let streamer = streamer.downcast::<Tide>().ok_or("it streams")?;
+        let streamer = streamer.downcast::<StreamerMessage>().ok_or("it streams")?;
         let reader = streamer.ask_within(Read, MS * 9).await?;
         let (books, pace) = args;
         let log = Log {
@@ -217,7 +230,7 @@ struct Log {
 
 impl Log {
     fn wrong(&self, what: String) {
-        note(&self.books, |books| books.wrong(what));
+        note(&self.books, |books| books.note_violation(what));
     }
 }
 
@@ -262,7 +275,7 @@ pub(crate) enum Work {
 }
 
 /// Does its work in pipes, and checks their outputs.
-pub(crate) struct Piper {
+pub(crate) struct PipeWorker {
     books: Shared,
     path: String,
     serial: u64,
@@ -276,7 +289,7 @@ pub(crate) struct Piper {
     free: Instant,
 }
 
-impl Piper {
+impl PipeWorker {
     fn begin(&mut self, cx: &mut Context<Self>) -> Result<(), BoxError> {
         let (serial, number) = (self.serial, self.next);
         self.next += 1;
@@ -303,12 +316,12 @@ impl Piper {
 
     fn wrong(&self, what: &str) {
         note(&self.books, |books| {
-            books.wrong(format!("{}: {what}", self.path))
+            books.note_violation(format!("{}: {what}", self.path))
         });
     }
 }
 
-impl Actor for Piper {
+impl Actor for PipeWorker {
     type Msg = Work;
     type Args = Shared;
     type Error = BoxError;
@@ -316,7 +329,7 @@ impl Actor for Piper {
     async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         let path = cx.path().to_string();
         cx.send_every(MS * 3, || Work::Tick);
-        let serial = note(&books, |books| books.rise(&path));
+        let serial = note(&books, |books| books.incarnation_started(&path));
         Ok(Self {
             books,
             path,
@@ -373,13 +386,13 @@ impl Actor for Piper {
     }
 }
 
-impl Drop for Piper {
+impl Drop for PipeWorker {
     fn drop(&mut self) {
         note(&self.books, |books| {
             if !self.due.is_empty() {
                 books.count("end with pipes in flight");
             }
-            books.fall(&self.path, self.serial, true);
+            books.incarnation_ended(&self.path, self.serial, true);
         });
     }
 }

@@ -3,23 +3,23 @@
 
 use std::time::Duration;
 
-use strowger::{Actor, ActorRef, BoxError, Context, DynamicRef};
+use strowger::{Actor, ActorRef, BoxError, Context, DynamicSupervisorRef};
 
 use crate::books::{Shared, note};
-use crate::cast::Letter;
+use crate::cast::StormMessage;
 use crate::crowd::Listener;
 
-pub(crate) enum Grip {
+pub(crate) enum BatchOperation {
     /// Drains a worker.
     Drain(&'static str, Duration),
     /// Starts listeners with these keys, all or none.
-    Together(DynamicRef<Listener>, Vec<String>),
+    Together(DynamicSupervisorRef<Listener>, Vec<String>),
 }
 
-pub(crate) struct Hand(Shared);
+pub(crate) struct BatchOperator(Shared);
 
-impl Actor for Hand {
-    type Msg = Grip;
+impl Actor for BatchOperator {
+    type Msg = BatchOperation;
     type Args = Shared;
     type Error = BoxError;
 
@@ -27,48 +27,54 @@ impl Actor for Hand {
         Ok(Self(books))
     }
 
-    async fn handle(&mut self, grip: Grip, cx: &mut Context<Self>) -> Result<(), BoxError> {
+    async fn handle(
+        &mut self,
+        grip: BatchOperation,
+        cx: &mut Context<Self>,
+    ) -> Result<(), BoxError> {
         let books = Shared::clone(&self.0);
         match grip {
-            Grip::Drain(path, within) => {
+            BatchOperation::Drain(path, within) => {
                 if let Some(worker) = cx.system().find(path) {
                     let worker = worker.downcast().ok_or("workers take letters")?;
                     cx.task("drain", drain(path, worker, within, books));
                 }
             }
-            Grip::Together(crowd, keys) => cx.task("together", together(crowd, keys, books)),
+            BatchOperation::Together(crowd, keys) => {
+                cx.task("together", together(crowd, keys, books))
+            }
         }
         Ok(())
     }
 }
 
-async fn drain(path: &str, worker: ActorRef<Letter>, within: Duration, books: Shared) {
+async fn drain(path: &str, worker: ActorRef<StormMessage>, within: Duration, books: Shared) {
     let left = worker.drain(within).await;
     note(&books, |books| {
         books.hand_back(path, left.len() as u64);
     });
 }
 
-async fn together(crowd: DynamicRef<Listener>, keys: Vec<String>, books: Shared) {
+async fn together(crowd: DynamicSupervisorRef<Listener>, keys: Vec<String>, books: Shared) {
     let wanted = keys.len();
     let before: Vec<_> = keys.iter().map(|key| crowd.child(key)).collect();
     let children = keys
         .iter()
         .cloned()
         .zip(std::iter::repeat(Shared::clone(&books)));
-    let started = crowd.start_together(children.collect::<Vec<_>>()).await;
+    let started = crowd.start_all(children.collect::<Vec<_>>()).await;
     note(&books, |books| match started {
         Ok(started) => {
             books.count("batch started together");
             if started.len() != wanted {
-                books.wrong(format!("{} of {wanted} started together", started.len()));
+                books.note_violation(format!("{} of {wanted} started together", started.len()));
             }
         }
         Err(_) => {
             books.count("batch refused together");
             for (key, before) in keys.iter().zip(before) {
                 if before.is_none() && crowd.child(key).is_some() {
-                    books.wrong(format!("{key} is left of a batch that was refused"));
+                    books.note_violation(format!("{key} is left of a batch that was refused"));
                 }
             }
         }

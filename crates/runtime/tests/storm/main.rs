@@ -23,9 +23,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use strowger::testing::{TestSystem, Trace};
+use strowger::testing::{ScheduleTrace, TestSystem};
 
-use crate::books::{Books, Counts};
+use crate::books::{Accounting, Counts};
 use crate::weather::Storm;
 
 const MS: Duration = Duration::from_millis(1);
@@ -149,7 +149,7 @@ const FAULTS: [&str; 59] = [
     "timer that its actor did not live to see",
 ];
 
-fn storm(system: &TestSystem) -> (Trace, Books) {
+fn storm(system: &TestSystem) -> (ScheduleTrace, Accounting) {
     let books = Storm::new(system).run();
     (system.trace(), books)
 }
@@ -169,7 +169,7 @@ fn storms(seeds: Range<u64>) -> Result<(Counts, u64, u64), u64> {
                 let system = TestSystem::new(seed);
                 let (_, books) = storm(&system);
                 books.check();
-                assert!(system.leaves_nothing(), "seed {seed} leaks actors");
+                assert!(system.into_is_leak_free(), "seed {seed} leaks actors");
                 books
             };
             let Ok(books) = catch_unwind(AssertUnwindSafe(run)) else {
@@ -218,7 +218,7 @@ fn seeds() -> Range<u64> {
 }
 
 #[test]
-fn no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_order() {
+fn messages_are_handled_once_in_order_or_reported() {
     let seeds = seeds();
     let (counts, done, reported) = match storms(seeds.clone()) {
         Ok(totals) => totals,
@@ -246,7 +246,7 @@ fn no_letter_is_handled_twice_or_lost_without_report_and_each_sender_keeps_its_o
 }
 
 /// Runs a seed and writes its trace, even when it fails.
-fn traced(seed: u64, file: &str) -> (Trace, Books) {
+fn traced(seed: u64, file: &str) -> (ScheduleTrace, Accounting) {
     let system = TestSystem::new(seed);
     let run = AssertUnwindSafe(|| {
         let books = Storm::new(&system).run();
@@ -262,7 +262,7 @@ fn traced(seed: u64, file: &str) -> (Trace, Books) {
 }
 
 #[test]
-fn one_seed_gives_the_same_storm_twice() {
+fn same_seed_reproduces_the_storm() {
     let chosen = std::env::var("STROWGER_STORM_TRACE").ok();
     let seeds = if chosen.is_some() { seeds() } else { 0..10 };
     for seed in seeds {
@@ -278,13 +278,13 @@ fn one_seed_gives_the_same_storm_twice() {
 
 /// Covers actors in any phase: waiting for a restart, starting, stopping, hanging.
 #[test]
-fn nothing_is_left_of_a_system_that_is_dropped_in_the_middle_of_a_storm() {
+fn system_dropped_mid_storm_leaks_nothing() {
     let seeds = if cfg!(miri) { 0..2 } else { 0..100 };
     for seed in seeds {
         let steps = usize::try_from(seed).expect("small") % STEPS;
         let system = TestSystem::new(seed);
         Storm::new(&system).cut_off(steps);
-        assert!(system.leaves_nothing(), "seed {seed} leaks actors");
+        assert!(system.into_is_leak_free(), "seed {seed} leaks actors");
     }
 }
 

@@ -14,35 +14,35 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) const NESTLINGS: [&str; 2] = ["a", "b"];
 
 /// Makes a nestling ask its sibling to ask their parent, or makes the callee reply after this time.
-pub(crate) enum Care {
+pub(crate) enum ChildRequest {
     Sibling,
     Parent,
     After(Duration),
 }
 
-impl Request for Care {
+impl Request for ChildRequest {
     type Reply = ();
 }
 
 pub(crate) enum Call {
     /// Asks, and takes no notice of the outcome.
-    Beg(Care),
-    Care(Ask<Care>),
+    AskParent(ChildRequest),
+    Care(Ask<ChildRequest>),
 }
 
-impl Accepts<Ask<Care>> for Call {
-    fn wrap(ask: Ask<Care>) -> Self {
+impl Accepts<Ask<ChildRequest>> for Call {
+    fn wrap(ask: Ask<ChildRequest>) -> Self {
         Self::Care(ask)
     }
 }
 
 /// Has two children, and answers them.
-pub(crate) struct Nest {
+pub(crate) struct ParentActor {
     books: Shared,
     serial: u64,
 }
 
-impl Actor for Nest {
+impl Actor for ParentActor {
     type Msg = Call;
     type Args = Shared;
     type Error = BoxError;
@@ -50,17 +50,17 @@ impl Actor for Nest {
     async fn pre_start(books: Shared, cx: &mut Context<Self>) -> Result<Self, BoxError> {
         for (number, key) in NESTLINGS.into_iter().enumerate() {
             let sibling = NESTLINGS[(number + 1) % NESTLINGS.len()];
-            let parent = cx.me();
+            let parent = cx.actor_ref();
             let books = books.clone();
-            cx.spawn::<Nestling>(key, (books, parent, sibling))?;
+            cx.spawn::<ChildActor>(key, (books, parent, sibling))?;
         }
-        let serial = note(&books, |books| books.rise(NEST));
+        let serial = note(&books, |books| books.incarnation_started(NEST));
         Ok(Self { books, serial })
     }
 
     async fn handle(&mut self, call: Call, _: &mut Context<Self>) -> Result<(), BoxError> {
-        let (Call::Beg(care) | Call::Care(Ask { request: care, .. })) = &call;
-        if let Care::After(time) = care {
+        let (Call::AskParent(care) | Call::Care(Ask { request: care, .. })) = &call;
+        if let ChildRequest::After(time) = care {
             tokio::time::sleep(*time).await;
         }
         if let Call::Care(ask) = call {
@@ -70,29 +70,34 @@ impl Actor for Nest {
     }
 }
 
-impl Drop for Nest {
+impl Drop for ParentActor {
     fn drop(&mut self) {
-        note(&self.books, |books| books.fall(NEST, self.serial, true));
+        note(&self.books, |books| {
+            books.incarnation_ended(NEST, self.serial, true)
+        });
     }
 }
 
 /// Asks its parent, directly or by way of its sibling, when it is told to and when it ends.
-pub(crate) struct Nestling {
+pub(crate) struct ChildActor {
     books: Shared,
     parent: ActorRef<Call>,
     sibling: &'static str,
 }
 
-impl Nestling {
-    async fn beg(&self, care: Care, ending: bool, cx: &Context<Self>) {
+impl ChildActor {
+    async fn beg(&self, care: ChildRequest, ending: bool, cx: &Context<Self>) {
         let (callee, care) = match care {
-            Care::Sibling => {
+            ChildRequest::Sibling => {
                 let path = format!("{NEST}/{}", self.sibling);
                 let sibling = cx.system().find(path.as_str());
-                (sibling.and_then(|one| one.downcast()), Care::Parent)
+                (sibling.and_then(|one| one.downcast()), ChildRequest::Parent)
             }
-            Care::Parent => (Some(self.parent.clone()), Care::After(Duration::ZERO)),
-            care @ Care::After(_) => (Some(self.parent.clone()), care),
+            ChildRequest::Parent => (
+                Some(self.parent.clone()),
+                ChildRequest::After(Duration::ZERO),
+            ),
+            care @ ChildRequest::After(_) => (Some(self.parent.clone()), care),
         };
         let Some(callee) = callee else { return };
         let answer = callee.ask_within(care, PATIENCE).await;
@@ -101,14 +106,14 @@ impl Nestling {
             Err(AskError::Ring { .. }) if ending => books.count("ask of a parent in post_stop"),
             Err(AskError::Ring { .. }) => books.count("ask of a stopping parent"),
             Err(AskError::TimedOut) => {
-                books.wrong(format!("{} waits for what waits for it", cx.path()));
+                books.note_violation(format!("{} waits for what waits for it", cx.path()));
             }
             Err(_) => {}
         });
     }
 }
 
-impl Actor for Nestling {
+impl Actor for ChildActor {
     type Msg = Call;
     type Args = (Shared, ActorRef<Call>, &'static str);
     type Error = BoxError;
@@ -124,7 +129,7 @@ impl Actor for Nestling {
 
     async fn handle(&mut self, call: Call, cx: &mut Context<Self>) -> Result<(), BoxError> {
         match call {
-            Call::Beg(care) => self.beg(care, false, cx).await,
+            Call::AskParent(care) => self.beg(care, false, cx).await,
             Call::Care(Ask { request, reply }) => {
                 self.beg(request, false, cx).await;
                 reply.send(());
@@ -135,6 +140,6 @@ impl Actor for Nestling {
 
     async fn post_stop(self, _: &Exit, cx: &mut Context<Self>) {
         tokio::time::sleep(MS).await;
-        self.beg(Care::Parent, true, cx).await;
+        self.beg(ChildRequest::Parent, true, cx).await;
     }
 }

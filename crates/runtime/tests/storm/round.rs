@@ -71,7 +71,7 @@ impl Actor for Asker {
         cx: &mut Context<Self>,
     ) -> Result<Self, BoxError> {
         let path = cx.path().to_string();
-        let serial = note(&books, |books| books.rise(&path));
+        let serial = note(&books, |books| books.incarnation_started(&path));
         Ok(Self {
             books,
             path,
@@ -99,7 +99,7 @@ impl Actor for Asker {
 impl Drop for Asker {
     fn drop(&mut self) {
         note(&self.books, |books| {
-            books.fall(&self.path, self.serial, true);
+            books.incarnation_ended(&self.path, self.serial, true);
         });
     }
 }
@@ -116,7 +116,7 @@ impl<'a> Waits<'a> {
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        note(self.0, |books| books.waits_no_more(self.1));
+        note(self.0, |books| books.wait_ended(self.1));
     }
 }
 
@@ -138,7 +138,7 @@ impl Actor for Blocker {
     const BLOCKING: bool = true;
 
     async fn pre_start(books: Shared, _: &mut Context<Self>) -> Result<Self, BoxError> {
-        let serial = note(&books, |books| books.rise(BLOCKER));
+        let serial = note(&books, |books| books.incarnation_started(BLOCKER));
         Ok(Self {
             books,
             serial,
@@ -152,7 +152,7 @@ impl Actor for Blocker {
             books.heard += 1;
             books.count("job of a blocking actor");
             if before.is_some_and(|before| before >= number) {
-                books.wrong(format!("job {number} came after {before:?}"));
+                books.note_violation(format!("job {number} came after {before:?}"));
             }
         });
         Ok(())
@@ -163,7 +163,7 @@ impl Drop for Blocker {
     fn drop(&mut self) {
         note(&self.books, |books| {
             books.count("end of a blocking actor");
-            books.fall(BLOCKER, self.serial, true);
+            books.incarnation_ended(BLOCKER, self.serial, true);
         });
     }
 }
@@ -188,7 +188,7 @@ impl Actor for Hog {
     type Error = BoxError;
 
     async fn pre_start(books: Shared, _: &mut Context<Self>) -> Result<Self, BoxError> {
-        let serial = note(&books, |books| books.rise(HOG));
+        let serial = note(&books, |books| books.incarnation_started(HOG));
         Ok(Self {
             books,
             serial,
@@ -200,7 +200,7 @@ impl Actor for Hog {
         let Flood { name, left } = flood;
         let expected = self.floods.remove(&name);
         if let Some(left) = left.checked_sub(1) {
-            let sent = cx.me().try_tell(Flood { name, left });
+            let sent = cx.actor_ref().try_tell(Flood { name, left });
             note(&self.books, |books| {
                 books.published += u64::from(sent.is_ok())
             });
@@ -212,7 +212,7 @@ impl Actor for Hog {
                 books.count("flood of a hog");
             }
             if expected.is_some_and(|expected| expected != left) {
-                books.wrong(format!("{left} of a flood came, not {expected:?}"));
+                books.note_violation(format!("{left} of a flood came, not {expected:?}"));
             }
         });
         Ok(())
@@ -225,12 +225,12 @@ impl Drop for Hog {
             if !self.floods.is_empty() {
                 books.count("end of a hog in its flood");
             }
-            books.fall(HOG, self.serial, true);
+            books.incarnation_ended(HOG, self.serial, true);
         });
     }
 }
 
-pub(crate) enum Peal {
+pub(crate) enum BellMessage {
     /// Sets this number of timers, most of which are due at the same time.
     Ring(u32),
     /// A timer that is due.
@@ -251,12 +251,12 @@ pub(crate) struct Bell {
 }
 
 impl Actor for Bell {
-    type Msg = Peal;
+    type Msg = BellMessage;
     type Args = Shared;
     type Error = BoxError;
 
     async fn pre_start(books: Shared, _: &mut Context<Self>) -> Result<Self, BoxError> {
-        let serial = note(&books, |books| books.rise(BELL));
+        let serial = note(&books, |books| books.incarnation_started(BELL));
         Ok(Self {
             books,
             serial,
@@ -265,30 +265,30 @@ impl Actor for Bell {
         })
     }
 
-    async fn handle(&mut self, peal: Peal, cx: &mut Context<Self>) -> Result<(), BoxError> {
-        let is_message = !matches!(peal, Peal::Toll);
+    async fn handle(&mut self, peal: BellMessage, cx: &mut Context<Self>) -> Result<(), BoxError> {
+        let is_message = !matches!(peal, BellMessage::Toll);
         let overtaken = !is_message && self.message_waited;
-        self.message_waited = !is_message && cx.has_more();
+        self.message_waited = !is_message && cx.has_messages();
         if overtaken {
             note(&self.books, |books| {
-                books.wrong("two timers came before a message that waited".to_owned());
+                books.note_violation("two timers came before a message that waited".to_owned());
             });
         }
         match peal {
-            Peal::Ring(count) => {
+            BellMessage::Ring(count) => {
                 for number in 0..count {
-                    cx.send_after(MS * (number % 3), Peal::Toll);
+                    cx.send_after(MS * (number % 3), BellMessage::Toll);
                 }
                 self.left += count;
             }
-            Peal::Toll => {
+            BellMessage::Toll => {
                 self.left -= 1;
                 tokio::time::sleep(MS).await;
                 if self.left == 0 {
                     note(&self.books, |books| books.count("flood of timers"));
                 }
             }
-            Peal::Call => {}
+            BellMessage::Call => {}
         }
         Ok(())
     }
@@ -300,7 +300,7 @@ impl Drop for Bell {
             if self.left > 0 {
                 books.count("end in a flood of timers");
             }
-            books.fall(BELL, self.serial, true);
+            books.incarnation_ended(BELL, self.serial, true);
         });
     }
 }

@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use strowger::testing::{Fault, Hook, Probe, TestSystem};
+use strowger::testing::{Hook, InjectedFault, Probe, TestSystem};
 use strowger::{
-    ActorId, ActorRef, AnyRef, ChildSpec, Dynamic, Event, EventStream, Group, GroupEvent,
+    ActorId, ActorRef, AnyRef, ChildSpec, DynamicSupervisor, Event, EventStream, Group, GroupEvent,
     MailboxSpec, Overflow, Restart, Shutdown, Strategy, Supervisor, SupervisorRef, Topic,
 };
 use tokio::time::Instant;
 
-use crate::books::{Books, Shared, note};
+use crate::books::{Accounting, Shared, note};
 use crate::cast::{Clock, Partner, Sender, Worker};
-use crate::crowd::{Call, Follower, Listener, Piper, Streamer};
-use crate::hand::{Grip, Hand};
-use crate::nest::{self, Care, NESTLINGS, Nest};
+use crate::crowd::{Call, Follower, Listener, PipeWorker, Streamer};
+use crate::hand::{BatchOperation, BatchOperator};
+use crate::nest::{self, ChildRequest, NESTLINGS, ParentActor};
 use crate::numbers::Numbers;
-use crate::round::{Asker, Bell, Blocker, Flood, Hog, Job, Peal, Round};
+use crate::round::{Asker, Bell, BellMessage, Blocker, Flood, Hog, Job, Round};
 use crate::{
     ASKERS, BELL, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, NEST,
     PARTNER, PERIOD, PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
@@ -35,9 +35,9 @@ pub(crate) struct Storm<'a> {
     events: EventStream,
     watch: Probe<()>,
     monitors: BTreeMap<ActorId, (String, usize)>,
-    hand: ActorRef<Grip>,
+    hand: ActorRef<BatchOperation>,
     topic: Topic<u64>,
-    band: Band,
+    band: StormGroup,
     /// Number of values published so far, and of listeners started.
     number: u64,
     comers: u64,
@@ -67,11 +67,11 @@ impl<'a> Storm<'a> {
             .child(ChildSpec::new::<Partner>("partner", Arc::clone(&books)));
         let side = supervisor(Strategy::OneForOne)
             .child(ChildSpec::new::<Streamer>("streamer", Arc::clone(&books)))
-            .child(ChildSpec::new::<Piper>("piper", Arc::clone(&books)));
+            .child(ChildSpec::new::<PipeWorker>("piper", Arc::clone(&books)));
         let round = round(supervisor(Strategy::OneForOne), &books);
         let home = supervisor(Strategy::OneForOne)
-            .child(ChildSpec::new::<Nest>("nest", Arc::clone(&books)));
-        let crowd = Dynamic::<Listener>::new()
+            .child(ChildSpec::new::<ParentActor>("nest", Arc::clone(&books)));
+        let crowd = DynamicSupervisor::<Listener>::new()
             .restart(Restart::Transient)
             .intensity(intensity, PERIOD)
             .max_children(LISTENERS);
@@ -80,15 +80,15 @@ impl<'a> Storm<'a> {
             .supervisor("all", all)
             .supervisor("rest", rest)
             .supervisor("one", one)
-            .child(ChildSpec::dynamic("pool", pool(intensity)))
+            .child(ChildSpec::dynamic_supervisor("pool", pool(intensity)))
             .supervisor("side", side)
             .supervisor("round", round)
             .supervisor("home", home)
-            .child(ChildSpec::dynamic("crowd", crowd));
+            .child(ChildSpec::dynamic_supervisor("crowd", crowd));
         let top = system.supervise("top", top);
         let watch = system.probe();
-        let band = Band::new(system);
-        let hand = system.spawn::<Hand>("hand", Arc::clone(&books));
+        let band = StormGroup::new(system);
+        let hand = system.spawn::<BatchOperator>("hand", Arc::clone(&books));
         let topic = system.system().topic(TOPIC).expect("it is a name");
         let numbers = Numbers::new(system.seed());
         Self {
@@ -132,7 +132,7 @@ impl<'a> Storm<'a> {
         }
     }
 
-    pub(crate) fn run(mut self) -> Books {
+    pub(crate) fn run(mut self) -> Accounting {
         let end = self.begin();
         for _ in 0..STEPS {
             self.step();
@@ -184,7 +184,9 @@ impl<'a> Storm<'a> {
                 let one = *self.numbers.pick(&[CLOCK, PARTNER]);
                 let hook = *self.numbers.pick(&[Hook::PreStart, Hook::Handle]);
                 let fault = match self.fault(hook) {
-                    Fault::Stall(_) if hook == Hook::Handle => Fault::panic("injected"),
+                    InjectedFault::Stall(_) if hook == Hook::Handle => {
+                        InjectedFault::panic("injected")
+                    }
                     fault => fault,
                 };
                 self.system.inject(one, hook, 1, fault);
@@ -202,7 +204,7 @@ impl<'a> Storm<'a> {
         match self.numbers.below(26) {
             0 => {
                 let within = MS * u32::try_from(self.numbers.below(40)).expect("small");
-                let _sent = self.hand.try_tell(Grip::Drain(worker, within));
+                let _sent = self.hand.try_tell(BatchOperation::Drain(worker, within));
             }
             1 | 2 => self.batch(),
             3 => {
@@ -257,7 +259,7 @@ impl<'a> Storm<'a> {
                 ("call of all members", taken as u64)
             }
             1 => {
-                let taken = band.send_in_turn(Call(None)).is_ok();
+                let taken = band.send_round_robin(Call(None)).is_ok();
                 ("call of a member in turn", u64::from(taken))
             }
             _ => {
@@ -330,19 +332,19 @@ impl<'a> Storm<'a> {
             }
             _ => self
                 .system
-                .inject(HOG, Hook::Handle, nth, Fault::panic("injected")),
+                .inject(HOG, Hook::Handle, nth, InjectedFault::panic("injected")),
         }
     }
 
     /// Makes the children of an actor ask it, which ends meanwhile.
     fn nest(&mut self) {
         let busy = MS * u32::try_from(self.numbers.below(6)).expect("small");
-        self.with(NEST, |nest| beg(&nest, Care::After(busy)));
+        self.with(NEST, |nest| beg(&nest, ChildRequest::After(busy)));
         for key in NESTLINGS {
             let care = match self.numbers.below(3) {
-                0 => Care::Sibling,
-                1 => Care::Parent,
-                _ => Care::After(busy),
+                0 => ChildRequest::Sibling,
+                1 => ChildRequest::Parent,
+                _ => ChildRequest::After(busy),
             };
             self.with(&format!("{NEST}/{key}"), |one| beg(&one, care));
         }
@@ -365,10 +367,10 @@ impl<'a> Storm<'a> {
     fn ring(&mut self) {
         let timers = u32::try_from(10 + self.numbers.below(10)).expect("small");
         self.with(BELL, |bell| {
-            let bell: ActorRef<Peal> = bell.downcast().expect("it rings");
-            let _sent = bell.try_tell(Peal::Ring(timers));
+            let bell: ActorRef<BellMessage> = bell.downcast().expect("it rings");
+            let _sent = bell.try_tell(BellMessage::Ring(timers));
             for _ in 0..timers / 2 {
-                let _sent = bell.try_tell(Peal::Call);
+                let _sent = bell.try_tell(BellMessage::Call);
             }
         });
         let nth = 1 + self.numbers.below(15);
@@ -394,7 +396,7 @@ impl<'a> Storm<'a> {
     /// Starts three more listeners, one of which may have a name that is taken.
     fn batch(&mut self) {
         let crowd = self.top.any_child("crowd");
-        let Some(crowd) = crowd.and_then(|crowd| crowd.dynamic::<Listener>()) else {
+        let Some(crowd) = crowd.and_then(|crowd| crowd.as_dynamic_supervisor::<Listener>()) else {
             return;
         };
         let first = self.comers;
@@ -403,7 +405,7 @@ impl<'a> Storm<'a> {
         let keys = (first + 1 - repeats..=self.comers).rev();
         let keys: Vec<_> = keys.map(|key| key.to_string()).collect();
         if self.numbers.below(2) == 0 {
-            let _sent = self.hand.try_tell(Grip::Together(crowd, keys));
+            let _sent = self.hand.try_tell(BatchOperation::Together(crowd, keys));
             return;
         }
         let children = keys.into_iter().map(|key| (key, Arc::clone(&self.books)));
@@ -437,11 +439,13 @@ impl<'a> Storm<'a> {
         self.system.inject(path, hook, nth, fault);
     }
 
-    fn fault(&mut self, hook: Hook) -> Fault {
+    fn fault(&mut self, hook: Hook) -> InjectedFault {
         match self.numbers.below(3) {
-            0 => Fault::panic("injected"),
-            1 if hook != Hook::PostStop => Fault::fail("injected"),
-            _ => Fault::Stall(MS * 10 * u32::try_from(self.numbers.below(9)).expect("small")),
+            0 => InjectedFault::panic("injected"),
+            1 if hook != Hook::PostStop => InjectedFault::error("injected"),
+            _ => {
+                InjectedFault::Stall(MS * 10 * u32::try_from(self.numbers.below(9)).expect("small"))
+            }
         }
     }
 
@@ -456,7 +460,9 @@ impl<'a> Storm<'a> {
         let Some(pool) = self.top.any_child("pool") else {
             return;
         };
-        let pool = pool.dynamic::<Worker>().expect("it is a pool of workers");
+        let pool = pool
+            .as_dynamic_supervisor::<Worker>()
+            .expect("it is a pool of workers");
         if pool.is_empty() {
             let _started = pool.start_child("latest", Arc::clone(&self.books));
         }
@@ -489,8 +495,8 @@ impl<'a> Storm<'a> {
         }
         assert_eq!(self.events.lost(), 0, "the books need all events");
         self.band.check(&self.books);
-        for (hook, fault) in self.system.take_struck() {
-            note(&self.books, |books| books.struck(hook, &fault, LIMIT));
+        for (hook, fault) in self.system.take_injected_faults() {
+            note(&self.books, |books| books.note_fault(hook, &fault, LIMIT));
         }
         // A storm that has gone wrong need not continue: the rest may take long, or never end.
         assert_eq!(note(&self.books, |books| books.faults()), [""; 0]);
@@ -499,7 +505,7 @@ impl<'a> Storm<'a> {
     fn check_downs(&self) {
         let mut left = note(&self.books, |books| books.ends.clone());
         let mut downs: BTreeMap<ActorId, usize> = BTreeMap::new();
-        for (id, exit) in self.watch.downs() {
+        for (id, exit) in self.watch.take_downs() {
             let count = downs.entry(id).or_default();
             *count += 1;
             let Some((path, _)) = self.monitors.get(&id) else {
@@ -534,7 +540,7 @@ fn round(supervisor: Supervisor, books: &Shared) -> Supervisor {
 }
 
 /// The group of the listeners, and its watcher.
-struct Band {
+struct StormGroup {
     group: Group<Call>,
     watch: Probe<GroupEvent>,
     /// The members, according to the events.
@@ -543,7 +549,7 @@ struct Band {
     changes: u64,
 }
 
-impl Band {
+impl StormGroup {
     fn new(system: &TestSystem) -> Self {
         let group = system.system().group(GROUP);
         let watch = system.probe();
@@ -572,7 +578,7 @@ impl Band {
             };
             if !fits {
                 note(books, |books| {
-                    books.wrong(format!("the group tells {event:?}"))
+                    books.note_violation(format!("the group tells {event:?}"))
                 });
             }
         }
@@ -580,7 +586,7 @@ impl Band {
         let all: BTreeSet<_> = members.iter().map(|one| one.actor().id()).collect();
         if all != self.members || !members.iter().all(|one| one.actor().is_alive()) {
             let text = format!("in the group are {all:?}, not {:?}", self.members);
-            note(books, |books| books.wrong(text));
+            note(books, |books| books.note_violation(text));
         }
     }
 }
@@ -591,15 +597,15 @@ fn enter(books: &Shared, event: &Event, start: Instant) {
 }
 
 /// A pool of workers that keep only the latest letter.
-fn pool(intensity: u32) -> Dynamic<Worker> {
-    Dynamic::new()
+fn pool(intensity: u32) -> DynamicSupervisor<Worker> {
+    DynamicSupervisor::new()
         .restart(Restart::Permanent)
         .intensity(intensity, PERIOD)
         .mailbox(MailboxSpec::bounded(3).overflow(Overflow::KeepLatest))
 }
 
 /// Makes an actor of the nest ask, or answer late.
-fn beg(actor: &AnyRef, care: Care) {
+fn beg(actor: &AnyRef, care: ChildRequest) {
     let actor: ActorRef<nest::Call> = actor.downcast().expect("it is of the nest");
-    let _sent = actor.try_tell(nest::Call::Beg(care));
+    let _sent = actor.try_tell(nest::Call::AskParent(care));
 }

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{
-    ActorSystem, Address, Answer, Calls, Code as FaultCode, Content, Door, Fault, Payload, Put,
+    ActorSystem, Address, CallReply, CallSink, ContentType, Delivery, Export, Fault, FaultCode,
+    Payload,
 };
 use tokio::sync::oneshot;
 
@@ -20,7 +21,7 @@ use super::message::{
 use super::sandbox::FunctionName;
 use super::spec::CodeBudget;
 
-/// The messages that a [`Code`](crate::Code) actor accepts from external callers.
+/// The messages that a [`FaultCode`](crate::Code) actor accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|
@@ -37,28 +38,28 @@ use super::spec::CodeBudget;
 /// `{"price": {"waits": false}}`: each call is an item of the stream, `{call, name, arguments}`,
 /// and waits for its `answer`. `limits` may only tighten those of the actor: `time_ms`,
 /// `deadline_ms`, `memory`, `stack`, `jobs`, `output`, `result`.
-pub fn code_door(system: &ActorSystem) -> Door<CodeMessage> {
+pub fn code_door(system: &ActorSystem) -> Export<CodeMessage> {
     let (one, other) = (system.clone(), system.clone());
-    let execute = move |payload: &Payload| payload.read::<RunPayload>()?.execute(&one);
-    let follow = move |payload: &Payload| payload.read::<RunPayload>()?.follow(&other);
-    let answer = |payload: &Payload| payload.read::<AnswerPayload>()?.answer();
+    let execute = move |payload: &Payload| payload.decode::<RunPayload>()?.execute(&one);
+    let follow = move |payload: &Payload| payload.decode::<RunPayload>()?.follow(&other);
+    let answer = |payload: &Payload| payload.decode::<AnswerPayload>()?.answer();
     let executed = |outcome: Result<Executed, CodeError>| {
-        Payload::json(&outcome.map_err(|error| error.to_fault())?)
+        Payload::from_json(&outcome.map_err(|error| error.to_fault())?)
     };
     let reader = |outcome: Result<strowger::Reader<Told>, CodeError>| {
         outcome.map_err(|error| error.to_fault())
     };
-    Door::new()
+    Export::new()
         .ask_with::<Execute>("execute", execute, executed)
         .stream_with::<FollowRun, Told>("follow", follow, reader, |told, _| {
-            Payload::json(&match told {
+            Payload::from_json(&match told {
                 Told::Line(line) => json!({ "line": line }),
                 Told::Called(called) => json!({ "call": called }),
                 Told::Ended(Ok(executed)) => json!({ "ended": executed }),
                 Told::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
             })
         })
-        .ask_with::<AnswerCall>("answer", answer, |waited| Payload::json(&waited))
+        .ask_with::<AnswerCall>("answer", answer, |waited| Payload::from_json(&waited))
         .ask::<Forget>("forget")
         .ask::<GetCodeUsage>("usage")
 }
@@ -106,7 +107,8 @@ impl RunPayload {
         match self.calls.is_empty() {
             true => Ok(self.follow(system)?.execute),
             false => {
-                let text = "`calls` come to one who follows the run: ask `follow`";
+                let text = "`calls` are available only to a caller that follows the run: use \
+                            `follow`";
                 Err(Fault::new(FaultCode::BadRequest, text))
             }
         }
@@ -147,7 +149,7 @@ impl AnswerPayload {
             (value, None) => Ok(value),
             (Value::Null, Some(error)) => Err(error),
             (_, Some(_)) => {
-                let text = "an answer has a `value` or an `error`";
+                let text = "a reply needs a `value` or an `error`";
                 return Err(Fault::new(FaultCode::BadRequest, text));
             }
         };
@@ -182,17 +184,17 @@ pub(crate) fn granted_functions(
 }
 
 /// The receiver of a single answer.
-struct AnswerReceiver(Mutex<Option<oneshot::Sender<Result<Answer, Fault>>>>);
+struct AnswerReceiver(Mutex<Option<oneshot::Sender<Result<CallReply, Fault>>>>);
 
-impl Calls for AnswerReceiver {
-    fn answer(&self, _: u64, result: Result<Answer, Fault>) {
+impl CallSink for AnswerReceiver {
+    fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
         if let Some(sender) = self.0.lock().take() {
             // The caller may no longer wait for the answer.
             drop(sender.send(result));
         }
     }
 
-    fn is_wanted(&self, _: u64) -> bool {
+    fn is_waiting(&self, _: u64) -> bool {
         let sender = self.0.lock();
         sender.as_ref().is_some_and(|sender| !sender.is_closed())
     }
@@ -205,23 +207,23 @@ async fn ask(
     kind: &str,
     value: &Value,
 ) -> Result<Value, Fault> {
-    let entry = system.entry(to, kind)?;
+    let entry = system.remote_entry(to, kind)?;
     let payload = match value {
-        Value::Null => Payload::NONE,
-        value => Payload::json(value)?,
+        Value::Null => Payload::EMPTY,
+        value => Payload::from_json(value)?,
     };
     let (sender, answer) = oneshot::channel();
     let waiting = Arc::new(AnswerReceiver(Mutex::new(Some(sender))));
     // Held until the answer arrives: dropping the ticket cancels the message.
     let _ticket = match entry.call(&payload, 0, waiting) {
-        Put::Done(done) => done?,
-        Put::Waits(put) => put.await?,
+        Delivery::Settled(done) => done?,
+        Delivery::Queued(put) => put.await?,
     };
-    let gone = || Fault::new(FaultCode::UnknownTarget, format!("{to} has ended"));
+    let gone = || Fault::new(FaultCode::UnknownTarget, format!("{to} has exited"));
     match answer.await.map_err(|_| gone())?? {
-        Answer::One(payload) => read(&payload),
+        CallReply::Single(payload) => read(&payload),
         _ => {
-            let text = format!("`{kind}` of {to} is a stream, which code cannot be given");
+            let text = format!("`{kind}` of {to} is a stream, which code cannot call");
             Err(Fault::new(FaultCode::BadRequest, text))
         }
     }
@@ -229,14 +231,14 @@ async fn ask(
 
 /// Converts an answer to a JSON value: bytes become a string if they are UTF-8, else base64.
 fn read(payload: &Payload) -> Result<Value, Fault> {
-    if payload.content != Content::Octets {
-        return payload.read();
+    if payload.content != ContentType::Bytes {
+        return payload.decode();
     }
-    match std::str::from_utf8(&payload.octets) {
+    match std::str::from_utf8(&payload.bytes) {
         Ok(text) => Ok(Value::from(text)),
         Err(_) => {
             use base64::Engine as _;
-            let octets = base64::engine::general_purpose::STANDARD.encode(&payload.octets);
+            let octets = base64::engine::general_purpose::STANDARD.encode(&payload.bytes);
             Ok(json!({ "base64": octets }))
         }
     }

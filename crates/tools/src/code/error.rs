@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde_json::json;
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use thiserror::Error;
 
 use super::json::read_json;
@@ -20,22 +20,22 @@ pub enum CodeError {
     #[error("{0}")]
     Limit(PassedLimit),
     /// The value cannot be returned as JSON, for the given reason.
-    #[error("its value cannot be given: {0}")]
+    #[error("the value cannot be returned: {0}")]
     Value(String),
     /// The run was cancelled because its caller went away.
-    #[error("given up before it was done")]
+    #[error("cancelled")]
     Cancelled,
     /// The run waits for a promise that nothing can settle.
-    #[error("waits for a promise that nothing will settle")]
+    #[error("waits for a promise that can never settle")]
     Unsettled,
     /// The actor does not run code in this language.
-    #[error("this actor runs no {0}")]
+    #[error("this actor does not run {0}")]
     Language(&'static str),
     /// The name of a granted function is invalid or used twice.
-    #[error("no function can be given as `{0}`")]
+    #[error("invalid or duplicate function name `{0}`")]
     Function(String),
     /// No room for another run or realm, or a realm name that is empty or too long.
-    #[error("no room for one more: {0}")]
+    #[error("limit reached: {0}")]
     Full(String),
     /// The sandbox itself failed; the code is not the cause.
     #[error("the sandbox failed: {0}")]
@@ -59,7 +59,7 @@ impl Thrown {
     #[must_use]
     pub fn of(json: &str) -> Self {
         read_json(json).unwrap_or_else(|why| Self {
-            message: format!("an error that could not be told: {why}"),
+            message: format!("an error that cannot be described: {why}"),
             ..Self::default()
         })
     }
@@ -178,11 +178,11 @@ impl CodeLimit {
         match self {
             Self::Time => "compute less",
             Self::Deadline => "wait for less",
-            Self::Memory => "keep less at a time",
+            Self::Memory => "keep less in memory",
             Self::Stack => "nest calls and values less deeply",
             Self::Jobs => "let fewer promises wait at a time",
             Self::Output => "write less to the console",
-            Self::Result => "return less, and hand less to a function, at a time",
+            Self::Result => "return less, and pass less to functions, at a time",
             Self::Source => "send less code and `args`",
         }
     }
@@ -245,18 +245,18 @@ impl PassedLimit {
         let raise = |section: &str| {
             let value = self.limit.placeholder();
             format!(
-                "{advice}, or raise `{name}` below [{section}.limits], or with \
-                 --limit code.{name}={value} of strowger mcp"
+                "{advice}, or raise `{name}` in [{section}.limits], or with --limit \
+                 code.{name}={value} of strowger mcp"
             )
         };
         match (self.set_by, self.limit.of_call()) {
             (LimitSetter::Programs, _) => raise("tools.programs"),
             (LimitSetter::Caller, Some(key)) => {
-                format!("{advice}, or ask for more: the call said `{key}`")
+                format!("{advice}, or raise the call's `{key}`")
             }
             (LimitSetter::Types, _) => format!(
-                "{advice}: it is the limit of the reader of TypeScript, which no key raises; \
-                 JavaScript is not read by it"
+                "{advice}: the limit of the TypeScript parser cannot be raised; JavaScript is not \
+                 limited by it"
             ),
             (LimitSetter::Code | LimitSetter::Caller, _) => raise("tools.code"),
         }
@@ -266,9 +266,9 @@ impl PassedLimit {
 impl fmt::Display for PassedLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (limit, most, unit) = (self.limit, self.most, self.limit.unit());
-        write!(f, "passed the limit `{limit}` of {most} {unit}")?;
+        write!(f, "exceeded the limit `{limit}` of {most} {unit}")?;
         if let Some(used) = self.used {
-            write!(f, " (wanted {used})")?;
+            write!(f, " (requested {used})")?;
         }
         write!(f, ": {}", self.remedy())
     }
@@ -322,11 +322,11 @@ impl CodeError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Limit(_) => Code::Refused,
-            Self::Cancelled => Code::Cancelled,
-            Self::Language(_) | Self::Function(_) => Code::BadRequest,
-            Self::Full(_) => Code::Full,
-            _ => Code::Failed,
+            Self::Limit(_) => FaultCode::Refused,
+            Self::Cancelled => FaultCode::Cancelled,
+            Self::Language(_) | Self::Function(_) => FaultCode::BadRequest,
+            Self::Full(_) => FaultCode::Full,
+            _ => FaultCode::Failed,
         };
         let details = match self {
             Self::Thrown(thrown) => {

@@ -108,11 +108,11 @@ impl Functions {
         let refused =
             |why: String| -> Boxed<'static, CallOutcome> { Box::pin(std::future::ready(Err(why))) };
         let Some((_, work)) = self.0.get(place) else {
-            return refused("there is no such function".to_owned());
+            return refused("no such function".to_owned());
         };
         let values = match read_json(arguments) {
             Ok(values) => values,
-            Err(why) => return refused(format!("the arguments cannot be given: {why}")),
+            Err(why) => return refused(format!("the arguments cannot be passed: {why}")),
         };
         let working = work(values);
         Box::pin(async move { working.await.map(|value| value.to_string()) })

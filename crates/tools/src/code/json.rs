@@ -12,7 +12,7 @@ pub(super) fn read_json<T: DeserializeOwned>(json: &str) -> Result<T, String> {
         .map_err(|error| match error.to_string() {
             // serde_json limits the nesting depth and reports it only in the text of its error.
             deep if deep.starts_with("recursion limit") => {
-                "it nests more deeply than 127 lists and objects".to_owned()
+                "nested more deeply than 127 lists and objects".to_owned()
             }
             other => other,
         })
@@ -81,7 +81,7 @@ mod tests {
     fn what_is_no_json_says_why() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         let why = read_json::<Value>(&deep).expect_err("it is deep");
-        assert_eq!(why, "it nests more deeply than 127 lists and objects");
+        assert_eq!(why, "nested more deeply than 127 lists and objects");
         for broken in [
             "\"\\",
             "\"\\u",

@@ -73,7 +73,7 @@ impl OpenCalls {
             arguments,
         }));
         let answered = answer.await;
-        answered.unwrap_or_else(|_| Err("nobody is there to answer it".to_owned()))
+        answered.unwrap_or_else(|_| Err("no caller is left to answer the call".to_owned()))
     }
 }
 

@@ -64,7 +64,7 @@ enum ReplyChannel {
 
 impl RunCaller {
     pub(super) fn reply(reply: Reply<Result<Executed, CodeError>>) -> Arc<Self> {
-        let told = !reply.is_wanted();
+        let told = !reply.is_waiting();
         Arc::new(Self(Mutex::new(ReplyChannel::Reply {
             reply: Some(reply),
             output: Vec::new(),
@@ -140,7 +140,7 @@ impl RunOwner for RunCaller {
     fn is_wanted(&self) -> bool {
         match &*self.0.lock() {
             ReplyChannel::Reply { reply, told, .. } => {
-                *told || reply.as_ref().is_some_and(Reply::is_wanted)
+                *told || reply.as_ref().is_some_and(Reply::is_waiting)
             }
             ReplyChannel::Source { source, .. } => readers(source) > 0,
         }

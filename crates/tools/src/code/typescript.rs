@@ -68,7 +68,7 @@ impl TypeStripper {
         let stripped = stripped.map_err(|error| error.within(&limits(), LimitSetter::Types))?;
         let stripped: Arc<str> = match value(stripped)? {
             serde_json::Value::String(text) => text.into(),
-            _ => return Err(thrown("the parser gave no text")),
+            _ => return Err(thrown("the parser returned no text")),
         };
         if code.len() <= MAX_CACHED_SOURCE {
             let mut cache = self.cache.lock();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use strowger::{Accepts, Ask, Code, Content, Door, Fault, Payload, Request};
+use strowger::{Accepts, Ask, ContentType, Export, Fault, FaultCode, Payload, Request};
 
 use super::FilesMessage;
 use super::error::FileError;
@@ -35,30 +35,30 @@ use super::message::{
 /// | `delete` | `{path, recursive?}` | nothing |
 /// | `root` | none | `{path, read_only}` |
 /// | `usage` | none | `{octets, entries, their limits, verbs}` |
-pub fn files_door() -> Door<FilesMessage> {
+pub fn files_door() -> Export<FilesMessage> {
     let many = |outcome: <ReadMany as Request>::Reply| {
         let outcomes = outcome.map_err(|error| error.to_fault())?;
         let items = outcomes.into_iter().map(|outcome| match outcome {
             Ok(octets) => text_or_base64(&octets),
             Err(error) => json!({ "error": error.to_fault().to_json() }),
         });
-        Payload::json(&items.collect::<Vec<_>>())
+        Payload::from_json(&items.collect::<Vec<_>>())
     };
     let media = |outcome: Result<Media, FileError>| {
         let Media { mime, octets } = outcome.map_err(|error| error.to_fault())?;
-        Payload::json(&json!({ "mime": mime, "base64": STANDARD.encode(octets) }))
+        Payload::from_json(&json!({ "mime": mime, "base64": STANDARD.encode(octets) }))
     };
     let octets = |outcome: Result<Bytes, FileError>| {
         let octets = outcome.map_err(|error| error.to_fault())?;
-        Ok(Payload::new(Content::Octets, octets))
+        Ok(Payload::new(ContentType::Bytes, octets))
     };
-    let write = |payload: &Payload| payload.read::<WritePayload>()?.write();
-    let append = |payload: &Payload| payload.read::<WritePayload>()?.append();
-    let door = Door::new()
-        .ask_with("read", Payload::read::<Read>, octets)
-        .ask_with("read-lines", Payload::read::<ReadLines>, octets)
-        .ask_with("read-many", Payload::read::<ReadMany>, many)
-        .ask_with("media", Payload::read::<GetMedia>, media)
+    let write = |payload: &Payload| payload.decode::<WritePayload>()?.write();
+    let append = |payload: &Payload| payload.decode::<WritePayload>()?.append();
+    let door = Export::new()
+        .ask_with("read", Payload::decode::<Read>, octets)
+        .ask_with("read-lines", Payload::decode::<ReadLines>, octets)
+        .ask_with("read-many", Payload::decode::<ReadMany>, many)
+        .ask_with("media", Payload::decode::<GetMedia>, media)
         .ask_with("write", write, plain)
         .ask_with("append", append, plain);
     let door = json_ask::<Edit, _>(door, "edit");
@@ -73,7 +73,7 @@ pub fn files_door() -> Door<FilesMessage> {
 }
 
 /// Adds a request whose payload and answer are both JSON.
-fn json_ask<R, T>(door: Door<FilesMessage>, name: &str) -> Door<FilesMessage>
+fn json_ask<R, T>(door: Export<FilesMessage>, name: &str) -> Export<FilesMessage>
 where
     FilesMessage: Accepts<Ask<R>>,
     R: Request<Reply = Result<T, FileError>> + DeserializeOwned,
@@ -84,16 +84,16 @@ where
 
 /// Parses a request; without a payload, all fields have their defaults.
 fn read<R: DeserializeOwned>(payload: &Payload) -> Result<R, Fault> {
-    if payload.content == Content::None
+    if payload.content == ContentType::None
         && let Ok(request) = serde_json::from_value(json!({}))
     {
         return Ok(request);
     }
-    payload.read()
+    payload.decode()
 }
 
 fn plain<T: Serialize + 'static>(outcome: Result<T, FileError>) -> Result<Payload, Fault> {
-    Payload::json(&outcome.map_err(|error| error.to_fault())?)
+    Payload::from_json(&outcome.map_err(|error| error.to_fault())?)
 }
 
 /// The JSON of a write or append request.
@@ -120,7 +120,7 @@ impl WritePayload {
 
     fn append(self) -> Result<Append, Fault> {
         if self.mode.is_some() {
-            return Err(bad("`append` has no `mode`"));
+            return Err(bad("`append` does not accept `mode`"));
         }
         Ok(Append {
             octets: decode(self.text, self.base64)?,
@@ -136,12 +136,12 @@ fn decode(text: Option<String>, base64: Option<String>) -> Result<Bytes, Fault> 
             Ok(octets) => Ok(octets.into()),
             Err(error) => Err(bad(&format!("`base64`: {error}"))),
         },
-        _ => Err(bad("one of `text` and `base64` is wanted")),
+        _ => Err(bad("needs either `text` or `base64`")),
     }
 }
 
 fn bad(what: &str) -> Fault {
-    Fault::new(Code::BadRequest, format!("payload: {what}"))
+    Fault::new(FaultCode::BadRequest, format!("payload: {what}"))
 }
 
 fn text_or_base64(octets: &[u8]) -> Value {

@@ -3,7 +3,7 @@
 use std::io;
 
 use serde_json::json;
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use thiserror::Error;
 
 /// The error returned when a call fails. Paths are as the caller gave them.
@@ -33,13 +33,13 @@ pub enum FileError {
         wanted: u64,
     },
     /// The entry does not exist.
-    #[error("`{path}`: there is no such file or directory")]
+    #[error("`{path}`: no such file or directory")]
     NotFound {
         /// The path.
         path: String,
     },
     /// The entry already exists.
-    #[error("`{path}` is there already")]
+    #[error("`{path}` already exists")]
     Exists {
         /// The path of the existing entry.
         path: String,
@@ -63,7 +63,7 @@ pub enum FileError {
         path: String,
     },
     /// The file is not UTF-8.
-    #[error("`{path}` is not UTF-8 (at octet {at})")]
+    #[error("`{path}` is not UTF-8 (at byte {at})")]
     NotText {
         /// The file.
         path: String,
@@ -71,7 +71,7 @@ pub enum FileError {
         at: usize,
     },
     /// The text to replace does not occur exactly once.
-    #[error("`{path}`: edit {edit} matches {times} times, not once")]
+    #[error("`{path}`: edit {edit} matches {times} times instead of once")]
     NotOnce {
         /// The file.
         path: String,
@@ -81,7 +81,7 @@ pub enum FileError {
         times: usize,
     },
     /// A pattern is invalid.
-    #[error("the pattern `{pattern}` cannot be understood: {why}")]
+    #[error("invalid pattern `{pattern}`: {why}")]
     Pattern {
         /// The pattern as given.
         pattern: String,
@@ -95,7 +95,7 @@ pub enum FileError {
         what: &'static str,
     },
     /// The caller gave up, or the actor ended.
-    #[error("`{path}`: given up before it was done")]
+    #[error("`{path}`: cancelled")]
     Cancelled {
         /// The path at which the operation began.
         path: String,
@@ -183,29 +183,28 @@ impl Rule {
     /// The message of a violation, which continues a sentence that begins with the path.
     const fn says(self) -> &'static str {
         match self {
-            Self::Outside => "leaves the root",
-            Self::Absolute => "is absolute, and not below the root",
+            Self::Outside => "leads outside the root",
+            Self::Absolute => "is absolute and not below the root",
             Self::Name => {
-                "is no path that can be used here: it is empty, ends in `..`, has a NUL, or a \
-                           name longer than the file system takes; use another"
+                "is not a valid path: it is empty, ends in `..`, contains NUL, or a name exceeds \
+                 the limit of the file system"
             }
             Self::Special => "is neither a file nor a directory",
             Self::Linked => {
-                "has several links, and is not written in place: replace it (mode `atomic`, \
-                             write_file), or remove the other links"
+                "has several hard links and cannot be written in place: replace it (mode \
+                 `atomic`, write_file), or remove the other links"
             }
             Self::ReadOnly => {
-                "is below a read-only root: write elsewhere, or have it opened without `read_only`"
+                "is below a read-only root: write elsewhere, or open the root without `read_only`"
             }
             Self::Root => "is the root itself",
-            Self::Size => "has more bytes than one call reads or writes",
-            Self::Octets => "would add more bytes than may be added",
-            Self::Entries => "would add more entries than may be added",
-            Self::Scan => "has more entries than are listed",
-            Self::Depth => "lies deeper than directories may: use a path with fewer levels",
+            Self::Size => "is larger than one call reads or writes",
+            Self::Octets => "would exceed the limit of bytes",
+            Self::Entries => "would exceed the limit of entries",
+            Self::Scan => "has more entries than one call lists",
+            Self::Depth => "is nested too deeply: use a path with fewer levels",
             Self::Loop => {
-                "passes more links than the system follows (40 on Linux), or a ring of them: use a \
-                           path with fewer"
+                "follows too many symbolic links (limit of Linux: 40), or a cycle of them"
             }
         }
     }
@@ -214,34 +213,34 @@ impl Rule {
     fn says_of(self, most: u64, used: u64, wanted: u64) -> String {
         let quota = |key: &str, unit: &str| {
             format!(
-                "needs {wanted} more {unit}, but {used} of the {most} that may be added below \
-                 this directory are used: delete what is not needed, or {}",
+                "needs {wanted} more {unit}, but {used} of the limit of {most} added below this \
+                 directory are used: delete unneeded files, or {}",
                 raise(key)
             )
         };
         match self {
             Self::Size if used > 0 => format!(
-                "is {wanted} bytes, but {used} of the {most} that one call reads are used: read \
+                "is {wanted} bytes, but {used} of the {most} bytes of one call are used: read \
                  fewer files at a time, or {}",
                 raise("file")
             ),
             Self::Size => format!(
-                "is {wanted} bytes, and one call reads or writes at most {most}: read it in parts \
+                "is {wanted} bytes, but one call reads or writes at most {most}: read it in parts \
                  (first or last lines, an offset and a length), append in parts, or {}",
                 raise("file")
             ),
             Self::Octets => quota("octets", "bytes"),
             Self::Entries => quota("entries", "entries"),
             Self::Scan => format!(
-                "has more than the {most} entries that one call looks at: {}",
+                "has more than the {most} entries that one call examines: {}",
                 raise("scan")
             ),
             Self::Depth => format!(
-                "has {wanted} levels, and a path has at most {most}: use a path with fewer, or {}",
+                "has {wanted} levels, limit is {most}: use a path with fewer, or {}",
                 raise("depth")
             ),
             Self::Name => format!(
-                "is {wanted} bytes long, and a path has at most {most}: use a shorter one, or {}",
+                "is {wanted} bytes long, limit is {most}: use a shorter path, or {}",
                 raise("path")
             ),
             rule => rule.says().to_owned(),
@@ -251,7 +250,7 @@ impl Rule {
 
 /// Advice on how to raise a limit.
 pub(super) fn raise(key: &str) -> String {
-    format!("raise `{key}` in its [[tools.files]], or with --limit {key}=N")
+    format!("raise `{key}` in [[tools.files]] or with --limit {key}=N")
 }
 
 impl FileError {
@@ -314,10 +313,10 @@ impl FileError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Refused { .. } | Self::Limit { .. } => Code::Refused,
-            Self::Pattern { .. } | Self::Arguments { .. } => Code::BadRequest,
-            Self::Cancelled { .. } => Code::Cancelled,
-            _ => Code::Failed,
+            Self::Refused { .. } | Self::Limit { .. } => FaultCode::Refused,
+            Self::Pattern { .. } | Self::Arguments { .. } => FaultCode::BadRequest,
+            Self::Cancelled { .. } => FaultCode::Cancelled,
+            _ => FaultCode::Failed,
         };
         let details = match self {
             Self::Limit {

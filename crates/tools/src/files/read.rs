@@ -60,11 +60,11 @@ impl Disk {
             (None, None) => Some(1),
             (Some(first @ 1..), None) => Some(first),
             (_, Some(_)) => {
-                let what = "`tail` goes with neither `head` nor `from`";
+                let what = "`tail` cannot be combined with `head` or `from`";
                 return Err(FileError::Arguments { what });
             }
             (Some(_), None) => {
-                let what = "`from` is the number of a line, and the first is 1";
+                let what = "`from` is a line number, counted from 1";
                 return Err(FileError::Arguments { what });
             }
         };

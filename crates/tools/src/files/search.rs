@@ -235,11 +235,10 @@ impl FileSearch<'_> {
         };
         let remedy = match limit {
             SearchLimit::Matches if self.most < limits.matches => {
-                "ask for more with `most`, or for less: a smaller directory, a narrower pattern"
-                    .to_owned()
+                "raise `most`, or search less: a smaller directory, a narrower pattern".to_owned()
             }
             _ => format!(
-                "search a smaller directory, leave directories out, or {}",
+                "search a smaller directory, exclude directories, or {}",
                 raise(key)
             ),
         };
@@ -293,7 +292,7 @@ pub(super) fn excluded(patterns: &[String]) -> Result<GlobSet, FileError> {
         why,
     };
     if let Some(pattern) = patterns.get(MAX_EXCLUDE_PATTERNS) {
-        let why = format!("it is one more than {MAX_EXCLUDE_PATTERNS}");
+        let why = format!("exceeds the limit of {MAX_EXCLUDE_PATTERNS} patterns");
         return Err(wrong(pattern, why));
     }
     let mut set = GlobSetBuilder::new();
@@ -319,7 +318,7 @@ fn regex(pattern: &str) -> Result<Arc<LinePattern>, FileError> {
     LinePattern::new(pattern)
         .map(Arc::new)
         .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => wrong("it is too large".to_owned()),
+            regex::Error::CompiledTooBig(_) => wrong("too large".to_owned()),
             // The message repeats the pattern; its last line gives the reason.
             error => wrong(
                 error

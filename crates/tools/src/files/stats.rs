@@ -230,9 +230,9 @@ impl CallRecorder {
             actor = %self.actor,
             verb = call.verb.name(),
             file = ?call.path,
-            end = reason,
-            octets = call.bytes,
-            "a file was asked for"
+            outcome = reason,
+            bytes = call.bytes,
+            "file call"
         );
     }
 }

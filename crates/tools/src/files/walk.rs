@@ -48,7 +48,7 @@ impl Disk {
         let rooted = self.rooted(&given)?;
         let by_size = list.order == ListOrder::Size;
         if by_size && list.after.is_some() {
-            let what = "`after` goes with the order of names: by size there is one page";
+            let what = "`after` requires the order by name: the order by size has one page";
             return Err(FileError::Arguments { what });
         }
         let after = list.after.as_deref().map(|after| {
@@ -120,10 +120,10 @@ impl Disk {
         };
         let remedy = match by {
             "depth" if depth < limits.depth => {
-                "ask for more levels with `depth`, or for a directory below".to_owned()
+                "raise `depth`, or list a directory below".to_owned()
             }
             _ => format!(
-                "ask for a directory below, for fewer levels, leave directories out, or {}",
+                "list a directory below or fewer levels, exclude directories, or {}",
                 raise(by)
             ),
         };

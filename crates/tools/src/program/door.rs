@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use strowger::{ActorSystem, Door, Fault, Payload};
+use strowger::{ActorSystem, Export, Fault, Payload};
 
 use super::ProgramMessage;
 use super::message::{ListPrograms, Perform, ProgramError, Publish, Withdraw};
@@ -13,9 +13,9 @@ use crate::code::{CodeBudget, FunctionTarget, Language, granted_functions};
 
 /// The message that a program accepts from external callers: `perform`, whose payload is the input
 /// and whose answer is the output.
-pub fn program_door() -> Door<ProgramMessage> {
-    let input = |payload: &Payload| Ok(Perform(payload.read::<Value>()?));
-    Door::new().ask_with::<Perform>("perform", input, plain)
+pub fn program_door() -> Export<ProgramMessage> {
+    let input = |payload: &Payload| Ok(Perform(payload.decode::<Value>()?));
+    Export::new().ask_with::<Perform>("perform", input, plain)
 }
 
 /// The messages that [`Programs`](crate::Programs) accepts from external callers.
@@ -28,10 +28,10 @@ pub fn program_door() -> Door<ProgramMessage> {
 ///
 /// `input` and `output` are JSON schemas; `language`, `fns` and `limits` are as in
 /// [`code_door`](crate::code_door). A program is exposed as `@(programs/NAME)`.
-pub fn programs_door(system: &ActorSystem) -> Door<ProgramsMessage> {
+pub fn programs_door(system: &ActorSystem) -> Export<ProgramsMessage> {
     let system = system.clone();
-    let publish = move |payload: &Payload| payload.read::<PublishPayload>()?.publish(&system);
-    Door::new()
+    let publish = move |payload: &Payload| payload.decode::<PublishPayload>()?.publish(&system);
+    Export::new()
         .ask_with::<Publish>("publish", publish, plain)
         .ask::<Withdraw>("withdraw")
         .ask::<ListPrograms>("list")
@@ -40,7 +40,7 @@ pub fn programs_door(system: &ActorSystem) -> Door<ProgramsMessage> {
 fn plain<T: serde::Serialize + 'static>(
     outcome: Result<T, ProgramError>,
 ) -> Result<Payload, Fault> {
-    Payload::json(&outcome.map_err(|error| error.to_fault())?)
+    Payload::from_json(&outcome.map_err(|error| error.to_fault())?)
 }
 
 /// The JSON of a publish request.

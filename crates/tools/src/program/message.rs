@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use strowger::{Code as FaultCode, Fault, Request};
+use strowger::{Fault, FaultCode, Request};
 use thiserror::Error;
 
 use crate::code::{CodeBudget, CodeError, CodeLimits, Functions, Language, LimitSetter};
@@ -124,17 +124,16 @@ impl Request for Perform {
 #[non_exhaustive]
 pub enum ProgramError {
     /// The program is a draft.
-    #[error("the program `{0}` is a draft, which does not run")]
+    #[error("the program `{0}` is a draft and does not run")]
     Draft(String),
     /// The name is invalid: it needs 1 to 64 letters, digits, `-`, `_` and `.`, with no `.` at the
     /// start.
-    #[error("`{0}` is no name for a program")]
+    #[error("invalid program name `{0}`")]
     Name(String),
     /// The input is too long.
     #[error(
-        "the input has {octets} bytes, and the limit `result` is {limit}: send less at a time, or \
-         raise `result` below [tools.programs.limits], or with --limit code.result=N of strowger \
-         mcp"
+        "the input is {octets} bytes, limit is {limit} (`result`): send less at a time, or raise \
+         `result` in [tools.programs.limits], or with --limit code.result=N of strowger mcp"
     )]
     TooLong {
         /// Size of the input as JSON, in bytes.
@@ -143,22 +142,21 @@ pub enum ProgramError {
         limit: usize,
     },
     /// The input or output does not match its schema.
-    #[error("the {0} is not as the schema says: {1}")]
+    #[error("the {0} does not match its schema: {1}")]
     Schema(Side, String),
     /// The schema itself is invalid.
-    #[error("the schema of the {0} is none: {1}")]
+    #[error("invalid schema of the {0}: {1}")]
     BadSchema(Side, String),
     /// The maximum number of programs is published.
     #[error(
-        "there are {0} programs, which is the limit `programs`: remove one, or raise it below \
-         [tools.programs]"
+        "{0} programs, which is the limit `programs`: remove one, or raise it in [tools.programs]"
     )]
     Full(usize),
     /// The code failed, or passed a limit.
     #[error(transparent)]
     Code(#[from] CodeError),
     /// The programs are shutting down.
-    #[error("programs are ending")]
+    #[error("programs are shutting down")]
     Ended,
 }
 

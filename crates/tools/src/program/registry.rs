@@ -123,9 +123,14 @@ impl strowger::Actor for Programs {
         let published = self.register(request).await;
         let published = published.map_err(|error| error.within(&own));
         self.spec.watch.published(self.published.len());
-        let end = published.as_ref().err().map_or("done", ProgramError::name);
-        let actor = &self.actor;
-        tracing::info!(target: "strowger::audit", %actor, verb = "publish", path = ?name, end);
+        tracing::info!(
+            target: "strowger::audit",
+            actor = %self.actor,
+            verb = "publish",
+            program = ?name,
+            outcome = published.as_ref().err().map_or("done", ProgramError::name),
+            "program call"
+        );
         reply.send(published);
     }
 
@@ -210,7 +215,7 @@ impl Programs {
     fn keep(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
         let address = format!("programs/{name}");
         // The address is free: the actor that had it is terminated before another one starts.
-        drop(self.system.expose_as(&address, &actor, program_door()));
+        drop(self.system.export_as(&address, &actor, program_door()));
         self.published
             .insert(name, PublishedProgram { args, actor });
     }
@@ -286,7 +291,7 @@ fn compile_schema(side: Side, schema: Option<&Value>) -> Result<Option<Validator
     };
     let bad = |why: String| ProgramError::BadSchema(side, short(&why));
     if schema.to_string().len() > MAX_SCHEMA {
-        return Err(bad(format!("it has more than {MAX_SCHEMA} octets")));
+        return Err(bad(format!("larger than {MAX_SCHEMA} bytes")));
     }
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
     let validator = options.build(schema);

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::json;
-use strowger::{Code, Door, Fault, Payload, Request};
+use strowger::{Export, Fault, FaultCode, Payload, Request};
 
 use super::StreamsMessage;
 use super::message::{
@@ -23,25 +23,25 @@ use super::message::{
 /// | `list` | none | `[{name, readers, pieces, octets, disconnected, waiting}]` |
 ///
 /// If an external producer disappears, its stream fails once it was silent for too long.
-pub fn streams_door() -> Door<StreamsMessage> {
+pub fn streams_door() -> Export<StreamsMessage> {
     let plain = |outcome: Result<(), StreamError>| {
         outcome.map_err(|error| error.to_fault())?;
-        Ok(Payload::NONE)
+        Ok(Payload::EMPTY)
     };
     let taken = |outcome: <Put as Request>::Reply| {
         let readers = outcome.map_err(|error| error.to_fault())?;
-        Payload::json(&json!({ "readers": readers }))
+        Payload::from_json(&json!({ "readers": readers }))
     };
     let reader = |outcome: <Follow as Request>::Reply| outcome.map_err(|error| error.to_fault());
     let piece = |piece: Piece, _| Ok(piece.into_payload());
-    let open = |payload: &Payload| payload.read::<OpenPayload>().map(OpenPayload::open);
-    let put = |payload: &Payload| payload.read::<PutPayload>()?.put();
-    Door::new()
+    let open = |payload: &Payload| payload.decode::<OpenPayload>().map(OpenPayload::open);
+    let put = |payload: &Payload| payload.decode::<PutPayload>()?.put();
+    Export::new()
         .ask_with("open", open, plain)
         .ask_with("put", put, taken)
-        .ask_with("end", Payload::read::<EndStream>, plain)
-        .ask_with("fail", Payload::read::<FailStream>, plain)
-        .stream_with("follow", Payload::read::<Follow>, reader, piece)
+        .ask_with("end", Payload::decode::<EndStream>, plain)
+        .ask_with("fail", Payload::decode::<FailStream>, plain)
+        .stream_with("follow", Payload::decode::<Follow>, reader, piece)
         .ask::<ListStreams>("list")
 }
 
@@ -75,14 +75,14 @@ struct PutPayload {
 
 impl PutPayload {
     fn put(self) -> Result<Put, Fault> {
-        let bad = |what: &str| Fault::new(Code::BadRequest, format!("payload: {what}"));
+        let bad = |what: &str| Fault::new(FaultCode::BadRequest, format!("payload: {what}"));
         let piece = match (self.text, self.base64) {
             (Some(text), None) => Piece::Text(text),
             (None, Some(base64)) => match STANDARD.decode(base64) {
                 Ok(octets) => Piece::Octets(octets.into()),
                 Err(error) => return Err(bad(&format!("`base64`: {error}"))),
             },
-            _ => return Err(bad("one of `text` and `base64` is wanted")),
+            _ => return Err(bad("needs either `text` or `base64`")),
         };
         Ok(Put {
             stream: self.stream,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use strowger::{AnyRef, Code, Content, Fault, Payload, Reader, Request};
+use strowger::{AnyRef, ContentType, Fault, FaultCode, Payload, Reader, Request};
 use thiserror::Error;
 
 /// A piece of a stream: text or bytes.
@@ -35,8 +35,8 @@ impl Piece {
     #[must_use]
     pub fn into_payload(self) -> Payload {
         match self {
-            Self::Text(text) => Payload::new(Content::Text, text),
-            Self::Octets(octets) => Payload::new(Content::Octets, octets),
+            Self::Text(text) => Payload::new(ContentType::Text, text),
+            Self::Octets(octets) => Payload::new(ContentType::Bytes, octets),
         }
     }
 }
@@ -170,22 +170,22 @@ pub struct StreamInfo {
 #[non_exhaustive]
 pub enum StreamError {
     /// The stream does not exist, or it has ended.
-    #[error("there is no stream `{stream}`")]
+    #[error("no stream `{stream}`")]
     NotFound {
         /// The name.
         stream: String,
     },
     /// A stream with this name already exists.
-    #[error("there is a stream `{stream}` already")]
+    #[error("the stream `{stream}` already exists")]
     Exists {
         /// The name of the stream.
         stream: String,
     },
     /// The name is invalid.
-    #[error("a stream is named by letters, digits and -_.:/")]
+    #[error("invalid stream name: use letters, digits and -_.:/")]
     Name,
     /// The piece is too long.
-    #[error("a piece of {octets} octets is longer than {limit}")]
+    #[error("the item is {octets} bytes, limit is {limit}")]
     TooLong {
         /// Size of the piece, in bytes.
         octets: usize,
@@ -193,7 +193,7 @@ pub enum StreamError {
         limit: usize,
     },
     /// The maximum number of streams exists.
-    #[error("there are {limit} streams, which is the limit")]
+    #[error("{limit} streams open, which is the limit")]
     TooMany {
         /// Maximum number of streams.
         limit: usize,
@@ -205,13 +205,13 @@ pub enum StreamError {
         limit: usize,
     },
     /// The maximum number of pieces waits for room.
-    #[error("{limit} pieces wait for the slowest reader, which is the limit")]
+    #[error("{limit} items wait for the slowest reader, which is the limit")]
     Full {
         /// Maximum number of waiting pieces.
         limit: usize,
     },
     /// The producer is gone.
-    #[error("the producer has gone")]
+    #[error("the producer has exited")]
     Lost,
 }
 
@@ -244,9 +244,11 @@ impl StreamError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Name | Self::TooLong { .. } => Code::Refused,
-            Self::TooMany { .. } | Self::TooManyReaders { .. } | Self::Full { .. } => Code::Full,
-            Self::NotFound { .. } | Self::Exists { .. } | Self::Lost => Code::Failed,
+            Self::Name | Self::TooLong { .. } => FaultCode::Refused,
+            Self::TooMany { .. } | Self::TooManyReaders { .. } | Self::Full { .. } => {
+                FaultCode::Full
+            }
+            Self::NotFound { .. } | Self::Exists { .. } | Self::Lost => FaultCode::Failed,
         };
         let details = serde_json::json!({ "reason": self.name() });
         Fault::new(code, self.to_string()).with_details(details)

@@ -36,12 +36,13 @@ const END: &str = "compiled";
 impl CodeDirectory {
     /// Opens the directory, and creates it if it does not exist.
     pub(crate) fn open(path: &Path, max: usize) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("the folder {}: {error}", path.display());
+        let failed = |error: io::Error| format!("directory {}: {error}", path.display());
         make(path).map_err(failed)?;
         if !is_private(path).map_err(failed)? {
             let path = path.display();
             return Err(format!(
-                "the folder {path} of compiled components may be written by others; chmod 700"
+                "the directory {path} of compiled components is writable by other users; run \
+                 chmod 700"
             ));
         }
         Ok(Self {
@@ -59,7 +60,7 @@ impl CodeDirectory {
         let place = self.place(digest, class);
         let found = read(&place, self.max).ok()?;
         let Some(code) = code(&found, digest, class) else {
-            tracing::warn!(file = %place.display(), "not what was compiled; it is compiled again");
+            tracing::warn!(file = %place.display(), "invalid file in code cache");
             return None;
         };
         match deserialize(engine, code) {
@@ -72,7 +73,8 @@ impl CodeDirectory {
             }
             Err(error) => {
                 let file = place.display();
-                tracing::info!(%file, error = %format!("{error:#}"), "it is compiled again");
+                let error = format!("{error:#}");
+                tracing::info!(%file, %error, "cannot use file in code cache");
                 None
             }
         }
@@ -86,7 +88,7 @@ impl CodeDirectory {
             .map_err(|error| io::Error::other(format!("{error:#}")))
             .and_then(|code| self.put(&place, &head(&code, digest, class), &code));
         if let Err(error) = written {
-            tracing::warn!(file = %place.display(), %error, "cannot keep what was compiled");
+            tracing::warn!(file = %place.display(), %error, "cannot write to code cache");
         }
     }
 

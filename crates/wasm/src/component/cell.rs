@@ -238,7 +238,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 fn store_failed() -> FaultKind {
     FaultKind::Host {
-        text: "its store does not work".to_owned(),
+        text: "component store failed".to_owned(),
     }
 }
 
@@ -280,7 +280,8 @@ impl ComponentCell {
             Ok(permit) => permit,
             Err(full) => {
                 if let Some(omitted) = self.take_log_line() {
-                    tracing::warn!(component = self.name(), %full, omitted, "waits for room");
+                    let component = self.name();
+                    tracing::warn!(component, %full, omitted, "waiting for mailbox space");
                 }
                 self.host.wait_for_capacity(image.waits()).await
             }
@@ -422,7 +423,7 @@ impl ComponentCell {
                 };
                 let (component, lives) = (&*self.name, failed.failures);
                 let octets = failed.envelope.payload.len();
-                tracing::warn!(component, lives, octets, %fault, omitted, "gave up a message");
+                tracing::warn!(component, lives, octets, %fault, omitted, "message dropped");
             }
             let count = poison.len() as u64;
             self.stats.poison.fetch_add(count, Ordering::Relaxed);

@@ -58,7 +58,7 @@ impl ComponentActor {
         };
         let since = cx.now().saturating_duration_since(self.idle.last_worked);
         let left = after.saturating_sub(since);
-        if left.is_zero() && cx.depth() == 0 && self.incarnation.guest().is_idle() {
+        if left.is_zero() && cx.mailbox_len() == 0 && self.incarnation.guest().is_idle() {
             self.flush().await?;
             self.save().await?;
             self.incarnation.passivate();
@@ -105,7 +105,7 @@ impl ComponentActor {
                     let lost = self
                         .cell
                         .record_end(&fault, cx.now(), affected, vec![message]);
-                    cx.set_at_stake(lost);
+                    cx.set_messages_at_risk(lost);
                     return Err(fault);
                 }
                 *waiting = Some(message);

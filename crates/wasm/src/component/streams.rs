@@ -101,7 +101,7 @@ impl ComponentActor {
         let image = self.incarnation.image();
         let limits = &image.manifest().limits;
         if !image.manifest().grant.serve || !image.streams() {
-            reply.send(refuse("it has no streams"));
+            reply.send(refuse("the component serves no streams"));
             self.affected.clear();
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl ComponentActor {
         let reader = match source.reader() {
             Ok(reader) if guest.streams.len() < most => reader,
             _ => {
-                reply.send(refuse("it has as many streams as it may"));
+                reply.send(refuse("the component has reached its limit of streams"));
                 self.affected.clear();
                 return Ok(());
             }
@@ -163,7 +163,7 @@ impl ComponentActor {
                 .await;
         }
         self.incarnation.guest_mut().streams.end(token);
-        let gone = Payload::from(&b"nobody reads it any more"[..]);
+        let gone = Payload::from(&b"no readers are left"[..]);
         self.deliver(MessageKind::Failure, token, gone, cx).await
     }
 }

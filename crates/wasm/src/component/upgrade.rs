@@ -16,7 +16,7 @@ impl ComponentActor {
     pub(super) async fn upgrade(&mut self, upgrade: Upgrade) -> Result<Result<(), Fault>, Fault> {
         let Upgrade { image, over } = upgrade;
         if over.is_some_and(|over| !Arc::ptr_eq(&over, &self.cell.image())) {
-            let text = "another version took its place meanwhile".to_owned();
+            let text = "another version was started meanwhile".to_owned();
             return Ok(Err(Fault {
                 phase: Phase::Instantiate,
                 kind: FaultKind::Host { text },
@@ -56,7 +56,7 @@ impl ComponentActor {
             && let Some(omitted) = self.cell.take_log_line()
         {
             let component = self.cell.name();
-            tracing::warn!(component, %fault, omitted, "did not keep its state");
+            tracing::warn!(component, %fault, omitted, "cannot save the state");
         }
     }
 

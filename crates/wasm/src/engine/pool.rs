@@ -35,7 +35,7 @@ const SCRIPT_RESIDENT: usize = 512 << 10;
 pub enum ReserveError {
     /// The pools need more address space than the process may reserve.
     #[error(
-        "{instances} instances need {} of address space in {pools} pools, and this process {}",
+        "{instances} instances need {} of address space in {pools} pools, but this process {}",
         size(*asked), may(*free)
     )]
     Address {
@@ -54,8 +54,8 @@ pub enum ReserveError {
     },
     /// Live components need more memory mappings than the process may have.
     #[error(
-        "{instances} instances, {waiting} of which wait, need {asked} memory mappings, and \
-         components may have {granted}"
+        "{instances} instances, {waiting} of which wait, need {asked} memory mappings, but \
+         components may use {granted}"
     )]
     Maps {
         /// [`HostLimits::instances`].
@@ -74,7 +74,7 @@ pub enum ReserveError {
 fn may(free: Option<u64>) -> String {
     match free {
         Some(free) => format!("may reserve {}", size(free)),
-        None => "is refused that".to_owned(),
+        None => "may reserve less".to_owned(),
     }
 }
 

@@ -111,7 +111,7 @@ impl Ticker {
         let thread = thread::Builder::new()
             .name("component-ticks".to_owned())
             .spawn(move || run(&shared, &list))
-            .map_err(|error| format!("no thread for deadlines: {error}"))?;
+            .map_err(|error| format!("cannot start the thread for deadlines: {error}"))?;
         *ticks.thread.lock() = Some(thread.thread().clone());
         Ok(Self {
             ticks,

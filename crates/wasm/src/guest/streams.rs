@@ -75,7 +75,7 @@ impl Streams {
     /// Sets the reply to send when the stream has no reader any more.
     pub(crate) fn when_unread(&self, token: u64, gone: Reply<()>) {
         if let Some(source) = self.served.get(&token) {
-            source.when_idle(gone);
+            source.notify_when_idle(gone);
         }
     }
 
@@ -110,7 +110,7 @@ impl Streams {
     pub(crate) fn request_ready(&mut self, mut reply: impl FnMut(u64) -> Reply<()>) {
         for token in self.full.drain(..) {
             if let Some(source) = self.served.get(&token) {
-                source.when_ready(reply(token));
+                source.notify_when_ready(reply(token));
             }
         }
     }

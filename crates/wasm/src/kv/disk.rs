@@ -61,7 +61,7 @@ impl DiskTable {
                 path: path.to_owned(),
             }),
             Ok(Err(error)) => Err(unusable(error.to_string())),
-            Err(_) => Err(unusable("opening it panicked".to_owned())),
+            Err(_) => Err(unusable("opening the store panicked".to_owned())),
         }
     }
 
@@ -69,7 +69,7 @@ impl DiskTable {
         result.map_err(|error| {
             if !self.failed.swap(true, Ordering::Relaxed) {
                 let store = self.path.display();
-                tracing::error!(%store, %error, "the store of components failed");
+                tracing::error!(%store, %error, "component store failed");
             }
             BackendError
         })

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger::Size;
+use strowger::ByteSize;
 
 use super::{FilesGrant, Grant, KvGrant, Limits, Manifest, RestartRule, RunRule, Share, StateRule};
 use crate::seeded_bug::{Bug, seeded};
@@ -153,7 +153,7 @@ impl Default for FilesCaps {
 /// The error returned when a value of a manifest exceeds the caps of the node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{key}` is {asked}, and the node allows at {bound} {cap} (`components.caps.{}`)",
+    "`{key}` is {asked}, but the node allows at {bound} {cap} (`components.caps.{}`)",
     self.name()
 )]
 #[non_exhaustive]
@@ -243,7 +243,7 @@ fn time(value: &Duration) -> String {
 }
 
 pub(super) fn size(value: &usize) -> String {
-    Size::new(*value as u64).to_string()
+    ByteSize::new(*value as u64).to_string()
 }
 
 impl Caps {

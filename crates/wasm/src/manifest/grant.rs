@@ -100,7 +100,7 @@ impl Pattern {
             return Err("a pattern must not be empty");
         }
         if literal.contains('*') {
-            return Err("`*` stands at the end of a pattern only");
+            return Err("`*` is allowed only at the end of a pattern");
         }
         Ok(Self(text))
     }
@@ -186,14 +186,14 @@ impl Grant {
             .chain(flags.map(|(key, _)| (key, "yes".to_owned())))
             .collect();
         if let Some(KvGrant { size, keys, rate }) = kv {
-            let text = format!("{size} octets, {keys} keys, {rate} writes a second");
+            let text = format!("{size} bytes, {keys} keys, {rate} writes per second");
             list.push(("kv", text));
         }
         for (name, grant) in files {
             let path = grant.path.display();
             let FilesGrant { size, files, .. } = grant;
             let may = match grant.write {
-                true => format!("read and write, {size} octets, {files} files"),
+                true => format!("read and write, {size} bytes, {files} files"),
                 false => "read".to_owned(),
             };
             list.push(("files", format!("{name} at {path}: {may}")));
@@ -229,7 +229,7 @@ impl Grant {
             "kv" => (self.kv.is_some(), "a section [grant.kv]"),
             "config" => (configured, "a section [config]"),
             "refusal" | "fault" => (true, ""),
-            _ => (false, "an interface that the host has"),
+            _ => (false, "an interface that the host provides"),
         };
         (!granted).then_some(needs)
     }

@@ -45,7 +45,7 @@ impl Manifest {
             return fault("component.name", &format!("{name:?}"), range);
         }
         if let (None, Some(signature)) = (&self.component.signer, &self.component.signature) {
-            let range = "there only with component.signer";
+            let range = "left out without component.signer";
             return fault("component.signature", signature, range);
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Manifest {
         }
         for (name, files) in &self.grant.files {
             if !is_plain(name) {
-                let range = "named with 1 to 64 letters, digits, `-`, `_` and `.`";
+                let range = "1 to 64 letters, digits, `-`, `_` and `.`";
                 return fault("grant.files", &format!("{name:?}"), range);
             }
             if !(1..=10_000).contains(&files.files) {
@@ -120,7 +120,7 @@ impl Manifest {
         };
         let (key, said) = ("state.passivate", format!("{after:?}"));
         if self.state.mode == StateMode::None {
-            return fault(key, &said, "said only with a state.mode");
+            return fault(key, &said, "left out without state.mode");
         }
         if !(Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&after) {
             return fault(key, &said, "1ms to 1440m");

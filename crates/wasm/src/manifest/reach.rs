@@ -204,7 +204,7 @@ impl std::fmt::Display for KvGrant {
             keys,
             rate,
         } = self;
-        write!(f, "{}, {keys} keys, {rate} writes a second", size(most))
+        write!(f, "{}, {keys} keys, {rate} writes per second", size(most))
     }
 }
 

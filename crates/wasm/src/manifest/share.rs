@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Share {
         let text = String::deserialize(input)?;
         let percent = text.strip_suffix('%').and_then(|text| text.parse().ok());
         percent.and_then(Self::percent).ok_or_else(|| {
-            let like = "a share of a processor from \"1%\" to \"100%\"";
+            let like = "a CPU share from \"1%\" to \"100%\"";
             D::Error::custom(format!("\"{text}\" is not {like}"))
         })
     }

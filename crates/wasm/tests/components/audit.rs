@@ -160,7 +160,7 @@ fn a_component_that_fails_and_fails_is_told_of_at_a_rate() {
     });
     // The attempts of one incarnation count for the next one.
     assert!((10..=15).contains(&seen.audits.len()), "{:?}", seen.audits);
-    let gave_up = seen.own.iter().filter(|line| *line == "gave up a message");
+    let gave_up = seen.own.iter().filter(|line| *line == "message dropped");
     assert!((10..=15).contains(&gave_up.count()), "{:?}", seen.own);
     assert!(seen.omitted + seen.dropped > 0);
 }

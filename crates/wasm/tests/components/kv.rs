@@ -211,7 +211,7 @@ fn an_inspection_lists_what_is_granted() {
     let host = crate::kit::host();
     let seen = host.inspect(&keeper().octets(), &manifest("keeper", &more));
     let granted = seen.expect("it is a component").grants;
-    let kv = "65536 octets, 1000 keys, 1000 writes a second";
+    let kv = "65536 bytes, 1000 keys, 1000 writes per second";
     let expected = [("send", "a, b*"), ("clock", "yes"), ("kv", kv)];
     let expected = expected.map(|(key, text)| (key, text.to_owned()));
     assert_eq!(granted, expected);

@@ -329,7 +329,7 @@ fn the_answer_to_an_ask_comes_as_a_message() {
     stand.system.advance(Duration::from_secs(6));
     assert_eq!(
         noted.try_next().as_deref(),
-        Some("3NO ANSWER WITHIN THE DEADLINE")
+        Some("3NO REPLY WITHIN THE DEADLINE")
     );
 }
 
@@ -515,7 +515,7 @@ fn an_answer_after_the_deadline_is_not_delivered() {
     let guest = stand.start(&guest.import("messaging", "ask"), "guest", SEND);
     stand.tell(&guest, "keep");
     stand.system.advance(Duration::from_secs(6));
-    let late = "3NO ANSWER WITHIN THE DEADLINE";
+    let late = "3NO REPLY WITHIN THE DEADLINE";
     // The guest's report about it makes the shouter answer.
     assert_eq!(noted.drain(), [late]);
     stand.system.run_until_idle();

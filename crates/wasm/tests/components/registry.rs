@@ -55,7 +55,7 @@ fn a_component_that_does_not_start_leaves_nothing() {
     let registry = registry(&stand);
     let bad = Guest::new().init("unreachable");
     let refused = deploy(&stand, &registry, &bad, "bad").expect_err("it does not start");
-    assert!(refused.to_string().contains("init: gave up"), "{refused}");
+    assert!(refused.to_string().contains("init: aborted"), "{refused}");
     assert_eq!((registry.list().len(), stand.host.live()), (0, 0));
     deploy(&stand, &registry, &counter(), "bad").expect("the name is free");
 }

@@ -192,7 +192,7 @@ fn what_is_not_granted_is_neither_served_nor_read() {
     assert!(matches!(denied, LoadError::Denied(_)), "{denied}");
     let server = stand.start(&server(1), "server", "[grant]\nstream = [\"x\"]");
     let refused = open(&stand, &server).map(drop);
-    let why = "it has no streams".to_owned();
+    let why = "the component serves no streams".to_owned();
     assert_eq!(refused, Err(CallError::Refused(why)));
 }
 
@@ -270,7 +270,7 @@ impl Actor for Feeder {
             }
             let item = self.sent.to_le_bytes().as_slice().into();
             if source.try_send(item).is_err() {
-                source.when_ready(cx.lane().reply(0));
+                source.notify_when_ready(cx.lane().reply(0));
                 break;
             }
             self.sent += 1;

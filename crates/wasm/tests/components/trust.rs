@@ -64,7 +64,7 @@ fn a_signature_is_of_the_manifest_and_the_code_and_of_nothing_else() {
             assert_eq!(*signer, key(1).signer().to_string());
             assert_eq!(
                 *why,
-                "the signature is not one of this manifest and this code"
+                "the signature does not match this manifest and this code"
             );
         }
     });
@@ -87,8 +87,8 @@ fn a_signature_of_the_code_alone_is_told_apart() {
         error => panic!("{error}"),
     };
     let component = b"octets of a component, perhaps";
-    assert!(why(&old, component).contains("of the code alone"));
-    assert!(why(&old, &component[1..]).contains("not one of this manifest"));
+    assert!(why(&old, component).contains("covers only the code"));
+    assert!(why(&old, &component[1..]).contains("does not match this manifest"));
     let unsigned = format!("[component]\nname = \"guest\"\nsigner = \"{SIGNER}\"");
     assert_eq!(why(&unsigned, component), "its manifest has no signature");
     let unchecked = format!("[component]\nname = \"a\"\nsignature = \"{SIGNED}\"");
@@ -105,7 +105,7 @@ fn a_signature_of_the_code_alone_is_told_apart() {
         .load_blocking(component, made)
         .expect_err("there is no text");
     assert!(
-        refused.to_string().contains("not read from a text"),
+        refused.to_string().contains("not loaded from a text"),
         "{refused}"
     );
 }

@@ -122,7 +122,7 @@ fn a_component_that_stays_beyond_its_share_is_put_into_quarantine_if_the_node_sa
         }
         let info = node.info(&greedy);
         let fault = info.fault.clone().expect("it says why");
-        assert_eq!(fault.to_string(), "handle: passed limits.cpu");
+        assert_eq!(fault.to_string(), "handle: exceeded limits.cpu");
         assert!(
             info.lives < 10,
             "it is not started again and again: {info:?}"

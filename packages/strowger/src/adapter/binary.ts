@@ -14,13 +14,13 @@ export function findBinary(env: Readonly<Record<string, string | undefined>>): s
   const named = env["STROWGER_BIN"];
   if (named !== undefined && named !== "") {
     if (isProgram(named)) return named;
-    throw new MessageError("refused", `STROWGER_BIN is ${named}, which is no program`);
+    throw new MessageError("refused", `STROWGER_BIN is ${named}, which is not an executable file`);
   }
   for (const folder of (env["PATH"] ?? "").split(delimiter)) {
     const file = join(folder, PROGRAM);
     if (folder !== "" && isProgram(file)) return file;
   }
-  throw new MessageError("refused", "no program of a node: STROWGER_BIN is not set, and there is"
+  throw new MessageError("refused", "no strowger binary: STROWGER_BIN is not set, and there is"
     + ` no ${PROGRAM} on the PATH`);
 }
 

@@ -39,7 +39,7 @@ export async function start(options: StartOptions): Promise<StartedNode> {
   try {
     const announcement = await ready(child, life, log, options.readyMs ?? 10_000);
     if (typeof announcement["gateway"] !== "string") {
-      throw new MessageError("protocol", `${binary} says nothing of a gateway: it is too old`);
+      throw new MessageError("protocol", `${binary} reports no gateway: it is too old`);
     }
     const around = { dial, clock: systemClock, random: Math.random };
     const place = { kind: "unix", path: socket } as const;
@@ -166,8 +166,9 @@ function ready(
     lines.once("line", (line) => {
       clearTimeout(late);
       const said = parsed(line);
+      const text = `unexpected first line from the node: ${JSON.stringify(line)}`;
       if (said !== undefined) resolve(said);
-      else reject(new MessageError("protocol", `the node began with ${JSON.stringify(line)}`));
+      else reject(new MessageError("protocol", text));
     });
     void life.exited.then((how) => {
       clearTimeout(late);

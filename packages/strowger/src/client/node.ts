@@ -40,7 +40,7 @@ export interface RemoteNode {
   readonly troubles: Topic<Trouble>;
   /** Resolves once the connection is open; rejects when it is closed for good. */
   opened(): Promise<void>;
-  /** Fails everything that is pending with `cancelled`, and does not reconnect. */
+  /** Fails everything that is pending with `cancelled`, does not reconnect, and ends `troubles`. */
   close(): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -72,6 +72,7 @@ export async function over(
   await connection.begin();
   const close = (): void => {
     connection.close(new MessageError("cancelled", "the client was closed"));
+    troubles.topic.close();
   };
   return {
     get state() {

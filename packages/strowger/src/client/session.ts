@@ -190,7 +190,7 @@ export class Session implements LineEvents {
       return;
     }
     if (this.#token === undefined) {
-      this.end(new MessageError("refused", "the node wants a token, and there is none"));
+      this.end(new MessageError("refused", "the node requires a token, but none is set"));
       return;
     }
     // The node does not acknowledge a valid token. It does answer a call without a target, with an
@@ -234,7 +234,7 @@ export class Session implements LineEvents {
     if (this.#error !== undefined) return;
     const { kind, id } = frame;
     if (this.#hello === undefined && kind !== "error") {
-      if (kind !== "hello") throw outOfTurn(`the node began with ${kind}`);
+      if (kind !== "hello") throw outOfTurn(`unexpected first frame from the node: ${kind}`);
       this.#hello = hello(valueOf(frame));
       this.#names = new Names(this, this.#hello.names);
       if (this.#line !== undefined) this.#greet(this.#hello);
@@ -281,8 +281,9 @@ type Encoded =
 function encoded(call: Outgoing): Encoded {
   const { payload } = call;
   if (payload === undefined) return NOTHING;
-  if (payload instanceof Uint8Array) return ["octets", payload];
   try {
+    // Also the check may throw: a payload may be a proxy.
+    if (payload instanceof Uint8Array) return ["octets", payload];
     const text: string | undefined = JSON.stringify(payload);
     return text === undefined ? NOTHING : ["json", text];
   } catch (thrown) {
@@ -343,7 +344,7 @@ function endOf(error: MessageError, hasLeft: boolean): MessageError {
   if (error.code === "cancelled") return error;
   const why = error.code === "lost" ? error.message : `${LOST}: ${error.message}`;
   if (!hasLeft) {
-    return new MessageError("unreachable", `${why}; this had not left`, { cause: error });
+    return new MessageError("unreachable", `${why}; the message was not sent`, { cause: error });
   }
   // The target may have handled the call: `lost` means that the outcome is unknown.
   return error.code === "lost" ? error : new MessageError("lost", why, { cause: error });

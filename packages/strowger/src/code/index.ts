@@ -279,5 +279,5 @@ function readCall(called: Readonly<Record<string, unknown>>): Called {
 }
 
 function unread(): MessageError {
-  return new MessageError("protocol", "a run tells lines, calls, and what it came to");
+  return new MessageError("protocol", "unexpected item from a run: no line, call or result");
 }

@@ -337,7 +337,7 @@ function found(place: FilesPlace, path: string): ActorRef<FilesProtocol> {
   if ("actor" in place) return place.actor(path);
   const actor = place.find(path);
   if (actor === undefined) {
-    throw new MessageError("unknown-target", `nobody is at ${path}`);
+    throw new MessageError("unknown-target", `no actor at ${path}`);
   }
   return actor;
 }

@@ -114,7 +114,7 @@ async function* follow(
   const payload = window === undefined ? { stream } : { stream, window };
   for await (const piece of actor.stream("follow", payload, options)) {
     if (typeof piece !== "string" && !(piece instanceof Uint8Array)) {
-      throw new MessageError("protocol", "a piece is a text or octets");
+      throw new MessageError("protocol", "an item must be text or bytes");
     }
     yield piece;
   }

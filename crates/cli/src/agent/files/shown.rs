@@ -79,10 +79,13 @@ pub(super) fn not_searched(skipped: &Skipped) -> Option<String> {
     let counts = [
         (skipped.binary, "binary"),
         (skipped.deep, "deeper than `depth`"),
-        (skipped.long_lines, "in pieces: lines longer than 1 MiB"),
+        (
+            skipped.long_lines,
+            "searched in parts: lines longer than 1 MiB",
+        ),
         (skipped.unreadable, "unreadable"),
         (skipped.links, "links"),
-        (skipped.special, "no files"),
+        (skipped.special, "not regular files"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, what)| format!("{count} {what}"));

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use strowger_gateway::{McpAnswer, McpContent, Progress};
 use strowger_tools::{
     Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
@@ -50,8 +50,8 @@ async fn text_of(below: &RootPath<'_>, said: &str, lines: ReadLines) -> Result<S
     let octets = below.ask(lines).await?;
     String::from_utf8(octets.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let text = format!("`{said}` is not UTF-8 (at byte {at}): read_media_file reads it");
-        Fault::new(Code::Failed, text)
+        let text = format!("`{said}` is not UTF-8 (at byte {at}): use read_media_file");
+        Fault::new(FaultCode::Failed, text)
     })
 }
 
@@ -115,13 +115,13 @@ pub(super) async fn read_several(
                 }
                 None => {
                     let text = format!(
-                        "`{path}` is {} bytes, but {} of the {most} that one call reads are used: \
-                         read fewer at a time, or raise `file` in its [[tools.files]], or with \
+                        "`{path}` is {} bytes, but {} of the {most} bytes of one call are used: \
+                         read fewer files at a time, or raise `file` in [[tools.files]] or with \
                          --limit file=N (rule: size)",
                         text.len(),
                         most - left
                     );
-                    Err(Fault::new(Code::Refused, text))
+                    Err(Fault::new(FaultCode::Refused, text))
                 }
             });
         match text {
@@ -135,7 +135,9 @@ pub(super) async fn read_several(
             }
         }
     }
-    progress.tell(count, Some(count), "all were read").await;
+    progress
+        .tell(count, Some(count), "all files were read")
+        .await;
     let answer = McpAnswer::text(texts.join("\n---\n"));
     Ok(answer.with_value_for_code(json!({ "files": files })))
 }
@@ -246,7 +248,7 @@ async fn search(
     });
     let mut text = lines.collect::<Vec<_>>().join("\n");
     if text.is_empty() {
-        "nothing was found".clone_into(&mut text);
+        "no matches".clone_into(&mut text);
     }
     if let Some(what) = not_searched(&found.skipped) {
         text.push_str(&format!("\n(not searched: {what})"));
@@ -254,7 +256,7 @@ async fn search(
     if let Some(cut) = &found.cut {
         let limit = found.limit.unwrap_or_default();
         let remedy = found.remedy.as_deref().unwrap_or_default();
-        text.push_str(&format!("\n(cut by `{cut}` = {limit}: {remedy})"));
+        text.push_str(&format!("\n(stopped at limit `{cut}` = {limit}: {remedy})"));
     }
     let count = found.matches.len();
     let whole = json!(found);
@@ -332,7 +334,7 @@ pub(super) async fn append_file(
 }
 
 fn written(path: &str, octets: usize) -> McpAnswer {
-    let text = format!("Wrote {octets} octets to {path}.");
+    let text = format!("Wrote {octets} bytes to {path}.");
     McpAnswer::text(text).with_structured(json!({ "path": path, "octets": octets }))
 }
 
@@ -362,17 +364,18 @@ pub(super) async fn create_directory(
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
     below.ask(Make { path }).await?;
-    Ok(McpAnswer::text(format!("{} is there.", args.path)))
+    Ok(McpAnswer::text(format!("Created {}.", args.path)))
 }
 
 pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<McpAnswer, Fault> {
     let (from, to) = (roots.find(&args.source)?, roots.find(&args.destination)?);
     if from.root.name != to.root.name {
         let text = format!(
-            "`{}` and `{}` are below different directories: copy it, then delete it",
+            "`{}` and `{}` are in different allowed directories: copy the file, then delete the \
+             original",
             args.source, args.destination
         );
-        return Err(Fault::new(Code::Refused, text));
+        return Err(Fault::new(FaultCode::Refused, text));
     }
     let rename = Rename {
         from: from.path.clone(),
@@ -391,5 +394,5 @@ pub(super) async fn delete_file(roots: Roots, args: Gone, _: Progress) -> Result
         recursive: args.recursive.unwrap_or_default(),
     };
     below.ask(delete).await?;
-    Ok(McpAnswer::text(format!("{} is gone.", args.path)))
+    Ok(McpAnswer::text(format!("Deleted {}.", args.path)))
 }

@@ -10,27 +10,30 @@ use super::{STREAMS, StreamsRef, a, ask, object};
 use crate::agent::roots::Roots;
 
 pub(super) fn add(tools: McpTools, streams: &StreamsRef, roots: &Roots) -> McpTools {
-    let path = "The file, below an allowed directory; it is made, or begins anew.";
-    let about = "Writes a stream to a file, from its last pieces to its end, with progress for \
-                 each piece. The stream is as fast as the file is written. What was written stays \
-                 if the stream ends with an error, or the call is cancelled.";
+    let path = "Path of the file, below an allowed directory; it is created, or overwritten.";
+    let about = "Writes a stream to a file, from its past items to its end, with progress \
+                 notifications. The producer is slowed down to the speed of writing. Written \
+                 items stay if the stream ends with an error or the call is cancelled.";
     let tool = McpTool::new(
         "stream_to_file",
         about,
         object(
             [
-                ("stream", a("string", "The name of the stream.")),
+                ("stream", a("string", "Name of the stream.")),
                 ("path", a("string", path)),
-                ("append", a("boolean", "Write behind the end of the file.")),
+                ("append", a("boolean", "Append to the file.")),
             ],
             &["stream", "path"],
         ),
     )
     .with_output(object(
         [
-            ("pieces", a("integer", "How many were written.")),
-            ("octets", a("integer", "How many were written.")),
-            ("failed", a("boolean", "The stream ended with an error.")),
+            ("pieces", a("integer", "Number of items written.")),
+            ("octets", a("integer", "Number of bytes written.")),
+            (
+                "failed",
+                a("boolean", "`true` if the stream ended with an error."),
+            ),
         ],
         &["pieces", "octets", "failed"],
     ));
@@ -62,7 +65,7 @@ async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAn
     let (mut pieces, mut octets, mut error) = (0_u64, 0, None);
     while let Some(piece) = reader.recv().await {
         let piece = match piece {
-            Ok(piece) => piece.into_payload().octets,
+            Ok(piece) => piece.into_payload().bytes,
             Err(why) => {
                 error = Some(why.to_string());
                 break;
@@ -75,11 +78,11 @@ async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAn
             octets: piece,
         })
         .await?;
-        let said = format!("{octets} octets are written");
+        let said = format!("{octets} bytes written");
         call.progress.tell(pieces as f64, None, &said).await;
     }
     let facts = json!({ "pieces": pieces, "octets": octets, "failed": error.is_some() });
-    let said = format!("Wrote {pieces} pieces, {octets} bytes, to {}.", params.path);
+    let said = format!("Wrote {pieces} items, {octets} bytes, to {}.", params.path);
     let mut value = json!({ "pieces": pieces, "octets": octets });
     let Some(error) = error else {
         let answer = McpAnswer::text(said).with_structured(facts);

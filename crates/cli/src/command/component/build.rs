@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ComponentBuildArgs, output: &mut Output) -> CliResult {
         return output.json(&json!({ "file": file, "octets": octets, "sha256": sha256 }));
     }
     let (file, octets) = (out.display(), component.len());
-    output.line(format!("{file}: {octets} octets, sha256 {sha256}"))
+    output.line(format!("{file}: {octets} bytes, sha256 {sha256}"))
 }
 
 /// The contract, for modules that do not embed it.
@@ -120,15 +120,15 @@ fn package(folder: &Path) -> CliResult<(String, PathBuf)> {
     match (name, target) {
         (Some(name), Some(target)) => Ok((name.to_owned(), PathBuf::from(target))),
         _ => Err(Failure::input(format!(
-            "{}: no package of cargo",
+            "{}: not a cargo package",
             folder.display()
         ))),
     }
 }
 
 fn no_cargo(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::outside(format!("{}: cargo does not run: {error}", folder.display()))
-        .hint("install Rust with rustup, and check the folder")
+    Failure::outside(format!("{}: cannot run cargo: {error}", folder.display()))
+        .hint("install Rust with rustup, and check the directory")
 }
 
 /// Builds with the active Rust toolchain if it has the target or the sources of the standard
@@ -139,7 +139,7 @@ fn compile(folder: &Path) -> CliResult {
     let mut rustc = rustc();
     if !has_target(&mut rustc) {
         let Some(Sources { root, compiler }) = sources() else {
-            let what = format!("Rust cannot build for {TARGET} here");
+            let what = format!("the Rust target {TARGET} is not installed");
             let hint = format!("rustup target add {TARGET}");
             return Err(Failure::outside(what).hint(hint));
         };
@@ -170,7 +170,7 @@ fn compile(folder: &Path) -> CliResult {
     let ran = cargo.current_dir(folder).status();
     match ran {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(Failure::input("cargo did not build it")),
+        Ok(_) => Err(Failure::input("cargo failed to build the package")),
         Err(error) => Err(no_cargo(folder, &error)),
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use strowger_gateway::{ClientError, Code};
+use strowger_gateway::{ClientError, FaultCode};
 
 use super::follow::DeadlineArgs;
 use crate::command::observe::printable;
@@ -172,10 +172,10 @@ pub(crate) fn list(args: &ListArgs, output: &mut Output) -> CliResult {
         "calls",
         "refused",
         "faults",
-        "lives",
+        "starts",
         "waiting",
         "memory",
-        "cpu",
+        "cpu time",
         "runs on",
         "throttled",
         "address",
@@ -212,7 +212,7 @@ pub(crate) fn deploy(args: &DeployArgs, output: &mut Output) -> CliResult {
         "expose": args.expose,
     });
     let row = args.outcome.ask("component.deploy", params)?;
-    args.outcome.show(&row, "runs", output)
+    args.outcome.show(&row, "deployed", output)
 }
 
 pub(crate) fn upgrade(args: &UpgradeArgs, output: &mut Output) -> CliResult {
@@ -224,7 +224,7 @@ pub(crate) fn upgrade(args: &UpgradeArgs, output: &mut Output) -> CliResult {
     let row = args
         .outcome
         .replace_version("component.upgrade", params, output)?;
-    args.outcome.show(&row, "was upgraded and runs", output)
+    args.outcome.show(&row, "upgraded", output)
 }
 
 pub(crate) fn rollback(args: &RollbackArgs, output: &mut Output) -> CliResult {
@@ -232,7 +232,7 @@ pub(crate) fn rollback(args: &RollbackArgs, output: &mut Output) -> CliResult {
     let row = args
         .outcome
         .replace_version("component.rollback", params, output)?;
-    args.outcome.show(&row, "was rolled back and runs", output)
+    args.outcome.show(&row, "rolled back", output)
 }
 
 pub(crate) fn remove(args: &RemoveArgs, output: &mut Output) -> CliResult {
@@ -242,7 +242,7 @@ pub(crate) fn remove(args: &RemoveArgs, output: &mut Output) -> CliResult {
     if args.outcome.json {
         return output.json(&done);
     }
-    output.line(format!("{} is gone", text(&done, "name")))
+    output.line(format!("{} removed", text(&done, "name")))
 }
 
 impl OutcomeArgs {
@@ -280,10 +280,10 @@ impl OutcomeArgs {
         let name = output.paint(TextStyle::Bold, text(row, "name"));
         let mut line = format!("{name} {what}, version {}", version(row));
         if !row["previous"].is_null() {
-            line.push_str(&format!("; {} can come back", short(row, "previous")));
+            line.push_str(&format!("; `rollback` restores {}", short(row, "previous")));
         }
         if !row["address"].is_null() {
-            line.push_str(&format!("; outside it is {}", text(row, "address")));
+            line.push_str(&format!("; exposed as {}", text(row, "address")));
         }
         output.line(line)?;
         let changes = row["changes"].as_array().into_iter().flatten();
@@ -308,7 +308,7 @@ fn refused(error: &ClientError) -> Failure {
         return failed(error);
     };
     let failure = match fault.code {
-        Code::Refused => Failure::check(&fault.message),
+        FaultCode::Refused => Failure::check(&fault.message),
         _ => failed(error),
     };
     let hint = fault
@@ -325,7 +325,7 @@ fn refused(error: &ClientError) -> Failure {
 fn place(path: &Path) -> CliResult<String> {
     let whole = std::fs::canonicalize(path).map_err(|error| Failure::file(path, &error))?;
     let text = whole.to_str().map(str::to_owned);
-    text.ok_or_else(|| Failure::input(format!("{}: the path is no text", path.display())))
+    text.ok_or_else(|| Failure::input(format!("{}: path is not valid UTF-8", path.display())))
 }
 
 fn text(row: &Value, key: &str) -> String {

@@ -73,7 +73,7 @@ impl DeadlineArgs {
                 Err(error) => return Err(unknown(&error, self.deadline)),
             };
             if since.elapsed() > self.deadline + CANCEL_TIMEOUT {
-                return Err(goes_on(&format!("gave up after {:?}", self.deadline)));
+                return Err(goes_on(&format!("no outcome within {:?}", self.deadline)));
             }
             shown.show(&seen)?;
             look["id"] = seen["id"].clone();
@@ -90,11 +90,15 @@ async fn interrupted(control: &ControlArgs, id: &Value) -> Failure {
         cancelled.map_err(|error| failed(&error))
     };
     match cancel.await {
-        Ok(true) => Failure::outside("interrupted, and cancelled: nothing of it runs")
-            .hint("what was compiled by then is kept, and is found by the next attempt"),
+        Ok(true) => Failure::outside(
+            "interrupted: the deployment was cancelled before the component started",
+        )
+        .hint("compiled code is kept for the next attempt"),
         Ok(false) => goes_on("interrupted"),
-        Err(_) => Failure::outside("interrupted, and the node does not answer: it may go on")
-            .hint("`strowger component list` shows what came of it"),
+        Err(_) => Failure::outside(
+            "interrupted, but the node does not answer: the deployment may continue",
+        )
+        .hint("check the outcome with `strowger component list`"),
     }
 }
 
@@ -105,17 +109,17 @@ async fn cancel(client: &mut Client, id: &Value) -> Result<bool, ClientError> {
 
 fn goes_on(what: &str) -> Failure {
     Failure::outside(format!(
-        "{what}: it has begun to start, and goes on on the node"
+        "{what}: the component is already starting, and the node continues"
     ))
-    .hint("`strowger component list` shows what comes of it")
+    .hint("check the outcome with `strowger component list`")
 }
 
 /// The failure when the node goes away, or is too busy to answer.
 fn unknown(error: &ClientError, deadline: Duration) -> Failure {
     Failure::outside(format!(
-        "{error}: on the node it goes on, unless {deadline:?} are over before it has begun to start"
+        "{error}: the node continues, unless the component is not starting within {deadline:?}"
     ))
-    .hint("`strowger component list` shows what came of it")
+    .hint("check the outcome with `strowger component list`")
 }
 
 /// The progress shown on standard error.
@@ -172,7 +176,7 @@ fn line(stage: &str, seen: &Value) -> String {
     let octets = seen["octets"].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
     match stage {
         "reading" => format!("reading the files, {seconds:.1} s"),
-        "waiting" => format!("waiting for other components to be compiled, {seconds:.1} s"),
+        "waiting" => format!("waiting for the compilation of other components, {seconds:.1} s"),
         "compiling" => format!("compiling {octets:.1} MiB, {seconds:.1} s"),
         _ => format!("starting, {seconds:.1} s"),
     }

@@ -70,15 +70,15 @@ pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult
         output.line(format!("name    {}", manifest.component.name))?;
         output.line(format!("sha256  {}", seen.digest))?;
         if let Some(signer) = seen.signer {
-            output.line(format!("signer  {signer}, checked"))?;
+            output.line(format!("signer  {signer} (signature valid)"))?;
         }
-        output.line(format!("octets  {}", seen.octets))?;
+        output.line(format!("bytes   {}", seen.octets))?;
         output.line(format!("engine  {}", seen.engine))?;
         output.line(format!("exports {}", seen.exports.join(", ")))?;
         for (key, value) in &seen.grants {
             output.line(format!("grants  {key}: {value}"))?;
         }
-        let mut table = Table::new(["IMPORT", "GRANTED", "NEEDS"]);
+        let mut table = Table::new(["import", "granted", "needs"]);
         for (import, needs) in &seen.imports {
             let granted = match needs {
                 None => output.paint(TextStyle::Green, "yes"),
@@ -95,8 +95,8 @@ pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult
     }
     let mut ungrantable = seen.ungrantable().peekable();
     let hint = match ungrantable.peek() {
-        None => "a component that imports more than it is granted is not loaded",
+        None => "a component is loaded only if all of its imports are granted",
         Some(_) => foreign(ungrantable),
     };
-    Err(Failure::check(format!("{denied} imports are not granted")).hint(hint))
+    Err(Failure::check(format!("{denied} imports are denied")).hint(hint))
 }

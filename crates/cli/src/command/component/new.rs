@@ -16,7 +16,7 @@ Examples:
 The package contains a copy of the crate `strowger-component` and of the WIT contract, with their
 licences, in its directory `sdk`. Their dependencies come from crates.io, pinned by Cargo.lock.";
 
-const SOURCE: &str = r#"//! Greets whoever asks.
+const SOURCE: &str = r#"//! Replies to a name with a greeting.
 
 use strowger_component::{Actor, Message, Start, export};
 
@@ -43,7 +43,7 @@ pub(crate) struct ComponentNewArgs {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Path of the crate `strowger-component`, to use instead of a copy in the package.
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     sdk: Option<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ComponentNewArgs, output: &mut Output) -> CliResult {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name = name.filter(|name| name.chars().all(plain));
     let name = name.ok_or_else(|| {
-        Failure::input(format!("{}: no name for a package", folder.display()))
+        Failure::input(format!("{}: not a valid package name", folder.display()))
             .hint("use letters, digits, `-` and `_`")
     })?;
     let sdk = match &args.sdk {
@@ -64,10 +64,7 @@ pub(crate) fn run(args: &ComponentNewArgs, output: &mut Output) -> CliResult {
         None => format!("{{ path = {:?} }}", sdk::FOLDER),
     };
     if name == sdk::NAME {
-        let text = format!(
-            "{}: the crate that components are written with has this name",
-            folder.display()
-        );
+        let text = format!("{}: name is reserved for the SDK crate", folder.display());
         return Err(Failure::input(text).hint("choose another name"));
     }
     std::fs::create_dir(folder).map_err(|error| Failure::file(folder, &error))?;
@@ -84,7 +81,7 @@ pub(crate) fn run(args: &ComponentNewArgs, output: &mut Output) -> CliResult {
     }
     let place = folder.display();
     output.line(format!(
-        "{place}: build it with `strowger component build {place}`"
+        "created {place}; build it with `strowger component build {place}`"
     ))
 }
 

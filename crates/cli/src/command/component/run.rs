@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::outside(format!("no threads to run it on: {error}")))?;
+        .map_err(|error| Failure::outside(format!("cannot start worker threads: {error}")))?;
     runtime.block_on(ask(args, output))
 }
 
@@ -59,8 +59,11 @@ async fn ask(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
     let child = top.start_child(component.child()).await;
     let not_started = |component: &ComponentArgs| {
         let fault = component.info().fault;
-        let why = fault.map_or_else(|| "it ended at once".to_owned(), |fault| fault.to_string());
-        Failure::check(format!("the component does not start: {why}"))
+        let why = fault.map_or_else(
+            || "it exited immediately".to_owned(),
+            |fault| fault.to_string(),
+        );
+        Failure::check(format!("the component failed to start: {why}"))
     };
     let child = child.map_err(|_| not_started(&component))?;
     let actor = ComponentArgs::find(&system, &child).ok_or_else(|| not_started(&component))?;
@@ -91,8 +94,8 @@ async fn ask(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
     }
     match failed {
         0 => Ok(()),
-        1 => Err(Failure::check("1 request has no answer")),
-        count => Err(Failure::check(format!("{count} requests have no answer"))),
+        1 => Err(Failure::check("1 request failed")),
+        count => Err(Failure::check(format!("{count} requests failed"))),
     }
 }
 

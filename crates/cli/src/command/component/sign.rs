@@ -115,7 +115,7 @@ pub(crate) fn keygen(args: &KeygenArgs, output: &mut Output) -> CliResult {
         return output.json(&json!({ "file": file, "signer": signer }));
     }
     output.line(format!(
-        "{name}: keep it secret; its public key is {signer}"
+        "{name}: secret key written, keep it private; public key {signer}"
     ))
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn sign(args: &SignArgs, output: &mut Output) -> CliResult {
         said == (Some(signer), Some(signature)) && Trust::default().check(manifest, &code).is_ok()
     });
     if table.is_none() || !says_the_same(&written, &signed) {
-        let what = format!("{}: has no line `[component]`", args.manifest.display());
+        let what = format!("{}: no line `[component]`", args.manifest.display());
         return Err(Failure::input(what).hint("write the table `component` under such a line"));
     }
     let wrote = std::fs::write(&args.manifest, &signed);
@@ -161,8 +161,8 @@ pub(crate) fn verify(args: &VerifyArgs, output: &mut Output) -> CliResult {
     checked.map_err(|error| not_loaded(&args.manifest, &error))?;
     let file = args.manifest.display();
     let Some(signer) = manifest.component.signer else {
-        let what = format!("{file}: names no signer, and needs none");
-        return Err(Failure::check(what).hint("`strowger component sign` signs it"));
+        let what = format!("{file}: not signed");
+        return Err(Failure::check(what).hint("sign it with `strowger component sign`"));
     };
     if args.json {
         return output.json(&json!({
@@ -171,7 +171,10 @@ pub(crate) fn verify(args: &VerifyArgs, output: &mut Output) -> CliResult {
             "name": trust.name(&signer),
         }));
     }
-    output.line(format!("{file}: signed by {}", trust.called(&signer)))
+    output.line(format!(
+        "{file}: valid signature by {}",
+        trust.called(&signer)
+    ))
 }
 
 pub(crate) fn digest(args: &DigestArgs, output: &mut Output) -> CliResult {
@@ -196,8 +199,8 @@ fn parts(path: &Path) -> CliResult<(String, Vec<u8>)> {
         read(path, &plain).map_err(|_| failure)
     })?;
     let Some(file) = manifest.component.file else {
-        let text = format!("{}: does not say `component.file`", path.display());
-        return Err(Failure::input(text).hint("say where the component is"));
+        let text = format!("{}: no `component.file`", path.display());
+        return Err(Failure::input(text).hint("set it to the path of the component"));
     };
     Ok((written, read_bytes(&file)?))
 }
@@ -289,8 +292,11 @@ fn secret(path: &Path) -> CliResult<SigningKey> {
     let read = read_plain(path, MOST)?;
     let key = std::str::from_utf8(&read).ok().and_then(of_pem);
     key.ok_or_else(|| {
-        let what = format!("{}: is no secret key of Ed25519 in PEM", path.display());
-        Failure::input(what).hint("`strowger component keygen FILE` makes one")
+        let what = format!(
+            "{}: not an Ed25519 secret key in PEM format",
+            path.display()
+        );
+        Failure::input(what).hint("generate one with `strowger component keygen FILE`")
     })
 }
 

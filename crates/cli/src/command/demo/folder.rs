@@ -13,7 +13,7 @@ pub(super) struct DemoFolder(TempDir);
 /// The file that the folder contains from the beginning.
 pub(super) const NOTE: &str = "note.txt";
 
-const NOTE_TEXT: &str = "Agents read and write here, and nowhere else.\n";
+const NOTE_TEXT: &str = "Agents can read and write in this directory only.\n";
 
 /// Maximum size of all files together.
 const MAX_BYTES: u64 = 64 << 20;
@@ -25,7 +25,9 @@ impl DemoFolder {
             fs::write(folder.path().join(NOTE), NOTE_TEXT)?;
             Ok(Self(folder))
         });
-        made.map_err(|error| Failure::outside(format!("no folder for the tools: {error}")))
+        made.map_err(|error| {
+            Failure::outside(format!("cannot create a directory for the tools: {error}"))
+        })
     }
 
     /// Gives the demo all tools; the file tools reach this folder.

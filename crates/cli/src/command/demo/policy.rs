@@ -21,7 +21,8 @@ const QOS_CAP: Embedded = Embedded {
 pub(super) const BUDGET: Duration = Duration::from_secs(5);
 
 /// The rule of the demo, for people.
-pub(super) const RULE: &str = "caps each session at 50 Mbit/s up and 200 Mbit/s down; refuses none";
+pub(super) const RULE: &str = "caps each session at 50 Mbit/s uplink and 200 Mbit/s downlink, \
+                               rejects none";
 
 /// Configures the component as the policy for sessions. A session about which the policy does not
 /// answer is accepted as requested: this policy refuses none, so the peer gets the same cause with

@@ -155,12 +155,12 @@ impl DemoStats {
             self.usage_reports,
         ))?;
         output.line(format!(
-            "{} calls of the policy, {} sessions lowered, {} traps, {} questions not answered",
+            "{} policy calls: {} sessions capped, {} traps, {} requests unanswered",
             self.calls, self.lowered, self.traps, self.unanswered,
         ))?;
         if self.panics > 0 {
             output.line(format!(
-                "{} panics in sessions, {} restarts, {} sessions modified afterwards",
+                "{} injected panics, {} restarts, {} sessions modified afterwards",
                 self.panics, self.restarts, self.survived,
             ))?;
         }

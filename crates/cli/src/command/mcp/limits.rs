@@ -47,8 +47,8 @@ pub(super) fn set(said: &[String], tools: Option<&mut ToolsSection>) -> CliResul
             Some(Ok(())) => {}
             Some(Err(why)) => return Err(wrong(&why).hint(hint(key, is_beside))),
             None => {
-                let why = format!("there is no limit \"{key}\"; they are {}", keys());
-                let hint = "write KEY=VALUE, and a comma between two of them";
+                let why = format!("unknown limit \"{key}\"; they are {}", keys());
+                let hint = "write KEY=VALUE, separated by commas";
                 return Err(wrong(&why).hint(hint));
             }
         }
@@ -69,12 +69,12 @@ fn set_tools(tools: &mut ToolsSection, key: &str, value: &str) -> LimitSet {
         let set = set_code_limit(&mut tools.code.limits, key, value)?;
         let _ = set_code_limit(&mut tools.programs.limits, key, value);
         let is_there = tools.code.enabled || tools.programs.enabled;
-        let missing = "no code is run whose limit it could be".to_owned();
+        let missing = "needs --code or --programs".to_owned();
         return Some(set.and(if is_there { Ok(()) } else { Err(missing) }));
     }
     if tools.files.is_empty() {
         let known = FILE_LIMITS.contains(&key);
-        return known.then(|| Err("there is no directory whose limit it could be".to_owned()));
+        return known.then(|| Err("needs --root".to_owned()));
     }
     tools
         .files
@@ -91,7 +91,7 @@ fn set_line(line: &mut usize, value: &str) -> LimitSet {
     let mut read = 0;
     let set = limit_size(&mut read, value)?;
     if set.is_ok() && read < LEAST_LINE {
-        return Some(Err(format!("it must be at least {LEAST_LINE}")));
+        return Some(Err(format!("must be at least {LEAST_LINE}")));
     }
     if set.is_ok() {
         *line = read;
@@ -103,8 +103,8 @@ fn set_line(line: &mut usize, value: &str) -> LimitSet {
 fn hint(key: &str, is_beside: bool) -> String {
     let name = key.strip_prefix(OF_CODE);
     if is_beside && !MCP_LIMITS.contains(&key) && key != "line" {
-        let text = "a running node has the limits of its configuration; tools of its own have \
-                    those of --limit: --root DIR, --code, --programs";
+        let text = "a running node uses the limits of its configuration; --limit applies to tools \
+                    of --root, --code and --programs";
         return text.to_owned();
     }
     match name.unwrap_or(key) {
@@ -192,24 +192,24 @@ mod tests {
         for (limit, why, helps) in [
             (
                 "bytes=1",
-                "there is no limit \"bytes\"; they are calls, deadline and line;",
+                "unknown limit \"bytes\"; they are calls, deadline and line;",
                 "KEY=VALUE",
             ),
-            ("calls", "--limit calls: \"\" is no whole number", "such as"),
-            ("calls=-1", "\"-1\" is no whole number", "such as"),
+            (
+                "calls",
+                "--limit calls: \"\" is not a whole number",
+                "such as",
+            ),
+            ("calls=-1", "\"-1\" is not a whole number", "such as"),
             ("deadline=soon", "--limit deadline=soon: ", "deadline=1.5s"),
             (
                 "line=1MB",
-                "--limit line=1MB: \"1MB\" is not a size",
+                "--limit line=1MB: invalid size \"1MB\"",
                 "line=64MiB",
             ),
-            ("line=10", "it must be at least 4096", "line=64MiB"),
+            ("line=10", "must be at least 4096", "line=64MiB"),
             ("code.time=x", "--limit code.time=x: ", "code.time=500ms"),
-            (
-                "code.pages=1",
-                "there is no limit \"code.pages\"",
-                "KEY=VALUE",
-            ),
+            ("code.pages=1", "unknown limit \"code.pages\"", "KEY=VALUE"),
         ] {
             let failed = set(&said(&[limit]), Some(&mut tools())).expect_err("it is none");
             let text = failed.to_string();
@@ -219,16 +219,13 @@ mod tests {
         }
         // The same errors as for a configuration.
         for (limit, why) in [
-            ("calls=0", "`mcp.calls` is 0; it must be at least 1"),
+            ("calls=0", "`mcp.calls` is 0; must be at least 1"),
             (
                 "deadline=10ms",
-                "`mcp.deadline` is 10ms; it must be from 100ms to 60m",
+                "`mcp.deadline` is 10ms; must be from 100ms to 60m",
             ),
-            ("deadline=2h", "`mcp.deadline` is 7200s; it must be"),
-            (
-                "code.memory=1",
-                "`tools.code.limits.memory` is 1; it must be",
-            ),
+            ("deadline=2h", "`mcp.deadline` is 7200s; must be"),
+            ("code.memory=1", "`tools.code.limits.memory` is 1; must be"),
         ] {
             let failed = set(&said(&[limit]), Some(&mut tools())).expect_err("it is none");
             assert!(failed.to_string().contains(why), "{failed}");

@@ -12,7 +12,7 @@ pub(super) fn print(actor: &Value, output: &mut Output) -> CliResult {
     output.line(path)?;
     let span = |key: &str| format!("{:.1} ms", actor[key].as_f64().unwrap_or(0.0) / 1e3);
     let capacity = match &actor["capacity"] {
-        Value::Null => "without bound".to_owned(),
+        Value::Null => "(unbounded)".to_owned(),
         capacity => format!("of {capacity}"),
     };
     let figure = |key: &str| text(&actor[key]);
@@ -21,17 +21,17 @@ pub(super) fn print(actor: &Value, output: &mut Output) -> CliResult {
         ("id", figure("id")),
         ("state", figure("state")),
         ("mailbox", format!("{} {capacity} waiting", actor["depth"])),
-        ("high water", figure("high_water")),
+        ("max waiting", figure("high_water")),
         ("dropped", figure("dropped")),
         ("handled", figure("handled")),
-        ("busy", span("busy_us")),
-        ("memory", format!("about {} octets", figure("memory"))),
+        ("busy time", span("busy_us")),
+        ("memory", format!("about {} bytes", figure("memory"))),
         ("restarts", figure("restarts")),
         ("last exit", figure("last_exit")),
         ("children", figure("children")),
     ];
     for (name, value) in rows {
-        let name = output.paint(TextStyle::Faint, format!("{name:<10}"));
+        let name = output.paint(TextStyle::Faint, format!("{name:<11}"));
         output.line(format!("  {name}  {value}"))?;
     }
     match actor.get("details") {

@@ -77,7 +77,7 @@ pub(crate) fn logs(args: &LogsArgs, output: &mut Output) -> CliResult {
 fn line(row: &Value, output: &Output) -> Option<String> {
     if row["end"] == true {
         let lost = row["lost"].as_u64().filter(|lost| *lost > 0)?;
-        return Some(output.paint(TextStyle::Yellow, format!("{lost} lines were lost")));
+        return Some(output.paint(TextStyle::Yellow, format!("{lost} lines were dropped")));
     }
     let at = UNIX_EPOCH + Duration::from_micros(row["at_us"].as_u64().unwrap_or_default());
     let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;

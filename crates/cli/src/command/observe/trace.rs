@@ -67,12 +67,12 @@ pub(crate) fn trace(args: &TraceArgs, output: &mut Output) -> CliResult {
 fn line(row: &Value, output: &Output) -> String {
     if let Some(end) = row.get("end") {
         let why = match end.as_str() {
-            Some("records") => "it has its records",
-            Some("octets") => "it has its octets",
-            Some("time") => "its time is over",
-            _ => "the node shuts down",
+            Some("records") => "--max records",
+            Some("octets") => "16 MiB of records",
+            Some("time") => "time limit",
+            _ => "the node is shutting down",
         };
-        let end = format!("end: {why}; {} lost", row["lost"]);
+        let end = format!("end of trace ({why}); {} records dropped", row["lost"]);
         return output.paint(TextStyle::Faint, end);
     }
     let seconds = row["at_us"].as_f64().unwrap_or(0.0) / 1e6;

@@ -49,7 +49,9 @@ pub(crate) fn run(args: &AuditArgs, output: &mut Output) -> CliResult {
             json!({ "node": node }),
             |row| {
                 found.push(session(&row).ok_or_else(|| {
-                    Failure::outside(format!("the node answers what is no session: {row}"))
+                    Failure::outside(format!(
+                        "unexpected reply from the node, not a session: {row}"
+                    ))
                 })?);
                 Ok(())
             },
@@ -93,12 +95,12 @@ fn tell(report: &AuditReport, output: &mut Output) -> CliResult {
         output.line(finding)?;
     }
     output.line(format!(
-        "{} sessions acknowledged, {} of them not deleted, {} there with all their rules",
+        "{} sessions acknowledged, {} of them not deleted, {} complete on the node",
         report.acknowledged, report.expected, report.whole
     ))?;
     let (asked, done) = report.unanswered;
     output.line(format!(
-        "{asked} establishments without an answer, {done} of them done"
+        "{asked} establishments without a response, {done} of them took effect"
     ))?;
     let style = match (report.lost, report.wrong) {
         (0, 0) => TextStyle::Green,

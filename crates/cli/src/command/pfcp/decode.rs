@@ -132,10 +132,10 @@ fn nothing(args: &DecodeArgs) -> Failure {
         .filter
         .session
         .map(|seid| format!(" of session {seid}"));
-    let text = format!("no message{} to show", session.unwrap_or_default());
+    let text = format!("no message{} matches", session.unwrap_or_default());
     let hint = match args.ladder && args.filter.session.is_none() {
-        true => "a ladder has the messages of sessions; there are none",
-        false => "without --seid, --type and --session all messages are shown",
+        true => "--ladder shows only messages of sessions, and there are none",
+        false => "leave out --seid, --type and --session to show all messages",
     };
     Failure::check(text).hint(hint)
 }
@@ -144,7 +144,7 @@ fn packets(args: &DecodeArgs, vendors: &Dictionary) -> CliResult<Packets> {
     match (&args.file, &args.hex) {
         (Some(path), _) => source::open(path, vendors),
         (None, Some(text)) => Ok(Box::new(std::iter::once(source::from_hex(text)))),
-        (None, None) => unreachable!("the command line has one of both"),
+        (None, None) => unreachable!("pass either a file or --hex"),
     }
 }
 
@@ -259,7 +259,7 @@ fn check(
         .take_while(|(again, was)| again == was)
         .count();
     let what = format!(
-        "{}: encodes to other octets, from octet {first} on",
+        "{}: encodes to different bytes, from byte {first} on",
         about(packet)
     );
     if args.json {
@@ -310,7 +310,7 @@ fn wrong(
         object["frame"] = frame_info(packet);
         output.json(&object)
     } else {
-        let line = format!("{}: {error} (at octet {})", about(packet), error.offset());
+        let line = format!("{}: {error} (at byte {})", about(packet), error.offset());
         output.line(output.paint(TextStyle::Red, line))
     }
 }
@@ -340,7 +340,7 @@ fn about(packet: &Packet) -> String {
         text.push_str(&format!(", {}", utc(time)));
     }
     if packet.quoted {
-        text.push_str(", quoted by an error of the network");
+        text.push_str(", quoted by an ICMP error");
     }
     text
 }
@@ -360,10 +360,10 @@ impl DecodeCounts {
     fn readable(self) -> CliResult {
         match (self.messages, self.errors) {
             (0, _) => Err(Failure::check("no PFCP message")
-                .hint("PFCP is UDP port 8805; --port names another one")),
+                .hint("PFCP uses UDP port 8805; select another one with --port")),
             (_, 0) => Ok(()),
             (messages, errors) => {
-                let text = format!("{errors} of {messages} messages do not decode");
+                let text = format!("{errors} of {messages} messages cannot be decoded");
                 Err(Failure::check(text))
             }
         }
@@ -375,7 +375,7 @@ impl DecodeCounts {
         match self.decoded - self.identical {
             0 => Ok(()),
             changed => Err(Failure::check(format!(
-                "{changed} messages encode to other octets"
+                "{changed} messages encode to different bytes"
             ))),
         }
     }
@@ -393,7 +393,7 @@ impl fmt::Display for DecodeCounts {
         write!(
             f,
             "{messages} messages: {decoded} decoded, {errors} errors; {identical} encode to the \
-             same octets; {opaque} opaque elements"
+             same bytes; {opaque} opaque elements"
         )
     }
 }

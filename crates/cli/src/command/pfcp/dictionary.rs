@@ -44,7 +44,10 @@ fn text(path: &Path) -> CliResult<String> {
         .and_then(|file| file.take(MOST_OCTETS + 1).read_to_string(&mut text))
         .map_err(|error| Failure::file(path, &error))?;
     if text.len() as u64 > MOST_OCTETS {
-        let what = format!("{}: more than {MOST_OCTETS} octets", path.display());
+        let what = format!(
+            "{}: larger than the limit of {MOST_OCTETS} bytes",
+            path.display()
+        );
         return Err(Failure::input(what));
     }
     Ok(text)
@@ -78,7 +81,7 @@ fn row(enterprise: u16, element: Element, span: &Range<usize>) -> Result<VendorR
         (true, None) => None,
         (false, Some(fields)) => Some(fields.into_iter().map(field).collect::<Result<_, _>>()?),
         (true, Some(_)) | (false, None) => {
-            let what = "an element has either `fields` or `group = true`";
+            let what = "an element needs either `fields` or `group = true`";
             return Err(wrong(&what, span.clone()));
         }
     };
@@ -128,7 +131,7 @@ fn field(described: Spanned<Described>) -> Result<VendorField, Problem> {
         FieldKind::Text(_) | FieldKind::Octets(_) | FieldKind::Labels(_) | FieldKind::Digits(_)
     );
     if length.is_some() && !of_length {
-        let what = format!("field \"{name}\": its kind says how long it is; remove `length`");
+        let what = format!("field \"{name}\": its kind determines the length; remove `length`");
         return Err(wrong(&what, span));
     }
     let mut named = Vec::with_capacity(values.len());
@@ -138,7 +141,7 @@ fn field(described: Spanned<Described>) -> Result<VendorField, Problem> {
             None => value.parse(),
         };
         let Ok(value) = parsed else {
-            let what = format!("field \"{name}\": \"{value}\" is no number");
+            let what = format!("field \"{name}\": \"{value}\" is not a number");
             return Err(wrong(&what, span));
         };
         named.push((value, text));
@@ -208,8 +211,8 @@ enum Kinds {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(
     untagged,
-    expecting = "`length` is a number of octets from 1 to 255, or \"u8\" or \"u16\" for a length \
-                 before them"
+    expecting = "`length` must be a number of bytes from 1 to 255, or \"u8\" or \"u16\" for a \
+                 length prefix"
 )]
 enum Length {
     Octets(u8),

@@ -53,8 +53,8 @@ pub(crate) struct DiffArgs {
     /// Input to compare with, in any of these forms.
     #[arg(value_name = "B")]
     right: PathBuf,
-    /// Ignore these differences: seid, time, sequence, address, spare, run, an element or a message;
-    /// separated by commas.
+    /// Ignore these differences: seid, time, sequence, address, spare, run, an element or a
+    /// message; separated by commas.
     #[arg(long, value_name = "DIFFERENCE", value_delimiter = ',')]
     ignore: Vec<String>,
     /// Also decode datagrams on this UDP port as PFCP.
@@ -69,7 +69,7 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> CliResult {
     if args.left == args.right && args.left.as_os_str() == "-" {
-        return Err(Failure::input("A and B cannot both be standard input"));
+        return Err(Failure::input("only one of A and B can be standard input"));
     }
     let vendors = args.dictionary.read()?;
     let ignored = ignored::parse(&args.ignore)?;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> CliResult {
         match side.messages.len() + side.left_out {
             0 => Err(
                 Failure::input(format!("{}: no PFCP message", path.display()))
-                    .hint("PFCP is UDP port 8805; --port names another one"),
+                    .hint("PFCP uses UDP port 8805; select another one with --port"),
             ),
             _ => Ok(side),
         }
@@ -276,7 +276,7 @@ impl fmt::Display for DiffResult {
         match self {
             Self::Difference(difference) => difference.fmt(f),
             Self::Only(which) => write!(f, "only in {which}"),
-            Self::Unread(which, error) => write!(f, "{which} does not decode: {error}"),
+            Self::Unread(which, error) => write!(f, "{which} cannot be decoded: {error}"),
         }
     }
 }
@@ -336,7 +336,7 @@ impl fmt::Display for DiffCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} messages in A, {} in B: {} alike, {} differ, {} only in A, {} only in B",
+            "{} messages in A, {} in B: {} equal, {} different, {} only in A, {} only in B",
             self.left, self.right, self.alike, self.differ, self.only_left, self.only_right
         )
     }

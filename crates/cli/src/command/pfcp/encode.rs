@@ -85,7 +85,7 @@ pub(super) fn datagrams(
 /// Encodes one object. An object for bytes that could not be decoded contains those bytes.
 fn message(object: &Value, vendors: &Dictionary) -> Result<Vec<u8>, String> {
     match (&object["octets"], object.get("type")) {
-        (Value::String(octets), None) => hex::parse(octets).map_err(|e| format!("octets: {e}")),
+        (Value::String(octets), None) => hex::parse(octets).map_err(|e| format!("bytes: {e}")),
         _ => vendors
             .from_json(object)
             .map_err(|error| expected::explain(object, &error, vendors)),
@@ -108,13 +108,14 @@ impl InputPosition<'_> {
     }
 
     fn not_json(&self, error: &serde_json::Error) -> Failure {
-        Failure::input(format!("{}: {error}", self.name))
-            .hint("one JSON object for each message, as `strowger pfcp decode --json` prints them")
+        Failure::input(format!("{}: {error}", self.name)).hint(
+            "expected one JSON object per message, as printed by `strowger pfcp decode --json`",
+        )
     }
 
     fn not_a_message(&self, wrong: &str) -> Failure {
         Failure::input(format!("{}: line {}: {wrong}", self.name, self.line()))
-            .hint("`strowger pfcp decode --json` shows how such a message is written")
+            .hint("see `strowger pfcp decode --json` for the format")
     }
 }
 

@@ -102,7 +102,7 @@ fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> CliResult {
     if found {
         return Ok(());
     }
-    Err(Failure::outside(format!("there is no session {seid:#x}")))
+    Err(Failure::outside(format!("no session {seid:#x}")))
 }
 
 /// Parses hexadecimal digits.
@@ -124,12 +124,12 @@ pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> CliResult {
     });
     let mut table = Table::new([
         "SEID",
-        "peer's SEID",
+        "peer SEID",
         "peer",
         "UE addresses",
-        "tunnels",
+        "tunnels (TEID)",
         "rules",
-        "path",
+        "actor",
     ]);
     let count = each(&args.control, "pfcp.sessions", wanted, |row| {
         if args.json {
@@ -157,7 +157,7 @@ pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> CliResult {
 
 pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> CliResult {
     let peer = args.peer.map(|peer| peer.to_string());
-    let mut table = Table::new(["node", "peer", "sessions", "path"]);
+    let mut table = Table::new(["Node ID", "peer", "sessions", "actor"]);
     let mut count = 0;
     each(&args.control, "pfcp.associations", Value::Null, |row| {
         let address = row["peer"].as_str().and_then(|peer| peer.rsplit_once(':'));

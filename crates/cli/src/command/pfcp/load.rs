@@ -34,29 +34,27 @@ Examples:
   strowger pfcp load --to 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 \\
     --dnn internet --s-nssai 1 --ue-pool 10.45.0.0/16 --for 10s
 
-Sessions are established at --rate until --sessions are held; then each new session replaces the
-oldest. Latency is measured from the time at which a request was due. At the end all sessions are
-deleted, which also verifies that the node still has them.
+Sessions are established at the rate until as many are held as wanted; then the oldest makes room
+for each new one. Latency counts from the moment when a request was due. At the end all sessions
+are deleted, which also shows whether the node still knows them.
 
-File for --mix:
+Modifications are of the kinds that a mix says, by their shares:
 
-  modifications = 2.0           # per establishment; --modify overrides it
-  [shares]                      # relative to their sum
+  modifications = 2.0           # for each establishment; --modify overrides it
+  [shares]                      # each relative to the sum of all
   handover = 3                  # Update FAR: another tunnel
-  idle = 5                      # Update FAR: buffer and notify; the next modification, or a
-                                # downlink data report of the node, connects the session again
+  idle = 5                      # Update FAR: buffer and notify; connected again by the next one, or
+                                # when the node reports downlink data
   qos = 1                       # Update QER: other rates
   report = 1                    # Query URR
   precedence = 0                # Update PDR
 
-Without a file, --modify uses the shares above.
+Without a file, --modify takes the shares above.
 
-If the node does not answer or has restarted, the load pauses until the node is back. Sessions that
-the node lost count as lost and are established again, unless --forget is given.
+A node that does not answer, or that restarted, is looked for while nothing new is begun. Sessions
+that it lost count as lost, and are established again unless --forget is given.
 
-Exit codes:
-  1  a request was lost or rejected
-  3  the node does not answer";
+Exit code 1: a request was lost or rejected, or accepted without a usable UP F-SEID.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -135,7 +133,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 && rate <= 1e6 {
         Ok(rate)
     } else {
-        Err("expected more than 0 and at most a million a second".to_owned())
+        Err("expected more than 0 and at most 1000000 per second".to_owned())
     }
 }
 
@@ -155,7 +153,7 @@ fn part(text: &str) -> Result<f64, String> {
     };
     match part {
         Ok(part) if (0.0..1.0).contains(&part) => Ok(part),
-        _ => Err("expected a part below one, such as 5% or 0.05".to_owned()),
+        _ => Err("expected a share below 1, such as 5% or 0.05".to_owned()),
     }
 }
 
@@ -163,7 +161,8 @@ pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Failure::outside(format!("cannot start the async runtime: {error}")))?;
     runtime.block_on(load(args, output))
 }
 
@@ -174,7 +173,7 @@ async fn load(args: &LoadArgs, output: &mut Output) -> CliResult {
     system.shutdown(SHUTDOWN_TIMEOUT).await;
     let stats = stats?;
     if let Some(path) = &args.plot {
-        let title = format!("{}: {} answers", args.to, stats.answered);
+        let title = format!("{}: {} replies", args.to, stats.answered);
         std::fs::write(path, plot::svg(&stats, &title))
             .map_err(|error| Failure::file(path, &error))?;
     }
@@ -199,7 +198,7 @@ async fn load_in(
     let handle = started.map_err(|error| failed(&error))?;
     if !args.json {
         let local = handle.local_addr();
-        output.line(format!("{local} loads {}; ctrl-c ends it", args.to))?;
+        output.line(format!("load from {local} to {}; Ctrl-C ends it", args.to))?;
     }
     watch(args, &handle, signals, output).await
 }
@@ -283,7 +282,7 @@ const MAX_MIX: usize = 64 * 1024;
 fn mix(path: &Path) -> CliResult<LoadMix> {
     let wrong = |what: String| {
         Failure::input(format!("{}: {what}", path.display()))
-            .hint("`strowger pfcp load --help` has an example of a mix")
+            .hint("see the example of a mix in `strowger pfcp load --help`")
     };
     let octets = read_plain(path, MAX_MIX)?;
     let text = String::from_utf8(octets).map_err(|error| wrong(error.to_string()))?;
@@ -298,17 +297,17 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
     match error {
         ClientError::NodeId(_) | ClientError::Profile(_) | ClientError::Mix(_) => {
             Failure::input(error.to_string())
-                .hint("--node-id, --dnn, --pdn-type, --ue-pool and --sessions decide about it")
+                .hint("check --node-id, --dnn, --pdn-type, --ue-pool and --sessions")
         }
-        ClientError::Bind(_) => failure.hint("--from says where to send from"),
-        ClientError::Journal(_) => failure,
+        ClientError::Bind(_) => failure.hint("choose another address with --from"),
+        ClientError::Journal(_) | ClientError::InvalidAnswer { .. } => failure,
         ClientError::Refused { .. } => failure.hint(
-            "a node that resolves Node IDs wants --node-id with the address of --from; its log \
-             says more",
+            "a node that resolves Node IDs needs --node-id with the address of --from; see also \
+             its log",
         ),
         _ => failure.hint(
-            "`strowger run` or `strowger demo` starts a node; does it allow peers from here, and \
-             can it resolve --node-id?",
+            "start a node with `strowger run` or `strowger demo`; check that it allows peers from \
+             this host and can resolve --node-id",
         ),
     }
 }
@@ -324,6 +323,7 @@ fn to_json(stats: &LoadStats) -> Value {
         "accepted": stats.accepted,
         "rejected": stats.rejected,
         "lost": stats.lost,
+        "invalid": stats.invalid,
         "established": stats.established,
         "modified": stats.modified,
         "changes": changes(&stats.changes),
@@ -365,7 +365,7 @@ fn changes(changes: &ChangeStats) -> Value {
 
 fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
     output.line("")?;
-    let mut table = Table::new(["latency", "from due to answered"]);
+    let mut table = Table::new(["latency", "due until response"]);
     for (name, quantile) in [
         ("p50", 0.5),
         ("p90", 0.9),
@@ -381,7 +381,7 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
     ]);
     table.print(output)?;
     output.line("")?;
-    let mut table = Table::new(["cause", "answers", "meaning"]);
+    let mut table = Table::new(["cause", "responses", "meaning"]);
     for (&cause, count) in &stats.causes {
         table.row([
             cause.to_string(),
@@ -399,14 +399,18 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
         stats.elapsed.as_secs_f64(),
         stats.rate(),
     ))?;
+    let invalid = match stats.invalid {
+        0 => String::new(),
+        count => format!(", {count} invalid"),
+    };
     let text = format!(
-        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost",
+        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost{invalid}",
         stats.established, stats.modified, stats.deleted, stats.held, stats.rejected, stats.lost,
     );
     if stats.peers_lost > 0 {
         output.line(format!(
-            "node lost {} times and found {} times; {} sessions lost, {} restored, {} refused; \
-             {} requests left out meanwhile",
+            "node lost {} times and found {} times; {} sessions lost, {} restored, {} refused; {} \
+             requests skipped meanwhile",
             stats.peers_lost,
             stats.peers_found,
             stats.sessions_lost,
@@ -430,8 +434,8 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
 fn modifications(stats: &LoadStats) -> String {
     let changes = &stats.changes;
     format!(
-        "modifications: {} handovers, {} idle, {} connected again ({} downlink reports), \
-         {} rates, {} queries, {} precedences; {} usage reports",
+        "modifications: {} handovers, {} idle, {} reconnected ({} downlink reports), {} QoS \
+         changes, {} usage queries, {} precedence changes; {} usage reports",
         changes.handover,
         changes.idle,
         changes.resume,
@@ -444,9 +448,13 @@ fn modifications(stats: &LoadStats) -> String {
 }
 
 fn verdict(stats: &LoadStats) -> CliResult {
-    match (stats.lost, stats.rejected) {
-        (0, 0) => Ok(()),
-        (lost, rejected) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
-            .hint("the causes say why; the node's log says more")),
+    match (stats.lost, stats.rejected, stats.invalid) {
+        (0, 0, 0) => Ok(()),
+        (lost, rejected, invalid) if invalid > 0 => Err(Failure::check(format!(
+            "{lost} lost, {rejected} rejected, {invalid} accepted without a usable UP F-SEID"
+        ))
+        .hint("the node's responses break TS 29.244 §7.5.3; a capture shows them")),
+        (lost, rejected, _) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
+            .hint("see the causes above, and the node's log")),
     }
 }

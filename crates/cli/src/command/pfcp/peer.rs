@@ -54,7 +54,7 @@ pub(crate) struct PfdArgs {
 pub(crate) struct ReleaseArgs {
     /// Node ID of the peer.
     node: String,
-    /// Wait for the release itself, at most this long.
+    /// Maximum time to wait for the release itself [default: do not wait for it].
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     within: Option<Duration>,
     /// Print JSON.
@@ -136,10 +136,11 @@ pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
         }
         "agreed" => {
             return output.line(format!(
-                "{node} agreed to release its association, when it likes; {sessions} still there"
+                "{node} agreed to release its association at a time of its choice; {sessions} \
+                 still exist"
             ));
         }
-        "overdue" => format!("{node} agreed to release its association, and did not{in_time}"),
+        "overdue" => format!("{node} agreed to release its association, but did not{in_time}"),
         "refused" => {
             let cause = told["cause"]
                 .as_u64()
@@ -150,11 +151,12 @@ pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
                 cause.0
             )
         }
-        _ => format!("{node} did not answer{in_time}"),
+        _ => format!("{node} did not respond{in_time}"),
     };
-    let failure = format!("{failure}; the association is still there, {sessions} kept");
-    Err(Failure::outside(failure)
-        .hint("sessions end when the peer releases the association, or sets it up after a restart"))
+    let failure = format!("{failure}; the association and its {sessions} still exist");
+    Err(Failure::outside(failure).hint(
+        "sessions end when the peer releases the association, or sets it up again after a restart",
+    ))
 }
 
 fn counted(sessions: &Value) -> String {
@@ -172,7 +174,10 @@ pub(crate) fn report(args: &ReportArgs, output: &mut Output) -> CliResult {
     };
     let order = json!({ "node": args.node, "what": what, "address": args.address });
     tell(&args.control, "pfcp.report", order)?;
-    output.line(format!("{} knows that {} {what}", args.node, args.address))
+    output.line(format!(
+        "reported to {}: {} {what}",
+        args.node, args.address
+    ))
 }
 
 /// Longer than any node retransmits a request: the node itself reports a missing answer.

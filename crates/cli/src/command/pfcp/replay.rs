@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> CliResult {
     if plan.steps.is_empty() {
         let what = format!("{}: no PFCP request to replay", args.file.display());
         let hint = format!(
-            "`strowger pfcp decode {}` shows what is in it",
+            "list its messages with `strowger pfcp decode {}`",
             args.file.display()
         );
         return Err(Failure::check(what).hint(hint));
@@ -169,7 +169,7 @@ fn report(
 ) -> CliResult {
     for peer in peers.iter() {
         let local = peer.local().map_err(|error| unreachable(args.to, &error))?;
-        output.line(format!("{} speaks from {local}", peer.captured))?;
+        output.line(format!("{} sends from {local}", peer.captured))?;
     }
     output.line("")?;
     tally.table().print(output)?;
@@ -190,7 +190,7 @@ fn report(
         output.line(format!("and {more} more; --json prints all"))?;
     }
     if tally.left_out > 0 {
-        let line = format!("{} reports of the UP role were left out", tally.left_out);
+        let line = format!("{} reports of the UP role were skipped", tally.left_out);
         output.line(output.paint(TextStyle::Faint, line))?;
     }
     let style = if tally.verdict().is_ok() {
@@ -205,9 +205,9 @@ fn report(
 fn unreachable(to: SocketAddr, error: &std::io::Error) -> Failure {
     let failure = Failure::outside(format!("node {to}: {error}"));
     match error.kind() {
-        std::io::ErrorKind::ConnectionRefused => {
-            failure.hint("nothing listens there; `strowger run` or `strowger demo` starts a node")
-        }
+        std::io::ErrorKind::ConnectionRefused => failure.hint(
+            "nothing listens on this address; start a node with `strowger run` or `strowger demo`",
+        ),
         _ => failure,
     }
 }

@@ -64,13 +64,14 @@ pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| Failure::outside(format!("no runtime: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Failure::outside(format!("cannot start the async runtime: {error}")))?;
     runtime.block_on(serve(args, &scenario, output))
 }
 
 fn parse(path: &Path, text: &str) -> CliResult<FaultScenario> {
     toml::from_str(text).map_err(|error| {
-        let hint = "`strowger pfcp serve --help` has an example of a rule";
+        let hint = "see the example of a rule in `strowger pfcp serve --help`";
         Failure::input(format!("{}: {error}", path.display())).hint(hint)
     })
 }
@@ -90,7 +91,7 @@ async fn serve(args: &ServeArgs, scenario: &FaultScenario, output: &mut Output) 
             output.json(&json!({ "n4": listen.to_string(), "recovery": recovery }))?;
         } else {
             output.line(format!(
-                "serves at {listen}, time stamp {recovery}; ctrl-c ends it"
+                "listening on {listen}, Recovery Time Stamp {recovery}; Ctrl-C ends it"
             ))?;
         }
         output.flush()?;
@@ -111,7 +112,7 @@ async fn serve(args: &ServeArgs, scenario: &FaultScenario, output: &mut Output) 
         return output.json(&json!({ "struck": injected }));
     }
     for (at, count) in injected.iter().enumerate() {
-        output.line(format!("rule {} struck {count} times", at + 1))?;
+        output.line(format!("rule {} applied {count} times", at + 1))?;
     }
     Ok(())
 }
@@ -131,7 +132,7 @@ async fn start(
         let failure = Failure::outside(error.to_string());
         match error {
             NodeError::Bind(_) => {
-                failure.hint("--listen says where; port 0 lets the system choose")
+                failure.hint("choose another address with --listen; port 0 picks a free port")
             }
             _ => failure,
         }

@@ -60,7 +60,7 @@ pub(super) fn from_hex(text: &str) -> CliResult<Packet> {
     Ok(Packet::bare(1, octets))
 }
 
-const HEX_HINT: &str = "one datagram a line, such as 2001000c00000100006000040a0b0c0d";
+const HEX_HINT: &str = "expected one datagram per line, such as 2001000c00000100006000040a0b0c0d";
 
 /// The format of a source, detected from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn recognise(
             let mut reader = reader.take(MOST_OCTETS + 1);
             reader.read_to_end(&mut octets).map_err(failed)?;
             if octets.len() as u64 > MOST_OCTETS || octets[0] >> 5 != 1 {
-                let what = format!("{name}: neither a capture nor hex text nor a PFCP message");
+                let what = format!("{name}: not a capture, hex text or PFCP message");
                 return Err(Failure::input(what).hint("captures are pcap or pcapng files"));
             }
             Ok(Box::new(std::iter::once(Ok(Packet::bare(1, octets)))))

@@ -107,21 +107,21 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> CliResult {
 fn failed(error: &RobustnessError) -> Failure {
     let failure = Failure::outside(error.to_string());
     match error {
-        RobustnessError::NodeId(_) | RobustnessError::Profile(_) => Failure::input(
-            error.to_string(),
-        )
-        .hint("--node-id, --second-node-id, --dnn, --pdn-type and --ue-pool decide about it"),
+        RobustnessError::NodeId(_) | RobustnessError::Profile(_) => {
+            Failure::input(error.to_string())
+                .hint("check --node-id, --second-node-id, --dnn, --pdn-type and --ue-pool")
+        }
         RobustnessError::Unusable { .. } => failure.hint(
-            "is it in the UPF role, does it allow peers from here, and can it resolve --node-id \
-             and --second-node-id?",
+            "check that the node is in the UPF role, allows peers from this host, and can resolve \
+             --node-id and --second-node-id",
         ),
-        _ => failure.hint("--from says where to send from"),
+        _ => failure.hint("choose another address with --from"),
     }
 }
 
 fn tell(report: &RobustnessReport, took: Duration, output: &mut Output) -> CliResult {
     output.line("")?;
-    let mut table = Table::new(["cases", "sent", "passed", "failed", "TS 29.244"]);
+    let mut table = Table::new(["cases", "sent", "passed", "failed", "clauses"]);
     for row in &report.rows {
         table.row([
             row.family.clone(),
@@ -143,14 +143,14 @@ fn tell(report: &RobustnessReport, took: Duration, output: &mut Output) -> CliRe
         let name = output.paint(TextStyle::Red, format!("{}: {}", case.family, case.name));
         output.line(format!("{name} ({})", case.clause))?;
         output.line(format!("  {}", failure.fault))?;
-        output.line(format!("  sent {}", shortened(&case.octets)))?;
+        output.line(format!("  sent     {}", shortened(&case.octets)))?;
         for answer in &failure.answers {
-            output.line(format!("  came {}", shortened(answer)))?;
+            output.line(format!("  received {}", shortened(answer)))?;
         }
     }
     if report.failures.len() > MAX_FAILURES {
         let more = report.failures.len() - MAX_FAILURES;
-        output.line(format!("{more} more failed; --json has all of them"))?;
+        output.line(format!("{more} more failed; --json prints all"))?;
     }
     let style = if report.is_clean() {
         TextStyle::Green
@@ -174,7 +174,7 @@ fn shortened(octets: &[u8]) -> String {
 
 fn summary(report: &RobustnessReport, took: Duration) -> String {
     let silent = if report.silent {
-        "; the node is silent"
+        "; the node no longer responds"
     } else {
         ""
     };
@@ -241,5 +241,5 @@ fn verdict(report: &RobustnessReport) -> CliResult {
         "{} cases failed, {harmed} sessions harmed",
         report.failures.len()
     );
-    Err(Failure::check(text).hint("--json has the octets of each"))
+    Err(Failure::check(text).hint("--json prints the bytes of each case"))
 }

@@ -35,7 +35,7 @@ impl Reload {
             return say(
                 json,
                 output,
-                "no configuration to read again: run with --config FILE",
+                "no configuration file to reload: start the node with --config FILE",
             );
         };
         let (config, text) = match Config::read(file) {
@@ -56,13 +56,13 @@ impl Reload {
             return output.json(&json!({ "reloaded": done, "needs_start": waiting }));
         }
         if done.is_empty() && waiting.is_empty() {
-            return output.line(format!("{}: nothing has changed", file.display()));
+            return output.line(format!("{}: no changes", file.display()));
         }
         for key in done {
-            output.line(format!("{}: {key} is in force", file.display()))?;
+            output.line(format!("{}: {key} applied", file.display()))?;
         }
         for key in waiting {
-            output.line(format!("{}: {key} needs a new start", file.display()))?;
+            output.line(format!("{}: {key} needs a restart", file.display()))?;
         }
         Ok(())
     }

@@ -171,7 +171,7 @@ fn tree(rows: &[ActorRow], width: usize) -> Vec<TableRow<'static>> {
 
 fn bottom(view: &View) -> Line<'static> {
     if let Some(typed) = &view.typed {
-        return Line::from(format!("filter: {typed}_  (enter: apply, escape: leave)"));
+        return Line::from(format!("filter: {typed}_  (enter: apply, escape: cancel)"));
     }
     if let Some(problem) = &view.problem {
         return Line::styled(super::printable(problem), ALARM);

@@ -133,7 +133,7 @@ impl TopReading {
     /// Parses an answer.
     pub(super) fn of(answer: Value) -> CliResult<Self> {
         serde_json::from_value(answer)
-            .map_err(|error| Failure::outside(format!("the node answers something else: {error}")))
+            .map_err(|error| Failure::outside(format!("unexpected reply from the node: {error}")))
     }
 
     /// Formats the totals on one line.

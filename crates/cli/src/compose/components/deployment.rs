@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use strowger_wasm::LoadStage;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -124,7 +124,9 @@ impl Deployment {
             Some(Err(failure)) => Err(failure),
             Some(Ok(loaded)) => self.start().map(|()| loaded),
             // `start` fails with the reason for the cancellation.
-            None => self.start().and(Err(Failure::outside("it was cancelled"))),
+            None => self
+                .start()
+                .and(Err(Failure::outside("the deployment was cancelled"))),
         }
     }
 
@@ -212,29 +214,32 @@ fn failure(reason: CancelReason, stage: Stage) -> Failure {
     let (what, again) = match reason {
         CancelReason::Asked => ("cancelled".to_owned(), "try again"),
         CancelReason::Late(within) => (
-            format!("cancelled after {within:?}, its deadline"),
-            "try again, or with a later --deadline",
+            format!("cancelled at its deadline, after {within:?}"),
+            "try again, with a later --deadline if needed",
         ),
     };
     let (doing, hint) = match stage {
         Stage::Reading => (
-            "its files were read",
-            format!("{again}: is the file system there?"),
+            "reading its files",
+            format!("check the file system, and {again}"),
         ),
         Stage::Waiting => (
-            "it waited for others to be compiled",
-            format!("nothing was begun; {again}"),
+            "waiting for the compilation of other components",
+            again.to_owned(),
         ),
         Stage::Compiling | Stage::Starting => (
-            "it was compiled",
-            format!("its compilation goes on, and what comes of it is kept; {again}"),
+            "compiling it",
+            format!("the compilation continues in the background, and its result is kept: {again}"),
         ),
     };
-    Failure::outside(format!("{what}, while {doing}: nothing of it runs")).hint(hint)
+    Failure::outside(format!(
+        "{what} while {doing}: the component was not started"
+    ))
+    .hint(hint)
 }
 
 fn lost() -> Fault {
-    Fault::new(Code::Failed, "the deployment ended before its time")
+    Fault::new(FaultCode::Failed, "the deployment ended without an outcome")
 }
 
 /// All deployments in progress, and recent outcomes.
@@ -262,8 +267,8 @@ impl Deployments {
             by_id.retain(|_, one| !one.is_expired());
             let running = by_id.values().filter(|one| !one.is_over()).count();
             if running >= MAX_RUNNING {
-                let text = format!("{MAX_RUNNING} deployments are under way, and no more may be");
-                return Err(Fault::new(Code::Refused, text));
+                let text = format!("{MAX_RUNNING} deployments in progress, which is the limit");
+                return Err(Fault::new(FaultCode::Refused, text));
             }
             by_id.insert(id, Arc::clone(&deployment));
         }
@@ -278,8 +283,8 @@ impl Deployments {
     fn get(&self, id: u64) -> Result<Arc<Deployment>, Fault> {
         let found = self.by_id.lock().get(&id).cloned();
         found.ok_or_else(|| {
-            let text = format!("no deployment {id} is under way, nor was a moment ago");
-            Fault::new(Code::UnknownTarget, text)
+            let text = format!("no current or recent deployment {id}");
+            Fault::new(FaultCode::UnknownTarget, text)
         })
     }
 

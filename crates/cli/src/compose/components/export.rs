@@ -7,12 +7,12 @@ use std::str;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use strowger::{Code, Content, Door, Fault, Payload};
+use strowger::{ContentType, Export, Fault, FaultCode, Payload};
 use strowger_wasm::{Answer, Call, CallError, ComponentMsg, Event, Message};
 
 /// Returns the export of a component.
-pub(super) fn messages() -> Door<ComponentMsg> {
-    Door::new()
+pub(super) fn messages() -> Export<ComponentMsg> {
+    Export::new()
         .tell_with("message", |payload| to_bytes(payload).map(Message))
         .ask_with(
             "call",
@@ -23,11 +23,11 @@ pub(super) fn messages() -> Door<ComponentMsg> {
 
 /// Converts a payload to the bytes that a component receives.
 pub(super) fn to_bytes(payload: &Payload) -> Result<strowger_wasm::Payload, Fault> {
-    let octets = &payload.octets;
-    if payload.content != Content::Json {
+    let octets = &payload.bytes;
+    if payload.content != ContentType::Json {
         return Ok((**octets).into());
     }
-    let wrong = |error| Fault::new(Code::BadRequest, format!("payload: {error}"));
+    let wrong = |error| Fault::new(FaultCode::BadRequest, format!("payload: {error}"));
     if octets.first() == Some(&b'"') {
         let text: String = serde_json::from_slice(octets).map_err(wrong)?;
         return Ok(text.into_bytes().into());
@@ -40,13 +40,13 @@ fn answer_to_payload(answer: Answer) -> Result<Payload, Fault> {
     match answer {
         Ok(octets) => {
             let content = match str::from_utf8(&octets) {
-                Ok(_) => Content::Text,
-                Err(_) => Content::Octets,
+                Ok(_) => ContentType::Text,
+                Err(_) => ContentType::Bytes,
             };
             Ok(Payload::new(content, octets.to_vec()))
         }
-        Err(CallError::Refused(text)) => Err(Fault::new(Code::Refused, text)),
-        Err(error) => Err(Fault::new(Code::Failed, error.to_string())),
+        Err(CallError::Refused(text)) => Err(Fault::new(FaultCode::Refused, text)),
+        Err(error) => Err(Fault::new(FaultCode::Failed, error.to_string())),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn event_to_json(event: &Event) -> Value {
 mod tests {
     use super::*;
 
-    fn got(content: Content, octets: &'static [u8]) -> Result<Vec<u8>, Code> {
+    fn got(content: ContentType, octets: &'static [u8]) -> Result<Vec<u8>, FaultCode> {
         let got = to_bytes(&Payload::new(content, octets));
         got.map(|octets| octets.to_vec())
             .map_err(|fault| fault.code)
@@ -70,25 +70,25 @@ mod tests {
 
     #[test]
     fn a_text_is_its_octets_and_json_is_as_it_is_written() {
-        assert_eq!(got(Content::Json, br#""a\n""#), Ok(b"a\n".to_vec()));
+        assert_eq!(got(ContentType::Json, br#""a\n""#), Ok(b"a\n".to_vec()));
         assert_eq!(
-            got(Content::Json, b"{\"a\": 1}"),
+            got(ContentType::Json, b"{\"a\": 1}"),
             Ok(b"{\"a\": 1}".to_vec())
         );
-        assert_eq!(got(Content::Text, b"\"a\""), Ok(b"\"a\"".to_vec()));
-        assert_eq!(got(Content::Octets, &[255]), Ok(vec![255]));
-        assert_eq!(got(Content::None, b""), Ok(Vec::new()));
-        assert_eq!(got(Content::Json, b"{"), Err(Code::BadRequest));
-        assert_eq!(got(Content::Json, b"\"a"), Err(Code::BadRequest));
+        assert_eq!(got(ContentType::Text, b"\"a\""), Ok(b"\"a\"".to_vec()));
+        assert_eq!(got(ContentType::Bytes, &[255]), Ok(vec![255]));
+        assert_eq!(got(ContentType::None, b""), Ok(Vec::new()));
+        assert_eq!(got(ContentType::Json, b"{"), Err(FaultCode::BadRequest));
+        assert_eq!(got(ContentType::Json, b"\"a"), Err(FaultCode::BadRequest));
     }
 
     #[test]
     fn an_answer_is_a_text_if_it_can_be_one() {
         let content =
             |octets: &[u8]| answer_to_payload(Ok(octets.into())).map(|payload| payload.content);
-        assert_eq!(content(b"5"), Ok(Content::Text));
-        assert_eq!(content(&[255]), Ok(Content::Octets));
+        assert_eq!(content(b"5"), Ok(ContentType::Text));
+        assert_eq!(content(&[255]), Ok(ContentType::Bytes));
         let refused = answer_to_payload(Err(CallError::Refused("no".to_owned())));
-        assert_eq!(refused.map_err(|fault| fault.code), Err(Code::Refused));
+        assert_eq!(refused.map_err(|fault| fault.code), Err(FaultCode::Refused));
     }
 }

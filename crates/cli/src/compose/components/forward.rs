@@ -12,9 +12,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use strowger::{
-    Accepts, Actor, ActorRef, ActorSystem, Address, Answer, Ask, Calls, ChildSpec, Content,
-    Context, Entry, Fault, MailboxSpec, Overflow, Pattern, Payload, Put, Reply, Request,
-    StartError, Strategy, Supervisor, Ticket,
+    Accepts, Actor, ActorRef, ActorSystem, Address, Ask, CallReply, CallSink, ChildSpec,
+    ContentType, Context, Delivery, DeliveryHandle, Fault, MailboxSpec, MessagePattern, Overflow,
+    Payload, RemoteEntry, Reply, Request, StartError, Strategy, Supervisor,
 };
 use strowger_wasm::{Call, CallError, Directory, Door, Message};
 
@@ -34,8 +34,10 @@ pub(super) async fn open(system: &ActorSystem, directory: &Directory) -> Result<
     let system = system.clone();
     directory.beyond(move |name| {
         let (path, message) = name.split_once('#')?;
-        let entry = system.entry(&Address::of(path).ok()?, message).ok()?;
-        (entry.pattern() != Pattern::Stream).then(|| export(&forwarder, &entry))
+        let entry = system
+            .remote_entry(&Address::from_path(path).ok()?, message)
+            .ok()?;
+        (entry.pattern() != MessagePattern::Stream).then(|| export(&forwarder, &entry))
     });
     Ok(())
 }
@@ -44,7 +46,7 @@ const SUPERVISOR: &str = "exits";
 const KEY: &str = "components";
 
 /// Returns the export for one message of an exposed actor.
-fn export(forwarder: &ActorRef<ForwarderMsg>, entry: &Entry) -> Door {
+fn export(forwarder: &ActorRef<ForwarderMsg>, entry: &RemoteEntry) -> Door {
     let (told, asked, waited, to) = (
         entry.clone(),
         entry.clone(),
@@ -68,9 +70,9 @@ fn export(forwarder: &ActorRef<ForwarderMsg>, entry: &Entry) -> Door {
 #[derive(Debug)]
 struct Forwarder;
 
-struct ForwardedTell(Entry, Message);
+struct ForwardedTell(RemoteEntry, Message);
 
-struct ForwardedAsk(Entry, Call);
+struct ForwardedAsk(RemoteEntry, Call);
 
 impl Request for ForwardedAsk {
     type Reply = strowger_wasm::Answer;
@@ -147,19 +149,23 @@ impl Actor for Forwarder {
 }
 
 /// Ensures that a message is enqueued, or that `refused` learns that it was not.
-fn enqueue(put: Put, cx: &mut Context<Forwarder>, refused: impl FnOnce(Fault) + Send + 'static) {
-    let done = |done: Result<Ticket, Fault>| {
+fn enqueue(
+    put: Delivery,
+    cx: &mut Context<Forwarder>,
+    refused: impl FnOnce(Fault) + Send + 'static,
+) {
+    let done = |done: Result<DeliveryHandle, Fault>| {
         if let Err(fault) = done {
             refused(fault);
         }
     };
     match put {
-        Put::Done(outcome) => done(outcome),
-        Put::Waits(waiting) => {
+        Delivery::Settled(outcome) => done(outcome),
+        Delivery::Queued(waiting) => {
             let waiting = async move { done(waiting.await) };
             // If too many messages wait already, this one is dropped, and the drop is the answer.
             if cx.pipe(waiting, |()| Waited).is_err() {
-                tracing::debug!("too many messages of components wait for room");
+                tracing::debug!("too many messages of components wait for space in mailboxes");
             }
         }
     }
@@ -168,34 +174,34 @@ fn enqueue(put: Put, cx: &mut Context<Forwarder>, refused: impl FnOnce(Fault) + 
 /// The reply channel to the component that asked.
 struct AskReply(Mutex<Option<Reply<strowger_wasm::Answer>>>);
 
-impl Calls for AskReply {
-    fn answer(&self, _: u64, result: Result<Answer, Fault>) {
+impl CallSink for AskReply {
+    fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
         let Some(reply) = self.0.lock().take() else {
             return;
         };
         let refused = |fault: Fault| CallError::Refused(fault.message);
         reply.send(match result {
-            Ok(Answer::One(payload)) => to_bytes(&payload).map_err(refused),
+            Ok(CallReply::Single(payload)) => to_bytes(&payload).map_err(refused),
             Ok(_) => Err(CallError::Refused("it is a stream".to_owned())),
             Err(fault) => Err(refused(fault)),
         });
     }
 
-    fn is_wanted(&self, _: u64) -> bool {
-        self.0.lock().as_ref().is_some_and(Reply::is_wanted)
+    fn is_waiting(&self, _: u64) -> bool {
+        self.0.lock().as_ref().is_some_and(Reply::is_waiting)
     }
 }
 
 /// Converts the bytes of a component to a payload with the most specific content type.
 fn payload(octets: &[u8]) -> Payload {
     let content = if octets.is_empty() {
-        Content::None
+        ContentType::None
     } else if serde_json::from_slice::<IgnoredAny>(octets).is_ok() {
-        Content::Json
+        ContentType::Json
     } else if str::from_utf8(octets).is_ok() {
-        Content::Text
+        ContentType::Text
     } else {
-        Content::Octets
+        ContentType::Bytes
     };
     Payload::new(content, octets.to_vec())
 }

@@ -24,16 +24,16 @@ fn refused(error: &ReserveError) -> Failure {
     let failure = Failure::outside(format!("components.instances: {error}"));
     match error {
         ReserveError::Address { fits: 0, .. } => failure.hint(
-            "allow the process more address space (`ulimit -v`, LimitAS= of systemd), or run \
-             without components",
+            "raise the limit of address space (`ulimit -v`, LimitAS= of systemd), or run without \
+             components",
         ),
         ReserveError::Address { fits, .. } => failure.hint(format!(
-            "`components.instances = {fits}` fits; or allow the process more address space \
-             (`ulimit -v`, LimitAS= of systemd)"
+            "set `components.instances = {fits}`, or raise the limit of address space (`ulimit \
+             -v`, LimitAS= of systemd)"
         )),
         ReserveError::Maps { fits, asked, .. } => failure.hint(format!(
-            "`components.instances = {fits}` fits; or allow more: `sysctl vm.max_map_count={}`, of \
-             which components may have four fifths",
+            "set `components.instances = {fits}`, or raise the limit of mappings: `sysctl \
+             vm.max_map_count={}`, of which components may use four fifths",
             asked.saturating_mul(5).div_ceil(4)
         )),
         _ => failure,

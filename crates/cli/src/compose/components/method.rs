@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use strowger::{Code, Fault};
+use strowger::{Fault, FaultCode};
 use strowger_gateway::{Answer, Methods};
 use strowger_wasm::{Change, Widening};
 
@@ -157,7 +157,7 @@ pub(crate) fn register(methods: Methods, components: &Components) -> Methods {
 
 fn read<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, Fault> {
     let read = T::deserialize(params);
-    read.map_err(|error| Fault::new(Code::BadRequest, error.to_string()))
+    read.map_err(|error| Fault::new(FaultCode::BadRequest, error.to_string()))
 }
 
 impl Components {
@@ -175,8 +175,8 @@ impl Components {
             "component.rollback" => |components, params| Box::pin(components.rolled_back(params)),
             "component.remove" => |components, params| Box::pin(components.removed(params)),
             method => {
-                let text = format!("{method:?} cannot be begun");
-                return Err(Fault::new(Code::BadRequest, text));
+                let text = format!("unknown deployment method {method:?}");
+                return Err(Fault::new(FaultCode::BadRequest, text));
             }
         };
         self.0.deployments.begin(within, move |deployment| {
@@ -268,12 +268,12 @@ fn rows(changes: &[Change]) -> Value {
 fn fault(failure: Failure) -> Fault {
     let (status, what, hint) = match failure {
         Failure::Reported { status, what, hint } => (status, what, hint),
-        Failure::Unread => return Fault::new(Code::Failed, "nobody reads what is said"),
+        Failure::Unread => return Fault::new(FaultCode::Failed, "reply discarded"),
     };
     let code = match status {
-        ExitStatus::Check => Code::Refused,
-        ExitStatus::Input => Code::BadRequest,
-        ExitStatus::Outside => Code::Failed,
+        ExitStatus::Check => FaultCode::Refused,
+        ExitStatus::Input => FaultCode::BadRequest,
+        ExitStatus::Outside => FaultCode::Failed,
     };
     let fault = Fault::new(code, what);
     match hint {

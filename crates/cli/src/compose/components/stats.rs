@@ -34,7 +34,7 @@ const EACH: [ComponentMetric; 10] = [
     (
         "strowger_component_calls_total",
         MetricKind::Counter,
-        "Messages that a component handled.",
+        "Messages handled by a component.",
         |one| one.info.calls as f64,
     ),
     (
@@ -46,43 +46,43 @@ const EACH: [ComponentMetric; 10] = [
     (
         "strowger_component_lives_total",
         MetricKind::Counter,
-        "Lives that a component has begun.",
+        "Incarnations of a component.",
         |one| f64::from(one.info.lives),
     ),
     (
         "strowger_component_cpu_seconds_total",
         MetricKind::Counter,
-        "Processor time of a component: measured on guest threads, sampled on workers.",
+        "CPU time of a component, measured on guest threads and sampled on workers.",
         |one| one.info.cpu.as_secs_f64(),
     ),
     (
         "strowger_component_throttled_total",
         MetricKind::Counter,
-        "Calls that were delayed because a component used more than its share of a processor.",
+        "Calls delayed because a component exceeded its CPU share.",
         |one| one.info.throttled as f64,
     ),
     (
         "strowger_component_throttled_seconds_total",
         MetricKind::Counter,
-        "How long calls of a component were delayed for its share of a processor.",
+        "Total delay of calls because a component exceeded its CPU share.",
         |one| one.info.delayed.as_secs_f64(),
     ),
     (
         "strowger_component_heavy",
         MetricKind::Gauge,
-        "1 while a component runs on guest threads because its calls were long.",
+        "1 while a component runs on guest threads because of long calls.",
         |one| f64::from(u8::from(one.info.heavy)),
     ),
     (
         "strowger_component_memory_bytes",
         MetricKind::Gauge,
-        "The linear memory of a component.",
+        "Linear memory of a component.",
         |one| one.info.memory as f64,
     ),
     (
         "strowger_component_messages",
         MetricKind::Gauge,
-        "Messages that wait for a component.",
+        "Messages waiting for a component.",
         |one| one.mailbox_size as f64,
     ),
     (

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Answer, Code, Fault, Methods};
+use strowger_gateway::{Answer, Fault, FaultCode, Methods};
 use strowger_pfcp::ie::{
     NodeId, NodeReportType, PeerUpRestartReport, RemoteGtpuPeer, UserPlanePathFailureReport,
     UserPlanePathRecoveryReport,
@@ -97,9 +97,9 @@ fn report(params: &Value) -> Result<NodeReportRequest, Fault> {
 
 fn fault(error: &NodeRequestError) -> Fault {
     let code = match error {
-        NodeRequestError::UnknownPeer { .. } => Code::UnknownTarget,
-        NodeRequestError::Request(_) => Code::BadRequest,
-        _ => Code::Failed,
+        NodeRequestError::UnknownPeer { .. } => FaultCode::UnknownTarget,
+        NodeRequestError::Request(_) => FaultCode::BadRequest,
+        _ => FaultCode::Failed,
     };
     Fault::new(code, error.to_string())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strowger::{ActorRef, ActorSystem, ChildSpec, Door, Path, Supervisor, SupervisorRef};
+use strowger::{ActorPath, ActorRef, ActorSystem, ChildSpec, Export, Supervisor, SupervisorRef};
 use strowger_tools::{
     Code, CodeMessage, CodeWatch, Programs, ProgramsMessage, ProgramsWatch, Streams,
     StreamsMessage, StreamsWatch, code_door, programs_door, streams_door,
@@ -98,7 +98,7 @@ fn started<M: Send + 'static, W>(
     below: &SupervisorRef,
     key: &str,
     watch: Option<W>,
-    door: Door<M>,
+    door: Export<M>,
 ) -> CliResult<Option<SingletonTool<M, W>>> {
     let Some(watch) = watch else { return Ok(None) };
     let actor = opened(system, below, key, door)?;
@@ -107,7 +107,7 @@ fn started<M: Send + 'static, W>(
 }
 
 impl<M, W> SingletonTool<M, W> {
-    fn at(&self, path: &Path) -> Option<&W> {
+    fn at(&self, path: &ActorPath) -> Option<&W> {
         (self.path == path.as_str()).then_some(&self.watch)
     }
 }
@@ -132,20 +132,20 @@ impl SingletonTools {
         streams.chain(code).chain(programs)
     }
 
-    fn streams_at(&self, path: &Path) -> Option<&StreamsWatch> {
+    fn streams_at(&self, path: &ActorPath) -> Option<&StreamsWatch> {
         self.streams.as_ref()?.at(path)
     }
 
-    fn code_at(&self, path: &Path) -> Option<&CodeWatch> {
+    fn code_at(&self, path: &ActorPath) -> Option<&CodeWatch> {
         self.code.as_ref()?.at(path)
     }
 
-    fn programs_at(&self, path: &Path) -> Option<&ProgramsWatch> {
+    fn programs_at(&self, path: &ActorPath) -> Option<&ProgramsWatch> {
         self.programs.as_ref()?.at(path)
     }
 
     /// Returns the usage of the tool at a path.
-    pub(super) fn usage(&self, path: &Path) -> Option<Value> {
+    pub(super) fn usage(&self, path: &ActorPath) -> Option<Value> {
         let streams = self.streams_at(path);
         let streams =
             streams.map(|watch| json!({ "streams": watch.streams(), "verbs": watch.verbs() }));
@@ -155,7 +155,7 @@ impl SingletonTools {
     }
 
     /// Returns the quota of the tool at a path: rows of name, usage and limit.
-    pub(super) fn quota(&self, path: &Path) -> Vec<(&'static str, u64, u64)> {
+    pub(super) fn quota(&self, path: &ActorPath) -> Vec<(&'static str, u64, u64)> {
         let row = |name, used: usize, most: usize| (name, used as u64, most as u64);
         let granted = &self.section;
         if let Some(watch) = self.streams_at(path) {
@@ -177,7 +177,7 @@ impl SingletonTools {
     }
 
     /// Returns the calls of the tool at a path.
-    pub(super) fn verbs(&self, path: &Path) -> Option<VerbCounts> {
+    pub(super) fn verbs(&self, path: &ActorPath) -> Option<VerbCounts> {
         let streams = self.streams_at(path).map(StreamsWatch::verbs);
         let code = || self.code_at(path).map(CodeWatch::verbs);
         let programs = || self.programs_at(path).map(ProgramsWatch::verbs);

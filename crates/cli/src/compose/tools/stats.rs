@@ -20,7 +20,7 @@ pub(crate) fn add_health(health: Vitals, tools: &LateTools) -> Vitals {
             page,
         );
         quotas(&tools().flat_map(Tools::usages).collect::<Vec<_>>(), page);
-        let help = "Streams that have not ended.";
+        let help = "Open streams.";
         let live = tools().map(Tools::live_streams).sum::<usize>();
         page.one(
             "strowger_tool_streams",
@@ -37,29 +37,29 @@ type RootMetric = (&'static str, &'static str, fn(&Usage) -> u64);
 const EACH: [RootMetric; 4] = [
     (
         "strowger_tool_files_bytes",
-        "Bytes that calls added below the root of a tool.",
+        "Bytes added below the root of a tool.",
         |usage| usage.octets,
     ),
     (
         "strowger_tool_files_bytes_max",
-        "The most bytes that calls may add.",
+        "Limit of bytes added below the root of a tool.",
         |usage| usage.octets_limit,
     ),
     (
         "strowger_tool_files_entries",
-        "Entries that calls added below the root of a tool.",
+        "Entries added below the root of a tool.",
         |usage| usage.entries,
     ),
     (
         "strowger_tool_files_entries_max",
-        "The most entries that calls may add.",
+        "Limit of entries added below the root of a tool.",
         |usage| usage.entries_limit,
     ),
 ];
 
 /// Writes the calls of tools.
 fn calls(tools: &[(&str, VerbCounts)], page: &mut Exposition) {
-    let help = "Calls of a tool, by what became of them.";
+    let help = "Calls of a tool, by result.";
     let mut calls = page.family("strowger_tool_calls_total", MetricKind::Counter, help);
     for (tool, verbs) in tools {
         for (verb, counts) in verbs {
@@ -75,7 +75,7 @@ fn calls(tools: &[(&str, VerbCounts)], page: &mut Exposition) {
             }
         }
     }
-    let help = "Octets that a tool read, wrote or passed on.";
+    let help = "Bytes read, written or forwarded by a tool.";
     let mut octets = page.family("strowger_tool_bytes_total", MetricKind::Counter, help);
     for (tool, verbs) in tools {
         for (verb, counts) in verbs {

@@ -242,7 +242,7 @@ fn limits_of_command_lines_are_read_as_those_of_files() {
             panic!("{key} takes apples: {wrong:?}");
         };
         assert!(
-            wrong.starts_with("\"64 apples\" is not a size: write"),
+            wrong.starts_with("invalid size \"64 apples\": expected"),
             "{wrong}"
         );
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::{Content, Decoder, Frame, Kind};
+use strowger_gateway::{ContentType, Decoder, Frame, Kind};
 
 /// Not part of any claim: it only makes a hanging case end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -100,7 +100,7 @@ impl Line {
         let known = u32::try_from(self.names.len()).expect("few names");
         let target = *self.names.entry(name.clone()).or_insert(known + 1);
         if target > known {
-            let mut bound = Frame::new(Kind::Name, 0).with_payload(Content::Text, name);
+            let mut bound = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name);
             bound.target = target;
             self.write(&bound);
         }
@@ -145,9 +145,9 @@ impl Line {
     pub(super) fn next(&mut self, id: u32) -> Next {
         let frame = self.frame(id);
         match frame.kind {
-            Kind::Item => Next::Item(frame.into_payload().read().expect("JSON")),
+            Kind::Item => Next::Item(frame.into_payload().decode().expect("JSON")),
             Kind::Done => {
-                assert_eq!(frame.content, Content::None, "an answer behind items");
+                assert_eq!(frame.content, ContentType::None, "an answer behind items");
                 Next::End
             }
             Kind::Error => Next::Failed(refusal(frame)),
@@ -183,7 +183,7 @@ impl Line {
     pub(super) fn answer(&mut self, id: u32) -> Result<Value, Refusal> {
         let frame = self.frame(id);
         match frame.kind {
-            Kind::Done => Ok(frame.into_payload().read().expect("JSON")),
+            Kind::Done => Ok(frame.into_payload().decode().expect("JSON")),
             Kind::Error => Err(refusal(frame)),
             kind => panic!("{kind} is no answer"),
         }
@@ -215,7 +215,7 @@ impl Line {
 }
 
 fn refusal(frame: Frame) -> Refusal {
-    let error: Value = frame.into_payload().read().expect("JSON");
+    let error: Value = frame.into_payload().decode().expect("JSON");
     let text = |key: &str| error[key].as_str().expect("text").to_owned();
     Refusal {
         code: text("code"),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use strowger::{Address, Content, MailboxSpec};
+use strowger::{Address, ContentType, MailboxSpec};
 use strowger_gateway::Kind;
 use strowger_pfcp::MessageType;
 use strowger_pfcp::ie::Cause;
@@ -63,7 +63,7 @@ fn number(keys: &BTreeMap<String, String>, key: &str) -> u64 {
     let value = keys
         .get(key)
         .unwrap_or_else(|| panic!("`strowger init` has no {key}"));
-    let size: strowger::Size = value
+    let size: strowger::ByteSize = value
         .trim_matches('"')
         .parse()
         .unwrap_or_else(|error| panic!("{key} = {value}: {error}"));
@@ -416,7 +416,12 @@ fn frames_have_the_kinds_of_the_page() {
         .iter()
         .find(|row| row[0] == "content")
         .expect("a row of contents");
-    for content_of in [Content::None, Content::Json, Content::Text, Content::Octets] {
+    for content_of in [
+        ContentType::None,
+        ContentType::Json,
+        ContentType::Text,
+        ContentType::Bytes,
+    ] {
         let says = format!("{} {content_of:?}", content_of as u8).to_lowercase();
         assert!(
             content[1].to_lowercase().contains(&says),

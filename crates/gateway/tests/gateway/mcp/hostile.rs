@@ -206,8 +206,8 @@ async fn a_later_head_of_an_agent_is_held_to_the_same_limits() {
     let long = format!("{head}X: {}\r\n", "x".repeat(1000));
     for (second, says) in [
         (long.as_str(), "1000 bytes (metrics.head)"),
-        ("GET /healthz HTTP/2.0\r\n", "not an HTTP/1 request"),
-        ("no request\r\n", "not an HTTP/1 request"),
+        ("GET /healthz HTTP/2.0\r\n", "invalid HTTP/1 request"),
+        ("no request\r\n", "invalid HTTP/1 request"),
     ] {
         let mut stream = web.connect().await;
         let first = on(&mut stream, &head, &ask, "0\r\n\r\n").await;

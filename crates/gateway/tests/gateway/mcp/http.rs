@@ -351,7 +351,7 @@ async fn agents_that_left_without_a_word_make_room() {
     }
     let busy = web.post("", &initialize("2025-06-18")).await;
     assert_eq!(busy.status, 503, "{busy:?}");
-    assert!(busy.body.contains("2 agents are busy here"), "{busy:?}");
+    assert!(busy.body.contains("2 agents in use"), "{busy:?}");
     drop(open);
     while web.post("", &initialize("2025-06-18")).await.status == 503 {
         tokio::task::yield_now().await;
@@ -423,13 +423,16 @@ async fn one_connection_serves_one_request_after_another() {
             "{text}"
         );
     }
-    for (path, said) in [("/healthz", "ok\n"), ("/nowhere", "there are /metrics")] {
+    for (path, said) in [
+        ("/healthz", "ok\n"),
+        ("/nowhere", "this server has /metrics"),
+    ] {
         let text = on(&mut stream, &web.head("GET", path, ""), "", said).await;
         assert!(text.contains("HTTP/1.1 "), "{text}");
     }
     // Every request must show the token.
     let head = web.head("POST", "/mcp", &session);
-    let text = on(&mut stream, &head, "{}", "is wanted").await;
+    let text = on(&mut stream, &head, "{}", "with a token of this node").await;
     assert!(text.starts_with("HTTP/1.1 401"), "{text}");
 }
 
@@ -510,7 +513,7 @@ async fn as_many_agents_are_served_as_the_limits_say() {
         .post(&session, &call(1, "double", &json!({ "number": 1 })))
         .await;
     assert_eq!(more.status, 503, "{more:?}");
-    assert!(more.body.contains("as many agents"), "{more:?}");
+    assert!(more.body.contains("agents connected"), "{more:?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client, Code, Frame, Kind};
+use strowger_gateway::{Client, FaultCode, Frame, Kind};
 
 use crate::messages::raw::{PATIENCE, Raw};
 use crate::messages::{code, node};
@@ -116,7 +116,7 @@ async fn garbage_ends_the_connection_and_what_was_open_on_it() {
     raw.call(1, 1).await;
     assert_eq!(raw.ask(2, 2).await, json!(1));
     raw.octets(&[0xff; 64]).await;
-    raw.is_ended("protocol", "frame at octet").await;
+    raw.is_ended("protocol", "frame at byte").await;
     let mut client = node.client().await;
     assert_eq!(
         client
@@ -149,7 +149,7 @@ async fn an_answer_beyond_the_memory_of_the_client_is_a_fault() {
     let long = "x".repeat(2000);
     assert_eq!(
         code(client.call("@(clerk) echo", json!(long)).await),
-        Code::Full
+        FaultCode::Full
     );
     let short = client.call("@(clerk) echo", json!("x")).await;
     assert_eq!(short.expect("it answers"), "x");
@@ -160,9 +160,9 @@ async fn an_answer_beyond_the_frame_is_a_fault() {
     let node = node(|spec| spec.limits.frame = 4096).await;
     let mut client: Client = node.client().await;
     let answer = client.call("@(clerk) long", json!(8192)).await;
-    assert_eq!(code(answer), Code::Failed);
+    assert_eq!(code(answer), FaultCode::Failed);
     let mut raw: Raw = node.raw().await;
     raw.octets(&[0, 1, 0, 0, 3]).await;
     raw.octets(&[0; 19]).await;
-    raw.is_ended("protocol", "the limit is 4096").await;
+    raw.is_ended("protocol", "limit is 4096").await;
 }

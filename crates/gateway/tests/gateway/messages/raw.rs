@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::{Content, Decoder, Frame, Kind};
+use strowger_gateway::{ContentType, Decoder, Frame, Kind};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -66,7 +66,7 @@ impl Raw {
     }
 
     pub(crate) async fn name(&mut self, target: u32, name: &str) {
-        let mut frame = Frame::new(Kind::Name, 0).with_payload(Content::Text, name.to_owned());
+        let mut frame = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         frame.target = target;
         self.send(frame).await;
     }
@@ -101,7 +101,7 @@ impl Raw {
     pub(crate) async fn done(&mut self, id: u32) -> Value {
         let frame = self.next().await.expect("a frame");
         assert_eq!((frame.kind, frame.id), (Kind::Done, id), "{frame:?}");
-        frame.into_payload().read().expect("JSON")
+        frame.into_payload().decode().expect("JSON")
     }
 
     /// Calls, and returns the answer.
@@ -114,7 +114,7 @@ impl Raw {
     pub(crate) async fn item(&mut self, id: u32) -> Value {
         let frame = self.next().await.expect("a frame");
         assert_eq!((frame.kind, frame.id), (Kind::Item, id), "{frame:?}");
-        frame.into_payload().read().expect("JSON")
+        frame.into_payload().decode().expect("JSON")
     }
 
     pub(crate) async fn error(&mut self) -> (u32, String, String) {

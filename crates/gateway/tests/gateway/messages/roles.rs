@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strowger::{Actor, BoxError, Code, Context, Fault, Strategy, Supervisor};
+use strowger::{Actor, BoxError, Context, Fault, FaultCode, Strategy, Supervisor};
 use strowger_gateway::{
-    Audited, Client, ClientError, Content, Frame, Kind, Methods, RelaySpec, Right, Role, Token,
+    Audited, Client, ClientError, ContentType, Frame, Kind, Methods, RelaySpec, Right, Role, Token,
     Verb,
 };
 use tokio::sync::mpsc;
@@ -59,7 +59,7 @@ enum Line {
 
 impl Line {
     async fn open(node: &Node, door: &str, secret: &str) -> Self {
-        let token = Frame::new(Kind::Token, 0).with_payload(Content::Text, secret.to_owned());
+        let token = Frame::new(Kind::Token, 0).with_payload(ContentType::Text, secret.to_owned());
         let mut line = match door {
             "socket" => Self::Stream(node.raw().await),
             "tcp" => Self::Stream(Raw::tcp(node.doors.tcp().expect("asked for")).await),
@@ -88,7 +88,7 @@ impl Line {
 
     /// The outcome of a call: `None` for an answer, or the fault.
     async fn try_out(&mut self, id: u32, kind: Kind, name: &str, payload: &Value) -> Option<Fault> {
-        let mut bound = Frame::new(Kind::Name, 0).with_payload(Content::Text, name.to_owned());
+        let mut bound = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         bound.target = id;
         self.send(bound).await;
         let mut call = Frame::new(kind, id).with_json(payload);
@@ -108,7 +108,7 @@ impl Line {
                 Kind::Item => {}
                 Kind::Done => return None,
                 Kind::Error => {
-                    let fault: Value = frame.into_payload().read().expect("JSON");
+                    let fault: Value = frame.into_payload().decode().expect("JSON");
                     return Some(Fault::from_json(&fault).expect("a fault"));
                 }
                 other => panic!("{other}"),
@@ -155,7 +155,7 @@ async fn each_role_may_use_its_verbs_at_each_door_and_no_others() {
                 let fault = line.try_out(id, kind, &name, &payload).await;
                 let forbidden = fault
                     .as_ref()
-                    .is_some_and(|one| one.code == Code::Forbidden);
+                    .is_some_and(|one| one.code == FaultCode::Forbidden);
                 let expected = !role.has(verb.right());
                 assert_eq!(forbidden, expected, "{door} {role} {name}: {fault:?}");
                 if let Some(fault) = fault.filter(|_| forbidden) {
@@ -196,7 +196,7 @@ async fn client(node: &Node, secret: &str) -> Client {
         .expect("it listens")
 }
 
-fn code(result: Result<Value, ClientError>) -> Option<Code> {
+fn code(result: Result<Value, ClientError>) -> Option<FaultCode> {
     match result {
         Ok(_) => None,
         Err(ClientError::Fault(fault)) => Some(fault.code),
@@ -222,10 +222,10 @@ async fn a_token_reaches_its_addresses_and_no_others() {
     assert_eq!(code(near.call("@(clerk) add", json!(1)).await), None);
     for name in ["@(clerk) add", "@(nobody) add", "@(topic/b) subscribe"] {
         let refused = code(far.call(name, json!(1)).await);
-        assert_eq!(refused, Some(Code::Forbidden), "{name}");
+        assert_eq!(refused, Some(FaultCode::Forbidden), "{name}");
     }
     let told = far.tell("@(clerk) note", json!("x")).await;
-    assert_eq!(code(told.map(|()| Value::Null)), Some(Code::Forbidden));
+    assert_eq!(code(told.map(|()| Value::Null)), Some(FaultCode::Forbidden));
 
     // Listings show the client only the addresses within its reach.
     let paths = |rows: Value| -> Vec<String> {
@@ -239,7 +239,7 @@ async fn a_token_reaches_its_addresses_and_no_others() {
     let seen = reader.call("ps", json!({ "path": "/clerk" })).await;
     assert_eq!(
         code(seen),
-        Some(Code::Forbidden),
+        Some(FaultCode::Forbidden),
         "nothing of it is in reach"
     );
     let seen = reader.call("exposed", json!({})).await.expect("rows");
@@ -248,17 +248,20 @@ async fn a_token_reaches_its_addresses_and_no_others() {
     for (path, expected) in [
         ("/relays/a", None),
         ("relays//a/", None),
-        ("/relays/nobody", Some(Code::UnknownTarget)),
-        ("/clerk", Some(Code::Forbidden)),
-        ("/relays/../clerk", Some(Code::Forbidden)),
-        ("/", Some(Code::Forbidden)),
+        ("/relays/nobody", Some(FaultCode::UnknownTarget)),
+        ("/clerk", Some(FaultCode::Forbidden)),
+        ("/relays/../clerk", Some(FaultCode::Forbidden)),
+        ("/", Some(FaultCode::Forbidden)),
     ] {
         let seen = code(reader.call("inspect", json!({ "path": path })).await);
         assert_eq!(seen, expected, "{path}");
     }
     let missing = reader.call("inspect", json!({ "path": "/relays/x" })).await;
     let missing = missing.expect_err("nobody is there").to_string();
-    assert_eq!(missing, "nothing is at /relays/x", "no neighbour is named");
+    assert_eq!(
+        missing, "no actor is exposed at /relays/x",
+        "no neighbour is named"
+    );
 
     // A topic is reached like any other address.
     for (topic, expected) in [("a", "cancelled"), ("b", "forbidden")] {
@@ -271,7 +274,7 @@ async fn a_token_reaches_its_addresses_and_no_others() {
     let kill = |path: &str| json!({ "path": path });
     assert_eq!(
         code(far.call("kill", kill("/clerk")).await),
-        Some(Code::Forbidden)
+        Some(FaultCode::Forbidden)
     );
     assert!(node.clerk.is_alive(), "nothing runs before the decision");
     assert_eq!(code(near.call("kill", kill("/clerk")).await), None);
@@ -316,7 +319,7 @@ impl Actor for Listener {
     type Error = BoxError;
 
     async fn pre_start(told: Self::Args, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let me = cx.me().recipient::<Arc<Audited>>();
+        let me = cx.actor_ref().recipient::<Arc<Audited>>();
         cx.system().subscribe(Audited::TOPIC, me)?;
         let _ = told.send(None);
         Ok(Self(told))

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use strowger::Code;
+use strowger::FaultCode;
 use strowger_gateway::{Client, Role, Token};
 
 use crate::messages::raw::PATIENCE;
@@ -137,7 +137,7 @@ async fn no_crowd_of_strangers_delays_the_owner_or_a_token() {
                 };
                 let there = known.call("@(no/such) one", serde_json::Value::Null).await;
                 let error = there.expect_err("nobody is there");
-                assert_eq!(error.code(), Code::UnknownTarget, "{error}");
+                assert_eq!(error.code(), FaultCode::UnknownTarget, "{error}");
                 slowest = slowest.max(start.elapsed());
                 let start = Instant::now();
                 Client::connect(&socket).await.expect("the owner is let in");

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use strowger::ActorSystem;
-use strowger_gateway::{Client, Content, Doors, DoorsSpec, Frame, Kind, OpenError, Role, Token};
+use strowger_gateway::{
+    Client, ContentType, Doors, DoorsSpec, Frame, Kind, OpenError, Role, Token,
+};
 
 use crate::messages::raw::Raw;
 use crate::messages::{Node, TOKEN, node};
@@ -54,25 +56,26 @@ async fn a_wrong_token_and_none_are_refused() {
         "sixteen-octets-xx",
     ] {
         let mut raw = Raw::tcp(address).await;
-        raw.send(Frame::new(Kind::Token, 0).with_payload(Content::Text, token.to_owned()))
+        raw.send(Frame::new(Kind::Token, 0).with_payload(ContentType::Text, token.to_owned()))
             .await;
-        raw.is_ended("refused", "the token is none of this door")
+        raw.is_ended("refused", "this endpoint does not accept the token")
             .await;
     }
     let mut raw = Raw::tcp(address).await;
     raw.name(1, "@(clerk) add").await;
     raw.is_ended(
         "refused",
-        "the first frame is name; this door wants a token",
+        "the first frame is name; this endpoint requires a token",
     )
     .await;
     let mut raw = Raw::tcp(address).await;
-    raw.send(Frame::new(Kind::Token, 0).with_payload(Content::Text, "x".repeat(4096)))
+    raw.send(Frame::new(Kind::Token, 0).with_payload(ContentType::Text, "x".repeat(4096)))
         .await;
-    raw.is_ended("protocol", "the limit is 1024").await;
+    raw.is_ended("protocol", "limit is 1024").await;
     let mut raw = Raw::tcp(address).await;
     raw.shutdown().await;
-    raw.is_ended("refused", "left without a token").await;
+    raw.is_ended("refused", "disconnected without a token")
+        .await;
     assert_eq!(node.clerk.erase().info().handled, 0);
 }
 

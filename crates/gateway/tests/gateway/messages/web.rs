@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
-use strowger_gateway::{Content, Decoder, Frame, Kind, Role, Token};
+use strowger_gateway::{ContentType, Decoder, Frame, Kind, Role, Token};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -90,11 +90,11 @@ impl Page {
 }
 
 fn token(text: &str) -> Frame {
-    Frame::new(Kind::Token, 0).with_payload(Content::Text, text.to_owned())
+    Frame::new(Kind::Token, 0).with_payload(ContentType::Text, text.to_owned())
 }
 
 fn add(id: u32, more: u32) -> [Frame; 2] {
-    let mut name = Frame::new(Kind::Name, 0).with_payload(Content::Text, "@(clerk) add");
+    let mut name = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, "@(clerk) add");
     name.target = 1;
     let mut call = Frame::new(Kind::Call, id).with_json(&json!(more));
     call.target = 1;
@@ -110,7 +110,7 @@ async fn a_page_of_a_known_origin_asks_an_actor() {
         page.send(&[token(TOKEN), name, call]).await;
         let done = page.next().await.expect("it answers");
         assert_eq!(done.kind, Kind::Done);
-        assert_eq!(done.into_payload().read::<u64>().expect("a number"), sum);
+        assert_eq!(done.into_payload().decode::<u64>().expect("a number"), sum);
     }
 }
 

@@ -7,15 +7,15 @@ use std::thread;
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 
-use crate::path::Path;
+use crate::path::ActorPath;
 use crate::schedule::strand::Runnable;
 use crate::sync::{Condvar, Mutex, Weakening, wait, weakened};
 
 /// Marks the places of actors that have a thread of their own.
-const BLOCKING: u32 = 1 << 31;
+const BLOCKING_BIT: u32 = 1 << 31;
 
 pub(super) const fn is_blocking(place: u32) -> bool {
-    place & BLOCKING != 0
+    place & BLOCKING_BIT != 0
 }
 
 /// All blocking threads of one pool, by place.
@@ -27,8 +27,8 @@ pub(super) struct BlockingThreads {
 
 impl BlockingThreads {
     /// Starts a thread that runs what it is given until its place is released.
-    pub(super) fn start(&mut self, path: &Path, handle: &Handle) -> io::Result<u32> {
-        let place = self.next | BLOCKING;
+    pub(super) fn start(&mut self, path: &ActorPath, handle: &Handle) -> io::Result<u32> {
+        let place = self.next | BLOCKING_BIT;
         let thread = Arc::new(BlockingThread::default());
         let (runner, inside) = (Arc::clone(&thread), handle.clone());
         // The incarnation owns it: the thread ends when the incarnation releases its place.
@@ -64,7 +64,7 @@ impl BlockingThreads {
 #[derive(Default)]
 pub(super) struct BlockingThread {
     state: Mutex<ThreadState>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ impl BlockingThread {
         state.ready = Some(ready);
         drop(state);
         if !weakened(Weakening::PushWakesBlockingThread) {
-            self.bell.notify_one();
+            self.condvar.notify_one();
         }
     }
 
@@ -94,7 +94,7 @@ impl BlockingThread {
         state.over = true;
         let left = state.ready.take();
         drop(state);
-        self.bell.notify_one();
+        self.condvar.notify_one();
         left
     }
 
@@ -109,7 +109,7 @@ impl BlockingThread {
                 if let Some(ready) = state.ready.take() {
                     break ready;
                 }
-                state = wait(&self.bell, state);
+                state = wait(&self.condvar, state);
             };
             drop(state);
             if let Some(again) = ready.run() {

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use tokio::runtime::Id;
 
-struct LocalDispatcher {
+struct ThreadAffinity {
     /// The runtime for which this thread works.
     runtime: Cell<Option<Id>>,
     /// Number of the dispatcher that this thread ran last.
@@ -16,8 +16,8 @@ struct LocalDispatcher {
 }
 
 thread_local! {
-    static LOCAL: LocalDispatcher = const {
-        LocalDispatcher {
+    static LAST_DISPATCHER: ThreadAffinity = const {
+        ThreadAffinity {
             runtime: Cell::new(None),
             dispatcher: Cell::new(0),
         }
@@ -25,8 +25,8 @@ thread_local! {
 }
 
 /// Records that this thread works for a runtime, and runs this dispatcher now.
-pub(super) fn note(runtime: Option<Id>, dispatcher: usize) {
-    LOCAL.with(|local| {
+pub(super) fn set(runtime: Option<Id>, dispatcher: usize) {
+    LAST_DISPATCHER.with(|local| {
         local.runtime.set(runtime);
         local.dispatcher.set(dispatcher);
     });
@@ -35,7 +35,7 @@ pub(super) fn note(runtime: Option<Id>, dispatcher: usize) {
 /// Returns the number of the dispatcher that this thread ran last, if it works for this
 /// runtime.
 pub(super) fn dispatcher(runtime: Option<Id>) -> Option<usize> {
-    let dispatcher = LOCAL.try_with(|local| {
+    let dispatcher = LAST_DISPATCHER.try_with(|local| {
         let works = runtime.is_some() && local.runtime.get() == runtime;
         works.then(|| local.dispatcher.get())
     });

@@ -102,7 +102,7 @@ fn dispatch(pool: &Pool, dispatcher: usize) {
 }
 
 #[test]
-fn what_is_woken_from_elsewhere_runs_and_a_closed_pool_is_left() {
+fn remotely_woken_actor_runs_and_closed_pool_drains() {
     let handle = handle();
     model(move || {
         let pool = Pool::new(handle.clone());
@@ -118,7 +118,7 @@ fn what_is_woken_from_elsewhere_runs_and_a_closed_pool_is_left() {
 }
 
 #[test]
-fn a_dispatcher_that_is_sent_to_another_takes_what_waits_there() {
+fn steal_request_takes_the_victims_queue() {
     let handle = handle();
     model(move || {
         let pool = Pool::new(handle.clone());
@@ -134,7 +134,7 @@ fn a_dispatcher_that_is_sent_to_another_takes_what_waits_there() {
 }
 
 #[test]
-fn order_to_relieve_a_blocked_dispatcher_takes_its_lifo_slot() {
+fn relieving_a_blocked_dispatcher_takes_its_lifo_slot() {
     let handle = handle();
     model(move || {
         let pool = Pool::new(handle.clone());
@@ -154,7 +154,7 @@ fn order_to_relieve_a_blocked_dispatcher_takes_its_lifo_slot() {
 }
 
 #[test]
-fn what_is_robbed_is_run_once() {
+fn stolen_actor_runs_once() {
     let handle = handle();
     model(move || {
         let pool = Pool::new(handle.clone());
@@ -178,7 +178,7 @@ fn what_is_robbed_is_run_once() {
 struct One(Weak<Toy<Remote>>);
 
 impl PoolOwner for One {
-    fn abandon(&self) {
+    fn end_parked_actors(&self) {
         if let Some(toy) = self.0.upgrade() {
             abandon(&*toy);
         }
@@ -196,7 +196,7 @@ impl PoolOwner for One {
 }
 
 #[test]
-fn what_is_queued_when_the_last_dispatcher_leaves_is_ended() {
+fn queued_actor_is_ended_when_the_last_dispatcher_leaves() {
     let handle = handle();
     model(move || {
         let pool = Pool::new(handle.clone());
@@ -211,7 +211,7 @@ fn what_is_queued_when_the_last_dispatcher_leaves_is_ended() {
 }
 
 #[test]
-fn what_waits_when_the_last_dispatcher_leaves_is_ended() {
+fn parked_actor_is_ended_when_the_last_dispatcher_leaves() {
     let handle = handle();
     model(move || {
         let pool = Pool::new(handle.clone());
@@ -230,7 +230,7 @@ fn what_waits_when_the_last_dispatcher_leaves_is_ended() {
 }
 
 #[test]
-fn a_thread_of_its_own_runs_what_it_is_given_and_ends() {
+fn blocking_thread_runs_its_actor_and_ends() {
     /// The thread of one actor.
     struct OwnThread(Arc<BlockingThread>);
 
@@ -256,7 +256,7 @@ fn a_thread_of_its_own_runs_what_it_is_given_and_ends() {
 }
 
 #[test]
-fn the_monitor_does_not_sleep_while_a_dispatcher_works() {
+fn monitor_does_not_sleep_while_a_dispatcher_is_busy() {
     model(|| {
         let monitor = Arc::new((
             MonitorSleep::new(),
@@ -290,7 +290,7 @@ fn the_monitor_does_not_sleep_while_a_dispatcher_works() {
 }
 
 #[test]
-fn whose_question_is_listed_is_called_though_the_monitor_goes_to_sleep() {
+fn listed_ask_is_woken_while_the_monitor_goes_to_sleep() {
     /// Counts the askers that are called.
     #[derive(Default)]
     struct Called(AtomicUsize);
@@ -335,7 +335,7 @@ fn whose_question_is_listed_is_called_though_the_monitor_goes_to_sleep() {
 }
 
 #[test]
-fn a_watch_is_one_threads_and_the_next_one_counts_on() {
+fn watch_has_one_owner_and_keeps_counting() {
     model(|| {
         let turn = |watches: &ThreadWatches<1>, actor| {
             let watch = watches.claim()?;

@@ -23,25 +23,26 @@ use crate::reply::PendingReply;
 use crate::schedule::beat;
 use crate::schedule::strand::RecentAsks;
 use crate::seeded_bug::{Bug, seeded};
-use crate::sync::{AtomicBool, Ordering, Weakening, weaken_to, weakened};
+use crate::sync::{AtomicBool, Ordering, Weakening, weaken_or, weakened};
 
 /// The period of the beat that bounds turns.
-const BEAT: Duration = Duration::from_micros(500);
+const BEAT_PERIOD: Duration = Duration::from_micros(500);
 
 /// Dispatchers are checked with every other beat.
-const BEATS_PER_LOOK: u32 = 2;
+const BEATS_PER_INSPECTION: u32 = 2;
 
 /// Number of looks without work after which the monitor sleeps.
-const QUIET: u32 = 50;
+const IDLE_INSPECTIONS_BEFORE_SLEEP: u32 = 50;
 
 /// While it sleeps, the monitor still checks at this interval that the pools exist.
-const DEEP: Duration = Duration::from_secs(1);
+const SLEEP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(not(strowger_loom))]
-static SLEEP: MonitorSleep = MonitorSleep(AtomicBool::new(false));
+static MONITOR_SLEEP: MonitorSleep = MonitorSleep(AtomicBool::new(false));
 // No model touches it, as it would outlive the model: each has its own.
 #[cfg(strowger_loom)]
-static SLEEP: std::sync::LazyLock<MonitorSleep> = std::sync::LazyLock::new(MonitorSleep::new);
+static MONITOR_SLEEP: std::sync::LazyLock<MonitorSleep> =
+    std::sync::LazyLock::new(MonitorSleep::new);
 
 static MONITOR: Mutex<Monitor> = Mutex::new(Monitor {
     pools: Vec::new(),
@@ -50,13 +51,14 @@ static MONITOR: Mutex<Monitor> = Mutex::new(Monitor {
 
 /// The lists of recent asks.
 #[cfg(not(strowger_loom))]
-static RECENT_ASKS: [RecentAsks; LISTS] = [const { RecentAsks::new() }; LISTS];
+static RECENT_ASKS: [RecentAsks; RECENT_ASK_LISTS] =
+    [const { RecentAsks::new() }; RECENT_ASK_LISTS];
 #[cfg(strowger_loom)]
 static RECENT_ASKS: std::sync::LazyLock<[RecentAsks; LISTS]> =
     std::sync::LazyLock::new(|| [const { () }; LISTS].map(|()| RecentAsks::new()));
 
 /// Number of lists; further threads share one.
-const LISTS: usize = 32;
+const RECENT_ASK_LISTS: usize = 32;
 
 struct Monitor {
     /// Pools that the thread has not seen yet.
@@ -74,8 +76,8 @@ impl MonitorSleep {
     }
 
     /// Records that a dispatcher works; returns `true` if the caller has to wake the monitor.
-    pub(super) fn begin(&self, busy: &AtomicBool) -> bool {
-        let acq_rel = weaken_to(Weakening::BusyAcquire, Ordering::AcqRel, Ordering::Release);
+    pub(super) fn mark_busy(&self, busy: &AtomicBool) -> bool {
+        let acq_rel = weaken_or(Weakening::BusyAcquire, Ordering::AcqRel, Ordering::Release);
         self.set(busy, acq_rel)
     }
 
@@ -97,13 +99,13 @@ impl MonitorSleep {
     /// works. If the list is wanted already, no atomic step is needed: the lock of the list, which
     /// the caller held before or after the monitor, makes the one visible to the other.
     #[inline]
-    pub(super) fn want(&self, list: &RecentAsks) -> bool {
-        let acq_rel = weaken_to(
+    pub(super) fn mark_wanted(&self, list: &RecentAsks) -> bool {
+        let acq_rel = weaken_or(
             Weakening::WantedAcquire,
             Ordering::AcqRel,
             Ordering::Release,
         );
-        !list.wanted.load(Ordering::Relaxed) && self.set(&list.wanted, acq_rel)
+        !list.needs_check.load(Ordering::Relaxed) && self.set(&list.needs_check, acq_rel)
     }
 
     /// Ends the sleep, if there is one. Returns `true` if the caller has to wake the monitor.
@@ -124,45 +126,48 @@ impl MonitorSleep {
 
 /// Puts an ask that waits where the monitor calls it, if it still waits after a look.
 #[inline]
-pub(super) fn list<T>(answer: &mut PendingReply<T>) {
+pub(super) fn register_ask<T>(answer: &mut PendingReply<T>) {
     thread_local! {
-        static LIST: &'static RecentAsks = {
+        static THREAD_LIST: &'static RecentAsks = {
             let thread = FxBuildHasher.hash_one(thread::current().id());
             let number = usize::try_from(thread >> 32).unwrap_or(0);
-            &RECENT_ASKS[number % LISTS]
+            &RECENT_ASKS[number % RECENT_ASK_LISTS]
         };
     }
-    let list = LIST.try_with(|list| *list).unwrap_or(&RECENT_ASKS[0]);
-    answer.list(list);
-    if SLEEP.want(list) {
+    let list = THREAD_LIST
+        .try_with(|list| *list)
+        .unwrap_or(&RECENT_ASKS[0]);
+    answer.add_to_recent(list);
+    if MONITOR_SLEEP.mark_wanted(list) {
         wake();
     }
 }
 
 /// Calls the recent asks that still wait; returns `true` if there were any.
-fn call_recent_asks() -> bool {
+fn wake_recent_asks() -> bool {
     let mut found = false;
-    if seeded(Bug::WaitingIsNotCalled) {
+    if seeded(Bug::StalledAskNotWoken) {
         return found;
     }
     let mut wakers = Vec::new();
     for list in RECENT_ASKS.iter() {
-        found |= call_listed(list, &mut wakers);
+        found |= wake_listed(list, &mut wakers);
     }
     found
 }
 
 /// Calls the asks in a list; returns `true` if the list was wanted.
-pub(super) fn call_listed(list: &RecentAsks, wakers: &mut Vec<Waker>) -> bool {
+pub(super) fn wake_listed(list: &RecentAsks, wakers: &mut Vec<Waker>) -> bool {
     // Cleared before the list is checked: a thread that adds an entry after that sets it again.
-    let wanted = list.wanted.load(Ordering::Relaxed) && list.wanted.swap(false, Ordering::AcqRel);
+    let wanted =
+        list.needs_check.load(Ordering::Relaxed) && list.needs_check.swap(false, Ordering::AcqRel);
     let mut more = wanted;
     while more {
         more = list.take(wakers);
         wakers.drain(..).for_each(Waker::wake);
     }
     if weakened(Weakening::WantedClearedFirst) {
-        list.wanted.store(false, Ordering::Release);
+        list.needs_check.store(false, Ordering::Release);
     }
     wanted
 }
@@ -170,7 +175,7 @@ pub(super) fn call_listed(list: &RecentAsks, wakers: &mut Vec<Waker>) -> bool {
 /// Returns `true` if a dispatcher works; one that begins to work after this sees whether the
 /// monitor sleeps.
 pub(super) fn is_busy(busy: &AtomicBool) -> bool {
-    let acq_rel = weaken_to(
+    let acq_rel = weaken_or(
         Weakening::BusyCheckRelease,
         Ordering::AcqRel,
         Ordering::Acquire,
@@ -179,11 +184,11 @@ pub(super) fn is_busy(busy: &AtomicBool) -> bool {
 }
 
 /// Watches a pool for as long as it exists.
-pub(super) fn watch(pool: &Arc<Pool>) {
+pub(super) fn add_pool(pool: &Arc<Pool>) {
     let mut monitor = MONITOR.lock();
     monitor.pools.push(Arc::downgrade(pool));
     if monitor.thread.is_some() {
-        pool.is_watched.store(true, Ordering::Relaxed);
+        pool.has_monitor.store(true, Ordering::Relaxed);
     } else {
         let thread = thread::Builder::new()
             .name("strowger-monitor".to_owned())
@@ -191,20 +196,22 @@ pub(super) fn watch(pool: &Arc<Pool>) {
         match thread {
             Ok(thread) => {
                 monitor.thread = Some(thread.thread().clone());
-                pool.is_watched.store(true, Ordering::Relaxed);
+                pool.has_monitor.store(true, Ordering::Relaxed);
             }
-            Err(error) => tracing::error!(%error, "no thread to watch dispatchers"),
+            Err(error) => {
+                tracing::error!(%error, "cannot start the thread that monitors dispatchers")
+            }
         }
     }
     drop(monitor);
-    if SLEEP.end() {
+    if MONITOR_SLEEP.end() {
         wake();
     }
 }
 
 /// Records that a dispatcher works.
-pub(super) fn begin(busy: &AtomicBool) {
-    if SLEEP.begin(busy) {
+pub(super) fn mark_busy(busy: &AtomicBool) {
+    if MONITOR_SLEEP.mark_busy(busy) {
         wake();
     }
 }
@@ -230,28 +237,31 @@ fn run() {
             return;
         }
         drop(monitor);
-        let mut working = call_recent_asks();
+        let mut working = wake_recent_asks();
         for (pool, before) in &mut watched {
             if let Some(pool) = pool.upgrade() {
-                working |= inspect(&pool, before);
+                working |= inspect_pool(&pool, before);
             }
         }
         working |= inspect_threads(&watched, &mut observations);
         quiet = if working { 0 } else { quiet + 1 };
-        if quiet < QUIET || seeded(Bug::MonitorNeverSleeps) {
-            for _ in 0..BEATS_PER_LOOK {
-                thread::sleep(BEAT);
+        if quiet < IDLE_INSPECTIONS_BEFORE_SLEEP || seeded(Bug::MonitorNeverSleeps) {
+            for _ in 0..BEATS_PER_INSPECTION {
+                thread::sleep(BEAT_PERIOD);
                 beat::advance();
             }
             continue;
         }
         quiet = 0;
-        SLEEP.sleep_unless(|| somebody_works(&watched), || thread::park_timeout(DEEP));
+        MONITOR_SLEEP.sleep_unless(
+            || any_dispatcher_busy(&watched),
+            || thread::park_timeout(SLEEP_CHECK_INTERVAL),
+        );
     }
 }
 
 /// Returns `true` if a dispatcher works, or may soon do so in a pool that was not seen yet.
-fn somebody_works(watched: &[(Weak<Pool>, Vec<DispatcherSample>)]) -> bool {
+fn any_dispatcher_busy(watched: &[(Weak<Pool>, Vec<DispatcherSample>)]) -> bool {
     let works = |pool: Arc<Pool>| {
         pool.dispatchers
             .iter()
@@ -259,12 +269,12 @@ fn somebody_works(watched: &[(Weak<Pool>, Vec<DispatcherSample>)]) -> bool {
     };
     let mut pools = watched.iter().filter_map(|(pool, _)| pool.upgrade());
     pools.any(works)
-        || RECENT_ASKS.iter().any(|list| is_busy(&list.wanted))
+        || RECENT_ASKS.iter().any(|list| is_busy(&list.needs_check))
         || !MONITOR.lock().pools.is_empty()
 }
 
 /// Checks all dispatchers of a pool; returns `true` if any of them works.
-fn inspect(pool: &Pool, before: &mut Vec<DispatcherSample>) -> bool {
+fn inspect_pool(pool: &Pool, before: &mut Vec<DispatcherSample>) -> bool {
     before.resize(pool.dispatchers.len(), DispatcherSample::default());
     let samples: Vec<DispatcherSample> = pool
         .dispatchers
@@ -272,8 +282,9 @@ fn inspect(pool: &Pool, before: &mut Vec<DispatcherSample>) -> bool {
         .map(|dispatcher| dispatcher.sample())
         .collect();
     // A dispatcher that was woken, and has not begun, helps no other.
-    let is_called =
-        |sample: &DispatcherSample| sample.waiting > 0 && !seeded(Bug::CalledHelpsItself);
+    let is_called = |sample: &DispatcherSample| {
+        sample.waiting > 0 && !seeded(Bug::WokenDispatcherRelievesItself)
+    };
     let is_free = |&number: &usize| samples[number].parked && !is_called(&samples[number]);
     let mut free: Vec<usize> = (0..samples.len()).filter(is_free).collect();
     free.reverse();
@@ -281,10 +292,10 @@ fn inspect(pool: &Pool, before: &mut Vec<DispatcherSample>) -> bool {
     for (number, (sample, before)) in samples.iter().zip(before.iter()).enumerate() {
         let late = sample.turns == before.turns;
         working |= sample.busy || sample.waiting > 0 || !late;
-        if seeded(Bug::HeldIsNotRelieved) && late {
+        if seeded(Bug::BlockedDispatcherNotRelieved) && late {
             continue;
         }
-        if late && sample.busy && before.busy && !pool.dispatchers[number].set_blocked() {
+        if late && sample.busy && before.busy && !pool.dispatchers[number].swap_blocked() {
             // The blocked thread may be the one that waited for sockets and timers: another
             // dispatcher that is called has nothing to do, and then waits for these in its stead.
             if let Some(&relief) = free.last() {
@@ -302,7 +313,7 @@ fn inspect(pool: &Pool, before: &mut Vec<DispatcherSample>) -> bool {
             .rposition(|&helper| late || helper < pool.workers)
             .filter(|_| late || crowded);
         if let Some(helper) = helper {
-            pool.dispatchers[free.remove(helper)].order_steal(number, late);
+            pool.dispatchers[free.remove(helper)].request_steal(number, late);
         }
     }
     *before = samples;
@@ -311,7 +322,7 @@ fn inspect(pool: &Pool, before: &mut Vec<DispatcherSample>) -> bool {
 
 /// The last observation of one thread.
 #[derive(Debug, Default)]
-struct Observation {
+struct ThreadObservation {
     sample: WatchSample,
     progress: u64,
     since: Option<Instant>,
@@ -321,19 +332,19 @@ struct Observation {
 /// Checks what all threads run; returns `true` if any of them runs an actor.
 fn inspect_threads(
     watched: &[(Weak<Pool>, Vec<DispatcherSample>)],
-    observations: &mut Vec<Observation>,
+    observations: &mut Vec<ThreadObservation>,
 ) -> bool {
     let mut working = false;
     for (number, sample) in watch::samples().enumerate() {
         if observations.len() == number {
-            observations.push(Observation::default());
+            observations.push(ThreadObservation::default());
         }
         let observation = &mut observations[number];
         working |= sample != observation.sample;
         if sample.mark.system == 0 || sample != observation.sample {
-            *observation = Observation {
+            *observation = ThreadObservation {
                 sample,
-                ..Observation::default()
+                ..ThreadObservation::default()
             };
             continue;
         }

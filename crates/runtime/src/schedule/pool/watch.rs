@@ -2,17 +2,17 @@
 
 use std::cell::OnceCell;
 
-use crate::schedule::strand::ActorMark;
+use crate::schedule::strand::ActorIdentity;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Weakening, weaken};
 
 /// Number of threads that are watched; further threads are not.
-const THREADS: usize = 512;
+const MAX_WATCHED_THREADS: usize = 512;
 
 #[cfg(not(strowger_loom))]
-static WATCHES: ThreadWatches<THREADS> = ThreadWatches::new();
+static THREAD_WATCHES: ThreadWatches<MAX_WATCHED_THREADS> = ThreadWatches::new();
 // No model touches it, as it would outlive the model: each has its own.
 #[cfg(strowger_loom)]
-static WATCHES: std::sync::LazyLock<ThreadWatches<THREADS>> =
+static THREAD_WATCHES: std::sync::LazyLock<ThreadWatches<THREADS>> =
     std::sync::LazyLock::new(ThreadWatches::new);
 
 /// The watches of `MOST` threads.
@@ -63,7 +63,7 @@ impl<const MOST: usize> ThreadWatches<MOST> {
         Some(&self.all[number])
     }
 
-    /// Returns what all threads run; the default `ActorMark` for those that run no actor.
+    /// Returns what all threads run; the default `ActorIdentity` for those that run no actor.
     pub(super) fn samples(&self) -> impl Iterator<Item = WatchSample> {
         let used = self.used.load(Ordering::Relaxed);
         self.all[..used].iter().map(|watch| WatchSample {
@@ -75,7 +75,7 @@ impl<const MOST: usize> ThreadWatches<MOST> {
 
 /// Returns the watch of this thread, if it has one; it is given back when the thread ends.
 #[inline]
-fn own() -> Option<&'static ThreadWatch> {
+fn own_watch() -> Option<&'static ThreadWatch> {
     struct OwnWatch(OnceCell<Option<&'static ThreadWatch>>);
 
     impl Drop for OwnWatch {
@@ -87,12 +87,12 @@ fn own() -> Option<&'static ThreadWatch> {
     }
 
     thread_local! {
-        static OWN: OwnWatch = const { OwnWatch(OnceCell::new()) };
+        static OWN_WATCH: OwnWatch = const { OwnWatch(OnceCell::new()) };
     }
     if cfg!(strowger_loom) {
         return None;
     }
-    let watch = OWN.try_with(|own| *own.0.get_or_init(|| WATCHES.claim()));
+    let watch = OWN_WATCH.try_with(|own| *own.0.get_or_init(|| THREAD_WATCHES.claim()));
     watch.ok().flatten()
 }
 
@@ -100,20 +100,20 @@ fn own() -> Option<&'static ThreadWatch> {
 /// actor.
 pub(super) struct WatchGuard {
     watch: Option<&'static ThreadWatch>,
-    outer: ActorMark,
+    outer: ActorIdentity,
 }
 
 impl WatchGuard {
     #[inline]
     pub(super) fn begin() -> Self {
-        let watch = own();
-        let outer = watch.map_or_else(ActorMark::default, ThreadWatch::read);
+        let watch = own_watch();
+        let outer = watch.map_or_else(ActorIdentity::default, ThreadWatch::read);
         Self { watch, outer }
     }
 
     /// Records the actor whose turn begins.
     #[inline(always)]
-    pub(super) fn turn(&self, mark: ActorMark) {
+    pub(super) fn begin_turn(&self, mark: ActorIdentity) {
         if let Some(watch) = self.watch {
             watch.write(mark);
         }
@@ -123,7 +123,7 @@ impl WatchGuard {
 impl Drop for WatchGuard {
     #[inline]
     fn drop(&mut self) {
-        self.turn(self.outer);
+        self.begin_turn(self.outer);
     }
 }
 
@@ -163,8 +163,8 @@ impl ThreadWatch {
     }
 
     #[inline]
-    fn read(&self) -> ActorMark {
-        ActorMark {
+    fn read(&self) -> ActorIdentity {
+        ActorIdentity {
             system: self.system.load(Ordering::Relaxed),
             actor: self.actor.load(Ordering::Relaxed),
         }
@@ -172,7 +172,7 @@ impl ThreadWatch {
 
     /// Records the actor whose turn begins.
     #[inline]
-    pub(super) fn write(&self, mark: ActorMark) {
+    pub(super) fn write(&self, mark: ActorIdentity) {
         let turns = self.turns.load(Ordering::Relaxed);
         self.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
         self.actor.store(mark.actor, Ordering::Relaxed);
@@ -184,10 +184,10 @@ impl ThreadWatch {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WatchSample {
     pub(super) turns: usize,
-    pub(super) mark: ActorMark,
+    pub(super) mark: ActorIdentity,
 }
 
 /// Returns what all threads run.
 pub(super) fn samples() -> impl Iterator<Item = WatchSample> {
-    WATCHES.samples()
+    THREAD_WATCHES.samples()
 }

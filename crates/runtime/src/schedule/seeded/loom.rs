@@ -25,7 +25,7 @@ impl Woken {
 }
 
 #[test]
-fn whoever_wakes_a_task_is_seen_in_a_turn_after_that() {
+fn writes_before_a_wake_are_seen_by_the_next_turn() {
     model(|| {
         let task = Arc::new(Woken {
             queued: Queued::new(),

@@ -1,26 +1,26 @@
 //! A flag that is set while a task is in the run queue.
 
-use crate::sync::{AtomicBool, Ordering, Weakening, weaken_to};
+use crate::sync::{AtomicBool, Ordering, Weakening, weaken_or};
 
 /// Set by the code that wakes the task, and cleared before its turn.
 #[derive(Debug)]
-pub(super) struct Queued(AtomicBool);
+pub(super) struct QueuedFlag(AtomicBool);
 
-impl Queued {
+impl QueuedFlag {
     pub(super) fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
     /// Records that the task is queued; returns `true` if it was not.
-    pub(super) fn enter(&self) -> bool {
+    pub(super) fn set(&self) -> bool {
         let before = self.0.swap(true, Ordering::AcqRel);
         !before
     }
 
     /// Records that the turn of the task begins: a wake from now on queues it again. The turn sees
     /// everything that was done before a wake that found the task queued, so no wake is lost.
-    pub(super) fn leave(&self) {
-        let acq_rel = weaken_to(
+    pub(super) fn clear(&self) {
+        let acq_rel = weaken_or(
             Weakening::QueuedAcquire,
             Ordering::AcqRel,
             Ordering::Release,

@@ -4,16 +4,16 @@ use std::pin::pin;
 use super::*;
 use crate::schedule::{Scheduler, TaskHandle};
 
-fn queue(seed: u64) -> (Arc<RunQueue>, Scheduler) {
-    let queue = RunQueue::new(seed, Instant::now());
+fn queue(seed: u64) -> (Arc<SeededScheduler>, Scheduler) {
+    let queue = SeededScheduler::new(seed, Instant::now());
     (Arc::clone(&queue), Scheduler::Seeded(queue))
 }
 
-fn run_all(queue: &RunQueue) {
+fn run_all(queue: &SeededScheduler) {
     while queue.run_one(Waker::noop()) {}
 }
 
-fn ended(task: &mut TaskHandle) -> Poll<Ended> {
+fn ended(task: &mut TaskHandle) -> Poll<TaskEnd> {
     pin!(task).poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -36,7 +36,7 @@ fn order(seed: u64) -> Vec<u32> {
     let order = Arc::new(Mutex::new(Vec::new()));
     for name in 0..8 {
         let order = Arc::clone(&order);
-        scheduler.spawn(Path::root, async move {
+        scheduler.spawn(ActorPath::root, async move {
             for _ in 0..4 {
                 order.lock().push(name);
                 turns(1).await;
@@ -50,7 +50,7 @@ fn order(seed: u64) -> Vec<u32> {
 }
 
 #[test]
-fn one_seed_gives_one_order_and_others_give_others() {
+fn seed_determines_the_order() {
     let orders: Vec<_> = (0..50).map(order).collect();
     assert_eq!(orders, (0..50).map(order).collect::<Vec<_>>());
     let mut distinct = orders;
@@ -60,30 +60,30 @@ fn one_seed_gives_one_order_and_others_give_others() {
 }
 
 #[test]
-fn every_kind_of_end_is_seen_by_the_owner() {
+fn owner_sees_every_kind_of_task_end() {
     let (queue, scheduler) = queue(1);
-    let mut finished = scheduler.spawn(Path::root, turns(3));
-    let mut panicked = scheduler.spawn(Path::root, async {
+    let mut finished = scheduler.spawn(ActorPath::root, turns(3));
+    let mut panicked = scheduler.spawn(ActorPath::root, async {
         turns(1).await;
         std::panic::resume_unwind(Box::new("boom"));
     });
-    let mut stuck = scheduler.spawn(Path::root, pending());
+    let mut stuck = scheduler.spawn(ActorPath::root, pending());
     run_all(&queue);
-    assert_eq!(ended(&mut finished), Poll::Ready(Ended::Finished));
+    assert_eq!(ended(&mut finished), Poll::Ready(TaskEnd::Finished));
     assert_eq!(
         ended(&mut panicked),
-        Poll::Ready(Ended::Panicked("boom".into()))
+        Poll::Ready(TaskEnd::Panicked("boom".into()))
     );
     assert_eq!(ended(&mut stuck), Poll::Pending);
     stuck.abort();
     assert_eq!(ended(&mut stuck), Poll::Pending);
     run_all(&queue);
-    assert_eq!(ended(&mut stuck), Poll::Ready(Ended::Aborted));
+    assert_eq!(ended(&mut stuck), Poll::Ready(TaskEnd::Aborted));
     assert!(queue.0.lock().live.is_empty());
 }
 
 #[test]
-fn a_panic_in_a_destructor_ends_the_task_only() {
+fn destructor_panic_ends_only_its_task() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -92,22 +92,22 @@ fn a_panic_in_a_destructor_ends_the_task_only() {
     }
     let (queue, scheduler) = queue(1);
     let bomb = Bomb;
-    let mut task = scheduler.spawn(Path::root, async move {
+    let mut task = scheduler.spawn(ActorPath::root, async move {
         let _held = bomb;
         pending::<()>().await;
     });
-    let mut other = scheduler.spawn(Path::root, turns(5));
+    let mut other = scheduler.spawn(ActorPath::root, turns(5));
     run_all(&queue);
     task.abort();
     run_all(&queue);
-    assert_eq!(ended(&mut task), Poll::Ready(Ended::Aborted));
-    assert_eq!(ended(&mut other), Poll::Ready(Ended::Finished));
+    assert_eq!(ended(&mut task), Poll::Ready(TaskEnd::Aborted));
+    assert_eq!(ended(&mut other), Poll::Ready(TaskEnd::Finished));
 }
 
 #[test]
-fn a_task_is_queued_once_however_often_it_is_woken() {
+fn repeated_wakes_queue_a_task_once() {
     let (queue, scheduler) = queue(1);
-    let task = scheduler.spawn(Path::root, async {
+    let task = scheduler.spawn(ActorPath::root, async {
         poll_fn(|cx| {
             (0..10).for_each(|_| cx.waker().wake_by_ref());
             Poll::Ready(())
@@ -121,11 +121,11 @@ fn a_task_is_queued_once_however_often_it_is_woken() {
 }
 
 #[test]
-fn clearing_drops_what_nothing_can_wake() {
+fn clear_drops_unwakeable_tasks() {
     let (queue, scheduler) = queue(1);
     let held = Arc::new(());
     let inside = Arc::clone(&held);
-    drop(scheduler.spawn(Path::root, async move {
+    drop(scheduler.spawn(ActorPath::root, async move {
         let _inside = inside;
         pending::<()>().await;
     }));
@@ -136,7 +136,7 @@ fn clearing_drops_what_nothing_can_wake() {
 }
 
 #[test]
-fn the_driver_is_woken_when_there_is_work_again() {
+fn new_work_wakes_the_driver() {
     struct Count(AtomicBool);
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
@@ -146,20 +146,23 @@ fn the_driver_is_woken_when_there_is_work_again() {
     let (queue, scheduler) = queue(1);
     let count = Arc::new(Count(AtomicBool::new(false)));
     assert!(!queue.run_one(&Waker::from(Arc::clone(&count))));
-    drop(scheduler.spawn(Path::root, turns(1)));
-    drop(scheduler.spawn(Path::root, turns(1)));
+    drop(scheduler.spawn(ActorPath::root, turns(1)));
+    drop(scheduler.spawn(ActorPath::root, turns(1)));
     assert!(count.0.load(Ordering::Relaxed));
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "too many steps for an interpreter")]
-fn a_trace_keeps_its_first_steps_and_the_digest_of_all() {
+fn trace_keeps_first_steps_and_a_digest_of_all() {
     let (queue, scheduler) = queue(1);
     drop(scheduler.spawn(|| "/a".into(), turns(70_000)));
     run_all(&queue);
     let trace = queue.trace();
-    assert_eq!((trace.turns(), trace.steps().len()), (70_001, Trace::KEPT));
-    assert_eq!(trace.steps()[0].path, Path::from("/a"));
+    assert_eq!(
+        (trace.turns(), trace.steps().len()),
+        (70_001, ScheduleTrace::MAX_STEPS)
+    );
+    assert_eq!(trace.steps()[0].path, ActorPath::from("/a"));
     let mut longer = trace.clone();
     longer.record(trace.steps()[0].clone());
     assert_ne!(longer, trace);

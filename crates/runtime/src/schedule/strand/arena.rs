@@ -4,7 +4,7 @@
 //! future that completes leaves its buffer to the next one of its turn; a future that waits keeps
 //! the buffer until it completes or is dropped. An idle actor thus has no room reserved for its
 //! largest hook, and a hook that does not wait costs no allocation. Other short-lived values are
-//! kept in the same way ([`BufferClass`]).
+//! kept in the same way ([`SizeClass`]).
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -16,11 +16,11 @@ use std::task::{Context, Poll};
 use crate::exit::Exit;
 
 /// The result of a piece of work: the incarnation goes on, or ends.
-pub(super) type Done = Result<(), Exit>;
+pub(super) type WorkResult = Result<(), Exit>;
 
 /// The state of a piece of work after a poll, without the exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WorkPoll {
+pub(super) enum PollOutcome {
     /// It waits.
     Pending,
     /// It is done, and the incarnation goes on.
@@ -29,11 +29,11 @@ pub(super) enum WorkPoll {
     Ended,
 }
 
-impl WorkPoll {
+impl PollOutcome {
     /// Converts the result of a poll, and writes the exit, if any, to its place: there commonly is
     /// none, so it is not returned through every frame.
     #[inline(always)]
-    pub(super) fn of(polled: Poll<Done>, exit: &mut Option<Exit>) -> Self {
+    pub(super) fn of(polled: Poll<WorkResult>, exit: &mut Option<Exit>) -> Self {
         match polled {
             Poll::Pending => Self::Pending,
             Poll::Ready(Ok(())) => Self::Done,
@@ -46,25 +46,25 @@ impl WorkPoll {
 }
 
 /// A future in a buffer of its own, without its type.
-pub(super) struct Work(NonNull<WorkHeader>);
+pub(super) struct ArenaFuture(NonNull<FutureHeader>);
 
 // SAFETY: `begin` takes futures that are `Send`, and nothing else has the buffer.
-unsafe impl Send for Work {}
+unsafe impl Send for ArenaFuture {}
 
 /// The header in front of a future.
-struct WorkHeader {
-    vtable: &'static WorkVtable,
+struct FutureHeader {
+    vtable: &'static FutureVtable,
 }
 
 /// The operations on a future, by its type.
-struct WorkVtable {
+struct FutureVtable {
     class: Option<usize>,
     layout: Layout,
-    poll: unsafe fn(NonNull<WorkHeader>, &mut Context<'_>) -> Poll<Done>,
-    drop: unsafe fn(NonNull<WorkHeader>),
+    poll: unsafe fn(NonNull<FutureHeader>, &mut Context<'_>) -> Poll<WorkResult>,
+    drop: unsafe fn(NonNull<FutureHeader>),
 }
 
-impl WorkVtable {
+impl FutureVtable {
     /// Returns `true` if a buffer for futures of this type also serves those of another.
     #[inline(always)]
     fn fits_for(&self, other: &'static Self) -> bool {
@@ -73,16 +73,16 @@ impl WorkVtable {
 }
 
 #[repr(C)]
-struct WorkCell<F> {
-    header: WorkHeader,
+struct FutureCell<F> {
+    header: FutureHeader,
     future: F,
 }
 
-impl<F: Future<Output = Done>> WorkCell<F> {
-    const VTABLE: WorkVtable = {
+impl<F: Future<Output = WorkResult>> FutureCell<F> {
+    const VTABLE: FutureVtable = {
         let exact = Layout::new::<Self>();
-        let class = class_for(exact, COMMON);
-        WorkVtable {
+        let class = class_for(exact, MIN_FUTURE_CLASS);
+        FutureVtable {
             class,
             layout: match class {
                 Some(class) => layout_of(class),
@@ -102,15 +102,15 @@ impl<F: Future<Output = Done>> WorkCell<F> {
     };
 }
 
-impl Work {
+impl ArenaFuture {
     #[inline]
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Done> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<WorkResult> {
         // SAFETY: the buffer is ours, and what was put in is there until we are dropped.
         unsafe { (self.0.as_ref().vtable.poll)(self.0, cx) }
     }
 }
 
-impl Drop for Work {
+impl Drop for ArenaFuture {
     fn drop(&mut self) {
         // SAFETY: as in `poll`.
         let vtable = unsafe { self.0.as_ref() }.vtable;
@@ -122,20 +122,20 @@ impl Drop for Work {
 }
 
 /// The workplace of a turn: a buffer for one future after another, and the place that records which
-/// one is in it. The buffer belongs to the work while there is one, otherwise to the `TurnArena`.
-pub(super) struct TurnArena {
-    place: *mut Option<Work>,
+/// one is in it. The buffer belongs to the work while there is one, otherwise to the `FutureArena`.
+pub(super) struct FutureArena {
+    current: *mut Option<ArenaFuture>,
     /// With the table of the futures that it is for.
-    buffer: Option<(NonNull<WorkHeader>, &'static WorkVtable)>,
+    buffer: Option<(NonNull<FutureHeader>, &'static FutureVtable)>,
 }
 
-impl TurnArena {
+impl FutureArena {
     /// # Safety
-    /// The place is the caller's, and nothing else looks at it before the `TurnArena` is gone.
+    /// The place is the caller's, and nothing else looks at it before the `FutureArena` is gone.
     #[inline(always)]
-    pub(super) const unsafe fn new(place: *mut Option<Work>) -> Self {
+    pub(super) const unsafe fn new(place: *mut Option<ArenaFuture>) -> Self {
         Self {
-            place,
+            current: place,
             buffer: None,
         }
     }
@@ -148,45 +148,45 @@ impl TurnArena {
     /// There is no work in the place, and what the future borrows outlives it.
     // Inlined; otherwise the room for everything that the future may come to hold is copied.
     #[inline(always)]
-    pub(super) unsafe fn begin<F: Future<Output = Done> + Send>(
+    pub(super) unsafe fn begin<F: Future<Output = WorkResult> + Send>(
         &mut self,
         make: impl FnOnce() -> F,
         exit: &mut Option<Exit>,
         cx: &mut Context<'_>,
-    ) -> WorkPoll {
-        let vtable = const { &WorkCell::<F>::VTABLE };
+    ) -> PollOutcome {
+        let vtable = const { &FutureCell::<F>::VTABLE };
         let buffer = match self.buffer {
             Some((buffer, known)) if known.fits_for(vtable) => buffer,
             other => {
                 if other.is_some() {
-                    self.tidy();
+                    self.free_buffer();
                 }
                 let room = match vtable.class {
-                    Some(class) => take(class),
+                    Some(class) => pop_buffer(class),
                     None => allocate(vtable.layout),
                 };
                 self.buffer = Some((room.cast(), vtable));
                 room.cast()
             }
         };
-        let cell = buffer.cast::<WorkCell<F>>();
-        let header = WorkHeader { vtable };
+        let cell = buffer.cast::<FutureCell<F>>();
+        let header = FutureHeader { vtable };
         // SAFETY: the buffer has the layout in the table, and nothing is in it.
         unsafe {
-            cell.write(WorkCell {
+            cell.write(FutureCell {
                 header,
                 future: make(),
             });
         }
         // SAFETY: the place is the caller's, and there is no work in it.
-        unsafe { self.place.write(Some(Work(buffer))) };
+        unsafe { self.current.write(Some(ArenaFuture(buffer))) };
         // SAFETY: it was just written, and stays where it is.
         let future = unsafe { Pin::new_unchecked(&mut (*cell.as_ptr()).future) };
-        let came = WorkPoll::of(future.poll(cx), exit);
-        if came != WorkPoll::Pending {
+        let came = PollOutcome::of(future.poll(cx), exit);
+        if came != PollOutcome::Pending {
             // SAFETY: the work is taken out without being dropped, which leaves the future and the
             // buffer to us.
-            unsafe { self.place.write(None) };
+            unsafe { self.current.write(None) };
             // SAFETY: nothing uses it again.
             unsafe { (&raw mut (*cell.as_ptr()).future).drop_in_place() };
         }
@@ -194,22 +194,22 @@ impl TurnArena {
     }
 
     #[inline(always)]
-    fn tidy(&mut self) {
+    fn free_buffer(&mut self) {
         let Some((buffer, vtable)) = self.buffer.take() else {
             return;
         };
         // SAFETY: the place is the caller's.
-        let work = unsafe { &*self.place };
+        let work = unsafe { &*self.current };
         if work.as_ref().is_none_or(|work| work.0 != buffer) {
             drop(BufferGuard(buffer.cast(), vtable.class, vtable.layout));
         }
     }
 }
 
-impl Drop for TurnArena {
+impl Drop for FutureArena {
     #[inline(always)]
     fn drop(&mut self) {
-        self.tidy();
+        self.free_buffer();
     }
 }
 
@@ -220,7 +220,7 @@ impl Drop for BufferGuard {
     #[inline]
     fn drop(&mut self) {
         match self.1 {
-            Some(class) => put(class, self.0),
+            Some(class) => push_buffer(class, self.0),
             // SAFETY: it was allocated with this layout, and what was in it is dropped.
             None => unsafe { dealloc(self.0.as_ptr(), self.2) },
         }
@@ -228,12 +228,12 @@ impl Drop for BufferGuard {
 }
 
 /// Room for a short-lived value: from the buffers of this thread, if it fits.
-pub(super) struct BufferClass {
+pub(super) struct SizeClass {
     class: Option<usize>,
     layout: Layout,
 }
 
-impl BufferClass {
+impl SizeClass {
     pub(super) const fn of<T>() -> Self {
         let layout = Layout::new::<T>();
         assert!(layout.size() > 0, "what is empty needs no room");
@@ -244,7 +244,7 @@ impl BufferClass {
     #[inline]
     pub(super) fn take(&self) -> NonNull<u8> {
         match self.class {
-            Some(class) => take(class),
+            Some(class) => pop_buffer(class),
             None => allocate(self.layout),
         }
     }
@@ -254,13 +254,13 @@ impl BufferClass {
     /// # Safety
     /// It was taken as room of this kind, and nothing uses it after that.
     #[inline]
-    pub(super) const unsafe fn back(&self, room: NonNull<u8>) -> BufferGuard {
+    pub(super) const unsafe fn guard(&self, room: NonNull<u8>) -> BufferGuard {
         BufferGuard(room, self.class, self.layout)
     }
 }
 
 /// The free buffers of a thread, by size class: each holds the address of the next.
-struct FreeLists([Cell<FreeList>; CLASSES]);
+struct FreeLists([Cell<FreeList>; SIZE_CLASSES]);
 
 #[derive(Clone, Copy)]
 struct FreeList {
@@ -269,26 +269,26 @@ struct FreeList {
 }
 
 /// Number of size classes. Larger futures are put in buffers that are not kept.
-const CLASSES: usize = 8;
-const SMALLEST: usize = 64;
+const SIZE_CLASSES: usize = 8;
+const MIN_CLASS_SIZE: usize = 64;
 const ALIGN: usize = 16;
 
 /// The smallest size class for futures, even for those that would fit in a smaller one, so that the
 /// futures of a turn share a buffer.
-const COMMON: usize = 2;
+const MIN_FUTURE_CLASS: usize = 2;
 
 /// Maximum number of free buffers in a size class: as many as actors commonly run inside each
 /// other, and some more.
 const MAX_FREE: u32 = 16;
 
 thread_local! {
-    static FREE: FreeLists = const {
-        FreeLists([const { Cell::new(FreeList { head: None, len: 0 }) }; CLASSES])
+    static FREE_LISTS: FreeLists = const {
+        FreeLists([const { Cell::new(FreeList { head: None, len: 0 }) }; SIZE_CLASSES])
     };
 }
 
 const fn class_size(class: usize) -> usize {
-    SMALLEST << class
+    MIN_CLASS_SIZE << class
 }
 
 const fn layout_of(class: usize) -> Layout {
@@ -300,7 +300,7 @@ const fn layout_of(class: usize) -> Layout {
 
 const fn class_for(layout: Layout, least: usize) -> Option<usize> {
     let mut class = least;
-    while class < CLASSES {
+    while class < SIZE_CLASSES {
         if layout.size() <= class_size(class) && layout.align() <= ALIGN {
             return Some(class);
         }
@@ -317,8 +317,8 @@ fn allocate(layout: Layout) -> NonNull<u8> {
 
 /// Takes a buffer of this thread, or allocates one.
 #[inline]
-fn take(class: usize) -> NonNull<u8> {
-    let kept = FREE.try_with(|free| {
+fn pop_buffer(class: usize) -> NonNull<u8> {
+    let kept = FREE_LISTS.try_with(|free| {
         let list = free.0[class].get();
         let head = list.head?;
         // SAFETY: a free buffer holds the address of the next one.
@@ -338,8 +338,8 @@ fn take(class: usize) -> NonNull<u8> {
 
 /// Gives a buffer to this thread, which need not be the one that it came from.
 #[inline]
-fn put(class: usize, room: NonNull<u8>) {
-    let kept = FREE.try_with(|free| {
+fn push_buffer(class: usize, room: NonNull<u8>) {
+    let kept = FREE_LISTS.try_with(|free| {
         let list = free.0[class].get();
         if list.len == MAX_FREE {
             return false;

@@ -8,21 +8,21 @@ use std::pin::Pin;
 use std::ptr;
 use std::task::{Context, Poll};
 
-use super::arena::{Done, TurnArena, Work, WorkPoll};
-use super::{Host, OpaqueMessage, StrandGuard};
-use crate::exit::{Exit, discard_one, panic_text};
+use super::arena::{ArenaFuture, FutureArena, PollOutcome, WorkResult};
+use super::{OpaqueMessage, StrandGuard, StrandHost};
+use crate::exit::{Exit, drop_caught, panic_message};
 
 /// The state that an incarnation keeps between two turns.
 ///
 /// A turn asks it for the next thing to do, and does that, until there is nothing to do. Anything
 /// that takes time is a future, which has exclusive access to the `Behavior` while it waits.
-pub(crate) trait Behavior<C: Host>: Send + Sized + 'static {
+pub(crate) trait Behavior<C: StrandHost>: Send + Sized + 'static {
     /// The type of message that the actor handles.
     type Message: Send;
     /// Other work that may take time.
-    type Errand: Send;
+    type Control: Send;
     /// The error that the handling of a message may return.
-    type Failure;
+    type Error;
 
     /// Returns `true` if the next message is to be handled, and nothing else is to be done.
     fn is_ready(&mut self, host: &C) -> bool;
@@ -36,7 +36,7 @@ pub(crate) trait Behavior<C: Host>: Send + Sized + 'static {
         cx: &Context<'_>,
         message: &mut Option<OpaqueMessage<Self::Message>>,
         exit: &mut Option<Exit>,
-    ) -> NextStep<Self::Errand>;
+    ) -> NextStep<Self::Control>;
 
     /// Handles this message, or else the next one; returns `None` if there is no actor or no
     /// message.
@@ -44,26 +44,26 @@ pub(crate) trait Behavior<C: Host>: Send + Sized + 'static {
         &'a mut self,
         host: &'a C,
         message: &mut Option<OpaqueMessage<Self::Message>>,
-    ) -> Option<impl Future<Output = Result<(), Self::Failure>> + Send + use<'a, C, Self>>;
+    ) -> Option<impl Future<Output = Result<(), Self::Error>> + Send + use<'a, C, Self>>;
 
     /// Converts a failure into an exit.
-    fn exit(failure: Self::Failure) -> Exit;
+    fn into_exit(failure: Self::Error) -> Exit;
 
     /// Makes the value that a `Behavior` begins with.
     fn start<'a>(
         &'a mut self,
         host: &'a C,
-    ) -> impl Future<Output = Done> + Send + use<'a, C, Self> {
+    ) -> impl Future<Output = WorkResult> + Send + use<'a, C, Self> {
         let _ = host;
         ready(Ok(()))
     }
 
     /// Runs an errand.
-    fn run<'a>(
+    fn run_control<'a>(
         &'a mut self,
         host: &'a C,
-        errand: Self::Errand,
-    ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
+        errand: Self::Control,
+    ) -> impl Future<Output = WorkResult> + Send + use<'a, C, Self>;
 
     /// Begins to wind up the incarnation. Returns `true` if there is more to wait for than the last
     /// hook.
@@ -75,18 +75,18 @@ pub(crate) trait Behavior<C: Host>: Send + Sized + 'static {
         &'a mut self,
         host: &'a C,
         exit: Exit,
-    ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
+    ) -> impl Future<Output = WorkResult> + Send + use<'a, C, Self>;
 
     /// Like `end`, if there is nothing to wait for but the last hook.
-    fn end_now<'a>(
+    fn end_quickly<'a>(
         &'a mut self,
         host: &'a C,
         exit: Exit,
-    ) -> impl Future<Output = Done> + Send + use<'a, C, Self>;
+    ) -> impl Future<Output = WorkResult> + Send + use<'a, C, Self>;
 
     /// Called after the end. Returns `true` if the `Behavior` begins again, as that of another
     /// incarnation in the same place; it then takes the exit. It never does unless `may` is set.
-    fn renew(&mut self, host: &C, exit: &mut Option<Exit>, may: bool) -> bool {
+    fn restart_in_place(&mut self, host: &C, exit: &mut Option<Exit>, may: bool) -> bool {
         let _ = (host, exit, may);
         false
     }
@@ -100,7 +100,7 @@ pub(crate) enum NextStep<E> {
     Message,
     /// Make the value that the `Behavior` begins with.
     Start,
-    Errand(E),
+    Control(E),
     End,
 }
 
@@ -115,11 +115,11 @@ pub(super) enum TurnOutcome {
 }
 
 /// The place for a `Behavior`. One that is small enough is stored inline, others in a box.
-pub(super) struct Body {
+pub(super) struct BehaviorSlot {
     vtable: Option<&'static BehaviorVtable>,
     /// The work that waits. It borrows the `Behavior`, so it is dropped first.
-    work: Option<Work>,
-    room: MaybeUninit<InlineSpace>,
+    work: Option<ArenaFuture>,
+    storage: MaybeUninit<InlineSpace>,
 }
 
 /// The inline room for a `Behavior`, in words.
@@ -129,14 +129,14 @@ type InlineSpace = [u64; 19];
 struct BehaviorVtable {
     /// Takes the body, the host and an `Option<StrandGuard>` of its data.
     turn: unsafe fn(
-        *mut Body,
+        *mut BehaviorSlot,
         *const (),
         *mut (),
         &mut Option<Exit>,
         &mut Context<'_>,
     ) -> TurnOutcome,
     /// Takes the body and the host.
-    renew: unsafe fn(*mut Body, *const (), &mut Option<Exit>, bool) -> bool,
+    renew: unsafe fn(*mut BehaviorSlot, *const (), &mut Option<Exit>, bool) -> bool,
     /// Takes the address of the room.
     drop: unsafe fn(*mut InlineSpace),
     /// The table for a `Behavior` of this type that is being wound up; `None` in that table itself.
@@ -145,7 +145,7 @@ struct BehaviorVtable {
 
 struct TypedVtable<C, L>(PhantomData<(C, L)>);
 
-impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
+impl<C: StrandHost, L: Behavior<C>> TypedVtable<C, L> {
     const VTABLE: BehaviorVtable = BehaviorVtable {
         end: Some(&Self::END_VTABLE),
         ..Self::END_VTABLE
@@ -153,7 +153,7 @@ impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
 
     const END_VTABLE: BehaviorVtable = BehaviorVtable {
         end: None,
-        renew: Self::renew,
+        renew: Self::restart_in_place,
         turn: |body, host, held, exit, cx| {
             // SAFETY: the host is of this type, and outlives the turn.
             let host = unsafe { &*host.cast::<C>() };
@@ -161,16 +161,16 @@ impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
             let held = unsafe { &mut *held.cast::<Option<StrandGuard<'_, C::Data>>>() };
             loop {
                 // SAFETY: the body is the caller's, and a `Behavior` of this type is in it.
-                let work = || unsafe { Self::work(body, host, held, exit, cx) };
+                let work = || unsafe { Self::run_steps(body, host, held, exit, cx) };
                 let payload = match catch_unwind(AssertUnwindSafe(work)) {
                     Ok(outcome) => return outcome,
                     Err(payload) => payload,
                 };
-                *exit = Some(Exit::Panicked(panic_text(payload.as_ref())));
+                *exit = Some(Exit::Panicked(panic_message(payload.as_ref())));
                 // SAFETY: as above.
-                unsafe { Body::stop(body) };
+                unsafe { BehaviorSlot::drop_work(body) };
                 // SAFETY: as above.
-                if unsafe { Body::ends(body) } {
+                if unsafe { BehaviorSlot::is_ending(body) } {
                     return TurnOutcome::Over;
                 }
             }
@@ -194,8 +194,8 @@ impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
     /// # Safety
     /// The caller owns the body, and a `Behavior` of this type is in it.
     // No reference covers the room while there is work, because the work borrows it.
-    unsafe fn work(
-        body: *mut Body,
+    unsafe fn run_steps(
+        body: *mut BehaviorSlot,
         host: &C,
         held: &mut Option<StrandGuard<'_, C::Data>>,
         exit: &mut Option<Exit>,
@@ -204,33 +204,33 @@ impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
         // SAFETY: the body is the caller's.
         let place = unsafe { &raw mut (*body).work };
         // SAFETY: as above.
-        let behavior = unsafe { Self::behavior((&raw mut (*body).room).cast()) };
+        let behavior = unsafe { Self::behavior((&raw mut (*body).storage).cast()) };
         let mut came = match exit {
-            Some(_) => WorkPoll::Ended,
+            Some(_) => PollOutcome::Ended,
             // SAFETY: as above.
-            None => WorkPoll::of(unsafe { Self::resume(body, host, held, cx) }, exit),
+            None => PollOutcome::of(unsafe { Self::resume(body, host, held, cx) }, exit),
         };
         // SAFETY: as above.
-        let mut arena = unsafe { TurnArena::new(place) };
+        let mut arena = unsafe { FutureArena::new(place) };
         let mut message = None;
         // SAFETY: as above. There is no work when the `Behavior` is used, and each future is gone
         // before the `Behavior` is touched again.
         unsafe {
             loop {
                 match came {
-                    WorkPoll::Pending => return TurnOutcome::Waiting,
-                    WorkPoll::Done => {}
-                    WorkPoll::Ended => {
-                        if Body::ends(body) {
+                    PollOutcome::Pending => return TurnOutcome::Waiting,
+                    PollOutcome::Done => {}
+                    PollOutcome::Ended => {
+                        if BehaviorSlot::is_ending(body) {
                             return TurnOutcome::Over;
                         }
                         // The end returns the exit again.
                         let why = exit.take().unwrap_or(Exit::Killed);
                         *held = None;
-                        Body::begin_end(body);
+                        BehaviorSlot::begin_end(body);
                         came = match (*behavior).begin_end(host, &why) {
                             true => arena.begin(|| (*behavior).end(host, why), exit, cx),
-                            false => arena.begin(|| (*behavior).end_now(host, why), exit, cx),
+                            false => arena.begin(|| (*behavior).end_quickly(host, why), exit, cx),
                         };
                         continue;
                     }
@@ -242,12 +242,12 @@ impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
                         came = arena.begin(|| (*behavior).start(host), exit, cx);
                         continue;
                     }
-                    NextStep::Errand(errand) => {
-                        came = arena.begin(|| (*behavior).run(host, errand), exit, cx);
+                    NextStep::Control(errand) => {
+                        came = arena.begin(|| (*behavior).run_control(host, errand), exit, cx);
                         continue;
                     }
                     NextStep::End => {
-                        came = WorkPoll::Ended;
+                        came = PollOutcome::Ended;
                         continue;
                     }
                 }
@@ -259,7 +259,7 @@ impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
                         )
                     };
                     match arena.begin(handle, exit, cx) {
-                        WorkPoll::Done if (*behavior).is_ready(host) => {}
+                        PollOutcome::Done if (*behavior).is_ready(host) => {}
                         other => break other,
                     }
                 };
@@ -270,15 +270,22 @@ impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
     /// Lets a `Behavior` that is over begin again, if it does.
     ///
     /// # Safety
-    /// As for `work`, with the host of the `Behavior`; there is no work.
-    unsafe fn renew(body: *mut Body, host: *const (), exit: &mut Option<Exit>, may: bool) -> bool {
+    /// As for `run_steps`, with the host of the `Behavior`; there is no work.
+    unsafe fn restart_in_place(
+        body: *mut BehaviorSlot,
+        host: *const (),
+        exit: &mut Option<Exit>,
+        may: bool,
+    ) -> bool {
         // SAFETY: the host is of this type, and outlives the turn.
         let host = unsafe { &*host.cast::<C>() };
         // SAFETY: the body is the caller's, a `Behavior` of this type is in it, and nothing borrows
         // it.
-        let behavior = unsafe { &mut *Self::behavior((&raw mut (*body).room).cast()) };
+        let behavior = unsafe { &mut *Self::behavior((&raw mut (*body).storage).cast()) };
         // This may drop what the end left behind, and panic.
-        let renewed = catch_unwind(AssertUnwindSafe(|| behavior.renew(host, exit, may)));
+        let renewed = catch_unwind(AssertUnwindSafe(|| {
+            behavior.restart_in_place(host, exit, may)
+        }));
         let renewed = renewed.unwrap_or(false);
         if renewed {
             // SAFETY: the body is the caller's.
@@ -290,28 +297,28 @@ impl<C: Host, L: Behavior<C>> TypedVtable<C, L> {
     /// Continues the work that waits, if there is any.
     ///
     /// # Safety
-    /// As for `work`.
+    /// As for `run_steps`.
     #[inline(always)]
     unsafe fn resume(
-        body: *mut Body,
+        body: *mut BehaviorSlot,
         host: &C,
         held: &mut Option<StrandGuard<'_, C::Data>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Done> {
+    ) -> Poll<WorkResult> {
         // SAFETY: the body is the caller's.
         let Some(work) = (unsafe { &mut (*body).work }) else {
             return Poll::Ready(Ok(()));
         };
         *held = None;
         // SAFETY: as above.
-        let polled = if !unsafe { Body::ends(body) } && host.is_killed() {
+        let polled = if !unsafe { BehaviorSlot::is_ending(body) } && host.is_killed() {
             Poll::Ready(Err(Exit::Killed))
         } else {
             work.poll(cx)
         };
         if polled.is_ready() {
             // SAFETY: as above.
-            unsafe { Body::stop(body) };
+            unsafe { BehaviorSlot::drop_work(body) };
         }
         polled
     }
@@ -343,30 +350,30 @@ struct HandleMessage<F, C, L>(Option<F>, PhantomData<fn() -> (C, L)>);
 
 impl<F, C, L> Future for HandleMessage<F, C, L>
 where
-    F: Future<Output = Result<(), L::Failure>>,
-    C: Host,
+    F: Future<Output = Result<(), L::Error>>,
+    C: StrandHost,
     L: Behavior<C>,
 {
-    type Output = Done;
+    type Output = WorkResult;
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<WorkResult> {
         // SAFETY: the future in it is not moved either.
         let future = unsafe { self.map_unchecked_mut(|future| &mut future.0) };
         match future.as_pin_mut() {
-            Some(future) => future.poll(cx).map(|handled| handled.map_err(L::exit)),
+            Some(future) => future.poll(cx).map(|handled| handled.map_err(L::into_exit)),
             None => Poll::Ready(Err(Exit::Killed)),
         }
     }
 }
 
-impl Body {
+impl BehaviorSlot {
     #[inline(always)]
-    pub(super) const fn none() -> Self {
+    pub(super) const fn empty() -> Self {
         Self {
             vtable: None,
             work: None,
-            room: MaybeUninit::uninit(),
+            storage: MaybeUninit::uninit(),
         }
     }
 
@@ -375,12 +382,12 @@ impl Body {
     /// # Safety
     /// The caller owns the body, which contains no `Behavior`.
     #[inline]
-    pub(super) unsafe fn put<C: Host, L: Behavior<C>>(
+    pub(super) unsafe fn put<C: StrandHost, L: Behavior<C>>(
         this: *mut Self,
         behavior: impl FnOnce() -> L,
     ) {
         // SAFETY: the body is the caller's.
-        let room = unsafe { (&raw mut (*this).room).cast::<InlineSpace>() };
+        let room = unsafe { (&raw mut (*this).storage).cast::<InlineSpace>() };
         if fits::<L>() {
             // SAFETY: it fits.
             unsafe { room.cast::<L>().write(behavior()) };
@@ -400,7 +407,7 @@ impl Body {
     /// The caller owns the body, which does not move until it is cleared, and the host is the one
     /// for which the `Behavior` was put in.
     #[inline]
-    pub(super) unsafe fn turn<C: Host>(
+    pub(super) unsafe fn turn<C: StrandHost>(
         this: *mut Self,
         host: &C,
         held: &mut Option<StrandGuard<'_, C::Data>>,
@@ -421,7 +428,7 @@ impl Body {
     ///
     /// # Safety
     /// As for `turn`, which returned that the `Behavior` is over.
-    pub(super) unsafe fn renew<C: Host>(
+    pub(super) unsafe fn renew<C: StrandHost>(
         this: *mut Self,
         host: &C,
         exit: &mut Option<Exit>,
@@ -439,7 +446,7 @@ impl Body {
     ///
     /// # Safety
     /// As for `turn`.
-    unsafe fn ends(this: *mut Self) -> bool {
+    unsafe fn is_ending(this: *mut Self) -> bool {
         // SAFETY: the body is the caller's.
         unsafe { (*this).vtable }.is_some_and(|vtable| vtable.end.is_none())
     }
@@ -461,11 +468,11 @@ impl Body {
     ///
     /// # Safety
     /// As for `turn`.
-    unsafe fn stop(this: *mut Self) {
+    unsafe fn drop_work(this: *mut Self) {
         // SAFETY: the body is the caller's.
         let work = unsafe { ptr::replace(&raw mut (*this).work, None) };
         if work.is_some() {
-            discard_one(work);
+            drop_caught(work);
         }
     }
 
@@ -475,21 +482,21 @@ impl Body {
     /// As for `turn`.
     pub(super) unsafe fn clear(this: *mut Self) {
         // SAFETY: as above.
-        unsafe { Self::stop(this) };
+        unsafe { Self::drop_work(this) };
         // SAFETY: as above.
         let vtable = unsafe { ptr::replace(&raw mut (*this).vtable, None) };
         if let Some(vtable) = vtable {
             // SAFETY: the `Behavior` was put in with this table, and the work on it is gone.
-            let room = unsafe { (&raw mut (*this).room).cast::<InlineSpace>() };
-            discard_one(Dropped(room, vtable));
+            let room = unsafe { (&raw mut (*this).storage).cast::<InlineSpace>() };
+            drop_caught(BehaviorDropGuard(room, vtable));
         }
     }
 }
 
 /// A `Behavior` that is dropped with this.
-struct Dropped(*mut InlineSpace, &'static BehaviorVtable);
+struct BehaviorDropGuard(*mut InlineSpace, &'static BehaviorVtable);
 
-impl Drop for Dropped {
+impl Drop for BehaviorDropGuard {
     fn drop(&mut self) {
         // SAFETY: `clear` makes one for a `Behavior` that nothing uses again.
         unsafe { (self.1.drop)(self.0) }

@@ -5,10 +5,10 @@ use std::ptr;
 use std::thread::LocalKey;
 
 /// A thread-local place for the value that the thread works for.
-pub(crate) struct Current<T>(Cell<*const T>);
+pub(crate) struct CurrentRef<T>(Cell<*const T>);
 
-impl<T> Current<T> {
-    pub(crate) const fn none() -> Self {
+impl<T> CurrentRef<T> {
+    pub(crate) const fn new() -> Self {
         Self(Cell::new(ptr::null()))
     }
 
@@ -34,7 +34,7 @@ impl<T> Current<T> {
     }
 }
 
-struct RestoreCurrent<T: 'static>(&'static LocalKey<Current<T>>, *const T);
+struct RestoreCurrent<T: 'static>(&'static LocalKey<CurrentRef<T>>, *const T);
 
 impl<T> Drop for RestoreCurrent<T> {
     fn drop(&mut self) {

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::sync::{AtomicBool, AtomicU8, Ordering, UnsafeCell, Weakening, weaken, weaken_to};
+use crate::sync::{AtomicBool, AtomicU8, Ordering, UnsafeCell, Weakening, weaken, weaken_or};
 
 const EMPTY: u8 = 0;
 const FULL: u8 = 1;
@@ -24,7 +24,7 @@ const HELD: u8 = 2;
 struct LifoCell<T> {
     state: AtomicU8,
     /// Set if there is a writer.
-    filled: AtomicBool,
+    has_writer: AtomicBool,
     value: UnsafeCell<Option<T>>,
 }
 
@@ -37,29 +37,29 @@ pub(crate) struct LifoSlot<T>(Arc<LifoCell<T>>);
 /// The side that puts a value in; one thread has it.
 pub(crate) struct LifoWriter<T> {
     place: Arc<LifoCell<T>>,
-    alone: PhantomData<Cell<()>>,
+    not_sync: PhantomData<Cell<()>>,
 }
 
 impl<T> LifoSlot<T> {
     pub(crate) fn new() -> Self {
         Self(Arc::new(LifoCell {
             state: AtomicU8::new(EMPTY),
-            filled: AtomicBool::new(false),
+            has_writer: AtomicBool::new(false),
             value: UnsafeCell::new(None),
         }))
     }
 
     /// Returns the filling side, unless another thread has it.
     pub(crate) fn writer(&self) -> Option<LifoWriter<T>> {
-        let acq_rel = weaken_to(
+        let acq_rel = weaken_or(
             Weakening::LifoWriterAcquire,
             Ordering::AcqRel,
             Ordering::Release,
         );
-        let taken = self.0.filled.swap(true, acq_rel);
+        let taken = self.0.has_writer.swap(true, acq_rel);
         (!taken).then(|| LifoWriter {
             place: Arc::clone(&self.0),
-            alone: PhantomData,
+            not_sync: PhantomData,
         })
     }
 
@@ -113,6 +113,6 @@ impl<T> LifoWriter<T> {
 impl<T> Drop for LifoWriter<T> {
     fn drop(&mut self) {
         let release = weaken(Weakening::LifoWriterRelease, Ordering::Release);
-        self.place.filled.store(false, release);
+        self.place.has_writer.store(false, release);
     }
 }

@@ -5,21 +5,21 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::sync::{AtomicBool, MutPtr, Ordering, UnsafeCell, Weakening, relax, weaken};
+use crate::sync::{AtomicBool, MutPtr, Ordering, UnsafeCell, Weakening, spin_or_yield, weaken};
 
 /// A value behind a lock. The order of the fields matters: a thread that takes the lock would
 /// otherwise move a cache line for the flag alone.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Lock<T> {
+pub(crate) struct SpinLock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the value is reached through a guard only, by one thread at a time.
-unsafe impl<T: Send> Sync for Lock<T> {}
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 
-impl<T> Lock<T> {
+impl<T> SpinLock<T> {
     /// Like `new`, for a static.
     #[cfg(not(strowger_loom))]
     pub(crate) const fn new_const(value: T) -> Self {
@@ -38,7 +38,7 @@ impl<T> Lock<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
+    pub(crate) fn lock(&self) -> SpinLockGuard<'_, T> {
         let acquire = weaken(Weakening::LockAcquire, Ordering::Acquire);
         let free = self
             .taken
@@ -46,7 +46,7 @@ impl<T> Lock<T> {
         if free.is_err() {
             self.lock_slowly();
         }
-        Guard {
+        SpinLockGuard {
             lock: self,
             value: self.value.get_mut(),
         }
@@ -57,7 +57,7 @@ impl<T> Lock<T> {
         let acquire = weaken(Weakening::ContendedLockAcquire, Ordering::Acquire);
         let mut round = 0;
         loop {
-            relax(round);
+            spin_or_yield(round);
             round = round.saturating_add(1);
             // A load before the attempt leaves the cache line with the thread that holds the lock.
             if !self.taken.load(Ordering::Relaxed)
@@ -74,12 +74,12 @@ impl<T> Lock<T> {
 
 /// Exclusive access to the value; the lock is released when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Guard<'a, T> {
-    lock: &'a Lock<T>,
+pub(crate) struct SpinLockGuard<'a, T> {
+    lock: &'a SpinLock<T>,
     value: MutPtr<T>,
 }
 
-impl<T> Deref for Guard<'_, T> {
+impl<T> Deref for SpinLockGuard<'_, T> {
     type Target = T;
 
     #[inline(always)]
@@ -89,7 +89,7 @@ impl<T> Deref for Guard<'_, T> {
     }
 }
 
-impl<T> DerefMut for Guard<'_, T> {
+impl<T> DerefMut for SpinLockGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the lock is taken by this guard, which is borrowed for as long as the value is.
@@ -97,7 +97,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Drop for Guard<'_, T> {
+impl<T> Drop for SpinLockGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         let release = weaken(Weakening::LockRelease, Ordering::Release);

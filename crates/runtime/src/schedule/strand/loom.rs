@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::path::Path;
 
 /// The queue in which a toy waits for its turn.
-pub(in crate::schedule) trait Line: Send + Sync + 'static {
+pub(in crate::schedule) trait TestQueue: Send + Sync + 'static {
     fn push(&self, ready: Runnable);
 
     /// Returns `true` if nothing runs any more.
@@ -32,7 +32,7 @@ pub(in crate::schedule) trait Line: Send + Sync + 'static {
 }
 
 /// A strand over a number.
-pub(in crate::schedule) struct Toy<Q = Queue> {
+pub(in crate::schedule) struct ModelHost<Q = Queue> {
     strand: Strand<u32>,
     line: Q,
     /// Number of incarnations that were over: with an exit, and without.
@@ -41,7 +41,7 @@ pub(in crate::schedule) struct Toy<Q = Queue> {
 }
 
 impl<Q: Line> Toy<Q> {
-    pub(in crate::schedule) fn within(line: Q) -> Arc<Self> {
+    pub(in crate::schedule) fn on_queue(line: Q) -> Arc<Self> {
         Arc::new(Self {
             strand: Strand::new(0),
             line,
@@ -108,7 +108,7 @@ impl Toy {
 }
 
 /// A `Behavior` that is over when the number has reached `last`: its turns return before, or wait.
-struct Until {
+struct CountBehavior {
     last: u32,
     waits: bool,
 }
@@ -179,7 +179,7 @@ impl<Q: Line> Behavior<Toy<Q>> for Until {
 }
 
 impl TurnData for u32 {
-    fn rest(&mut self) -> bool {
+    fn try_park(&mut self) -> bool {
         true
     }
 }
@@ -207,7 +207,7 @@ impl<Q: Line> Host for Toy<Q> {
         Path::root()
     }
 
-    fn mark(&self) -> ActorMark {
+    fn identity(&self) -> ActorIdentity {
         ActorMark::default()
     }
 
@@ -223,7 +223,7 @@ impl<Q: Line> Host for Toy<Q> {
 }
 
 #[test]
-fn a_lock_lets_one_in_and_shows_what_the_last_one_did() {
+fn spin_lock_is_exclusive_and_publishes_writes() {
     model(|| {
         let lock = Arc::new(Lock::new(0));
         let add = |lock: &Lock<i32>| *lock.lock() += 1;
@@ -238,7 +238,7 @@ fn a_lock_lets_one_in_and_shows_what_the_last_one_did() {
 }
 
 #[test]
-fn no_wake_is_lost_between_the_look_and_the_park() {
+fn no_wakeup_is_lost_while_parking() {
     model(|| {
         let toy = Toy::new();
         toy.begin(1);
@@ -257,7 +257,7 @@ fn no_wake_is_lost_between_the_look_and_the_park() {
 }
 
 #[test]
-fn a_body_goes_from_thread_to_thread_and_is_run_by_one() {
+fn behavior_runs_on_one_thread_at_a_time() {
     model(|| {
         let toy = Toy::new();
         toy.begin(2);
@@ -279,7 +279,7 @@ fn a_body_goes_from_thread_to_thread_and_is_run_by_one() {
 }
 
 #[test]
-fn what_is_abandoned_ends_once_whoever_wakes_it() {
+fn abandoned_strand_ends_once() {
     model(|| {
         let toy = Toy::new();
         toy.begin(1);
@@ -328,7 +328,7 @@ impl Executor {
 
 /// Counts how often it is woken.
 #[derive(Default)]
-struct Bell(AtomicUsize);
+struct ModelWaker(AtomicUsize);
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
@@ -346,7 +346,7 @@ fn put(giver: Giver<Box<u32>, Arc<AtomicUsize>>) -> thread::JoinHandle<()> {
 }
 
 #[test]
-fn value_wakes_the_taker_that_waits_and_becomes_watched() {
+fn value_wakes_a_receiver_that_sets_a_watch() {
     model(|| {
         let (giver, mut taker) = slot();
         let told = Arc::new(AtomicUsize::new(0));
@@ -373,7 +373,7 @@ fn value_wakes_the_taker_that_waits_and_becomes_watched() {
 }
 
 #[test]
-fn value_wakes_the_task_that_polled_last() {
+fn value_wakes_the_last_polling_task() {
     model(|| {
         let (giver, mut taker) = slot();
         let told = Arc::new(AtomicUsize::new(0));
@@ -406,7 +406,7 @@ pub(crate) fn model_with_list(run: impl Fn(&'static RecentAsks) + Send + Sync + 
 }
 
 #[test]
-fn who_began_to_wait_a_moment_ago_is_called_or_has_its_value() {
+fn recent_waiter_is_woken_or_has_its_value() {
     model_with_list(|list| {
         let (giver, mut taker) = slot::<Box<u32>, ()>();
         let bell = Arc::new(Bell::default());
@@ -432,7 +432,7 @@ fn who_began_to_wait_a_moment_ago_is_called_or_has_its_value() {
 }
 
 #[test]
-fn who_leaves_while_it_is_called_is_not_touched_after_that() {
+fn dropped_waiter_is_not_touched_by_the_list() {
     model_with_list(|list| {
         let (giver, mut taker) = slot::<Box<u32>, ()>();
         let waker = Waker::from(Arc::new(Bell::default()));
@@ -453,7 +453,7 @@ fn who_leaves_while_it_is_called_is_not_touched_after_that() {
 }
 
 #[test]
-fn a_value_that_nobody_waits_for_goes_with_the_slot() {
+fn value_without_receiver_is_dropped_with_the_slot() {
     model(|| {
         let value = Arc::new(());
         let (giver, mut taker) = slot::<Arc<()>, ()>();
@@ -470,7 +470,7 @@ fn a_value_that_nobody_waits_for_goes_with_the_slot() {
 }
 
 #[test]
-fn who_is_next_is_taken_once_here_or_elsewhere() {
+fn lifo_slot_value_is_taken_once() {
     model(|| {
         let next = Arc::new(LifoSlot::new());
         let writer = next.writer().expect("nobody has it");
@@ -490,7 +490,7 @@ fn who_is_next_is_taken_once_here_or_elsewhere() {
 }
 
 #[test]
-fn who_fills_goes_on_where_another_emptied() {
+fn lifo_writer_refills_after_a_remote_take() {
     model(|| {
         let next = Arc::new(LifoSlot::new());
         let writer = next.writer().expect("nobody has it");
@@ -506,7 +506,7 @@ fn who_fills_goes_on_where_another_emptied() {
 }
 
 #[test]
-fn who_fills_a_place_next_sees_what_the_last_one_put_there() {
+fn next_lifo_writer_sees_the_previous_value() {
     model(|| {
         // Puts a number in, unless the other thread is about to; returns a number that was refused.
         let fill = |next: &LifoSlot<Box<u32>>, number| {

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_a_lane_is_dropped_once() {
+    fn remaining_messages_are_dropped_once() {
         let value = Arc::new(());
         let mut queue = MessageQueue::new();
         for _ in 0..5 {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_in_order_round_the_end_of_the_room() {
+    fn order_holds_across_wraparound() {
         let mut queue = MessageQueue::default();
         let (mut next, mut seen) = (0, Vec::new());
         for round in 0..40 {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destructor_that_panics_takes_no_other_along() {
+    fn panicking_destructor_does_not_skip_others() {
         struct Fails<'a>(bool, &'a Cell<u32>);
         impl Drop for Fails<'_> {
             fn drop(&mut self) {

@@ -12,24 +12,24 @@
 //!
 //! An entry is part of the slot of its ask. It is touched only under the lock of its list, except
 //! for one flag, with which the list announces that it touches the entry no more. That flag alone
-//! does not tell an asker that it will be called: see [`RecentAsk::will_be_called`].
+//! does not tell an asker that it will be called: see [`RecentAsk::will_be_woken`].
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 use std::task::Waker;
 
-use super::Lock;
+use super::SpinLock;
 use crate::sync::{AtomicBool, Ordering, Weakening, weaken, weakened};
 
 /// This many entries are taken out under one lock, so that no thread waits for it for long.
-const BATCH: usize = 64;
+const TAKE_BATCH: usize = 64;
 
 /// One list. Aligned so that two lists do not share a cache line.
 #[repr(align(64))]
 pub(crate) struct RecentAsks {
     /// Set, unless it already is, by a thread that adds an entry: the monitor will check the list.
-    pub(crate) wanted: AtomicBool,
-    head: Lock<ListHead>,
+    pub(crate) needs_check: AtomicBool,
+    head: SpinLock<ListHead>,
 }
 
 struct ListHead(*const RecentAsk);
@@ -43,9 +43,9 @@ pub(super) struct RecentAsk {
     listed: AtomicBool,
     list: Cell<*const RecentAsks>,
     next: Cell<*const Self>,
-    before: Cell<*const Self>,
+    prev: Cell<*const Self>,
     /// Returns the waker to call, if the taker waits.
-    call: unsafe fn(NonNull<()>) -> Option<Waker>,
+    take_waker: unsafe fn(NonNull<()>) -> Option<Waker>,
     slot: NonNull<()>,
 }
 
@@ -53,8 +53,8 @@ impl RecentAsks {
     #[cfg(not(strowger_loom))]
     pub(crate) const fn new() -> Self {
         Self {
-            wanted: AtomicBool::new(false),
-            head: Lock::new_const(ListHead(ptr::null())),
+            needs_check: AtomicBool::new(false),
+            head: SpinLock::new_const(ListHead(ptr::null())),
         }
     }
 
@@ -70,14 +70,14 @@ impl RecentAsks {
     /// there may be more.
     pub(crate) fn take(&self, wakers: &mut Vec<Waker>) -> bool {
         let mut head = self.head.lock();
-        for _ in 0..BATCH {
+        for _ in 0..TAKE_BATCH {
             // SAFETY: an entry in the list stays valid, under its lock, until it is taken out.
             let Some(entry) = (unsafe { head.0.as_ref() }) else {
                 return false;
             };
             unlink(&mut head, entry);
             // SAFETY: the entry is in its slot, which is there while the entry is listed.
-            wakers.extend(unsafe { (entry.call)(entry.slot) });
+            wakers.extend(unsafe { (entry.take_waker)(entry.slot) });
             // After this, the owner may free the entry.
             let release = weaken(Weakening::UnlistedRelease, Ordering::Release);
             entry.listed.store(false, release);
@@ -92,8 +92,8 @@ impl RecentAsk {
             listed: AtomicBool::new(false),
             list: Cell::new(ptr::null()),
             next: Cell::new(ptr::null()),
-            before: Cell::new(ptr::null()),
-            call,
+            prev: Cell::new(ptr::null()),
+            take_waker: call,
             slot,
         }
     }
@@ -110,7 +110,7 @@ impl RecentAsk {
     /// and the flag is still set because the list is not done with the entry. Under the lock, the
     /// list is done with the entry, or meets the slot as the taker has left it.
     #[inline]
-    pub(super) fn will_be_called(&self) -> bool {
+    pub(super) fn will_be_woken(&self) -> bool {
         if !self.is_listed() {
             return false;
         }
@@ -127,17 +127,17 @@ impl RecentAsk {
     ///
     /// # Safety
     /// The caller owns the entry, which is in no list; the entry stays where it is until it is
-    /// `unlist`ed, and the list outlives it.
+    /// `remove`ed, and the list outlives it.
     #[inline]
-    pub(super) unsafe fn list(&self, list: &RecentAsks) {
+    pub(super) unsafe fn insert_into(&self, list: &RecentAsks) {
         self.list.set(list);
         let mut head = list.head.lock();
         let this: *const Self = self;
-        self.before.set(ptr::null());
+        self.prev.set(ptr::null());
         self.next.set(head.0);
         // SAFETY: an entry in the list stays valid.
         if let Some(next) = unsafe { head.0.as_ref() } {
-            next.before.set(this);
+            next.prev.set(this);
         }
         head.0 = this;
         self.listed.store(true, Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl RecentAsk {
 
     /// Takes the entry out, if it is in a list. After that only its owner touches it.
     #[inline]
-    pub(super) fn unlist(&self) {
+    pub(super) fn remove(&self) {
         if !self.is_listed() {
             return;
         }
@@ -162,7 +162,7 @@ impl RecentAsk {
 
 /// Takes an entry out of the list that it is in.
 fn unlink(head: &mut ListHead, entry: &RecentAsk) {
-    let (before, next) = (entry.before.get(), entry.next.get());
+    let (before, next) = (entry.prev.get(), entry.next.get());
     // SAFETY: an entry in the list stays valid.
     match unsafe { before.as_ref() } {
         Some(before) => before.next.set(next),
@@ -170,6 +170,6 @@ fn unlink(head: &mut ListHead, entry: &RecentAsk) {
     }
     // SAFETY: as above.
     if let Some(next) = unsafe { next.as_ref() } {
-        next.before.set(before);
+        next.prev.set(before);
     }
 }

@@ -30,18 +30,18 @@
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
-use super::arena::BufferClass;
+use super::arena::SizeClass;
 use super::recent_asks::{RecentAsk, RecentAsks};
 use crate::seeded_bug::{Bug, linger, seeded};
-use crate::sync::{AtomicU8, Ordering, UnsafeCell, Weakening, relax, weaken, weakened};
+use crate::sync::{AtomicU8, Ordering, UnsafeCell, Weakening, spin_or_yield, weaken, weakened};
 
 const EMPTY: u8 = 0;
-const WAITS: u8 = 1;
-const TAKEN: u8 = 2;
+const WAITING: u8 = 1;
+const SENDING: u8 = 2;
 const FULL: u8 = 3;
-const LEFT: u8 = 4;
+const RECEIVER_DROPPED: u8 = 4;
 const HELD: u8 = 5;
-/// A flag that is combined with `EMPTY`, `WAITS` or `HELD`.
+/// A flag that is combined with `EMPTY`, `WAITING` or `HELD`.
 const WATCHED: u8 = 8;
 
 struct Slot<T, W> {
@@ -54,23 +54,23 @@ struct Slot<T, W> {
 }
 
 /// The side that puts the value in, which it has to do.
-pub(crate) struct Giver<T, W>(NonNull<Slot<T, W>>);
+pub(crate) struct SlotSender<T, W>(NonNull<Slot<T, W>>);
 
 /// The side that takes the value out.
-pub(crate) struct Taker<T, W>(NonNull<Slot<T, W>>);
+pub(crate) struct SlotReceiver<T, W>(NonNull<Slot<T, W>>);
 
 // SAFETY: the states determine which thread touches what, one thread at a time.
-unsafe impl<T: Send, W: Send> Send for Giver<T, W> {}
+unsafe impl<T: Send, W: Send> Send for SlotSender<T, W> {}
 // SAFETY: a shared reference to it gives no access.
-unsafe impl<T: Send, W: Send> Sync for Giver<T, W> {}
+unsafe impl<T: Send, W: Send> Sync for SlotSender<T, W> {}
 // SAFETY: as for the giver.
-unsafe impl<T: Send, W: Send> Send for Taker<T, W> {}
+unsafe impl<T: Send, W: Send> Send for SlotReceiver<T, W> {}
 // SAFETY: a shared reference to it gives no access.
-unsafe impl<T: Send, W: Send> Sync for Taker<T, W> {}
+unsafe impl<T: Send, W: Send> Sync for SlotReceiver<T, W> {}
 
 /// Creates an empty slot.
 #[inline]
-pub(crate) fn slot<T, W>() -> (Giver<T, W>, Taker<T, W>) {
+pub(crate) fn channel<T, W>() -> (SlotSender<T, W>, SlotReceiver<T, W>) {
     let slot = Slot::<T, W>::BUFFER.take().cast::<Slot<T, W>>();
     let empty = Slot {
         state: AtomicU8::new(EMPTY),
@@ -81,27 +81,27 @@ pub(crate) fn slot<T, W>() -> (Giver<T, W>, Taker<T, W>) {
     };
     // SAFETY: the room is ours, and for this.
     unsafe { slot.write(empty) };
-    (Giver(slot), Taker(slot))
+    (SlotSender(slot), SlotReceiver(slot))
 }
 
 impl<T, W> Slot<T, W> {
     /// An ask that is answered at once costs no allocation.
-    const BUFFER: BufferClass = BufferClass::of::<Self>();
+    const BUFFER: SizeClass = SizeClass::of::<Self>();
 }
 
-impl<T, W> Giver<T, W> {
+impl<T, W> SlotSender<T, W> {
     /// Returns `true` if the taker has left, so that the value will not be taken out.
-    pub(crate) fn is_left(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         // SAFETY: the slot is there until it is full, or we free it.
         let slot = unsafe { self.0.as_ref() };
-        slot.state.load(Ordering::Relaxed) == LEFT
+        slot.state.load(Ordering::Relaxed) == RECEIVER_DROPPED
     }
 
     /// Puts the value in, and tells the watcher; returns the waker to wake.
     // Inlined, so that the value is written where it stays: a processor stalls if it reads as a
     // whole what was just written in parts.
     #[inline(always)]
-    pub(crate) fn put(self, value: T, tell: impl FnOnce(&W)) -> Option<Waker> {
+    pub(crate) fn send(self, value: T, tell: impl FnOnce(&W)) -> Option<Waker> {
         // SAFETY: the slot is there until it is full, or we free it.
         let slot = unsafe { self.0.as_ref() };
         // SAFETY: the value is ours, and there is none.
@@ -117,17 +117,17 @@ impl<T, W> Giver<T, W> {
         let mut round = 0;
         loop {
             let now = slot.state.load(Ordering::Acquire);
-            if now == LEFT {
+            if now == RECEIVER_DROPPED {
                 // SAFETY: the taker touches nothing any more.
                 unsafe { free(self.0) };
                 return None;
             }
             if now & !WATCHED == HELD {
-                relax(round);
+                spin_or_yield(round);
                 round = round.saturating_add(1);
                 continue;
             }
-            let next = if now == EMPTY { FULL } else { TAKEN };
+            let next = if now == EMPTY { FULL } else { SENDING };
             let moved = slot
                 .state
                 .compare_exchange(now, next, Ordering::AcqRel, Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl<T, W> Giver<T, W> {
                 slot.watch.get_mut().with(watch);
             }
             let mut waker = None;
-            if now & WAITS != 0 && !weakened(Weakening::ValueWakesTaker) {
+            if now & WAITING != 0 && !weakened(Weakening::ValueWakesTaker) {
                 // SAFETY: we took a slot that waits, so the waker is ours.
                 let take = |place: *mut Option<Waker>| unsafe { (*place).take() };
                 waker = slot.waker.get_mut().with(take);
@@ -159,7 +159,7 @@ impl<T, W> Giver<T, W> {
     clippy::needless_pass_by_ref_mut,
     reason = "what the taker may touch, nobody else may meanwhile"
 )]
-impl<T, W> Taker<T, W> {
+impl<T, W> SlotReceiver<T, W> {
     fn slot(&self) -> &Slot<T, W> {
         // SAFETY: the slot is there until we leave it.
         unsafe { self.0.as_ref() }
@@ -187,7 +187,7 @@ impl<T, W> Taker<T, W> {
     /// Returns the value, or `None` if it was taken before. While the value is not there, registers
     /// the waker.
     pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Option<T>> {
-        let Some(was) = self.reclaim() else {
+        let Some(was) = self.reset_to_empty() else {
             return Poll::Ready(self.take());
         };
         let slot = self.slot();
@@ -195,15 +195,18 @@ impl<T, W> Taker<T, W> {
         // SAFETY: the slot is empty, so this is ours.
         let old = |place: *mut Option<Waker>| unsafe { (*place).replace(waker) };
         let old = slot.waker.get_mut().with(old);
-        let empty = was & !WAITS;
-        let waits =
-            slot.state
-                .compare_exchange(empty, empty | WAITS, Ordering::AcqRel, Ordering::Relaxed);
+        let empty = was & !WAITING;
+        let waits = slot.state.compare_exchange(
+            empty,
+            empty | WAITING,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
         drop(old);
         if waits.is_ok() {
             return Poll::Pending;
         }
-        self.until_full();
+        self.spin_until_full();
         Poll::Ready(self.take())
     }
 
@@ -218,9 +221,10 @@ impl<T, W> Taker<T, W> {
             !self.slot().entry.is_listed(),
             "what is listed is not watched yet"
         );
-        let is_lost = seeded(Bug::AnswerDuringWatchIsLost) || weakened(Weakening::SlotHeldForWatch);
+        let is_lost =
+            seeded(Bug::AnswerLostWhileWatchIsSet) || weakened(Weakening::SlotHeldForWatch);
         let held = if is_lost { EMPTY } else { HELD };
-        let Some(was) = self.move_to(held) else {
+        let Some(was) = self.acquire_as(held) else {
             return false;
         };
         let slot = self.slot();
@@ -228,27 +232,27 @@ impl<T, W> Taker<T, W> {
         // SAFETY: the slot is held and not watched, so this is ours.
         let put = |place: *mut Option<W>| unsafe { *place = Some(watch) };
         slot.watch.get_mut().with(put);
-        linger(Bug::AnswerDuringWatchIsLost);
+        linger(Bug::AnswerLostWhileWatchIsSet);
         slot.state
             .compare_exchange(held, was | WATCHED, Ordering::Release, Ordering::Relaxed)
             .is_ok()
     }
 
     /// Moves a slot that waits back to empty. Returns the state before; `None` if the slot is full.
-    fn reclaim(&self) -> Option<u8> {
-        self.move_to(EMPTY)
+    fn reset_to_empty(&self) -> Option<u8> {
+        self.acquire_as(EMPTY)
     }
 
     /// Moves a slot that is empty or waits to one of the two states in which the taker may touch
     /// all but the value. Returns the state before; `None` if the slot is full.
-    fn move_to(&self, ours: u8) -> Option<u8> {
+    fn acquire_as(&self, ours: u8) -> Option<u8> {
         let state = &self.slot().state;
         let mut round = 0;
         loop {
             let now = state.load(Ordering::Acquire);
             match now & !WATCHED {
                 EMPTY if ours == EMPTY => return Some(now),
-                EMPTY | WAITS => {
+                EMPTY | WAITING => {
                     let next = now & WATCHED | ours;
                     let moved =
                         state.compare_exchange(now, next, Ordering::AcqRel, Ordering::Relaxed);
@@ -257,11 +261,11 @@ impl<T, W> Taker<T, W> {
                     }
                 }
                 HELD => {
-                    relax(round);
+                    spin_or_yield(round);
                     round = round.saturating_add(1);
                 }
                 _ => {
-                    self.until_full();
+                    self.spin_until_full();
                     return None;
                 }
             }
@@ -270,42 +274,42 @@ impl<T, W> Taker<T, W> {
 
     /// Puts the taker, which waits, in a list of recent asks.
     #[inline]
-    pub(crate) fn list(&mut self, list: &'static RecentAsks) {
-        // SAFETY: the entry is ours and stays in the slot, which is freed after `unlist`.
-        unsafe { self.slot().entry.list(list) };
+    pub(crate) fn insert_into(&mut self, list: &'static RecentAsks) {
+        // SAFETY: the entry is ours and stays in the slot, which is freed after `remove`.
+        unsafe { self.slot().entry.insert_into(list) };
     }
 
     /// Returns `true` if a list of recent asks, in which the taker waits, will call it.
     #[inline]
-    pub(crate) fn will_be_called(&self) -> bool {
-        self.slot().entry.will_be_called()
+    pub(crate) fn will_be_woken(&self) -> bool {
+        self.slot().entry.will_be_woken()
     }
 
     /// Waits for the giver, which has taken the slot and is about to fill it, or has done so.
-    fn until_full(&self) {
+    fn spin_until_full(&self) {
         let mut round = 0;
         while self.slot().state.load(Ordering::Acquire) != FULL {
-            relax(round);
+            spin_or_yield(round);
             round = round.saturating_add(1);
         }
     }
 }
 
-impl<T, W> Drop for Taker<T, W> {
+impl<T, W> Drop for SlotReceiver<T, W> {
     #[inline]
     fn drop(&mut self) {
-        self.slot().entry.unlist();
+        self.slot().entry.remove();
         let state = &self.slot().state;
         if state.load(Ordering::Acquire) != FULL
-            && let Some(was) = self.reclaim()
+            && let Some(was) = self.reset_to_empty()
         {
-            let empty = was & !WAITS;
-            let acq_rel = weaken(Weakening::SlotLeftRelease, Ordering::AcqRel);
-            let left = state.compare_exchange(empty, LEFT, acq_rel, Ordering::Relaxed);
+            let empty = was & !WAITING;
+            let acq_rel = weaken(Weakening::SlotDropRelease, Ordering::AcqRel);
+            let left = state.compare_exchange(empty, RECEIVER_DROPPED, acq_rel, Ordering::Relaxed);
             if left.is_ok() {
                 return;
             }
-            self.until_full();
+            self.spin_until_full();
         }
         // SAFETY: it is full, so the giver touches nothing any more.
         unsafe { free(self.0) };
@@ -315,12 +319,12 @@ impl<T, W> Drop for Taker<T, W> {
 /// Copies the waker of a slot that waits.
 ///
 /// # Safety
-/// It is from `slot`, for values of these types, and the taker has not left.
+/// It is from `channel`, for values of these types, and the taker has not left.
 unsafe fn call<T, W>(slot: NonNull<()>) -> Option<Waker> {
     // SAFETY: the taker has not left, so the slot is there.
     let slot = unsafe { slot.cast::<Slot<T, W>>().as_ref() };
     let now = slot.state.load(Ordering::Relaxed);
-    if now & !WATCHED != WAITS {
+    if now & !WATCHED != WAITING {
         return None;
     }
     let held = now & WATCHED | HELD;
@@ -338,10 +342,10 @@ unsafe fn call<T, W>(slot: NonNull<()>) -> Option<Waker> {
 /// Frees a slot.
 ///
 /// # Safety
-/// It is from `slot`, and nothing else touches it any more.
+/// It is from `channel`, and nothing else touches it any more.
 unsafe fn free<T, W>(slot: NonNull<Slot<T, W>>) {
-    // SAFETY: `slot` took it as room of this kind. Given back even if a value panics.
-    let _guard = unsafe { Slot::<T, W>::BUFFER.back(slot.cast()) };
+    // SAFETY: `channel` took it as room of this kind. Given back even if a value panics.
+    let _guard = unsafe { Slot::<T, W>::BUFFER.guard(slot.cast()) };
     // SAFETY: it is dropped once, here.
     unsafe { slot.drop_in_place() };
 }

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::sample::select;
 
-use super::{FlowError, Inlet, Lag, Offer, Outlet};
+use super::{FlowError, ReceiverCredit, SendDecision, SenderCredit, SlowReader};
 
 /// A packet from the source to the reader.
 #[derive(Debug)]
@@ -14,8 +14,8 @@ enum Packet {
 
 /// Both halves, with a connection of arbitrary delay between them.
 struct Line {
-    outlet: Outlet,
-    inlet: Inlet,
+    outlet: SenderCredit,
+    inlet: ReceiverCredit,
     items: VecDeque<Packet>,
     grants: VecDeque<u32>,
     arrived: VecDeque<u64>,
@@ -25,11 +25,11 @@ struct Line {
 }
 
 impl Line {
-    fn new(lag: Lag, window: u32, limit: u32) -> Self {
-        let mut inlet = Inlet::new(window);
-        let first = inlet.refill();
+    fn new(lag: SlowReader, window: u32, limit: u32) -> Self {
+        let mut inlet = ReceiverCredit::new(window);
+        let first = inlet.take_grant();
         Self {
-            outlet: Outlet::new(lag, limit),
+            outlet: SenderCredit::new(lag, limit),
             inlet,
             items: VecDeque::new(),
             grants: VecDeque::from([first]),
@@ -41,19 +41,19 @@ impl Line {
 
     fn send(&mut self) {
         let number = self.number;
-        match self.outlet.offer() {
-            Offer::Send { missed } => {
+        match self.outlet.decide() {
+            SendDecision::Send { missed } => {
                 self.items.push_back(Packet::Item { missed, number });
                 self.number += 1;
             }
-            Offer::Miss => self.number += 1,
-            Offer::Wait | Offer::Disconnect => {}
+            SendDecision::Miss => self.number += 1,
+            SendDecision::Wait | SendDecision::Disconnect => {}
         }
     }
 
     fn carry_item(&mut self) {
         if let Some(Packet::Item { missed, number }) = self.items.pop_front() {
-            self.inlet.arrived().expect("there was credit");
+            self.inlet.on_item().expect("there was credit");
             self.expected += missed;
             assert_eq!(
                 number, self.expected,
@@ -66,9 +66,9 @@ impl Line {
 
     fn take(&mut self) {
         if self.arrived.pop_front().is_some() {
-            self.inlet.taken();
+            self.inlet.on_taken();
         }
-        let credit = self.inlet.refill();
+        let credit = self.inlet.take_grant();
         if credit > 0 {
             self.grants.push_back(credit);
         }
@@ -84,7 +84,7 @@ impl Line {
 proptest! {
     #[test]
     fn both_halves_agree_under_any_delay(
-        lag in select(vec![Lag::Wait, Lag::Miss]),
+        lag in select(vec![SlowReader::Wait, SlowReader::Miss]),
         window in 1_u32..20,
         steps in vec(any::<u8>(), 1..400),
     ) {
@@ -116,7 +116,7 @@ proptest! {
     fn a_window_may_change_at_any_time(
         windows in vec((1_u32..20, 0_u8..10), 1..30),
     ) {
-        let mut line = Line::new(Lag::Wait, 10, 20);
+        let mut line = Line::new(SlowReader::Wait, 10, 20);
         for (window, rounds) in windows {
             line.inlet.resize(window);
             for _ in 0..rounds {
@@ -141,22 +141,22 @@ proptest! {
 
 #[test]
 fn credit_is_refilled_at_half_window() {
-    let mut inlet = Inlet::new(8);
-    assert_eq!(inlet.refill(), 8);
+    let mut inlet = ReceiverCredit::new(8);
+    assert_eq!(inlet.take_grant(), 8);
     for _ in 0..8 {
-        inlet.arrived().expect("there is credit");
+        inlet.on_item().expect("there is credit");
     }
     let mut grants = Vec::new();
     for _ in 0..8 {
-        inlet.taken();
-        grants.push(inlet.refill());
+        inlet.on_taken();
+        grants.push(inlet.take_grant());
     }
     assert_eq!(grants, [0, 0, 0, 4, 0, 0, 0, 4]);
 }
 
 #[test]
 fn excess_credit_is_rejected() {
-    let mut outlet = Outlet::new(Lag::Wait, 10);
+    let mut outlet = SenderCredit::new(SlowReader::Wait, 10);
     assert_eq!(outlet.grant(10), Ok(()));
     let error = FlowError::TooMuchCredit {
         credit: 11,
@@ -164,7 +164,7 @@ fn excess_credit_is_rejected() {
     };
     assert_eq!(outlet.grant(1), Err(error));
     assert_eq!(outlet.grant(u32::MAX).map_err(|error| error.to_string()), {
-        let text = "credit of 4294967295 is more than the 10 that a reader may grant";
+        let text = "credit 4294967295 exceeds the limit of 10";
         Err(text.to_owned())
     });
     assert_eq!(outlet.credit(), 10);
@@ -172,16 +172,16 @@ fn excess_credit_is_rejected() {
 
 #[test]
 fn item_without_credit_is_rejected() {
-    let mut inlet = Inlet::new(0);
-    assert_eq!((inlet.refill(), inlet.window()), (1, 1));
-    assert_eq!(inlet.arrived(), Ok(()));
-    assert_eq!(inlet.arrived(), Err(FlowError::NoCredit));
+    let mut inlet = ReceiverCredit::new(0);
+    assert_eq!((inlet.take_grant(), inlet.window()), (1, 1));
+    assert_eq!(inlet.on_item(), Ok(()));
+    assert_eq!(inlet.on_item(), Err(FlowError::NoCredit));
 }
 
 #[test]
 fn slow_reader_rule_is_applied() {
-    let offer = |lag| Outlet::new(lag, 1).offer();
-    assert_eq!(offer(Lag::Wait), Offer::Wait);
-    assert_eq!(offer(Lag::Miss), Offer::Miss);
-    assert_eq!(offer(Lag::Disconnect), Offer::Disconnect);
+    let offer = |lag| SenderCredit::new(lag, 1).decide();
+    assert_eq!(offer(SlowReader::Wait), SendDecision::Wait);
+    assert_eq!(offer(SlowReader::Miss), SendDecision::Miss);
+    assert_eq!(offer(SlowReader::Disconnect), SendDecision::Disconnect);
 }

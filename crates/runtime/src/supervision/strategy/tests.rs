@@ -3,10 +3,10 @@ use proptest::strategy::Strategy as Generator;
 
 use super::*;
 
-fn policy(strategy: Strategy) -> Policy {
-    Policy {
+fn policy(strategy: Strategy) -> SupervisionPolicy {
+    SupervisionPolicy {
         strategy,
-        intensity: Intensity::new((u32::MAX, Duration::from_secs(5))),
+        intensity: RestartIntensity::new((u32::MAX, Duration::from_secs(5))),
         backoff: Backoff::NONE,
     }
 }
@@ -25,12 +25,17 @@ fn panicked() -> Exit {
     Exit::Panicked("boom".into())
 }
 
-fn decide(strategy: Strategy, children: &mut [ChildState], failed: usize, exit: &Exit) -> Decision {
-    policy(strategy).on_exit(children, failed, exit, Instant::now(), 0)
+fn decide(
+    strategy: Strategy,
+    children: &mut [ChildState],
+    failed: usize,
+    exit: &Exit,
+) -> GroupDecision {
+    policy(strategy).decide(children, failed, exit, Instant::now(), 0)
 }
 
-fn restart(stop: &[usize], start: &[usize]) -> Decision {
-    Decision::Restart {
+fn restart(stop: &[usize], start: &[usize]) -> GroupDecision {
+    GroupDecision::Restart {
         stop: stop.to_vec(),
         remove: Vec::new(),
         start: start.to_vec(),
@@ -62,7 +67,7 @@ fn one_for_all_stops_the_others_in_reverse_and_starts_all_in_order() {
 /// process in start order) are terminated. Then the terminated child process and all child
 /// processes after it are restarted."
 #[test]
-fn rest_for_one_takes_those_started_after_the_child() {
+fn rest_for_one_restarts_later_children() {
     let mut children = running(&PERMANENT);
     let decision = decide(Strategy::RestForOne, &mut children, 1, &panicked());
     assert_eq!(decision, restart(&[3, 2], &[1, 2, 3]));
@@ -71,16 +76,16 @@ fn rest_for_one_takes_those_started_after_the_child() {
 /// OTP: "If the start function returns `ignore`, the child specification is kept in the supervisor,
 /// unless it is a temporary child".
 #[test]
-fn a_child_that_chose_not_to_run_is_not_started_again() {
+fn ignored_child_is_not_restarted() {
     for (restart, expected) in [
-        (Restart::Permanent, Decision::Nothing),
-        (Restart::Transient, Decision::Nothing),
-        (Restart::Temporary, Decision::Remove),
+        (Restart::Permanent, GroupDecision::Nothing),
+        (Restart::Transient, GroupDecision::Nothing),
+        (Restart::Temporary, GroupDecision::Remove),
     ] {
         let mut children = running(&[restart, Restart::Permanent]);
         let mut policy = policy(Strategy::OneForAll);
-        policy.intensity = Intensity::new((0, Duration::ZERO));
-        let decision = policy.on_exit(&mut children, 0, &Exit::Ignored, Instant::now(), 0);
+        policy.intensity = RestartIntensity::new((0, Duration::ZERO));
+        let decision = policy.decide(&mut children, 0, &Exit::Ignored, Instant::now(), 0);
         assert_eq!(decision, expected);
         assert!(!children[0].running && children[1].running);
     }
@@ -104,7 +109,7 @@ fn a_transient_child_is_restarted_only_after_an_abnormal_exit() {
         let mut children = running(&[Restart::Transient, Restart::Permanent]);
         assert_eq!(
             decide(Strategy::OneForAll, &mut children, 0, &exit),
-            Decision::Nothing
+            GroupDecision::Nothing
         );
         assert!(!children[0].running);
     }
@@ -119,7 +124,7 @@ fn a_transient_child_is_restarted_only_after_an_abnormal_exit() {
 /// A supervisor that gave up has failed. This differs from OTP, where it ends with `shutdown` and
 /// so is not restarted if it is transient.
 #[test]
-fn a_transient_supervisor_that_gave_up_is_restarted() {
+fn escalated_transient_supervisor_is_restarted() {
     let exit = Exit::Escalated {
         child: "/a/b".into(),
         exit: panicked().into(),
@@ -144,12 +149,12 @@ fn a_temporary_child_is_never_restarted() {
         let mut children = running(&[Restart::Permanent, Restart::Temporary]);
         assert_eq!(
             decide(strategy, &mut children, 1, &panicked()),
-            Decision::Remove
+            GroupDecision::Remove
         );
     }
     let mut children = running(&[Restart::Permanent, Restart::Temporary, Restart::Transient]);
     let decision = decide(Strategy::OneForAll, &mut children, 0, &panicked());
-    let expected = Decision::Restart {
+    let expected = GroupDecision::Restart {
         stop: vec![2, 1],
         remove: vec![1],
         start: vec![0, 2],
@@ -170,20 +175,20 @@ fn a_stopped_sibling_is_started_with_its_group() {
 /// OTP: "When the restart limit is passed, the supervisor terminates all the child processes and
 /// then itself", in reversed start order.
 #[test]
-fn one_restart_too_many_stops_all_that_run_in_reverse() {
+fn exceeded_intensity_stops_all_in_reverse() {
     let mut policy = policy(Strategy::OneForOne);
-    policy.intensity = Intensity::new((1, Duration::from_secs(5)));
+    policy.intensity = RestartIntensity::new((1, Duration::from_secs(5)));
     let mut children = running(&PERMANENT);
     let now = Instant::now();
     assert_eq!(
-        policy.on_exit(&mut children, 1, &panicked(), now, 0),
+        policy.decide(&mut children, 1, &panicked(), now, 0),
         restart(&[], &[1])
     );
     children[1].running = true;
-    let decision = policy.on_exit(&mut children, 1, &panicked(), now, 0);
+    let decision = policy.decide(&mut children, 1, &panicked(), now, 0);
     assert_eq!(
         decision,
-        Decision::Escalate {
+        GroupDecision::Escalate {
             stop: vec![3, 2, 0]
         }
     );
@@ -192,7 +197,7 @@ fn one_restart_too_many_stops_all_that_run_in_reverse() {
 #[test]
 fn exits_without_a_restart_do_not_count_towards_the_intensity() {
     let mut policy = policy(Strategy::OneForOne);
-    policy.intensity = Intensity::new((1, Duration::from_secs(5)));
+    policy.intensity = RestartIntensity::new((1, Duration::from_secs(5)));
     let now = Instant::now();
     let mut children = running(&[
         Restart::Transient,
@@ -201,34 +206,34 @@ fn exits_without_a_restart_do_not_count_towards_the_intensity() {
         Restart::Permanent,
     ]);
     assert_eq!(
-        policy.on_exit(&mut children, 0, &Exit::Normal, now, 0),
-        Decision::Nothing
+        policy.decide(&mut children, 0, &Exit::Normal, now, 0),
+        GroupDecision::Nothing
     );
     assert_eq!(
-        policy.on_exit(&mut children, 1, &panicked(), now, 0),
-        Decision::Remove
+        policy.decide(&mut children, 1, &panicked(), now, 0),
+        GroupDecision::Remove
     );
     assert_eq!(
-        policy.on_exit(&mut children, 2, &panicked(), now, 0),
-        Decision::Remove
+        policy.decide(&mut children, 2, &panicked(), now, 0),
+        GroupDecision::Remove
     );
     assert_eq!(
-        policy.on_exit(&mut children, 3, &panicked(), now, 0),
+        policy.decide(&mut children, 3, &panicked(), now, 0),
         restart(&[], &[3])
     );
 }
 
 #[test]
-fn each_child_has_its_own_row_of_restarts() {
+fn each_child_has_its_own_restart_streak() {
     let mut policy = policy(Strategy::OneForOne);
     policy.backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
     let mut children = running(&PERMANENT);
     let now = Instant::now();
-    let mut after = |place: usize| match policy.judge(&mut children[place], &panicked(), || now, 0)
-    {
-        Verdict::Restart { after } => after.as_millis(),
-        other => panic!("{other:?}"),
-    };
+    let mut after =
+        |place: usize| match policy.decide_child(&mut children[place], &panicked(), || now, 0) {
+            ChildVerdict::Restart { after } => after.as_millis(),
+            other => panic!("{other:?}"),
+        };
     assert_eq!(
         (after(0), after(0), after(1), after(0), after(1)),
         (0, 50, 0, 100, 50)
@@ -257,7 +262,7 @@ fn any_strategy() -> impl Generator<Value = Strategy> {
 
 proptest! {
     #[test]
-    fn every_restart_keeps_the_order_and_touches_only_its_scope(
+    fn restarts_keep_order_and_scope(
         strategy in any_strategy(),
         mut children in prop::collection::vec(any_child(), 1..12),
         place in any::<prop::sample::Index>(),
@@ -268,12 +273,12 @@ proptest! {
         let before = children.clone();
         let exit = if orderly { Exit::Normal } else { Exit::Killed };
         match decide(strategy, &mut children, failed, &exit) {
-            Decision::Nothing => {
+            GroupDecision::Nothing => {
                 prop_assert!(orderly && before[failed].restart == Restart::Transient);
             }
-            Decision::Remove => prop_assert_eq!(before[failed].restart, Restart::Temporary),
-            Decision::Escalate { .. } => prop_assert!(false, "the intensity was not passed"),
-            Decision::Restart { stop, remove, start, .. } => {
+            GroupDecision::Remove => prop_assert_eq!(before[failed].restart, Restart::Temporary),
+            GroupDecision::Escalate { .. } => prop_assert!(false, "the intensity was not passed"),
+            GroupDecision::Restart { stop, remove, start, .. } => {
                 prop_assert!(stop.is_sorted_by(|a, b| a > b));
                 prop_assert!(start.is_sorted_by(|a, b| a < b));
                 prop_assert!(start.contains(&failed) && !stop.contains(&failed));

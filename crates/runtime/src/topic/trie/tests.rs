@@ -41,7 +41,7 @@ fn change() -> impl Strategy<Value = Change> {
 
 proptest! {
     #[test]
-    fn matches_are_those_of_the_definition(
+    fn matches_agree_with_naive_definition(
         changes in vec(change(), 1..40),
         names in vec(vec(select(vec!["a", "b", "c"]), 1..7), 1..8),
     ) {
@@ -78,23 +78,23 @@ proptest! {
 }
 
 #[test]
-fn the_walk_does_not_grow_with_patterns_that_do_not_fit() {
+fn walk_skips_patterns_that_do_not_match() {
     let mut trie = Trie::new();
     for number in 0..10_000 {
         trie.insert(&format!("a/{number}/load"), number as u64, number);
         trie.insert(&format!("b/{number}/*"), number as u64, number);
     }
     assert_eq!(matched(&mut trie, "a/77/load"), [77]);
-    assert_eq!(trie.here.capacity().max(trie.there.capacity()), 4);
+    assert_eq!(trie.current.capacity().max(trie.next.capacity()), 4);
 }
 
 #[test]
-fn many_wildcards_cannot_make_the_walk_long() {
+fn walk_is_bounded_with_many_wildcards() {
     let mut trie = Trie::new();
     let pattern = ["**"; 16].join("/") + "/x";
     trie.insert(&pattern, 1, 1);
     let name = ["y"; 200].join("/");
     assert!(matched(&mut trie, &name).is_empty());
     assert_eq!(matched(&mut trie, &(name + "/x")), [1]);
-    assert!(trie.here.capacity().max(trie.there.capacity()) <= 32);
+    assert!(trie.current.capacity().max(trie.next.capacity()) <= 32);
 }

@@ -40,8 +40,8 @@ async fn what_the_user_has_does_not_count() {
     let full = ask("newer", "1").await.expect_err("it is full");
     assert_eq!(
         full.to_string(),
-        "`newer` needs 1 more bytes, but 10 of the 10 that may be added below this directory are \
-         used: delete what is not needed, or raise `octets` in its [[tools.files]], or with \
+        "`newer` needs 1 more bytes, but 10 of the limit of 10 added below this directory are \
+         used: delete unneeded files, or raise `octets` in [[tools.files]] or with \
          --limit octets=N (rule: octets)"
     );
     ask("0", "123").await.expect("it is shorter than before");

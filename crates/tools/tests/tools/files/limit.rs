@@ -175,7 +175,7 @@ async fn a_tree_that_is_cut_says_at_which_limits_and_what_helps() {
             2,
             "--limit depth=N",
         ),
-        (|_| {}, deep, "depth", 1, "more levels with `depth`"),
+        (|_| {}, deep, "depth", 1, "raise `depth`"),
     ];
     for (change, ask, by, limit, helps) in cases {
         let office = Office::limited(change);
@@ -238,8 +238,8 @@ async fn a_pattern_that_would_take_long_does_not() {
     let large = office
         .ask(search("(a{1000}){1000}"))
         .await
-        .expect_err("it is too large");
-    assert!(large.to_string().ends_with("it is too large"), "{large}");
+        .expect_err("too large");
+    assert!(large.to_string().ends_with("too large"), "{large}");
 }
 
 #[tokio::test]

@@ -3,19 +3,19 @@
 use std::sync::{Arc, mpsc};
 
 use serde_json::{Value, json};
-use strowger::{Answer, Calls, Code, Content, Fault, Payload, Put};
+use strowger::{CallReply, CallSink, ContentType, Delivery, Fault, FaultCode, Payload};
 use strowger_tools::files_door;
 
 use super::Office;
 
-struct Outside(mpsc::SyncSender<Result<Answer, Fault>>);
+struct Outside(mpsc::SyncSender<Result<CallReply, Fault>>);
 
-impl Calls for Outside {
-    fn answer(&self, _: u64, result: Result<Answer, Fault>) {
+impl CallSink for Outside {
+    fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
         let _ = self.0.send(result);
     }
 
-    fn is_wanted(&self, _: u64) -> bool {
+    fn is_waiting(&self, _: u64) -> bool {
         true
     }
 }
@@ -23,21 +23,25 @@ impl Calls for Outside {
 impl Office {
     /// Asks as a connection does.
     async fn call(&self, name: &str, payload: Value) -> Result<Payload, Fault> {
-        let address = match self.system.expose(&self.files, files_door()) {
+        let address = match self.system.export(&self.files, files_door()) {
             Ok(address) => address,
             Err(_) => "@(files)".parse().expect("it is one"),
         };
-        let entry = self.system.entry(&address, name)?;
+        let entry = self.system.remote_entry(&address, name)?;
         let (answers, answer) = mpsc::sync_channel(1);
-        let put = entry.call(&Payload::json(&payload)?, 1, Arc::new(Outside(answers)));
-        if let Put::Done(Err(fault)) = put {
+        let put = entry.call(
+            &Payload::from_json(&payload)?,
+            1,
+            Arc::new(Outside(answers)),
+        );
+        if let Delivery::Settled(Err(fault)) = put {
             return Err(fault);
         }
         let answer = tokio::task::spawn_blocking(move || answer.recv())
             .await
             .expect("it ends");
         match answer.expect("it answers")? {
-            Answer::One(payload) => Ok(payload),
+            CallReply::Single(payload) => Ok(payload),
             _ => panic!("it is no stream"),
         }
     }
@@ -47,18 +51,18 @@ impl Office {
 async fn what_is_written_in_json_is_read_as_octets() {
     let office = Office::open(|_| {});
     let write = json!({ "path": "a", "text": "hello", "mode": "atomic" });
-    assert_eq!(office.call("write", write).await, Ok(Payload::NONE));
+    assert_eq!(office.call("write", write).await, Ok(Payload::EMPTY));
     let more = json!({ "path": "a", "base64": "AP8=" });
     office.call("append", more).await.expect("there is room");
     let read = office
         .call("read", json!({ "path": "a" }))
         .await
         .expect("it is there");
-    assert_eq!(read, Payload::new(Content::Octets, &b"hello\0\xff"[..]));
+    assert_eq!(read, Payload::new(ContentType::Bytes, &b"hello\0\xff"[..]));
     let many = office
         .call("read-many", json!({ "paths": ["a", "b"] }))
         .await;
-    let many: Value = many.and_then(|payload| payload.read()).expect("a list");
+    let many: Value = many.and_then(|payload| payload.decode()).expect("a list");
     assert_eq!(many[0], json!({ "base64": "aGVsbG8A/w==" }));
     assert_eq!(
         many[1]["error"]["details"],
@@ -67,7 +71,7 @@ async fn what_is_written_in_json_is_read_as_octets() {
     let list: Value = office
         .call("list", json!({}))
         .await
-        .and_then(|p| p.read())
+        .and_then(|p| p.decode())
         .expect("a list");
     assert_eq!(
         list,
@@ -82,24 +86,24 @@ async fn a_refusal_says_its_rule_and_a_mistake_what_is_wrong() {
     let refused = refused.expect_err("it is outside");
     assert_eq!(
         (refused.code, refused.details.as_deref()),
-        (Code::Refused, Some(&json!({ "reason": "outside" })))
+        (FaultCode::Refused, Some(&json!({ "reason": "outside" })))
     );
     for (name, payload, said) in [
         ("read", json!({ "pth": "a" }), "unknown field `pth`"),
         (
             "write",
             json!({ "path": "a" }),
-            "one of `text` and `base64` is wanted",
+            "needs either `text` or `base64`",
         ),
         ("write", json!({ "path": "a", "base64": "?" }), "`base64`"),
         (
             "append",
             json!({ "path": "a", "text": "", "mode": "atomic" }),
-            "has no `mode`",
+            "does not accept `mode`",
         ),
     ] {
         let fault = office.call(name, payload).await.expect_err("it is wrong");
-        assert_eq!(fault.code, Code::BadRequest);
+        assert_eq!(fault.code, FaultCode::BadRequest);
         assert!(fault.message.contains(said), "{}", fault.message);
     }
 }

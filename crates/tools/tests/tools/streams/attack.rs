@@ -118,7 +118,7 @@ fn a_producer_that_dies_ends_its_stream_with_an_error() {
         assert_eq!(next(&mut reader).await, text("half"));
         let why = error(&mut reader).await;
         assert!(
-            why.to_string().contains("its producer ended: killed"),
+            why.to_string().contains("the producer exited: killed"),
             "{why}"
         );
         office.put("other", "goes on").await.expect("there is room");

@@ -271,7 +271,7 @@ fn ended(store: &Store<Guest>, phase: Phase, bounds: Bounds, error: &wasmtime::E
         (&mut fault.kind, guest.last_line())
         && error.is::<Trap>()
     {
-        *text = format!("{text}; the last line that it logged: {line}");
+        *text = format!("{text}; last log line: {line}");
     }
     fault
 }
@@ -280,7 +280,7 @@ fn not_active(phase: Phase) -> Fault {
     Fault {
         phase,
         kind: FaultKind::Host {
-            text: "it was called in its sleep".to_owned(),
+            text: "the component was called while passivated".to_owned(),
         },
     }
 }

@@ -95,7 +95,7 @@ impl Guest {
                     let (component, path) = (&self.env.path, grant.path.display());
                     tracing::warn!(
                         %component, %path, %error, omitted,
-                        "cannot open a folder that it was granted"
+                        "cannot open a granted directory"
                     );
                 }
                 Refusal::Failed

@@ -17,7 +17,7 @@ type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
 type Context<'a> = StoreContextMut<'a, Guest>;
 
 /// Stands for the target in log lines if only a handle is known.
-pub(super) const OTHER: &str = "by a handle that is for something else";
+pub(super) const OTHER: &str = "the handle is of another kind";
 
 pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
     instance.func_wrap("resolve", |mut cx: Context<'_>, (name,): (String,)| {

@@ -46,7 +46,7 @@ pub(super) fn link_log(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Re
             };
             let component = &guest.env.path;
             if omitted > 0 {
-                tracing::warn!(%component, omitted, "logged more than it may");
+                tracing::warn!(%component, omitted, "log lines dropped: limits.log_rate exceeded");
             }
             let known = LEVELS.iter().find(|(own, _)| *own == level);
             match known.map(|(_, level)| *level) {
@@ -82,7 +82,7 @@ pub(super) fn link_random(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime:
             }
             let mut bytes = vec![0; count as usize];
             getrandom::fill(&mut bytes)
-                .map_err(|error| wasmtime::Error::msg(format!("no random octets: {error}")))?;
+                .map_err(|error| wasmtime::Error::msg(format!("no random bytes: {error}")))?;
             Ok((bytes,))
         },
     )

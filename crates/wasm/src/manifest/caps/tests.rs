@@ -28,12 +28,12 @@ fn grants_beyond_the_cap_are_named_with_both_values() {
     for (beyond, says) in [
         (
             "send = [\"audit\", \"orders*\"]",
-            "`grant.send` is \"orders*\", and the node allows \
+            "`grant.send` is \"orders*\", but the node allows \
           at most \"audit\", \"orders.*\" (`components.caps.grant.send`)",
         ),
         (
             "clock = true",
-            "`grant.clock` is true, and the node allows at most false",
+            "`grant.clock` is true, but the node allows at most false",
         ),
         ("kv = { size = \"2MiB\" }", "at most 1MiB, 1000 keys"),
         (
@@ -165,7 +165,7 @@ fn folders_share_the_cap_and_only_those_that_are_written_to_count() {
     };
     assert_eq!(check(false), Ok(()));
     let said = check(true).expect_err("it is too much").to_string();
-    let size = "`grant.files.size` is 1200MiB, and the node allows at most 1GiB \
+    let size = "`grant.files.size` is 1200MiB, but the node allows at most 1GiB \
                 (`components.caps.files.size`)";
     assert_eq!(said, size);
     let mut caps = Caps::default();

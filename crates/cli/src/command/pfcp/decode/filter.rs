@@ -62,7 +62,7 @@ fn message_types(text: &str) -> Result<Types, String> {
     let found: Vec<_> = (0..=u8::MAX).map(MessageType).filter(named).collect();
     match found.is_empty() {
         false => Ok(Types(found)),
-        true => Err("no message has this in its name; try `establishment` or `50`".to_owned()),
+        true => Err("no such message type; try `establishment` or `50`".to_owned()),
     }
 }
 

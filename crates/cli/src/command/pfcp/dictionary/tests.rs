@@ -88,7 +88,7 @@ fn a_field_that_cannot_be_is_told_with_its_line() {
         ),
         (
             &with_fields("{ name = \"a\", kind = \"text\", length = 256 }"),
-            ":7:41: `length` is a number of octets from 1 to 255",
+            ":7:41: `length` must be a number of bytes from 1 to 255",
         ),
         (
             &with_fields("{ name = \"a\", kind = \"text\", length = 0 }"),
@@ -116,7 +116,7 @@ fn a_field_that_cannot_be_is_told_with_its_line() {
         ),
         (
             &with_fields("{ name = \"a\", kind = \"u8\", values = { one = \"x\" } }"),
-            ":7:3: field \\\"a\\\": \\\"one\\\" is no number",
+            ":7:3: field \\\"a\\\": \\\"one\\\" is not a number",
         ),
         (
             &with_fields("{ name = \"a\", kind = \"u8\", name = \"b\" }"),
@@ -144,7 +144,7 @@ fn a_vendor_or_element_that_cannot_be_is_told_with_its_line() {
         ),
         (
             "[[vendor]]\nenterprise = 9\n[[vendor.element]]\ntype = 40000\nname = \"A\"",
-            ":3:1: an element has either `fields` or `group = true`",
+            ":3:1: an element needs either `fields` or `group = true`",
         ),
         ("[[vendor]\n", ":1:"),
         ("vendor = 1", ":1:10: "),

@@ -64,12 +64,13 @@ fn element(word: &str, step: &str) -> CliResult<IeType> {
         .map(|(ie, name)| format!("{name} ({})", ie.0))
         .collect();
     let hint = if near.is_empty() {
-        "seid, time, sequence, address, spare, run, an element by name or number, a message by name"
+        "seid, time, sequence, address, spare, run, an element by name or number, or a message by \
+         name"
             .to_owned()
     } else {
-        format!("elements of such a name: {}", near.join(", "))
+        format!("similar names: {}", near.join(", "))
     };
-    let what = format!("--ignore: \"{}\" is no element", step.trim());
+    let what = format!("--ignore: unknown element \"{}\"", step.trim());
     let what = if word.contains('/') {
         format!("{what} (in \"{word}\")")
     } else {

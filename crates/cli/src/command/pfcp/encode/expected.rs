@@ -25,7 +25,7 @@ pub(super) fn explain(message: &Value, error: &JsonError, vendors: &Dictionary) 
         field
     };
     let found = match found {
-        Value::Null => "it is missing".to_owned(),
+        Value::Null => "missing".to_owned(),
         found => format!("found {found}"),
     };
     format!(
@@ -58,7 +58,7 @@ fn expected(object: &Value, key: &str, top: bool, vendors: &Dictionary) -> Strin
     }
 }
 
-const HEX: &str = "text of hex digits, two for each octet";
+const HEX: &str = "hex digits, two per byte";
 
 /// Finds the kind of field that a key of an element denotes.
 fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<FieldKind> {
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_to_be() {
         let text = wrong(&json!({ "type": 1, "name": "Heartbeat Request", "ies": [] }));
-        let wanted = "sequence: expected a number up to 16777215, it is missing";
+        let wanted = "sequence: expected a number up to 16777215, missing";
         assert_eq!(text, format!("Heartbeat Request: {wanted}"));
         let text = wrong(&json!([1, 2]));
         assert!(
-            text.ends_with("type: expected a number up to 255, it is missing"),
+            text.ends_with("type: expected a number up to 255, missing"),
             "{text}"
         );
     }

@@ -92,7 +92,7 @@ impl fmt::Display for Reason {
         } = self;
         write!(
             f,
-            "{message}: cause {} in place of {}: {why}",
+            "{message}: cause {} instead of {}: {why}",
             answered.0, captured.0
         )
     }

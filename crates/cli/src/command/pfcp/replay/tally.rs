@@ -129,7 +129,7 @@ impl ReplayTally {
             "answered",
             "accepted",
             "as captured",
-            "no answer there",
+            "unanswered in capture",
         ];
         let mut table = Table::new(headings);
         for (message, kind) in &self.kinds {
@@ -199,10 +199,10 @@ impl ReplayTally {
         match (self.lost(), self.unexplained()) {
             (0, 0) => Ok(()),
             (0, different) => Err(Failure::check(format!(
-                "{different} answers differ from the capture for no known reason"
+                "{different} responses differ from the capture without a known reason"
             ))),
             (lost, _) => Err(Failure::check(format!("{lost} requests were not answered"))
-                .hint("`--wait` and `--tries` say how long to wait and how often to ask")),
+                .hint("wait longer with --wait, or retransmit more often with --tries")),
         }
     }
 }
