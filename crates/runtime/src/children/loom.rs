@@ -10,14 +10,17 @@ use super::closable_mutex::ClosableMutex;
 
 /// Enters the mutex and returns `true`, unless it is closed.
 fn come_in(mutex: &ClosableMutex<u32>) -> bool {
-    mutex.enter().map(|mut inside| *inside += 1).is_some()
+    mutex
+        .lock_if_open()
+        .map(|mut inside| *inside += 1)
+        .is_some()
 }
 
 #[test]
 fn no_entry_after_close_if_empty() {
     model(|| {
         let mutex = Arc::new(ClosableMutex::default());
-        mutex.set_others();
+        mutex.set_shared();
         let other = Arc::clone(&mutex);
         let other = thread::spawn(move || come_in(&other));
         let close = mutex.close_if(|inside| *inside == 0);
@@ -31,7 +34,7 @@ fn no_entry_after_close_if_empty() {
 fn close_sees_all_entries() {
     model(|| {
         let mutex = Arc::new(ClosableMutex::default());
-        mutex.set_others();
+        mutex.set_shared();
         let other = Arc::clone(&mutex);
         let other = thread::spawn(move || come_in(&other));
         mutex.close();
@@ -45,12 +48,12 @@ fn close_sees_all_entries() {
 fn reopened_mutex_admits_entries() {
     model(|| {
         let mutex = Arc::new(ClosableMutex::default());
-        mutex.set_others();
+        mutex.set_shared();
         assert!(mutex.close_if(|inside| *inside == 0), "nobody came in");
         let other = Arc::clone(&mutex);
         let other = thread::spawn(move || come_in(&other));
         mutex.open();
-        mutex.set_together();
+        mutex.set_stop_together();
         let came = other.join().expect("no panic");
         assert!(come_in(&mutex), "it is open");
         assert_eq!(*mutex.lock(), 1 + u32::from(came));

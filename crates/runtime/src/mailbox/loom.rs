@@ -9,12 +9,13 @@ use ::loom::model;
 use ::loom::sync::Mutex;
 use ::loom::thread;
 
-use super::{Mailbox, MailboxSpec, MailboxState, Received, Receiver, System};
+use super::{Mailbox, MailboxSpec, MailboxState, ReceivedItem, Receiver, SystemMessage};
 use crate::exit::Exit;
-use crate::path::Path;
+use crate::path::ActorPath;
 use crate::schedule::strand::loom::Executor;
 use crate::schedule::strand::{
-    ActorMark, Behavior, Host, NextStep, OpaqueMessage, Runnable, Strand, StrandGuard, start,
+    ActorIdentity, Behavior, NextStep, OpaqueMessage, Runnable, Strand, StrandGuard, StrandHost,
+    start,
 };
 
 /// An actor that consists of nothing but its mailbox.
@@ -25,22 +26,22 @@ struct ModelActor {
     taken: Mutex<Vec<Option<u32>>>,
 }
 
-impl Toy {
+impl ModelActor {
     /// Creates an actor that takes `all` items and then ends.
     fn new(spec: MailboxSpec, all: usize) -> Arc<Self> {
-        let toy = Arc::new(Self {
+        let actor = Arc::new(Self {
             mailbox: Mailbox::new(spec),
             queue: Mutex::new(VecDeque::new()),
             taken: Mutex::new(Vec::new()),
         });
-        let life = Taking {
+        let life = TakeBehavior {
             receiver: Receiver::new(false),
             all,
             failed: false,
         };
-        let ready = start(&toy, 0, |_| (), |(), _| life).expect("it is off");
-        toy.queue(ready, 0);
-        toy
+        let ready = start(&actor, 0, |_| (), |(), _| life).expect("it is off");
+        actor.queue(ready, 0);
+        actor
     }
 
     fn run(&self) {
@@ -79,10 +80,10 @@ struct TakeBehavior {
 /// The message at which the actor fails.
 const FATAL: u32 = 13;
 
-impl Taking {
+impl TakeBehavior {
     /// Records an item that was taken.
-    fn note(&mut self, toy: &Toy, taken: Option<u32>) -> Result<(), Exit> {
-        let mut all = toy.taken.lock().expect("nobody panics with it");
+    fn note(&mut self, actor: &ModelActor, taken: Option<u32>) -> Result<(), Exit> {
+        let mut all = actor.taken.lock().expect("nobody panics with it");
         all.push(taken);
         self.failed = taken == Some(FATAL);
         match self.failed || all.len() == self.all {
@@ -92,73 +93,77 @@ impl Taking {
     }
 }
 
-impl Behavior<Toy> for Taking {
+impl Behavior<ModelActor> for TakeBehavior {
     type Message = u32;
-    type Errand = ();
-    type Failure = Exit;
+    type Control = ();
+    type Error = Exit;
 
-    fn is_ready(&mut self, toy: &Toy) -> bool {
-        self.receiver.is_ready(&toy.mailbox)
+    fn is_ready(&mut self, actor: &ModelActor) -> bool {
+        self.receiver.is_ready(&actor.mailbox)
     }
 
     fn next(
         &mut self,
-        toy: &Toy,
+        actor: &ModelActor,
         state: Option<StrandGuard<'_, MailboxState<u32>>>,
         cx: &Context<'_>,
         message: &mut Option<OpaqueMessage<u32>>,
         _: &mut Option<Exit>,
     ) -> NextStep<()> {
-        match self.receiver.poll_next(&toy.mailbox, state, cx) {
-            Poll::Ready(Received::Message(number)) => {
+        match self.receiver.poll_next(&actor.mailbox, state, cx) {
+            Poll::Ready(ReceivedItem::Message(number)) => {
                 *message = Some(OpaqueMessage::new(number));
                 NextStep::Message
             }
-            Poll::Ready(_) => NextStep::Errand(()),
+            Poll::Ready(_) => NextStep::Control(()),
             Poll::Pending => NextStep::Idle,
         }
     }
 
     fn handle<'a>(
         &'a mut self,
-        toy: &'a Toy,
+        actor: &'a ModelActor,
         message: &mut Option<OpaqueMessage<u32>>,
     ) -> Option<impl Future<Output = Result<(), Exit>> + Send + use<'a>> {
-        let number = message.take().or_else(|| self.receiver.take(&toy.mailbox));
-        Some(ready(self.note(toy, number.map(OpaqueMessage::into_inner))))
+        let number = message
+            .take()
+            .or_else(|| self.receiver.take(&actor.mailbox));
+        Some(ready(
+            self.note(actor, number.map(OpaqueMessage::into_inner)),
+        ))
     }
 
-    fn exit(exit: Exit) -> Exit {
-        exit
+    fn into_exit(into_exit: Exit) -> Exit {
+        into_exit
     }
 
-    async fn run(&mut self, toy: &Toy, (): ()) -> Result<(), Exit> {
-        self.note(toy, None)
+    async fn run_control(&mut self, actor: &ModelActor, (): ()) -> Result<(), Exit> {
+        self.note(actor, None)
     }
 
-    fn begin_end(&mut self, _: &Toy, _: &Exit) -> bool {
+    fn begin_end(&mut self, _: &ModelActor, _: &Exit) -> bool {
         false
     }
 
-    async fn end(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
+    async fn end(&mut self, _: &ModelActor, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 
-    async fn end_now(&mut self, _: &Toy, exit: Exit) -> Result<(), Exit> {
+    async fn end_quickly(&mut self, _: &ModelActor, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 
-    fn renew(&mut self, toy: &Toy, exit: &mut Option<Exit>, may: bool) -> bool {
+    fn restart_in_place(&mut self, actor: &ModelActor, exit: &mut Option<Exit>, may: bool) -> bool {
         let again = may && self.failed;
         if again {
             *exit = None;
-            toy.mailbox.renew(&mut self.receiver);
+            actor.mailbox.begin_next_incarnation(&mut self.receiver);
         }
         again
     }
 }
 
-impl Host for Toy {
+impl StrandHost for ModelActor {
     type Data = MailboxState<u32>;
 
     fn strand(&self) -> &Strand<MailboxState<u32>> {
@@ -178,32 +183,32 @@ impl Host for Toy {
         false
     }
 
-    fn path(&self) -> Path {
-        Path::root()
+    fn path(&self) -> ActorPath {
+        ActorPath::root()
     }
 
     fn identity(&self) -> ActorIdentity {
-        ActorMark::default()
+        ActorIdentity::default()
     }
 
-    fn over(self: Arc<Self>, _: Option<&Exit>, _: Option<u64>, _: u32) {}
+    fn on_incarnation_end(self: Arc<Self>, _: Option<&Exit>, _: Option<u64>, _: u32) {}
 }
 
 #[test]
 fn every_push_wakes_and_sender_order_holds() {
     model(|| {
-        let toy = Toy::new(MailboxSpec::unbounded(), 3);
-        let sender = Arc::clone(&toy);
+        let actor = ModelActor::new(MailboxSpec::unbounded(), 3);
+        let sender = Arc::clone(&actor);
         let sender = thread::spawn(move || {
             assert!(sender.tell(1));
             assert!(sender.tell(2));
         });
-        toy.run();
-        assert!(toy.tell(9));
-        toy.run();
+        actor.run();
+        assert!(actor.tell(9));
+        actor.run();
         sender.join().expect("no panic");
-        toy.run();
-        let taken = toy.taken();
+        actor.run();
+        let taken = actor.taken();
         assert_eq!(taken.len(), 3);
         let of_first: Vec<_> = taken.into_iter().filter(|one| *one != Some(9)).collect();
         assert_eq!(of_first, [Some(1), Some(2)]);
@@ -213,18 +218,22 @@ fn every_push_wakes_and_sender_order_holds() {
 #[test]
 fn stop_wakes_and_interrupts_the_batch() {
     model(|| {
-        let toy = Toy::new(MailboxSpec::unbounded(), 3);
-        assert!(toy.tell(1));
-        assert!(toy.tell(2));
-        let stopper = Arc::clone(&toy);
+        let actor = ModelActor::new(MailboxSpec::unbounded(), 3);
+        assert!(actor.tell(1));
+        assert!(actor.tell(2));
+        let stopper = Arc::clone(&actor);
         let stopper = thread::spawn(move || {
-            assert!(stopper.mailbox.system(System::Stop(Exit::Shutdown), None));
+            assert!(
+                stopper
+                    .mailbox
+                    .push_system(SystemMessage::Stop(Exit::Shutdown), None)
+            );
             stopper.taken().len()
         });
-        toy.run();
+        actor.run();
         let before = stopper.join().expect("no panic");
-        toy.run();
-        let taken = toy.taken();
+        actor.run();
+        let taken = actor.taken();
         assert_eq!(taken.len(), 3);
         let stop = taken.iter().position(Option::is_none);
         let stop = stop.expect("the stop came");
@@ -238,25 +247,25 @@ fn stop_wakes_and_interrupts_the_batch() {
 #[test]
 fn capacity_holds_under_concurrent_take() {
     model(|| {
-        let toy = Toy::new(MailboxSpec::bounded(1), 2);
-        assert!(toy.tell(1));
-        let sender = Arc::clone(&toy);
+        let actor = ModelActor::new(MailboxSpec::bounded(1), 2);
+        assert!(actor.tell(1));
+        let sender = Arc::clone(&actor);
         let sender = thread::spawn(move || {
             let taken = sender.tell(2);
             // There is room only if the first message was taken out before.
             assert!(!taken || !sender.taken().is_empty() || sender.mailbox.stats().depth <= 1);
             taken
         });
-        toy.run();
+        actor.run();
         let told = sender.join().expect("no panic");
-        toy.run();
-        assert_eq!(toy.taken().len(), 1 + usize::from(told));
-        assert!(toy.mailbox.stats().high_water <= 1);
+        actor.run();
+        assert_eq!(actor.taken().len(), 1 + usize::from(told));
+        assert!(actor.mailbox.stats().high_water <= 1);
         if !told {
             // The actor waits for another message, which must wake it.
-            assert!(toy.tell(3));
-            toy.run();
-            assert_eq!(toy.taken(), [Some(1), Some(3)]);
+            assert!(actor.tell(3));
+            actor.run();
+            assert_eq!(actor.taken(), [Some(1), Some(3)]);
         }
     });
 }
@@ -264,22 +273,22 @@ fn capacity_holds_under_concurrent_take() {
 #[test]
 fn next_incarnation_continues_with_the_batch() {
     model(|| {
-        let toy = Toy::new(MailboxSpec::unbounded(), 4);
-        assert!(toy.tell(FATAL));
-        assert!(toy.tell(1));
-        let teller = Arc::clone(&toy);
+        let actor = ModelActor::new(MailboxSpec::unbounded(), 4);
+        assert!(actor.tell(FATAL));
+        assert!(actor.tell(1));
+        let teller = Arc::clone(&actor);
         let teller = thread::spawn(move || {
             assert!(teller.tell(2));
             assert!(teller.tell(3));
         });
-        toy.run();
+        actor.run();
         teller.join().expect("no panic");
-        toy.run();
-        assert_eq!(toy.taken(), [Some(FATAL), Some(1), Some(2), Some(3)]);
+        actor.run();
+        assert_eq!(actor.taken(), [Some(FATAL), Some(1), Some(2), Some(3)]);
     });
 }
 
-impl Toy {
+impl ModelActor {
     /// Waits for room, looking again only when it is woken, and puts a message there. Returns
     /// `false` if the mailbox refuses the message.
     fn tell_in_turn(&self, number: u32) -> bool {
@@ -301,47 +310,48 @@ impl Toy {
 #[test]
 fn freed_place_wakes_the_waiting_sender() {
     model(|| {
-        let toy = Toy::new(MailboxSpec::bounded(1), 3);
-        assert!(toy.tell(1));
-        let sender = Arc::clone(&toy);
+        let actor = ModelActor::new(MailboxSpec::bounded(1), 3);
+        assert!(actor.tell(1));
+        let sender = Arc::clone(&actor);
         let sender = thread::spawn(move || sender.tell_in_turn(2));
-        toy.run();
+        actor.run();
         assert!(sender.join().expect("no panic"));
-        toy.run();
-        assert_eq!(toy.taken(), [Some(1), Some(2)]);
+        actor.run();
+        assert_eq!(actor.taken(), [Some(1), Some(2)]);
     });
 }
 
 #[test]
 fn released_place_wakes_the_next_sender() {
     model(|| {
-        let toy = Toy::new(MailboxSpec::bounded(1), 3);
-        assert!(toy.tell(1));
+        let actor = ModelActor::new(MailboxSpec::bounded(1), 3);
+        assert!(actor.tell(1));
         let mut first = None;
         assert!(
-            toy.mailbox
+            actor
+                .mailbox
                 .poll_reserve(&mut first, Waker::noop())
                 .is_pending()
         );
-        let sender = Arc::clone(&toy);
+        let sender = Arc::clone(&actor);
         let sender = thread::spawn(move || sender.tell_in_turn(2));
-        toy.run();
-        toy.mailbox.give_up(first.expect("it waits"));
+        actor.run();
+        actor.mailbox.release_place(first.expect("it waits"));
         assert!(sender.join().expect("no panic"));
-        toy.run();
-        assert_eq!(toy.taken(), [Some(1), Some(2)]);
+        actor.run();
+        assert_eq!(actor.taken(), [Some(1), Some(2)]);
     });
 }
 
 #[test]
 fn close_wakes_the_waiting_sender() {
     model(|| {
-        let toy = Toy::new(MailboxSpec::bounded(1), 3);
-        assert!(toy.tell(1));
-        let sender = Arc::clone(&toy);
+        let actor = ModelActor::new(MailboxSpec::bounded(1), 3);
+        assert!(actor.tell(1));
+        let sender = Arc::clone(&actor);
         let sender = thread::spawn(move || sender.tell_in_turn(2));
-        toy.mailbox.close();
+        actor.mailbox.close();
         assert!(!sender.join().expect("no panic"), "it is refused");
-        toy.run();
+        actor.run();
     });
 }

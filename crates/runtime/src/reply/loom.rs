@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use ::loom::sync::Mutex;
 use ::loom::thread;
 
-use super::{AnswerPending, DeadlineArming, PendingReply, slot};
+use super::{DeadlineArming, PendingFlag, PendingReply, reply_slot};
 use crate::schedule::strand::RecentAsks;
 use crate::schedule::strand::loom::{Executor, model_with_list};
 
@@ -22,7 +22,7 @@ struct TimedOut;
 struct Waiting<D> {
     answer: PendingReply<u32>,
     list: &'static RecentAsks,
-    open: Option<Arc<AnswerPending>>,
+    open: Option<Arc<PendingFlag>>,
     deadline: D,
 }
 
@@ -43,11 +43,11 @@ impl<D: FnMut(&Context<'_>) -> Poll<()>> Waiting<D> {
         let polled = self.answer.poll_wait(
             &mut Context::from_waker(&waker),
             |answer| {
-                answer.list(self.list);
+                answer.add_to_recent(self.list);
                 true
             },
             |_, answer| {
-                self.open = Some(answer.watch());
+                self.open = Some(answer.pending_flag());
                 Ok(())
             },
             |cx| (self.deadline)(cx).map(|()| TimedOut),
@@ -104,7 +104,7 @@ impl Alarm {
 #[test]
 fn answer_wakes_an_ask_that_becomes_watched() {
     model_with_list(|list| {
-        let (reply, answer) = slot::<u32>();
+        let (reply, answer) = reply_slot::<u32>();
         let answering = thread::spawn(move || reply.send(7));
         let executor = Arc::new(Executor::default());
         let mut asking = Waiting::new(answer, list, |_| Poll::Pending);
@@ -122,7 +122,7 @@ fn answer_wakes_an_ask_that_becomes_watched() {
 #[test]
 fn answer_wakes_an_ask_being_unlisted() {
     model_with_list(|list| {
-        let (reply, answer) = slot::<u32>();
+        let (reply, answer) = reply_slot::<u32>();
         let executor = Arc::new(Executor::default());
         let mut asking = Waiting::new(answer, list, |_| Poll::Pending);
         assert!(asking.poll(&executor).is_pending());
@@ -137,7 +137,7 @@ fn answer_wakes_an_ask_being_unlisted() {
 #[test]
 fn ask_polled_while_unlisted_keeps_its_deadline() {
     model_with_list(|list| {
-        let (reply, answer) = slot::<u32>();
+        let (reply, answer) = reply_slot::<u32>();
         let executor = Arc::new(Executor::default());
         // It passes in the moment in which it is set.
         let mut asking = Waiting::new(answer, list, |_| Poll::Ready(()));
@@ -154,7 +154,7 @@ fn ask_polled_while_unlisted_keeps_its_deadline() {
 #[test]
 fn ask_moved_while_unlisted_keeps_its_deadline() {
     model_with_list(|list| {
-        let (reply, answer) = slot::<u32>();
+        let (reply, answer) = reply_slot::<u32>();
         let mut asking = Waiting::new(answer, list, |_| Poll::Ready(()));
         assert!(asking.poll(&Arc::default()).is_pending());
         let monitor = thread::spawn(move || take_listed(list));
@@ -172,7 +172,7 @@ fn ask_moved_while_unlisted_keeps_its_deadline() {
 #[test]
 fn ask_ends_with_its_answer_or_its_deadline() {
     model_with_list(|list| {
-        let (reply, answer) = slot::<u32>();
+        let (reply, answer) = reply_slot::<u32>();
         let executor = Arc::new(Executor::default());
         let alarm = Arc::new(Alarm::default());
         let mut asking = Waiting::new(answer, list, |cx| alarm.poll(cx));

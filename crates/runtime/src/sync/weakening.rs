@@ -255,7 +255,7 @@ mod checked {
 
     /// Returns the ordering, which is relaxed if this is the active weakening.
     pub(crate) fn weaken(weakening: Weakening, ordering: Ordering) -> Ordering {
-        weaken_to(weakening, ordering, Ordering::Relaxed)
+        weaken_or(weakening, ordering, Ordering::Relaxed)
     }
 
     /// Returns the first ordering, or the second, weaker one if this is the active weakening.

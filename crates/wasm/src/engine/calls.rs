@@ -1,6 +1,6 @@
 //! The counters of calls in progress, and the sleep of the ticker thread.
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering, Weakening, weaken, weaken_to, weakened};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, Weakening, weaken, weaken_or, weakened};
 
 /// Counters of calls that have begun and of calls that have ended, in several lanes. Concurrent
 /// callers count in different lanes, so that they do not contend for a cache line.
@@ -39,7 +39,7 @@ impl<const LANES: usize> Calls<LANES> {
         // This and the `fetch_add` of 0 in `park_until_call` both modify the counter, so one of
         // them comes second and sees what the other did before: either the thread sees this call,
         // or this call sees that the thread is parked.
-        let acq_rel = weaken_to(
+        let acq_rel = weaken_or(
             Weakening::CallBeginAcquire,
             Ordering::AcqRel,
             Ordering::Release,
@@ -64,7 +64,7 @@ impl<const LANES: usize> Calls<LANES> {
     pub(super) fn park_until_call(&self, before: u64, is_over: impl Fn() -> bool, park: impl Fn()) {
         self.parked.store(true, Ordering::Relaxed);
         // A read-modify-write, not a load: it orders this against `begin`.
-        let acq_rel = weaken_to(
+        let acq_rel = weaken_or(
             Weakening::TickerParkRelease,
             Ordering::AcqRel,
             Ordering::Acquire,

@@ -11,7 +11,7 @@
 //! The thread that changes the state to `Queued` pushes the call to the run queue, so that it is
 //! queued only once. The thread that takes it from the queue has its turn alone.
 
-use crate::sync::{AtomicU8, Ordering, Weakening, weaken_to, weakened};
+use crate::sync::{AtomicU8, Ordering, Weakening, weaken_or, weakened};
 
 /// Waits for something other than a thread.
 const IDLE: u8 = 0;
@@ -52,7 +52,7 @@ impl Turns {
 
     /// Begins a turn, which sees everything done before the wakes that found the call queued.
     pub(super) fn begin(&self) {
-        let acq_rel = weaken_to(
+        let acq_rel = weaken_or(
             Weakening::CallTurnAcquire,
             Ordering::AcqRel,
             Ordering::Release,

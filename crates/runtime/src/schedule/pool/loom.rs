@@ -14,11 +14,11 @@ use tokio::runtime::{Builder, Handle};
 
 use super::blocking::BlockingThread;
 use super::dispatcher::Dispatcher;
-use super::monitor::{MonitorSleep, call_listed, is_busy};
+use super::monitor::{MonitorSleep, is_busy, wake_listed};
 use super::watch::ThreadWatches;
-use super::{Pool, PoolOwner};
-use crate::schedule::strand::loom::{Line, Toy, model_with_list};
-use crate::schedule::strand::{ActorMark, Runnable, abandon, slot};
+use super::{Pool, SchedulerHost};
+use crate::schedule::strand::loom::{ModelHost, TestQueue, model_with_list};
+use crate::schedule::strand::{ActorIdentity, Runnable, channel, end_if_parked};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// A runtime with one worker, so that a pool has two dispatchers. It is never run, and outlives the
@@ -36,7 +36,7 @@ fn handle() -> Handle {
 /// A place in a pool, for a toy that is always woken from elsewhere.
 struct Remote(Arc<Pool>, usize);
 
-impl Line for Remote {
+impl TestQueue for Remote {
     fn push(&self, ready: Runnable) {
         self.0.push_remote(ready, self.1);
     }
@@ -46,14 +46,14 @@ impl Line for Remote {
     }
 
     fn release(&self) {
-        self.0.release(super::place_of(self.1));
+        self.0.release(super::home_of(self.1));
     }
 }
 
 /// Creates a toy whose home is this dispatcher.
-fn toy(pool: &Arc<Pool>, dispatcher: usize) -> Arc<Toy<Remote>> {
+fn toy(pool: &Arc<Pool>, dispatcher: usize) -> Arc<ModelHost<Remote>> {
     pool.admit();
-    Toy::within(Remote(Arc::clone(pool), dispatcher))
+    ModelHost::on_queue(Remote(Arc::clone(pool), dispatcher))
 }
 
 /// A thread that waits until it is called.
@@ -126,7 +126,7 @@ fn steal_request_takes_the_victims_queue() {
         let helper = Arc::clone(&pool);
         let helper = thread::spawn(move || dispatch(&helper, 1));
         toy.begin(0);
-        pool.dispatchers[1].order_steal(0, true);
+        pool.dispatchers[1].request_steal(0, true);
         pool.close();
         helper.join().expect("no panic");
         assert_eq!(toy.ended(), (1, 0));
@@ -146,7 +146,7 @@ fn relieving_a_blocked_dispatcher_takes_its_lifo_slot() {
         assert!(far.is_none());
         let helper = Arc::clone(&pool);
         let helper = thread::spawn(move || dispatch(&helper, 1));
-        pool.dispatchers[1].order_steal(0, true);
+        pool.dispatchers[1].request_steal(0, true);
         pool.close();
         helper.join().expect("no panic");
         assert_eq!(toy.ended(), (1, 0));
@@ -165,7 +165,7 @@ fn stolen_actor_runs_once() {
         pool.close();
         let robbed = Arc::clone(&pool);
         let robbed = thread::spawn(move || dispatch(&robbed, 0));
-        pool.dispatchers[1].order_steal(0, false);
+        pool.dispatchers[1].request_steal(0, false);
         dispatch(&pool, 1);
         robbed.join().expect("no panic");
         for toy in &toys {
@@ -175,12 +175,12 @@ fn stolen_actor_runs_once() {
 }
 
 /// The owner of a pool: a single toy.
-struct One(Weak<Toy<Remote>>);
+struct One(Weak<ModelHost<Remote>>);
 
-impl PoolOwner for One {
+impl SchedulerHost for One {
     fn end_parked_actors(&self) {
         if let Some(toy) = self.0.upgrade() {
-            abandon(&*toy);
+            end_if_parked(&*toy);
         }
     }
 
@@ -216,7 +216,7 @@ fn parked_actor_is_ended_when_the_last_dispatcher_leaves() {
     model(move || {
         let pool = Pool::new(handle.clone());
         let toy = toy(&pool, 0);
-        let all: Arc<dyn PoolOwner> = Arc::new(One(Arc::downgrade(&toy)));
+        let all: Arc<dyn SchedulerHost> = Arc::new(One(Arc::downgrade(&toy)));
         assert!(pool.owner.set(Arc::downgrade(&all)).is_ok());
         let last = Dispatcher::new(Arc::clone(&pool), 0);
         toy.begin(1);
@@ -234,7 +234,7 @@ fn blocking_thread_runs_its_actor_and_ends() {
     /// The thread of one actor.
     struct OwnThread(Arc<BlockingThread>);
 
-    impl Line for OwnThread {
+    impl TestQueue for OwnThread {
         fn push(&self, ready: Runnable) {
             self.0.push(ready);
         }
@@ -246,7 +246,7 @@ fn blocking_thread_runs_its_actor_and_ends() {
 
     model(|| {
         let thread = Arc::new(BlockingThread::default());
-        let toy = Toy::within(OwnThread(Arc::clone(&thread)));
+        let toy = ModelHost::on_queue(OwnThread(Arc::clone(&thread)));
         let runner = thread::spawn(move || thread.run());
         toy.begin(1);
         toy.add();
@@ -267,7 +267,7 @@ fn monitor_does_not_sleep_while_a_dispatcher_is_busy() {
         let dispatcher = thread::spawn(move || {
             let (sleep, busy, sleeper) = &*dispatcher;
             let begin = || {
-                if sleep.begin(busy) {
+                if sleep.mark_busy(busy) {
                     sleeper.call();
                 }
             };
@@ -308,10 +308,10 @@ fn listed_ask_is_woken_while_the_monitor_goes_to_sleep() {
         let shared = Arc::clone(&monitor);
         let asker = thread::spawn(move || {
             let ask = |_| {
-                let (giver, mut taker) = slot::<u32, ()>();
+                let (giver, mut taker) = channel::<u32, ()>();
                 assert!(taker.poll(&waker).is_pending());
-                taker.list(list);
-                if shared.0.want(list) {
+                taker.insert_into(list);
+                if shared.0.mark_wanted(list) {
                     shared.1.call();
                 }
                 (giver, taker)
@@ -321,14 +321,14 @@ fn listed_ask_is_woken_while_the_monitor_goes_to_sleep() {
         let (sleep, sleeper) = &*monitor;
         let mut wakers = Vec::new();
         loop {
-            call_listed(list, &mut wakers);
+            wake_listed(list, &mut wakers);
             if called.0.load(Ordering::Relaxed) == 2 {
                 break;
             }
-            sleep.sleep_unless(|| is_busy(&list.wanted), || sleeper.park());
+            sleep.sleep_unless(|| is_busy(&list.needs_check), || sleeper.park());
         }
         for (giver, taker) in asker.join().expect("no panic") {
-            drop(giver.put(7, |()| ()));
+            drop(giver.send(7, |()| ()));
             drop(taker);
         }
     });
@@ -339,7 +339,7 @@ fn watch_has_one_owner_and_keeps_counting() {
     model(|| {
         let turn = |watches: &ThreadWatches<1>, actor| {
             let watch = watches.claim()?;
-            watch.write(ActorMark { system: 1, actor });
+            watch.write(ActorIdentity { system: 1, actor });
             watch.give_back();
             Some(())
         };

@@ -54,8 +54,8 @@ static MONITOR: Mutex<Monitor> = Mutex::new(Monitor {
 static RECENT_ASKS: [RecentAsks; RECENT_ASK_LISTS] =
     [const { RecentAsks::new() }; RECENT_ASK_LISTS];
 #[cfg(strowger_loom)]
-static RECENT_ASKS: std::sync::LazyLock<[RecentAsks; LISTS]> =
-    std::sync::LazyLock::new(|| [const { () }; LISTS].map(|()| RecentAsks::new()));
+static RECENT_ASKS: std::sync::LazyLock<[RecentAsks; RECENT_ASK_LISTS]> =
+    std::sync::LazyLock::new(|| [const { () }; RECENT_ASK_LISTS].map(|()| RecentAsks::new()));
 
 /// Number of lists; further threads share one.
 const RECENT_ASK_LISTS: usize = 32;

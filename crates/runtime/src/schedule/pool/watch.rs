@@ -12,7 +12,7 @@ const MAX_WATCHED_THREADS: usize = 512;
 static THREAD_WATCHES: ThreadWatches<MAX_WATCHED_THREADS> = ThreadWatches::new();
 // No model touches it, as it would outlive the model: each has its own.
 #[cfg(strowger_loom)]
-static THREAD_WATCHES: std::sync::LazyLock<ThreadWatches<THREADS>> =
+static THREAD_WATCHES: std::sync::LazyLock<ThreadWatches<MAX_WATCHED_THREADS>> =
     std::sync::LazyLock::new(ThreadWatches::new);
 
 /// The watches of `MOST` threads.

@@ -12,13 +12,13 @@ use ::loom::sync::{Condvar, Mutex};
 use ::loom::thread;
 
 use super::{
-    ActorMark, Behavior, Giver, Host, LifoSlot, Lock, NextStep, OpaqueMessage, RecentAsks,
-    Runnable, Strand, StrandGuard, TurnData, abandon, slot, start,
+    ActorIdentity, Behavior, LifoSlot, NextStep, OpaqueMessage, RecentAsks, Runnable, SlotSender,
+    SpinLock, Strand, StrandGuard, StrandHost, TurnData, channel, end_if_parked, start,
 };
 use crate::exit::Exit;
-use crate::path::Path;
+use crate::path::ActorPath;
 
-/// The queue in which a toy waits for its turn.
+/// The queue in which a host waits for its turn.
 pub(in crate::schedule) trait TestQueue: Send + Sync + 'static {
     fn push(&self, ready: Runnable);
 
@@ -40,7 +40,7 @@ pub(in crate::schedule) struct ModelHost<Q = Queue> {
     dropped: AtomicUsize,
 }
 
-impl<Q: Line> Toy<Q> {
+impl<Q: TestQueue> ModelHost<Q> {
     pub(in crate::schedule) fn on_queue(line: Q) -> Arc<Self> {
         Arc::new(Self {
             strand: Strand::new(0),
@@ -52,7 +52,7 @@ impl<Q: Line> Toy<Q> {
 
     /// Starts a `Behavior` that is over when the number has reached `last`.
     pub(in crate::schedule) fn begin(self: &Arc<Self>, last: u32) {
-        let life = Until {
+        let life = CountBehavior {
             last,
             waits: last.is_multiple_of(2),
         };
@@ -77,7 +77,7 @@ impl<Q: Line> Toy<Q> {
 #[derive(Default)]
 pub(in crate::schedule) struct Queue(Mutex<VecDeque<Runnable>>);
 
-impl Line for Queue {
+impl TestQueue for Queue {
     fn push(&self, ready: Runnable) {
         let mut queue = self.0.lock().expect("nobody panics with it");
         queue.push_back(ready);
@@ -85,9 +85,9 @@ impl Line for Queue {
     }
 }
 
-impl Toy {
+impl ModelHost {
     fn new() -> Arc<Self> {
-        Self::within(Queue::default())
+        Self::on_queue(Queue::default())
     }
 
     /// Runs what is queued until the queue is empty.
@@ -113,27 +113,27 @@ struct CountBehavior {
     waits: bool,
 }
 
-impl<Q: Line> Behavior<Toy<Q>> for Until {
+impl<Q: TestQueue> Behavior<ModelHost<Q>> for CountBehavior {
     type Message = Infallible;
-    type Errand = ();
-    type Failure = Infallible;
+    type Control = ();
+    type Error = Infallible;
 
-    fn is_ready(&mut self, _: &Toy<Q>) -> bool {
+    fn is_ready(&mut self, _: &ModelHost<Q>) -> bool {
         false
     }
 
     fn next(
         &mut self,
-        toy: &Toy<Q>,
+        host: &ModelHost<Q>,
         number: Option<StrandGuard<'_, u32>>,
         _: &Context<'_>,
         _: &mut Option<OpaqueMessage<Infallible>>,
         exit: &mut Option<Exit>,
     ) -> NextStep<()> {
         if self.waits {
-            return NextStep::Errand(());
+            return NextStep::Control(());
         }
-        let number = number.unwrap_or_else(|| toy.strand.lock());
+        let number = number.unwrap_or_else(|| host.strand.lock());
         match *number >= self.last {
             true => {
                 *exit = Some(Exit::Normal);
@@ -145,7 +145,7 @@ impl<Q: Line> Behavior<Toy<Q>> for Until {
 
     fn handle<'a>(
         &'a mut self,
-        _: &'a Toy<Q>,
+        _: &'a ModelHost<Q>,
         message: &mut Option<OpaqueMessage<Infallible>>,
     ) -> Option<impl Future<Output = Result<(), Infallible>> + Send + use<'a, Q>> {
         let none =
@@ -153,27 +153,27 @@ impl<Q: Line> Behavior<Toy<Q>> for Until {
         message.take().map(none)
     }
 
-    fn exit(failure: Infallible) -> Exit {
+    fn into_exit(failure: Infallible) -> Exit {
         match failure {}
     }
 
-    async fn run(&mut self, toy: &Toy<Q>, (): ()) -> Result<(), Exit> {
-        poll_fn(|_| match *toy.strand.lock() >= self.last {
+    async fn run_control(&mut self, host: &ModelHost<Q>, (): ()) -> Result<(), Exit> {
+        poll_fn(|_| match *host.strand.lock() >= self.last {
             true => Poll::Ready(Err(Exit::Normal)),
             false => Poll::Pending,
         })
         .await
     }
 
-    fn begin_end(&mut self, _: &Toy<Q>, _: &Exit) -> bool {
+    fn begin_end(&mut self, _: &ModelHost<Q>, _: &Exit) -> bool {
         false
     }
 
-    async fn end(&mut self, _: &Toy<Q>, exit: Exit) -> Result<(), Exit> {
+    async fn end(&mut self, _: &ModelHost<Q>, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 
-    async fn end_now(&mut self, _: &Toy<Q>, exit: Exit) -> Result<(), Exit> {
+    async fn end_quickly(&mut self, _: &ModelHost<Q>, exit: Exit) -> Result<(), Exit> {
         Err(exit)
     }
 }
@@ -184,7 +184,7 @@ impl TurnData for u32 {
     }
 }
 
-impl<Q: Line> Host for Toy<Q> {
+impl<Q: TestQueue> StrandHost for ModelHost<Q> {
     type Data = u32;
 
     fn strand(&self) -> &Strand<u32> {
@@ -203,15 +203,15 @@ impl<Q: Line> Host for Toy<Q> {
         false
     }
 
-    fn path(&self) -> Path {
-        Path::root()
+    fn path(&self) -> ActorPath {
+        ActorPath::root()
     }
 
     fn identity(&self) -> ActorIdentity {
-        ActorMark::default()
+        ActorIdentity::default()
     }
 
-    fn over(self: Arc<Self>, exit: Option<&Exit>, _: Option<u64>, _: u32) {
+    fn on_incarnation_end(self: Arc<Self>, exit: Option<&Exit>, _: Option<u64>, _: u32) {
         let counter = if exit.is_some() {
             &self.ended
         } else {
@@ -225,8 +225,8 @@ impl<Q: Line> Host for Toy<Q> {
 #[test]
 fn spin_lock_is_exclusive_and_publishes_writes() {
     model(|| {
-        let lock = Arc::new(Lock::new(0));
-        let add = |lock: &Lock<i32>| *lock.lock() += 1;
+        let lock = Arc::new(SpinLock::new(0));
+        let add = |lock: &SpinLock<i32>| *lock.lock() += 1;
         let other = Arc::clone(&lock);
         // Two threads that spin at the lock would wait for each other's turns forever.
         let other = thread::spawn(move || add(&other));
@@ -240,16 +240,16 @@ fn spin_lock_is_exclusive_and_publishes_writes() {
 #[test]
 fn no_wakeup_is_lost_while_parking() {
     model(|| {
-        let toy = Toy::new();
-        toy.begin(1);
-        let waker = Arc::clone(&toy);
+        let host = ModelHost::new();
+        host.begin(1);
+        let waker = Arc::clone(&host);
         let waker = thread::spawn(move || waker.add());
-        toy.run();
+        host.run();
         waker.join().expect("no panic");
-        toy.run();
-        assert_eq!(toy.ended(), (1, 0));
+        host.run();
+        assert_eq!(host.ended(), (1, 0));
         assert_eq!(
-            Arc::strong_count(&toy),
+            Arc::strong_count(&host),
             1,
             "a strand that is over keeps nothing"
         );
@@ -259,42 +259,42 @@ fn no_wakeup_is_lost_while_parking() {
 #[test]
 fn behavior_runs_on_one_thread_at_a_time() {
     model(|| {
-        let toy = Toy::new();
-        toy.begin(2);
+        let host = ModelHost::new();
+        host.begin(2);
         let others: Vec<_> = (0..2)
             .map(|_| {
-                let toy = Arc::clone(&toy);
+                let host = Arc::clone(&host);
                 thread::spawn(move || {
-                    toy.add();
-                    toy.run();
+                    host.add();
+                    host.run();
                 })
             })
             .collect();
         for other in others {
             other.join().expect("no panic");
         }
-        toy.run();
-        assert_eq!(toy.ended(), (1, 0));
+        host.run();
+        assert_eq!(host.ended(), (1, 0));
     });
 }
 
 #[test]
 fn abandoned_strand_ends_once() {
     model(|| {
-        let toy = Toy::new();
-        toy.begin(1);
-        toy.run();
-        let waker = Arc::clone(&toy);
+        let host = ModelHost::new();
+        host.begin(1);
+        host.run();
+        let waker = Arc::clone(&host);
         let waker = thread::spawn(move || {
             waker.add();
             waker.run();
         });
-        abandon(&*toy);
+        end_if_parked(&*host);
         waker.join().expect("no panic");
-        let (ended, dropped) = toy.ended();
+        let (ended, dropped) = host.ended();
         assert_eq!(ended + dropped, 1);
         assert_eq!(
-            Arc::strong_count(&toy),
+            Arc::strong_count(&host),
             1,
             "a strand that is over keeps nothing"
         );
@@ -330,17 +330,17 @@ impl Executor {
 #[derive(Default)]
 struct ModelWaker(AtomicUsize);
 
-impl Wake for Bell {
+impl Wake for ModelWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Puts a value into a slot on another thread; the counter is set to 1 when it is told.
-fn put(giver: Giver<Box<u32>, Arc<AtomicUsize>>) -> thread::JoinHandle<()> {
+fn put(giver: SlotSender<Box<u32>, Arc<AtomicUsize>>) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         let tell = |told: &Arc<AtomicUsize>| told.store(1, Ordering::Relaxed);
-        let woken = giver.put(Box::new(7), tell);
+        let woken = giver.send(Box::new(7), tell);
         woken.into_iter().for_each(Waker::wake);
     })
 }
@@ -348,14 +348,14 @@ fn put(giver: Giver<Box<u32>, Arc<AtomicUsize>>) -> thread::JoinHandle<()> {
 #[test]
 fn value_wakes_a_receiver_that_sets_a_watch() {
     model(|| {
-        let (giver, mut taker) = slot();
+        let (giver, mut taker) = channel();
         let told = Arc::new(AtomicUsize::new(0));
         let putting = put(giver);
         if let Some(value) = taker.take() {
             assert_eq!(*value, 7);
             return;
         }
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(ModelWaker::default());
         let first = taker.poll(&Waker::from(Arc::clone(&bell)));
         let watched = first.is_pending() && taker.watch(Arc::clone(&told));
         putting.join().expect("no panic");
@@ -375,12 +375,12 @@ fn value_wakes_a_receiver_that_sets_a_watch() {
 #[test]
 fn value_wakes_the_last_polling_task() {
     model(|| {
-        let (giver, mut taker) = slot();
+        let (giver, mut taker) = channel();
         let told = Arc::new(AtomicUsize::new(0));
         assert!(taker.poll(Waker::noop()).is_pending());
         assert!(taker.watch(Arc::clone(&told)), "nothing was put in");
         let putting = put(giver);
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(ModelWaker::default());
         let polled = taker.poll(&Waker::from(Arc::clone(&bell)));
         putting.join().expect("no panic");
         let value = match polled {
@@ -408,20 +408,20 @@ pub(crate) fn model_with_list(run: impl Fn(&'static RecentAsks) + Send + Sync + 
 #[test]
 fn recent_waiter_is_woken_or_has_its_value() {
     model_with_list(|list| {
-        let (giver, mut taker) = slot::<Box<u32>, ()>();
-        let bell = Arc::new(Bell::default());
+        let (giver, mut taker) = channel::<Box<u32>, ()>();
+        let bell = Arc::new(ModelWaker::default());
         let waker = Waker::from(Arc::clone(&bell));
         assert!(taker.poll(&waker).is_pending());
-        taker.list(list);
+        taker.insert_into(list);
         let give = thread::spawn(move || {
             giver
-                .put(Box::new(7), |()| ())
+                .send(Box::new(7), |()| ())
                 .into_iter()
                 .for_each(Waker::wake);
         });
         let mut wakers = Vec::new();
         assert!(!list.take(&mut wakers), "there was one");
-        assert!(!taker.will_be_called());
+        assert!(!taker.will_be_woken());
         wakers.into_iter().for_each(Waker::wake);
         give.join().expect("no panic");
         assert!(bell.0.load(Ordering::Relaxed) > 0, "it is told");
@@ -434,10 +434,10 @@ fn recent_waiter_is_woken_or_has_its_value() {
 #[test]
 fn dropped_waiter_is_not_touched_by_the_list() {
     model_with_list(|list| {
-        let (giver, mut taker) = slot::<Box<u32>, ()>();
-        let waker = Waker::from(Arc::new(Bell::default()));
+        let (giver, mut taker) = channel::<Box<u32>, ()>();
+        let waker = Waker::from(Arc::new(ModelWaker::default()));
         assert!(taker.poll(&waker).is_pending());
-        taker.list(list);
+        taker.insert_into(list);
         let call = thread::spawn(move || {
             let mut wakers = Vec::new();
             list.take(&mut wakers);
@@ -445,7 +445,7 @@ fn dropped_waiter_is_not_touched_by_the_list() {
         });
         drop(taker);
         giver
-            .put(Box::new(7), |()| ())
+            .send(Box::new(7), |()| ())
             .into_iter()
             .for_each(Waker::wake);
         call.join().expect("no panic");
@@ -456,10 +456,10 @@ fn dropped_waiter_is_not_touched_by_the_list() {
 fn value_without_receiver_is_dropped_with_the_slot() {
     model(|| {
         let value = Arc::new(());
-        let (giver, mut taker) = slot::<Arc<()>, ()>();
+        let (giver, mut taker) = channel::<Arc<()>, ()>();
         let given = Arc::clone(&value);
         let put = thread::spawn(move || {
-            giver.put(given, |()| {}).into_iter().for_each(Waker::wake);
+            giver.send(given, |()| {}).into_iter().for_each(Waker::wake);
         });
         if taker.poll(Waker::noop()).is_pending() {
             drop(taker);

@@ -61,8 +61,8 @@ impl RecentAsks {
     #[cfg(strowger_loom)]
     pub(crate) fn new() -> Self {
         Self {
-            wanted: AtomicBool::new(false),
-            head: Lock::new(ListHead(ptr::null())),
+            needs_check: AtomicBool::new(false),
+            head: SpinLock::new(ListHead(ptr::null())),
         }
     }
 
