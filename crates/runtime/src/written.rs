@@ -59,7 +59,7 @@ impl Visitor<'_> for DurationVisitor {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a time: a number of seconds, or a text of a number and one of us, ms, s, m and h, \
+            "a duration: a number of seconds, or a text of a number and one of us, ms, s, m and h, \
              such as \"500ms\", \"1.5s\" or \"2m\"",
         )
     }
@@ -157,7 +157,7 @@ mod tests {
         let said = size::<u64>(json!(true)).expect_err("it is no number");
         assert!(said.contains("expected a size"), "{said}");
         let said = time(json!([])).expect_err("it is no number");
-        assert!(said.contains("expected a time"), "{said}");
+        assert!(said.contains("expected a duration"), "{said}");
         let said = size::<u32>(json!("4GiB")).expect_err("it is too large");
         assert_eq!(said, "4GiB is too large for this setting");
     }

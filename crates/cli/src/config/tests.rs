@@ -183,7 +183,7 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
         ),
         ("[node]\nname = \"\"", "2:8", "a node needs a name"),
         ("[node]\nshutdown = \"0s\"", "2:12", "from 100ms to 60m"),
-        ("[node]\nshutdown = \"soon\"", "2:12", "us, ms, s, m and h"),
+        ("[node]\nshutdown = \"soon\"", "2:12", "us, ms, s, m or h"),
         ("[log]\nfilter = \"a=b=c\"", "2:10", "`log.filter`"),
         (
             "[[tools.files]]\nroot = \"a\"\nread-only = true",

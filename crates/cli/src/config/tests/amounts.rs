@@ -134,13 +134,13 @@ fn every_size_and_time_is_a_number_or_a_text_and_has_no_grammar_of_its_own() {
                 sizes += 1;
                 let forms = ["65536", "\"65536\"", "\"64KiB\""];
                 let wrong = ["-1", "1.5", "\"64kb\"", "\"soon\"", "true"];
-                (forms, wrong, " a size: ")
+                (forms, wrong, " size")
             }
             Some(Kind::Time) => {
                 times += 1;
                 let forms = ["3", "\"3\"", "\"3s\""];
                 let wrong = ["-1", "nan", "\"3 s\"", "\"soon\"", "true"];
-                (forms, wrong, " a time: ")
+                (forms, wrong, " duration")
             }
             Some(Kind::Count) => {
                 unknown.extend((!COUNTS.contains(&&*place)).then_some(place));
