@@ -235,7 +235,7 @@ fn limit_that_is_not_a_time_is_refused() {
     let (passed, said) = project.start(&["a_"], &[("XTASK_LIMIT", "soon")]).end();
     assert!(!passed, "{said}");
     assert!(
-        said.contains("XTASK_LIMIT: \"soon\" is not a time"),
+        said.contains("XTASK_LIMIT: invalid duration \"soon\""),
         "{said}"
     );
 }

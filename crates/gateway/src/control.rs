@@ -196,7 +196,7 @@ fn exposed(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
         let wanted: Address = wanted.parse()?;
         exposed.retain(|exposed| exposed.address == wanted);
         if exposed.is_empty() {
-            let text = format!("no actor is exported at {wanted}");
+            let text = format!("no actor is exposed at {wanted}");
             return Err(Fault::new(FaultCode::UnknownTarget, text));
         }
     }

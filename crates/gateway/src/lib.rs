@@ -31,7 +31,7 @@
 //! ```
 //!
 //! The same connections carry messages to actors that were
-//! [exposed](strowger::ActorSystem::expose), addressed by name. [`Doors`] opens more endpoints for
+//! [exported](strowger::ActorSystem::export), addressed by name. [`Doors`] opens more endpoints for
 //! them: a Unix socket, TCP and WebSocket.
 //!
 //! Control endpoints are Unix sockets, so the crate builds on Unix only.

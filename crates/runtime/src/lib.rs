@@ -97,7 +97,7 @@
 //!
 //! With the feature `messages`, another language or process reaches an actor through an `Export`: a
 //! set of message names, each of which is converted to a message of the actor's own type. Nothing
-//! is reachable unless it was exposed (`ActorSystem::expose`).
+//! is reachable unless it was exported (`ActorSystem::export`).
 //!
 //! The crate runs inside any tokio program and starts no runtime of its own. With the feature
 //! `testing` there are systems on virtual time whose schedule follows from a seed.

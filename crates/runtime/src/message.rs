@@ -9,7 +9,7 @@
 //! ```
 //!
 //! An actor's own messages stay typed. An [`Export`] gives names to some of them and defines how
-//! their bytes are decoded and encoded; [`ActorSystem::expose`](crate::ActorSystem::expose) makes
+//! their bytes are decoded and encoded; [`ActorSystem::export`](crate::ActorSystem::export) makes
 //! it reachable at an address. A message that arrives over a connection goes through a
 //! [`RemoteEntry`], the route for one address and one message name. No task waits for the answer:
 //! it is passed to [`CallSink`], a sink that the connection owns.

@@ -33,6 +33,6 @@ pub(crate) const fn weaken(_: Weakening, ordering: Ordering) -> Ordering {
 
 /// Returns the ordering that the code depends on.
 #[inline(always)]
-pub(crate) const fn weaken_to(_: Weakening, ordering: Ordering, _: Ordering) -> Ordering {
+pub(crate) const fn weaken_or(_: Weakening, ordering: Ordering, _: Ordering) -> Ordering {
     ordering
 }

@@ -3,7 +3,7 @@ import { MessageError } from "./error.js";
 /** The kinds of frames. The byte of a kind is its position in this list, counted from 1. */
 const KINDS = ["hello", "name", "call", "item", "done", "error", "cancel", "credit"] as const;
 const VERSION_2 = [...KINDS, "tell", "token"] as const;
-const CONTENTS = ["none", "json", "text", "octets"] as const;
+const CONTENTS = ["none", "json", "text", "bytes"] as const;
 
 /** The byte of each kind. */
 export const KIND_OCTETS = {

@@ -40,7 +40,7 @@ test("what is asked in one turn leaves in one piece", async () => {
 test("payloads keep their kind", async () => {
   const { peer, actor } = await setup((frame, line) => {
     if (frame.kind !== "call") return;
-    if (frame.content === "octets") line.say({ kind: "done", id: frame.id, octets: frame.payload });
+    if (frame.content === "bytes") line.say({ kind: "done", id: frame.id, octets: frame.payload });
     else echo(frame, line);
   });
   const long = "ä€😀".repeat(40);
@@ -48,7 +48,7 @@ test("payloads keep their kind", async () => {
     assert.deepEqual(await actor.ask("echo", value), value);
   }
   assert.deepEqual(await actor.ask("echo", new Uint8Array([0, 255])), new Uint8Array([0, 255]));
-  assert.deepEqual(peer.line.all("call").at(-1)?.frame.content, "octets");
+  assert.deepEqual(peer.line.all("call").at(-1)?.frame.content, "bytes");
 });
 
 test("calls beyond what the node takes wait, and stay in order", async () => {

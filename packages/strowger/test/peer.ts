@@ -16,7 +16,7 @@ const utf8 = new TextEncoder();
 function octetsOf(sent: Sent): Uint8Array {
   const { kind, id = 0, target = 0, deadline = 0, credit = 0, json, octets } = sent;
   const header = { kind, id, target, deadline, credit };
-  if (octets !== undefined) return encodeFrame({ ...header, content: "octets", payload: octets });
+  if (octets !== undefined) return encodeFrame({ ...header, content: "bytes", payload: octets });
   if (json === undefined) {
     return encodeFrame({ ...header, content: "none", payload: new Uint8Array() });
   }

@@ -102,7 +102,7 @@ fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
         (
             &["ask", "nobody#sum"],
             1,
-            "no actor is exported at @(nobody)",
+            "no actor is exposed at @(nobody)",
         ),
         (
             &["ask", "conformance/echo#burn"],
@@ -115,11 +115,7 @@ fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
             "hint: name one of them: conformance/echo#",
         ),
         (&["ask", "conformance/echo#echo", "{"], 2, "not valid JSON"),
-        (
-            &["ask", "not a path#sum"],
-            2,
-            "' ' is no character of a key",
-        ),
+        (&["ask", "not a path#sum"], 2, "' ' is not allowed in a key"),
         (&["sub", "conformance/nobody"], 1, "no actor is exposed"),
         (&["tell", "nobody#add", "1"], 1, "no actor is exposed"),
         (&["tell", "conformance/echo#burn"], 2, "it takes abandoned"),

@@ -174,7 +174,7 @@ async fn what_top_and_trace_cannot_do_is_said() {
         (
             "trace",
             json!({ "path": "x".repeat(2000) }),
-            "at most 1024 octets",
+            "longer than 1024 bytes",
         ),
     ] {
         let (code, message) = code(&mut client, method, params).await;

@@ -38,10 +38,20 @@ pub(crate) fn claims(rules: &RuleSet) -> Vec<AddressClaim> {
     claims
 }
 
-/// Returns the IPv6 prefix of a UE.
+/// Returns the IPv6 prefix of a UE: the one that IPv6D or IP6PL describes, or the /64 for which an
+/// address without either stands, TS 29.244 §8.2.62.
 pub(super) fn prefix_of(ue: &UeIpAddress) -> Option<Ipv6Prefix> {
-    let length = ue.prefix_length().unwrap_or(64);
-    ue.ipv6.map(|address| Ipv6Prefix::new(address, length))
+    let address = ue.ipv6?;
+    let is_described = ue.ipv6_prefix_length.is_some() || ue.ipv6_prefix_delegation_bits.is_some();
+    let has_interface = address.to_bits() & u128::from(u64::MAX) != 0;
+    let length = if !is_described && has_interface {
+        // Some SMFs give each UE one address of a common /64. It cannot belong to two of them, so
+        // the address alone is claimed.
+        128
+    } else {
+        ue.prefix_length().unwrap_or(64)
+    };
+    Some(Ipv6Prefix::new(address, length))
 }
 
 /// Encodes the response that accepts an establishment.

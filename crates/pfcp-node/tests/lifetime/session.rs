@@ -121,8 +121,8 @@ fn long(address: &str, length: u8) -> UeIpAddress {
     }
 }
 
-/// A UE has its whole prefix, and without IPv6D and IP6PL that is the /64 around its address (TS
-/// 29.244 §8.2.62).
+/// A UE has its whole prefix (TS 29.244 §8.2.62), or one address of a /64 that an SMF shares among
+/// UEs.
 #[tokio::test]
 async fn ue_prefixes_of_sessions_do_not_overlap() {
     let bench = Bench::with(|config| config.features.push("ip6pl".to_owned())).await;
@@ -135,7 +135,9 @@ async fn ue_prefixes_of_sessions_do_not_overlap() {
     );
     for (seid, (ue, wanted)) in (1..).zip([
         (fixed("2001:db8:1:1::2"), yes),
-        (fixed("2001:db8:1:1::3"), taken),
+        (fixed("2001:db8:1:1::2"), taken),
+        (fixed("2001:db8:1:1::3"), yes),
+        (fixed("2001:db8:1:1::"), taken),
         (fixed("2001:db8:1:2::2"), yes),
         (delegated("2001:db8:1:8::", 4), taken),
         (delegated("2001:db8:1:18::", 4), yes),

@@ -126,7 +126,7 @@ impl ActorSystem {
         let doors = directory.0.read();
         let opened = doors.by_path.get(address.path());
         let Some(opened) = opened.filter(|opened| opened.actor.is_alive()) else {
-            let text = format!("no actor is exported at {address}");
+            let text = format!("no actor is exposed at {address}");
             return Err(Fault::new(FaultCode::UnknownTarget, text));
         };
         if let Some(entry) = opened.remote_entries.get(name) {

@@ -32,8 +32,8 @@ use crate::stream::Reader;
 /// use serde::Deserialize;
 /// use strowger::testing::TestSystem;
 /// use strowger::{
-///     Accepts, Actor, Address, Ask, CallReply, CallSink, Context, Delivery, Export, Fault, Payload,
-///     Request,
+///     Accepts, Actor, Address, Ask, CallReply, CallSink, Context, Delivery, Export, Fault,
+///     Payload, Request,
 /// };
 ///
 /// #[derive(Deserialize)]
@@ -284,12 +284,10 @@ impl<M: Send + 'static> Export<M> {
         })
     }
 
-    fn add_message(
-        mut self,
-        name: &str,
-        pattern: MessagePattern,
-        deliver: impl Fn(&ExportTarget<M>, &Payload, RemoteCaller) -> Delivery + Send + Sync + 'static,
-    ) -> Self {
+    fn add_message<F>(mut self, name: &str, pattern: MessagePattern, deliver: F) -> Self
+    where
+        F: Fn(&ExportTarget<M>, &Payload, RemoteCaller) -> Delivery + Send + Sync + 'static,
+    {
         let deliver: Arc<DeliverFn<M>> = Arc::new(deliver);
         let before = self
             .messages

@@ -47,7 +47,7 @@ impl ChildSpec {
     }
 
     /// Describes a child that is a dynamic supervisor. Its address is obtained with
-    /// [`AnyRef::dynamic`](crate::AnyRef::dynamic).
+    /// [`AnyRef::as_dynamic_supervisor`](crate::AnyRef::as_dynamic_supervisor).
     pub fn dynamic_supervisor<A: Actor>(
         key: impl Into<Arc<str>>,
         dynamic: DynamicSupervisor<A>,

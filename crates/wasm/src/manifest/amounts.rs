@@ -130,12 +130,12 @@ fn every_size_and_time_is_a_number_or_a_text_and_has_no_grammar_of_its_own() {
             AmountKind::Size => (
                 ["65536", "\"65536\"", "\"64KiB\""],
                 ["-1", "1.5", "\"64kb\"", "\"soon\"", "true"],
-                " a size: ",
+                " size",
             ),
             AmountKind::Time => (
                 ["3", "\"3\"", "\"3s\""],
                 ["-1", "nan", "\"3 s\"", "\"soon\"", "true"],
-                " a time: ",
+                " duration",
             ),
             AmountKind::Count => {
                 let known = COUNTS.contains(&key.as_str());

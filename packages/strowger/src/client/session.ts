@@ -283,7 +283,7 @@ function encoded(call: Outgoing): Encoded {
   if (payload === undefined) return NOTHING;
   try {
     // Also the check may throw: a payload may be a proxy.
-    if (payload instanceof Uint8Array) return ["octets", payload];
+    if (payload instanceof Uint8Array) return ["bytes", payload];
     const text: string | undefined = JSON.stringify(payload);
     return text === undefined ? NOTHING : ["json", text];
   } catch (thrown) {
@@ -300,7 +300,7 @@ function valueOf(frame: Frame): unknown {
   switch (frame.content) {
     case "none":
       return undefined;
-    case "octets":
+    case "bytes":
       // A copy: a view of a few bytes would keep everything that was received with them in memory.
       return new Uint8Array(payload);
     case "json":

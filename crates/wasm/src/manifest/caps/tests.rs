@@ -38,7 +38,7 @@ fn grants_beyond_the_cap_are_named_with_both_values() {
         ("kv = { size = \"2MiB\" }", "at most 1MiB, 1000 keys"),
         (
             "files.up = { path = \"/data/..\" }",
-            "`grant.files` is `up`: \"/\", read, and",
+            "`grant.files` is `up`: \"/\", read, but",
         ),
         (
             "publish = [\"x\"]",
@@ -176,7 +176,7 @@ fn folders_share_the_cap_and_only_those_that_are_written_to_count() {
     let asked = Manifest::parse(&text).expect("it is a manifest");
     let said = caps.check(&asked).expect_err("it is too many").to_string();
     assert!(
-        said.starts_with("`grant.files.files` is 12000, and"),
+        said.starts_with("`grant.files.files` is 12000, but"),
         "{said}"
     );
 }
