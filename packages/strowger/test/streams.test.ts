@@ -106,5 +106,5 @@ test("a reader that leaves, or never reads, keeps nobody", how, () =>
     await tools.end("log");
     assert.equal((await good).got.length, 50);
     const { why } = await read(never);
-    assert.match(String(why), /too slowly/);
+    assert.match(String(why), /too slow/);
   }));
