@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, Context, EventStream, MailboxSpec,
-    SystemObserver, PathPattern, TopRank, Reply, Request, TopQuery, TraceLimits, TraceReader,
+    PathPattern, Reply, Request, SystemObserver, TopQuery, TopRank, TraceLimits, TraceReader,
 };
 use strowger_gateway::Recorder;
 use tracing_subscriber::EnvFilter;

@@ -24,7 +24,7 @@ export const CONTENT_OCTETS = {
   none: 0,
   json: 1,
   text: 2,
-  octets: 3,
+  bytes: 3,
 } as const satisfies Record<Frame["content"], number>;
 
 /** Size in bytes of the header before the payload. */
