@@ -13,8 +13,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use strowger::{
-    Actor, ActorRef, ActorSystem, Ask, BoxError, Completion, Context, DynamicSupervisor, Event,
-    Reply, ReplyLane, Request, Restart, StartError, handlers,
+    Actor, ActorRef, ActorSystem, Ask, BoxError, Completion, Context, Dynamic, Event, Reply,
+    ReplyLane, Request, Restart, StartError, handlers,
 };
 
 /// Asks for the number of primes below this number.
@@ -61,7 +61,7 @@ impl Actor for Pool {
 
     async fn pre_start(size: usize, cx: &mut Context<Self>) -> Result<Self, StartError> {
         // Children of a dynamic supervisor are temporary by default.
-        let team = DynamicSupervisor::new().restart(Restart::Permanent);
+        let team = Dynamic::new().restart(Restart::Permanent);
         let team = cx.dynamic::<Worker>("team", team)?;
         let workers = (0..size).map(|number| team.start_child(number.to_string(), ()));
         Ok(Self {

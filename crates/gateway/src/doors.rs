@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger::{
-    ActorSystem, ChildSpec, DynamicSupervisor, Restart, Shutdown, Strategy, Supervisor,
-    SupervisorRef,
+    ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 
 use crate::access::{Audit, Caller, Callers, Token};
@@ -110,11 +109,11 @@ impl Doors {
     /// has no token, the tokens conflict, or the system is shutting down.
     pub async fn open(system: &ActorSystem, spec: DoorsSpec) -> Result<Self, OpenError> {
         let limits = spec.limits;
-        let clients = DynamicSupervisor::<Connection>::new()
+        let clients = Dynamic::<Connection>::new()
             .max_children(limits.children(MAX_ENDPOINTS))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
-        let mut supervisor = Supervisor::new(Strategy::RestForOne)
-            .child(ChildSpec::dynamic_supervisor(CLIENTS, clients));
+        let mut supervisor =
+            Supervisor::new(Strategy::RestForOne).child(ChildSpec::dynamic(CLIENTS, clients));
         let methods = spec.methods.map_or_else(Methods::new, with_control_methods);
         let methods = Arc::new(methods);
         Token::check(&spec.tokens)?;

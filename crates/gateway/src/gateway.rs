@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger::{
-    ActorSystem, ChildSpec, DynamicSupervisor, Restart, Shutdown, StartError, Strategy, Supervisor,
+    ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, StartError, Strategy, Supervisor,
     SupervisorRef,
 };
 
@@ -115,11 +115,11 @@ impl Gateway {
             connections_key: "connections",
             counter: ConnectionCounter::default(),
         };
-        let connections = DynamicSupervisor::<Connection>::new()
+        let connections = Dynamic::<Connection>::new()
             .max_children(limits.children(1))
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
-            .child(ChildSpec::dynamic_supervisor("connections", connections))
+            .child(ChildSpec::dynamic("connections", connections))
             .child(ChildSpec::new::<Listener<_>>("control", args).restart(Restart::Permanent))
             .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("gateway", supervisor).await?;

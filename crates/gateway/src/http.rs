@@ -33,8 +33,7 @@ use hyper::StatusCode;
 use metrics::{counter, describe_counter};
 use parking_lot::Mutex;
 use strowger::{
-    ActorSystem, ChildSpec, DynamicSupervisor, Restart, Shutdown, Strategy, Supervisor,
-    SupervisorRef,
+    ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 
 pub(crate) use self::answer::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
@@ -176,7 +175,7 @@ impl HttpDoor {
             connections_key: "connections",
             counter: ConnectionCounter::default(),
         };
-        let connections = DynamicSupervisor::<HttpConnection>::new()
+        let connections = Dynamic::<HttpConnection>::new()
             // Connections that were told to close end a moment later.
             .max_children(
                 limits
@@ -187,7 +186,7 @@ impl HttpDoor {
             )
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::RestForOne)
-            .child(ChildSpec::dynamic_supervisor("connections", connections))
+            .child(ChildSpec::dynamic("connections", connections))
             .child(ChildSpec::new::<Listener<_>>("http", args).restart(Restart::Permanent))
             .child(ChildSpec::new::<SnapshotTaker>("reader", ()));
         let supervisor = system.supervise("watch", supervisor).await?;

@@ -15,9 +15,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
-use strowger::{
-    Actor, ActorSystem, Context, DynamicSupervisorRef, Exit, MailboxSpec, Signal, StartError,
-};
+use strowger::{Actor, ActorSystem, Context, DynamicRef, Exit, MailboxSpec, Signal, StartError};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 use crate::connection::ByteStream;
@@ -249,8 +247,8 @@ async fn accept<E: Endpoint>(
             }
         };
         let connections = system.find(connections_path.as_str());
-        let Some(connections): Option<DynamicSupervisorRef<E::Connection>> =
-            connections.and_then(|actor| actor.as_dynamic_supervisor())
+        let Some(connections): Option<DynamicRef<E::Connection>> =
+            connections.and_then(|actor| actor.dynamic())
         else {
             return;
         };

@@ -27,8 +27,8 @@ use rmcp::ServiceExt as _;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::{Value, json};
 use strowger::{
-    Actor, ActorSystem, ChildSpec, Context, DynamicSupervisor, DynamicSupervisorRef, Fault,
-    FaultCode, Shutdown, StartError, Strategy, Supervisor,
+    Actor, ActorSystem, ChildSpec, Context, Dynamic, DynamicRef, Fault, FaultCode, Shutdown,
+    StartError, Strategy, Supervisor,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -131,7 +131,7 @@ pub struct Mcp(Arc<McpInner>);
 struct McpInner {
     tools: McpTools,
     limits: McpLimits,
-    calls: DynamicSupervisorRef<ToolCall>,
+    calls: DynamicRef<ToolCall>,
     /// The caller if no other is given: the process itself, or the process that started it.
     owner: Caller,
     /// The destination of audit records.
@@ -156,11 +156,11 @@ impl Mcp {
         limits: McpLimits,
     ) -> Result<Self, StartError> {
         let ended = CancellationToken::new();
-        let calls = DynamicSupervisor::<ToolCall>::new()
+        let calls = Dynamic::<ToolCall>::new()
             .max_children(limits.calls)
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
         let supervisor = Supervisor::new(Strategy::OneForOne)
-            .child(ChildSpec::dynamic_supervisor("calls", calls))
+            .child(ChildSpec::dynamic("calls", calls))
             .child(ChildSpec::new::<SessionsGuard>("sessions", ended.clone()));
         let supervisor = system.supervise(KEY, supervisor).await?;
         let closed = || StartError::ParentEnding {
@@ -170,7 +170,7 @@ impl Mcp {
         Ok(Self(Arc::new(McpInner {
             tools,
             limits,
-            calls: calls.as_dynamic_supervisor().ok_or_else(closed)?,
+            calls: calls.dynamic().ok_or_else(closed)?,
             owner: Caller::owner(system, "stdio"),
             audit: Audit::of(system),
             next: AtomicU64::new(1),

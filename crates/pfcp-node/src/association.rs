@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use strowger::{
-    Actor, ActorRef, Backoff, Context, DynamicSupervisor, DynamicSupervisorRef, Restart, Shutdown,
-    StartError,
+    Actor, ActorRef, Backoff, Context, Dynamic, DynamicRef, Restart, Shutdown, StartError,
 };
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
@@ -19,7 +18,7 @@ use crate::store::StoredPeer;
 pub(crate) struct AssociationSessions {
     key: Arc<str>,
     owner: Arc<StoredPeer>,
-    supervisor: DynamicSupervisorRef<SessionActor>,
+    supervisor: DynamicRef<SessionActor>,
     count: usize,
 }
 
@@ -32,7 +31,7 @@ impl AssociationSessions {
     ) -> Result<Self, StartError> {
         // A session that fails repeatedly must not take the others down, so the number of restarts
         // is not limited here; the backoff slows down repeated restarts instead.
-        let sessions = DynamicSupervisor::<SessionActor>::new()
+        let sessions = Dynamic::<SessionActor>::new()
             .restart(Restart::Transient)
             .shutdown(Shutdown::Graceful(Duration::from_secs(1)))
             .intensity(u32::MAX, Duration::from_secs(1))

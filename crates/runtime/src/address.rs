@@ -25,7 +25,7 @@ use crate::ring::{AskEdge, AskRing};
 use crate::schedule::strand::OpaqueMessage;
 use crate::seeded_bug::{Bug, seeded};
 use crate::sending::SendFuture;
-use crate::supervision::DynamicSupervisorRef;
+use crate::supervision::DynamicRef;
 
 /// With at least this much time to the deadline, an ask may set the deadline a little after it was
 /// sent.
@@ -561,8 +561,8 @@ impl AnyRef {
 
     /// Returns the address as that of a dynamic supervisor of children of type `A`, if it is one.
     #[must_use]
-    pub fn as_dynamic_supervisor<A: Actor>(&self) -> Option<DynamicSupervisorRef<A>> {
-        DynamicSupervisorRef::from_ref(self)
+    pub fn dynamic<A: Actor>(&self) -> Option<DynamicRef<A>> {
+        DynamicRef::from_ref(self)
     }
 
     /// Returns the address with its message type, if that type is `M`.

@@ -26,7 +26,7 @@ use crate::run;
 use crate::schedule::TaskHandle;
 use crate::schedule::strand::{Exclusive, HostRef, OpaqueMessage, StrandGuard};
 use crate::stream::{OwnedSources, Source, SourceSpec};
-use crate::supervision::{DynamicSupervisor, DynamicSupervisorRef, Supervisor, SupervisorRef};
+use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, StartError};
 use crate::timer::{TimerKey, Timers};
 use pipe::Pipes;
@@ -232,13 +232,13 @@ impl<A: Actor> Context<A> {
     pub fn dynamic<B: Actor>(
         &mut self,
         key: impl Into<Key>,
-        dynamic: DynamicSupervisor<B>,
-    ) -> Result<DynamicSupervisorRef<B>, StartError> {
+        dynamic: Dynamic<B>,
+    ) -> Result<DynamicRef<B>, StartError> {
         let owner = Owner::Parent {
             cell: self.erased(),
             incarnation: self.incarnation,
         };
-        DynamicSupervisorRef::start(&self.cell.core.shared, owner, &key.into(), dynamic)
+        DynamicRef::start(&self.cell.core.shared, owner, &key.into(), dynamic)
     }
 
     /// Monitors an actor: exactly one [`Signal::Down`] arrives when it ends, or at once if it has

@@ -191,8 +191,8 @@ pub use stream::{
     SourceError, SourceInfo, SourceSpec,
 };
 pub use supervision::{
-    Backoff, ChildError, ChildInfo, ChildSpec, DynamicSupervisor, DynamicSupervisorRef, Restart,
-    Shutdown, Strategy, Supervisor, SupervisorRef,
+    Backoff, ChildError, ChildInfo, ChildSpec, Dynamic, DynamicRef, Restart, Shutdown, Strategy,
+    Supervisor, SupervisorRef,
 };
 pub use system::{ActorSystem, ActorSystemBuilder, BuildError, ShutdownReport, StartError};
 pub use timer::{EarliestTimer, TimerKey};

@@ -16,7 +16,7 @@ pub use address::{ChildError, ChildInfo, SupervisorRef};
 pub use backoff::Backoff;
 pub use child::ChildSpec;
 pub(crate) use child_table::{ExitOutcome, RestartPolicy};
-pub use dynamic::{DynamicSupervisor, DynamicSupervisorRef};
+pub use dynamic::{Dynamic, DynamicRef};
 pub(crate) use spec::ShutdownLimit;
 pub use spec::{Restart, Shutdown, Strategy};
 pub use supervisor::Supervisor;

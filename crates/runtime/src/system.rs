@@ -25,7 +25,7 @@ use crate::recipient::Recipient;
 use crate::registry::RegisterError;
 use crate::schedule::Scheduler;
 use crate::schedule::pool::SchedulerHost;
-use crate::supervision::{DynamicSupervisor, DynamicSupervisorRef, Supervisor, SupervisorRef};
+use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::top::{SystemObserver, yield_now};
 use crate::topic::{Exchanges, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 use crate::trace::{TraceLimits, TraceReader};
@@ -218,12 +218,12 @@ impl ActorSystem {
     ///
     /// # Errors
     /// Returns an error if the key is invalid or taken, or if the system is shutting down.
-    pub fn supervise_dynamic<A: Actor>(
+    pub fn dynamic<A: Actor>(
         &self,
         key: impl Into<Key>,
-        dynamic: DynamicSupervisor<A>,
-    ) -> Result<DynamicSupervisorRef<A>, StartError> {
-        DynamicSupervisorRef::start(&self.shared, Owner::System, &key.into(), dynamic)
+        dynamic: Dynamic<A>,
+    ) -> Result<DynamicRef<A>, StartError> {
+        DynamicRef::start(&self.shared, Owner::System, &key.into(), dynamic)
     }
 
     /// Registers an actor under a name until the actor ends.

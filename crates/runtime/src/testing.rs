@@ -60,7 +60,7 @@ use crate::event::EventStream;
 use crate::path::{ActorPath, Key};
 use crate::schedule::Scheduler;
 use crate::schedule::seeded::SeededScheduler;
-use crate::supervision::{DynamicSupervisor, DynamicSupervisorRef, Supervisor, SupervisorRef};
+use crate::supervision::{Dynamic, DynamicRef, Supervisor, SupervisorRef};
 use crate::system::{ActorSystem, ShutdownReport};
 
 pub use crate::schedule::seeded::{ScheduleStep, ScheduleTrace};
@@ -175,12 +175,8 @@ impl TestSystem {
     ///
     /// # Panics
     /// Panics if the key is taken or invalid.
-    pub fn dynamic<A: Actor>(
-        &self,
-        key: impl Into<Key>,
-        dynamic: DynamicSupervisor<A>,
-    ) -> DynamicSupervisorRef<A> {
-        match self.system().supervise_dynamic(key, dynamic) {
+    pub fn dynamic<A: Actor>(&self, key: impl Into<Key>, dynamic: Dynamic<A>) -> DynamicRef<A> {
+        match self.system().dynamic(key, dynamic) {
             Ok(dynamic) => dynamic,
             Err(error) => panic!("{error}"),
         }

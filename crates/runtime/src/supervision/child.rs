@@ -9,7 +9,7 @@ use crate::cell::{ActorCell, ErasedCell, Owner};
 use crate::mailbox::{HomedRunnable, MailboxSpec};
 use crate::path::Key;
 use crate::run;
-use crate::supervision::dynamic::{DynamicActor, DynamicSupervisor};
+use crate::supervision::dynamic::{Dynamic, DynamicActor};
 use crate::supervision::spec::{Restart, Shutdown};
 use crate::supervision::supervisor::{Supervisor, SupervisorActor};
 use crate::system::{CellSettings, StartError, SystemState};
@@ -47,11 +47,8 @@ impl ChildSpec {
     }
 
     /// Describes a child that is a dynamic supervisor. Its address is obtained with
-    /// [`AnyRef::as_dynamic_supervisor`](crate::AnyRef::as_dynamic_supervisor).
-    pub fn dynamic_supervisor<A: Actor>(
-        key: impl Into<Arc<str>>,
-        dynamic: DynamicSupervisor<A>,
-    ) -> Self {
+    /// [`AnyRef::dynamic`](crate::AnyRef::dynamic).
+    pub fn dynamic<A: Actor>(key: impl Into<Arc<str>>, dynamic: Dynamic<A>) -> Self {
         let shutdown = Shutdown::Infinity;
         Self::with_factory::<DynamicActor<A>>(key.into(), shutdown, dynamic.into_table())
     }

@@ -37,7 +37,7 @@ use crate::system::{CellSettings, StartError, SystemState};
 /// By default children are temporary, have five seconds to stop and are not limited in number, and
 /// the supervisor allows three restarts within five seconds.
 #[must_use = "a specification starts nothing by itself"]
-pub struct DynamicSupervisor<A> {
+pub struct Dynamic<A> {
     restart: Restart,
     shutdown: Shutdown,
     intensity: (u32, Duration),
@@ -47,7 +47,7 @@ pub struct DynamicSupervisor<A> {
     kind: std::marker::PhantomData<fn() -> A>,
 }
 
-impl<A: Actor> DynamicSupervisor<A> {
+impl<A: Actor> Dynamic<A> {
     /// Creates the specification of a dynamic supervisor.
     pub const fn new() -> Self {
         Self {
@@ -121,13 +121,13 @@ impl<A: Actor> DynamicSupervisor<A> {
     }
 }
 
-impl<A: Actor> Default for DynamicSupervisor<A> {
+impl<A: Actor> Default for Dynamic<A> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<A> fmt::Debug for DynamicSupervisor<A> {
+impl<A> fmt::Debug for Dynamic<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dynamic")
             .field("restart", &self.restart)
@@ -179,12 +179,12 @@ impl<A: Actor> DynamicChild<A> {
 }
 
 /// The address of a dynamic supervisor.
-pub struct DynamicSupervisorRef<A: Actor> {
+pub struct DynamicRef<A: Actor> {
     cell: Arc<ActorCell<DelayedRestart>>,
     table: Arc<DynamicTable<A>>,
 }
 
-impl<A: Actor> Clone for DynamicSupervisorRef<A> {
+impl<A: Actor> Clone for DynamicRef<A> {
     fn clone(&self) -> Self {
         Self {
             cell: Arc::clone(&self.cell),
@@ -193,19 +193,19 @@ impl<A: Actor> Clone for DynamicSupervisorRef<A> {
     }
 }
 
-impl<A: Actor> fmt::Debug for DynamicSupervisorRef<A> {
+impl<A: Actor> fmt::Debug for DynamicRef<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DynamicRef({})", self.path())
     }
 }
 
-impl<A: Actor> DynamicSupervisorRef<A> {
+impl<A: Actor> DynamicRef<A> {
     /// Starts the supervisor.
     pub(crate) fn start(
         shared: &Arc<SystemState>,
         owner: Owner,
         key: &Key,
-        dynamic: DynamicSupervisor<A>,
+        dynamic: Dynamic<A>,
     ) -> Result<Self, StartError> {
         let settings = CellSettings {
             shutdown: Shutdown::Infinity,
@@ -231,10 +231,10 @@ impl<A: Actor> DynamicSupervisorRef<A> {
     /// Starts several children in one call, in order.
     ///
     /// Returns one result per child. A child that cannot be started does not affect the others; to
-    /// start all or none, use [`DynamicSupervisorRef::start_all`].
+    /// start all or none, use [`DynamicRef::start_all`].
     ///
     /// # Errors
-    /// The individual results are those of [`DynamicSupervisorRef::start_child`].
+    /// The individual results are those of [`DynamicRef::start_child`].
     pub fn start_children<K: Into<Key>>(
         &self,
         children: impl IntoIterator<Item = (K, A::Args)>,
@@ -252,7 +252,7 @@ impl<A: Actor> DynamicSupervisorRef<A> {
     ///
     /// # Errors
     /// Returns the error of the child that could not be started, as in
-    /// [`DynamicSupervisorRef::start_child`].
+    /// [`DynamicRef::start_child`].
     pub async fn start_all<K: Into<Key>>(
         &self,
         children: impl IntoIterator<Item = (K, A::Args)> + Send,
@@ -389,8 +389,8 @@ impl<A: Actor> DynamicSupervisorRef<A> {
     }
 }
 
-impl<A: Actor> From<&DynamicSupervisorRef<A>> for AnyRef {
-    fn from(dynamic: &DynamicSupervisorRef<A>) -> Self {
+impl<A: Actor> From<&DynamicRef<A>> for AnyRef {
+    fn from(dynamic: &DynamicRef<A>) -> Self {
         dynamic.erase()
     }
 }
@@ -406,7 +406,7 @@ fn attach_table<A: Actor>(cell: &ActorCell<DelayedRestart>, table: &Arc<DynamicT
 /// Sent by the supervisor to itself when the delay before a child's restart is over.
 pub(crate) struct DelayedRestart(ActorId);
 
-/// The actor behind a [`DynamicSupervisorRef`].
+/// The actor behind a [`DynamicRef`].
 pub(crate) struct DynamicActor<A: Actor>(Arc<DynamicTable<A>>);
 
 impl<A: Actor> Actor for DynamicActor<A> {

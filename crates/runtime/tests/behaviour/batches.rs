@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use strowger::testing::{Hook, InjectedFault, Probe, RecordedEvent, ScriptedActor, TestSystem};
 use strowger::{
-    Actor, ActorLifecycle, ActorRef, ActorSystem, Ask, ChildError, ChildSpec, Context,
-    DynamicSupervisor, Exit, Key, Reply, Request, Restart, Shutdown, StartError, Strategy,
-    Supervisor,
+    Actor, ActorLifecycle, ActorRef, ActorSystem, Ask, ChildError, ChildSpec, Context, Dynamic,
+    Exit, Key, Reply, Request, Restart, Shutdown, StartError, Strategy, Supervisor,
 };
 
 /// A limit that even a slow machine does not reach.
@@ -97,10 +96,7 @@ fn ended_supervisor_refuses_new_children() {
 fn dynamic_start_children_returns_one_result_each() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
-        let lines = system.dynamic(
-            "d",
-            DynamicSupervisor::<ScriptedActor>::new().max_children(2),
-        );
+        let lines = system.dynamic("d", Dynamic::<ScriptedActor>::new().max_children(2));
         let keys = ["a", "a", "b", "c"];
         let results = lines.start_children(keys.map(|key| (key, probe.recipient())));
         assert!(results[0].is_ok() && results[2].is_ok());
@@ -166,10 +162,10 @@ impl Actor for Line {
 async fn a_hundred_thousand_children_start_restart_and_stop() {
     const LINES: u32 = 100_000;
     let system = ActorSystem::new("test").expect("a runtime runs");
-    let lines = DynamicSupervisor::<Line>::new()
+    let lines = Dynamic::<Line>::new()
         .restart(Restart::Permanent)
         .shutdown(Shutdown::Graceful(LONG));
-    let lines = system.supervise_dynamic("lines", lines).expect("a new key");
+    let lines = system.dynamic("lines", lines).expect("a new key");
     let results = lines.start_children((0..LINES).map(|number| (number, number)));
     assert!(results.iter().all(Result::is_ok));
     assert_eq!(lines.len(), LINES as usize);
@@ -228,7 +224,7 @@ impl Actor for Short {
 #[test]
 fn number_and_its_decimal_text_are_the_same_key() {
     let system = TestSystem::new(1);
-    let lines = system.dynamic("lines", DynamicSupervisor::<Line>::new());
+    let lines = system.dynamic("lines", Dynamic::<Line>::new());
     lines.start_child(7_u32, 0).expect("a new key");
     let taken = lines.start_child("7", 0).expect_err("it runs");
     assert_eq!(taken.to_string(), "/lines/7 already exists");
@@ -240,7 +236,7 @@ fn number_and_its_decimal_text_are_the_same_key() {
 #[test]
 fn ended_dynamic_children_free_their_memory() {
     let system = TestSystem::new(1);
-    let short = system.dynamic("short", DynamicSupervisor::<Short>::new());
+    let short = system.dynamic("short", Dynamic::<Short>::new());
     for round in 0..100_u32 {
         let results = short.start_children((0..100_u32).map(|number| (number, ())));
         assert!(results.iter().all(Result::is_ok), "round {round}");

@@ -7,8 +7,8 @@ use strowger::testing::{
     Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
 };
 use strowger::{
-    Backoff, ChildSpec, DynamicSupervisor, DynamicSupervisorRef, Exit, MailboxSpec, Overflow,
-    Restart, Shutdown, Strategy, Supervisor,
+    Backoff, ChildSpec, Dynamic, DynamicRef, Exit, MailboxSpec, Overflow, Restart, Shutdown,
+    Strategy, Supervisor,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -16,10 +16,10 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A dynamic supervisor `/d` with children `c0`, `c1` and `c2`, which have all started.
 fn three(
     system: &TestSystem,
-    change: impl FnOnce(DynamicSupervisor<ScriptedActor>) -> DynamicSupervisor<ScriptedActor>,
-) -> (DynamicSupervisorRef<ScriptedActor>, Probe<RecordedEvent>) {
+    change: impl FnOnce(Dynamic<ScriptedActor>) -> Dynamic<ScriptedActor>,
+) -> (DynamicRef<ScriptedActor>, Probe<RecordedEvent>) {
     let probe = system.probe();
-    let dynamic = system.dynamic("d", change(DynamicSupervisor::new()));
+    let dynamic = system.dynamic("d", change(Dynamic::new()));
     for key in ["c0", "c1", "c2"] {
         dynamic
             .start_child(key, probe.recipient())
@@ -29,7 +29,7 @@ fn three(
     (dynamic, probe)
 }
 
-fn tell(dynamic: &DynamicSupervisorRef<ScriptedActor>, key: &str, order: ScriptCommand) {
+fn tell(dynamic: &DynamicRef<ScriptedActor>, key: &str, order: ScriptCommand) {
     dynamic
         .child(key)
         .expect("it runs")
@@ -274,7 +274,7 @@ fn a_child_that_waits_for_its_restart_can_be_terminated() {
 }
 
 #[test]
-fn stopped_dynamic_supervisor_refuses_children() {
+fn stopped_dynamic_refuses_children() {
     let system = TestSystem::new(1);
     let (dynamic, probe) = three(&system, |d| d);
     dynamic.stop();
@@ -283,20 +283,19 @@ fn stopped_dynamic_supervisor_refuses_children() {
 }
 
 #[test]
-fn restarted_nested_dynamic_supervisor_has_no_children() {
+fn restarted_nested_dynamic_has_no_children() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe::<RecordedEvent>();
-        let strict = DynamicSupervisor::<ScriptedActor>::new()
+        let strict = Dynamic::<ScriptedActor>::new()
             .restart(Restart::Permanent)
             .intensity(0, SECOND);
-        let top =
-            Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic_supervisor("d", strict));
+        let top = Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic("d", strict));
         let top = system.supervise("top", top);
         let any = top.any_child("d").expect("it runs");
         let dynamic = any
-            .as_dynamic_supervisor::<ScriptedActor>()
+            .dynamic::<ScriptedActor>()
             .expect("it is one for puppets");
-        assert!(any.as_dynamic_supervisor::<OtherKind>().is_none());
+        assert!(any.dynamic::<OtherKind>().is_none());
         let (a, b) = (probe.recipient(), probe.recipient());
         let a = dynamic.start_child("a", a).expect("a new key");
         dynamic.start_child("b", b).expect("a new key");
@@ -317,18 +316,17 @@ fn restarted_nested_dynamic_supervisor_has_no_children() {
 }
 
 #[test]
-fn restarted_dynamic_supervisor_has_full_intensity() {
+fn restarted_dynamic_has_full_intensity() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe::<RecordedEvent>();
-        let patient = DynamicSupervisor::<ScriptedActor>::new()
+        let patient = Dynamic::<ScriptedActor>::new()
             .restart(Restart::Permanent)
             .intensity(1, 1000 * SECOND);
-        let top =
-            Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic_supervisor("d", patient));
+        let top = Supervisor::new(Strategy::OneForOne).child(ChildSpec::dynamic("d", patient));
         let top = system.supervise("top", top);
         let any = top.any_child("d").expect("it runs");
         let dynamic = any
-            .as_dynamic_supervisor::<ScriptedActor>()
+            .dynamic::<ScriptedActor>()
             .expect("it is one for puppets");
         for given_up in 0..2 {
             dynamic
@@ -382,7 +380,7 @@ impl strowger::Actor for OtherKind {
 fn ten_thousand_children_start_and_terminate() {
     let system = TestSystem::new(1);
     let probe = system.probe::<RecordedEvent>();
-    let dynamic = system.dynamic("d", DynamicSupervisor::<ScriptedActor>::new());
+    let dynamic = system.dynamic("d", Dynamic::<ScriptedActor>::new());
     for number in 0..10_000 {
         dynamic
             .start_child(number.to_string(), probe.recipient())

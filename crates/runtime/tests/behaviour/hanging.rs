@@ -6,7 +6,7 @@ use strowger::testing::{
     Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
 };
 use strowger::{
-    ActorLifecycle, ActorRef, ChildSpec, DynamicSupervisor, Exit, Shutdown, Strategy, Supervisor,
+    ActorLifecycle, ActorRef, ChildSpec, Dynamic, Exit, Shutdown, Strategy, Supervisor,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -133,7 +133,7 @@ fn hanging_handler_is_killed_at_the_shutdown_limit() {
 fn hanging_dynamic_child_does_not_block_its_siblings() {
     let system = TestSystem::new(1);
     let probe = system.probe::<RecordedEvent>();
-    let dynamic = system.dynamic("d", DynamicSupervisor::<ScriptedActor>::new());
+    let dynamic = system.dynamic("d", Dynamic::<ScriptedActor>::new());
     system.inject("/d/a", Hook::PreStart, 1, InjectedFault::Stall(EVER));
     let hanging = dynamic
         .start_child("a", probe.recipient())

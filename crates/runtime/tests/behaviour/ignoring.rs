@@ -8,8 +8,8 @@ use strowger::testing::{
     Hook, InjectedFault, Probe, RecordedEvent, ScriptCommand, ScriptedActor, TestSystem,
 };
 use strowger::{
-    Actor, ActorRef, AnyRef, BoxError, ChildError, ChildSpec, Context, DynamicSupervisor, Event,
-    EventStream, Exit, Restart, Signal, StartError, Strategy, Supervisor, SupervisorRef,
+    Actor, ActorRef, AnyRef, BoxError, ChildError, ChildSpec, Context, Dynamic, Event, EventStream,
+    Exit, Restart, Signal, StartError, Strategy, Supervisor, SupervisorRef,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -239,10 +239,10 @@ fn ignored_child_does_not_undo_start_together() {
 }
 
 #[test]
-fn dynamic_supervisor_removes_ignored_child() {
+fn dynamic_removes_ignored_child() {
     for restart in RESTARTS {
         TestSystem::check(0..10, |system| {
-            let dynamic = DynamicSupervisor::<IgnoringActor>::new()
+            let dynamic = Dynamic::<IgnoringActor>::new()
                 .restart(restart)
                 .intensity(0, SECOND);
             let dynamic = system.dynamic("d", dynamic);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use strowger::testing::{ScriptCommand, ScriptedActor, TestSystem};
 use strowger::{
-    Accepts, Actor, ActorSystem, Ask, AskError, ChildSpec, Context, DynamicSupervisor, Event, Exit,
-    Reply, Request, Restart, SendError, Signal, StartError, Strategy, Supervisor,
+    Accepts, Actor, ActorSystem, Ask, AskError, ChildSpec, Context, Dynamic, Event, Exit, Reply,
+    Request, Restart, SendError, Signal, StartError, Strategy, Supervisor,
 };
 
 struct Counter(u64);
@@ -125,10 +125,10 @@ async fn address_is_valid_after_restart() {
 #[tokio::test]
 async fn dynamic_children_can_be_started_and_terminated() {
     let system = ActorSystem::new("test").unwrap();
-    let dynamic = DynamicSupervisor::<Counter>::new()
+    let dynamic = Dynamic::<Counter>::new()
         .restart(Restart::Transient)
         .max_children(2);
-    let dynamic = system.supervise_dynamic("many", dynamic).unwrap();
+    let dynamic = system.dynamic("many", dynamic).unwrap();
     let one = dynamic.start_child("1", 1).unwrap();
     let two = dynamic.start_child("2", 2).unwrap();
     assert!(dynamic.start_child("2", 2).is_err());
@@ -144,7 +144,7 @@ async fn dynamic_children_can_be_started_and_terminated() {
         system
             .find("/many")
             .unwrap()
-            .as_dynamic_supervisor::<Counter>()
+            .dynamic::<Counter>()
             .unwrap()
             .is_empty()
     );

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use strowger::testing::{Probe, TestSystem};
 use strowger::{
-    Actor, ActorRef, Ask, AskError, Backoff, BoxError, ChildSpec, Context, DynamicSupervisor, Exit,
+    Actor, ActorRef, Ask, AskError, Backoff, BoxError, ChildSpec, Context, Dynamic, Exit,
     Recipient, Request, Restart, Shutdown, Strategy, Supervisor, handlers,
 };
 
@@ -174,10 +174,10 @@ fn child_ended_during_supervisor_stop_refuses_messages() {
 }
 
 #[test]
-fn stopping_dynamic_supervisor_ends_children_in_backoff() {
+fn stopping_dynamic_ends_children_in_backoff() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe::<Heard>();
-        let dynamic = DynamicSupervisor::<Member>::new()
+        let dynamic = Dynamic::<Member>::new()
             .restart(Restart::Permanent)
             .shutdown(Shutdown::Infinity)
             .backoff(long());
@@ -205,10 +205,10 @@ fn stopping_dynamic_supervisor_ends_children_in_backoff() {
 }
 
 #[test]
-fn stopping_dynamic_supervisor_does_not_restart_children() {
+fn stopping_dynamic_does_not_restart_children() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe::<Heard>();
-        let dynamic = DynamicSupervisor::<Member>::new()
+        let dynamic = Dynamic::<Member>::new()
             .restart(Restart::Permanent)
             .shutdown(Shutdown::Infinity);
         let dynamic = system.dynamic("d", dynamic);

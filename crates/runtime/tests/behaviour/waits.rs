@@ -8,7 +8,7 @@ use std::time::Duration;
 use strowger::testing::TestSystem;
 use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, BoxError, ChildError, ChildSpec, Context,
-    DynamicSupervisor, Exit, Reply, Request, Restart, Strategy, Supervisor, SupervisorRef,
+    Dynamic, Exit, Reply, Request, Restart, Strategy, Supervisor, SupervisorRef,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -413,8 +413,7 @@ fn ring_error_text_names_path_reason_and_remedy() {
 #[test]
 fn dynamic_siblings_may_ask_each_other_while_stopping() {
     seeds(|system, log| {
-        let dynamic =
-            system.dynamic::<Member>("d", DynamicSupervisor::new().restart(Restart::Permanent));
+        let dynamic = system.dynamic::<Member>("d", Dynamic::new().restart(Restart::Permanent));
         for key in KEYS {
             let next = ["/d/0", "/d/5", "/d/9"].map(ask);
             let plan = Plan::new(key, log).last(next);

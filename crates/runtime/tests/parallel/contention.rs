@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use strowger::{
-    Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, Backoff, ChildSpec, Context,
-    DynamicSupervisor, Exit, MailboxSpec, Reply, Request, Restart, Shutdown, Signal, Strategy,
-    Supervisor,
+    Accepts, Actor, ActorRef, ActorSystem, Ask, AskError, Backoff, ChildSpec, Context, Dynamic,
+    Exit, MailboxSpec, Reply, Request, Restart, Shutdown, Signal, Strategy, Supervisor,
 };
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -164,10 +163,10 @@ async fn dynamic_children_hold_under_contention() {
     for restart in [Restart::Permanent, Restart::Transient, Restart::Temporary] {
         let alive = Arc::new(AtomicI64::new(0));
         let system = ActorSystem::new("storm").unwrap();
-        let dynamic = DynamicSupervisor::<Worker>::new()
+        let dynamic = Dynamic::<Worker>::new()
             .restart(restart)
             .intensity(u32::MAX, Duration::from_secs(1));
-        let dynamic = system.supervise_dynamic("d", dynamic).unwrap();
+        let dynamic = system.dynamic("d", dynamic).unwrap();
         let tasks: Vec<_> = (0..4_u64)
             .map(|task| {
                 let (dynamic, alive) = (dynamic.clone(), Arc::clone(&alive));
@@ -208,8 +207,8 @@ async fn shutdown_races_with_child_starts() {
     for _ in 0..50 {
         let alive = Arc::new(AtomicI64::new(0));
         let system = ActorSystem::new("storm").unwrap();
-        let dynamic = DynamicSupervisor::<Worker>::new().restart(Restart::Permanent);
-        let dynamic = system.supervise_dynamic("d", dynamic).unwrap();
+        let dynamic = Dynamic::<Worker>::new().restart(Restart::Permanent);
+        let dynamic = system.dynamic("d", dynamic).unwrap();
         let tasks: Vec<_> = (0..3)
             .map(|task| {
                 let (dynamic, alive) = (dynamic.clone(), Arc::clone(&alive));

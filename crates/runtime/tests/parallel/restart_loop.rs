@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use strowger::{
-    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, DynamicSupervisor,
-    Exit, Request, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
+    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, Dynamic, Exit,
+    Request, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -326,12 +326,10 @@ fn dynamic_children_can_start_while_one_always_fails() {
     for failure in FAILURES {
         promptly(&format!("{failure:?}"), || async move {
             let system = ActorSystem::new("loop").expect("inside tokio");
-            let dynamic = DynamicSupervisor::<Failing>::new()
+            let dynamic = Dynamic::<Failing>::new()
                 .restart(Restart::Permanent)
                 .intensity(u32::MAX, LONG);
-            let dynamic = system
-                .supervise_dynamic("d", dynamic)
-                .expect("the key is free");
+            let dynamic = system.dynamic("d", dynamic).expect("the key is free");
             let args = || Failings(failure, Arc::default());
             let (failing, sound) = (args(), args());
             let starts = Arc::clone(&failing.1);
@@ -392,13 +390,11 @@ fn child_terminated_during_restart_ends() {
     two_workers().block_on(async {
         let system = ActorSystem::new("meet").expect("inside tokio");
         // It has all the time that it needs: a child that is never told to stop never ends.
-        let dynamic = DynamicSupervisor::<Healing>::new()
+        let dynamic = Dynamic::<Healing>::new()
             .restart(Restart::Permanent)
             .shutdown(Shutdown::Infinity)
             .intensity(u32::MAX, LONG);
-        let dynamic = system
-            .supervise_dynamic("d", dynamic)
-            .expect("the key is free");
+        let dynamic = system.dynamic("d", dynamic).expect("the key is free");
         for round in 0..ROUNDS {
             let health = Health::default();
             let child = dynamic.start_child("c", health.clone());

@@ -6,8 +6,8 @@ use std::future::{Future, pending};
 use std::time::{Duration, Instant};
 
 use strowger::{
-    Actor, ActorRef, ActorSystem, ChildSpec, Context, DynamicSupervisor, MailboxSpec, Overflow,
-    Restart, Strategy, Supervisor,
+    Actor, ActorRef, ActorSystem, ChildSpec, Context, Dynamic, MailboxSpec, Overflow, Restart,
+    Strategy, Supervisor,
 };
 use tokio::task::coop;
 use tokio::time::timeout;
@@ -157,8 +157,8 @@ fn spawning_many_actors_yields_at_the_next_await() {
     let _alone = exclusive_machine();
     on_worker(&runtime(1), async {
         let system = ActorSystem::new("starts").expect("within tokio");
-        let dynamic = DynamicSupervisor::<Worker>::new().restart(Restart::Temporary);
-        let dynamic = system.supervise_dynamic("dynamic", dynamic).expect("free");
+        let dynamic = Dynamic::<Worker>::new().restart(Restart::Temporary);
+        let dynamic = system.dynamic("dynamic", dynamic).expect("free");
         // Tokio limits the operations of a task in a row; the second loop starts with a fresh
         // budget.
         let many = 200;

@@ -8,8 +8,8 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use strowger::{
-    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, DynamicSupervisor,
-    Exit, Request, Strategy, Supervisor,
+    Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, ChildSpec, Context, Dynamic, Exit,
+    Request, Strategy, Supervisor,
 };
 use tokio::task_local;
 
@@ -131,7 +131,7 @@ fn spawn_and_stop_do_not_run_hooks_inline() {
                 drop(held);
                 entered.stopped().await;
             }
-            let dynamic = system.supervise_dynamic("all", DynamicSupervisor::<Entered>::new());
+            let dynamic = system.dynamic("all", Dynamic::<Entered>::new());
             let dynamic = dynamic.expect("the name is free");
             for key in 0..100 {
                 let held = map.lock().expect("no panic");
@@ -290,7 +290,7 @@ fn blocking_start_does_not_block_the_spawner() {
                 .spawn::<Slow>(name, Duration::from_millis(300))
                 .expect("the name is free");
         }
-        let dynamic = system.supervise_dynamic("slow", DynamicSupervisor::<Slow>::new());
+        let dynamic = system.dynamic("slow", Dynamic::<Slow>::new());
         let dynamic = dynamic.expect("the name is free");
         for number in 0..3 {
             let started = dynamic.start_child(format!("{number}"), Duration::from_millis(300));

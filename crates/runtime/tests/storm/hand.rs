@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use strowger::{Actor, ActorRef, BoxError, Context, DynamicSupervisorRef};
+use strowger::{Actor, ActorRef, BoxError, Context, DynamicRef};
 
 use crate::books::{Shared, note};
 use crate::cast::StormMessage;
@@ -13,7 +13,7 @@ pub(crate) enum BatchOperation {
     /// Drains a worker.
     Drain(&'static str, Duration),
     /// Starts listeners with these keys, all or none.
-    Together(DynamicSupervisorRef<Listener>, Vec<String>),
+    Together(DynamicRef<Listener>, Vec<String>),
 }
 
 pub(crate) struct BatchOperator(Shared);
@@ -55,7 +55,7 @@ async fn drain(path: &str, worker: ActorRef<StormMessage>, within: Duration, boo
     });
 }
 
-async fn together(crowd: DynamicSupervisorRef<Listener>, keys: Vec<String>, books: Shared) {
+async fn together(crowd: DynamicRef<Listener>, keys: Vec<String>, books: Shared) {
     let wanted = keys.len();
     let before: Vec<_> = keys.iter().map(|key| crowd.child(key)).collect();
     let children = keys

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use strowger::testing::{Hook, InjectedFault, Probe, TestSystem};
 use strowger::{
-    ActorId, ActorRef, AnyRef, ChildSpec, DynamicSupervisor, Event, EventStream, Group, GroupEvent,
+    ActorId, ActorRef, AnyRef, ChildSpec, Dynamic, Event, EventStream, Group, GroupEvent,
     MailboxSpec, Overflow, Restart, Shutdown, Strategy, Supervisor, SupervisorRef, Topic,
 };
 use tokio::time::Instant;
@@ -71,7 +71,7 @@ impl<'a> Storm<'a> {
         let round = round(supervisor(Strategy::OneForOne), &books);
         let home = supervisor(Strategy::OneForOne)
             .child(ChildSpec::new::<ParentActor>("nest", Arc::clone(&books)));
-        let crowd = DynamicSupervisor::<Listener>::new()
+        let crowd = Dynamic::<Listener>::new()
             .restart(Restart::Transient)
             .intensity(intensity, PERIOD)
             .max_children(LISTENERS);
@@ -80,11 +80,11 @@ impl<'a> Storm<'a> {
             .supervisor("all", all)
             .supervisor("rest", rest)
             .supervisor("one", one)
-            .child(ChildSpec::dynamic_supervisor("pool", pool(intensity)))
+            .child(ChildSpec::dynamic("pool", pool(intensity)))
             .supervisor("side", side)
             .supervisor("round", round)
             .supervisor("home", home)
-            .child(ChildSpec::dynamic_supervisor("crowd", crowd));
+            .child(ChildSpec::dynamic("crowd", crowd));
         let top = system.supervise("top", top);
         let watch = system.probe();
         let band = StormGroup::new(system);
@@ -396,7 +396,7 @@ impl<'a> Storm<'a> {
     /// Starts three more listeners, one of which may have a name that is taken.
     fn batch(&mut self) {
         let crowd = self.top.any_child("crowd");
-        let Some(crowd) = crowd.and_then(|crowd| crowd.as_dynamic_supervisor::<Listener>()) else {
+        let Some(crowd) = crowd.and_then(|crowd| crowd.dynamic::<Listener>()) else {
             return;
         };
         let first = self.comers;
@@ -460,9 +460,7 @@ impl<'a> Storm<'a> {
         let Some(pool) = self.top.any_child("pool") else {
             return;
         };
-        let pool = pool
-            .as_dynamic_supervisor::<Worker>()
-            .expect("it is a pool of workers");
+        let pool = pool.dynamic::<Worker>().expect("it is a pool of workers");
         if pool.is_empty() {
             let _started = pool.start_child("latest", Arc::clone(&self.books));
         }
@@ -597,8 +595,8 @@ fn enter(books: &Shared, event: &Event, start: Instant) {
 }
 
 /// A pool of workers that keep only the latest letter.
-fn pool(intensity: u32) -> DynamicSupervisor<Worker> {
-    DynamicSupervisor::new()
+fn pool(intensity: u32) -> Dynamic<Worker> {
+    Dynamic::new()
         .restart(Restart::Permanent)
         .intensity(intensity, PERIOD)
         .mailbox(MailboxSpec::bounded(3).overflow(Overflow::KeepLatest))
