@@ -1,10 +1,11 @@
 //! Where the commands of a page run: a folder that looks like a clone, and ports that are free.
 
 use std::fs::{self, Permissions};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
@@ -48,10 +49,10 @@ impl Place {
             symlink(binary, place.join(name)).expect("the folder is ours");
         }
         let ports = vec![
-            ("8805", free_udp().to_string()),
-            ("9464", free_tcp().to_string()),
-            ("7700", free_tcp().to_string()),
-            ("7701", free_tcp().to_string()),
+            ("8805", free_port().to_string()),
+            ("9464", free_port().to_string()),
+            ("7700", free_port().to_string()),
+            ("7701", free_port().to_string()),
         ];
         Self { folder, ports }
     }
@@ -189,14 +190,21 @@ fn at_most(command: &str, option: &str, most: u64) -> String {
     words.collect::<Vec<String>>().join(" ")
 }
 
-fn free_udp() -> u16 {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a port");
-    socket.local_addr().expect("it is bound").port()
-}
-
-fn free_tcp() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
-    listener.local_addr().expect("it is bound").port()
+/// Returns a port that nothing uses. It is below those that the system gives to sockets without a
+/// port of their own, so that no socket of another test takes it before the node does.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = process::id().wrapping_mul(37);
+    let free = std::iter::repeat_with(|| {
+        let number = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
+        20_000 + u16::try_from(number).expect("it is below 12 000")
+    })
+    .take(12_000)
+    .find(|port| {
+        let at = (Ipv4Addr::LOCALHOST, *port);
+        UdpSocket::bind(at).is_ok() && TcpListener::bind(at).is_ok()
+    });
+    free.expect("there is a port")
 }
 
 /// Copies a folder, without what was built there.
