@@ -477,7 +477,7 @@ test("a node serves agents over HTTP, behind its token", how, () =>
         await call("stream_write", { stream: "build", text: " done" });
         const pieces = await reading;
         const blocks = pieces.content.map((block) => block.text);
-        assert.deepEqual(blocks, ["compiling", " done", "(goes on)"]);
+        assert.deepEqual(blocks, ["compiling", " done", "(more may follow)"]);
         const facts = { count: 2, ended: false, failed: false };
         assert.deepEqual(pieces.structuredContent, facts);
         const tofile = call("stream_to_file", { stream: "build", path: "build.txt" });
