@@ -284,7 +284,6 @@ impl SessionActor {
         peer_seid: Option<Seid>,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         self.check_interface(frame, owner)?;
-        check_peer_seid(peer_seid)?;
         let change = RuleSet::establish(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
@@ -356,7 +355,6 @@ impl SessionActor {
         live: &SessionRecord,
     ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
         self.check_interface(frame, &live.owner)?;
-        check_peer_seid(peer_seid(frame))?;
         let change = live.rules.modify(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
@@ -448,14 +446,6 @@ impl SessionActor {
         if rules.octets().len() > self.shared.config.limits.session_octets {
             return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
         }
-        // Only a UP function with the feature IP6PL accepts prefix lengths, TS 29.244 §8.2.25.
-        if !self.shared.config.offers("ip6pl") {
-            let rule = rules.rule_of_ue(|ue| ue.ipv6_prefix_length.is_some());
-            if let Some(rule) = rule {
-                let refusal = Refusal::new(Cause::SERVICE_NOT_SUPPORTED);
-                return Err(refusal.at(IeType::UE_IP_ADDRESS).rule(rule));
-            }
-        }
         let claims = claims(rules);
         self.shared.pool.replace(self.seid, claims).map_err(|taken| {
             tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
@@ -463,14 +453,7 @@ impl SessionActor {
                 AddressClaim::Teid { teid, address } => {
                     (rules.rule_at(teid, address), IeType::F_TEID)
                 }
-                AddressClaim::Ue(address) => (
-                    rules.rule_of_ue(|ue| ue.ipv4 == Some(address)),
-                    IeType::UE_IP_ADDRESS,
-                ),
-                AddressClaim::Prefix(prefix) => (
-                    rules.rule_of_ue(|ue| answer::prefix_of(ue) == Some(prefix)),
-                    IeType::UE_IP_ADDRESS,
-                ),
+                AddressClaim::Ue(address) => (rules.rule_of_ue(address), IeType::UE_IP_ADDRESS),
             };
             let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
             rule.into_iter().fold(refusal, Refusal::rule)
@@ -532,14 +515,5 @@ impl SessionActor {
         self.shared.counters.refused(refusal.cause);
         let octets = refusal_message(frame, &self.shared, peer_seid, refusal);
         SessionResponse::new(octets.into(), outcome)
-    }
-}
-
-/// Refuses a CP F-SEID with SEID 0: in a header it stands for a SEID that the sender does not know,
-/// TS 29.244 §7.2.2.4.2, so no request of ours could name the session.
-fn check_peer_seid(peer_seid: Option<Seid>) -> Result<(), Refusal> {
-    match peer_seid {
-        Some(Seid(0)) => Err(Refusal::new(Cause::MANDATORY_IE_INCORRECT).at(IeType::F_SEID)),
-        _ => Ok(()),
     }
 }

@@ -44,9 +44,6 @@ pub(crate) struct StoredPeer {
     pub(crate) recovery: Recovery,
     /// The local address towards the peer.
     pub(crate) local: IpAddr,
-    /// The time at which this incarnation of the peer was first heard, in milliseconds since 1970;
-    /// 0 in the records of sessions. Responses up to then were for previous incarnations.
-    pub(crate) since: u64,
 }
 
 /// A session as last acknowledged to its peer.

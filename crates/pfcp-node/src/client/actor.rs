@@ -15,7 +15,6 @@ use strowger_pfcp::ie::FSeid;
 use strowger_pfcp::transaction::{RequestId, Retransmission};
 use strowger_pfcp::{MessageType, Seid};
 
-use super::error::setup_failed;
 use super::message::{
     ClientMsg, ClientReply, Delete, Establish, EstablishedSession, Exchange, Modify, Release,
 };
@@ -359,13 +358,16 @@ impl ClientActor {
                     reply.send(Ok(association));
                 }
             }
-            Event::AssociationFailed {
-                peer,
-                cause,
-                invalid,
-            } => {
+            Event::AssociationFailed { peer, cause } => {
                 self.not_found(now, peer, cause);
-                let error = setup_failed(peer, cause, invalid);
+                let error = match cause {
+                    Some(cause) => ClientError::Refused {
+                        peer,
+                        cause,
+                        offending_ie: None,
+                    },
+                    None => ClientError::NoAnswer { peer },
+                };
                 for reply in self.associating.remove(&peer).unwrap_or_default() {
                     reply.send(Err(error.clone()));
                 }

@@ -9,9 +9,8 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use strowger_pfcp::association::AssociationId;
-use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::{OutstandingRequest, RequestId};
-use strowger_pfcp::{Frame, IeType, MessageType, Seid};
+use strowger_pfcp::{MessageType, Seid};
 
 use super::Endpoint;
 use crate::seeded_bug::{Bug, seeded};
@@ -39,8 +38,6 @@ pub(super) struct PendingReports {
     /// The peer must not reuse the SEID until it has received them (TS 29.244 §5.2.2.3.1); if it
     /// does, the reports end.
     announced: FxHashMap<(AssociationId, Seid), Vec<RequestId>>,
-    /// The sessions whose last answered report was refused, with the cause.
-    refusals: FxHashMap<Seid, Cause>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +165,6 @@ impl Endpoint {
         let (seid, body) = (outgoing.peer_seid, &outgoing.body);
         match self.protocol.request_about(now, to, kind, seid, body) {
             Ok(outstanding) => {
-                self.protocol.expect_seid(outstanding, outgoing.seid);
                 if let Some(before) = self.reports.insert(outstanding, subject) {
                     self.withdraw_report(before);
                 }
@@ -181,64 +177,10 @@ impl Endpoint {
     }
 
     /// Passes the outcome of a report to its session.
-    pub(super) fn reported(&mut self, now: Instant, request: RequestId, answer: Option<Arc<[u8]>>) {
-        let Some(ReportSubject::Session(seid)) = self.reports.remove(request) else {
-            return;
-        };
-        let cause = answer.as_deref().and_then(cause_of);
-        if let Some(cause) = cause {
-            if cause.is_acceptance() {
-                self.reports.refusals.remove(&seid);
-            } else if self.report_refused(now, seid, cause) {
-                return;
-            }
+    pub(super) fn reported(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
+        if let Some(ReportSubject::Session(seid)) = self.reports.remove(request) {
+            self.notify_session(seid, answer);
         }
-        self.notify_session(seid, answer);
-    }
-
-    /// Handles a refused report. Returns `true` if the session ends.
-    ///
-    /// A peer that does not know the session (Cause 65) will not delete it, so the node does. One
-    /// such answer proves nothing: the report may have overtaken the response that establishes the
-    /// session. The session therefore sends its report again, and ends if the answer is the same.
-    /// Meanwhile a heartbeat finds out whether the peer has restarted and lost all of them, TS
-    /// 23.527 §4.2.
-    fn report_refused(&mut self, now: Instant, seid: Seid, cause: Cause) -> bool {
-        let Some(entry) = self.sessions.get(seid) else {
-            return false;
-        };
-        let association = entry.association;
-        let before = self.reports.refusals.insert(seid, cause);
-        let peer = self.protocol.associations().get(association);
-        let node = peer.map(|peer| peer.node.to_string()).unwrap_or_default();
-        match (cause, before) {
-            (Cause::SESSION_CONTEXT_NOT_FOUND, Some(Cause::SESSION_CONTEXT_NOT_FOUND)) => {
-                tracing::warn!(
-                    session = %seid,
-                    node,
-                    "a peer does not know a session: it refused two reports with cause 65; the \
-                     session is ended, and its unreported usage is lost"
-                );
-                self.end(seid);
-                return true;
-            }
-            (Cause::SESSION_CONTEXT_NOT_FOUND, _) => self.protocol.check_peer(now, association),
-            // Logged once, not for each report.
-            (cause, before) if before != Some(cause) => tracing::warn!(
-                session = %seid,
-                node,
-                cause = cause.0,
-                "a peer refused a session report ({cause}); refused usage is kept for the answer \
-                 to the deletion of the session"
-            ),
-            _ => {}
-        }
-        false
-    }
-
-    /// Forgets what the peer answered to the reports of a session.
-    pub(super) fn forget_refusal(&mut self, session: Seid) {
-        self.reports.refusals.remove(&session);
     }
 
     /// Ends the report of a session that has ended or been renamed.
@@ -285,11 +227,4 @@ impl Endpoint {
             tracing::debug!(session = %seid, "report outcome dropped: session actor is gone");
         }
     }
-}
-
-fn cause_of(answer: &[u8]) -> Option<Cause> {
-    let frame = Frame::decode(answer).ok()?;
-    let mut tlvs = frame.tlvs().map_while(Result::ok);
-    let cause = tlvs.find(|tlv| tlv.ie == IeType::CAUSE)?;
-    cause.value.first().copied().map(Cause)
 }

@@ -5,8 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::{
     Cause, DestinationInterface, EthernetPduSessionInformation, FSeid, FTeid, ForwardingParameters,
-    Ie as _, NetworkInstance, OuterHeaderCreation, Pdi, PdrId, Precedence, SourceInterface,
-    UpdatePdr,
+    NetworkInstance, OuterHeaderCreation, Pdi, PdrId, Precedence, SourceInterface, UpdatePdr,
 };
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Error, Frame, IeType, Seid};
@@ -131,7 +130,7 @@ impl RequestBuilder {
     }
 }
 
-/// Returns the cause of a response, and the peer's SEID of the session if it has a usable F-SEID.
+/// Returns the cause of a response, and the peer's SEID of the session if present.
 pub(crate) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
     let (mut cause, mut remote) = (Cause(0), None);
     if let Ok(frame) = Frame::decode(octets) {
@@ -139,10 +138,8 @@ pub(crate) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
             match tlv.ie {
                 IeType::CAUSE => cause = tlv.value.first().map_or(cause, |&value| Cause(value)),
                 IeType::F_SEID => {
-                    let f_seid = FSeid::decode(tlv.value).ok();
-                    let usable = f_seid
-                        .filter(|one| one.seid != 0 && (one.ipv4.is_some() || one.ipv6.is_some()));
-                    remote = usable.map(|one| Seid(one.seid));
+                    let seid = tlv.value.get(1..9).and_then(|seid| seid.first_chunk());
+                    remote = seid.map(|seid| Seid(u64::from_be_bytes(*seid)));
                 }
                 _ => {}
             }

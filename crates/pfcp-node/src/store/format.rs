@@ -151,10 +151,7 @@ impl Record {
                 out.owner(&record.owner);
                 out.octets(record.rules.octets());
             }
-            Self::Association(owner) => {
-                out.owner(owner);
-                out.u64(owner.since);
-            }
+            Self::Association(owner) => out.owner(owner),
             Self::Answer { slot, answer } => {
                 out.u32(*slot);
                 out.address(answer.key.peer);
@@ -212,12 +209,7 @@ impl Record {
                 owner: Arc::new(input.owner()?),
                 rules: RuleSet::restore(input.0).ok()?,
             })),
-            2 => {
-                let owner = input.owner()?;
-                // Earlier builds of the same format did not write the time.
-                let since = input.u64().unwrap_or_default();
-                Self::Association(Arc::new(StoredPeer { since, ..owner }))
-            }
+            2 => Self::Association(Arc::new(input.owner()?)),
             3 => Self::Answer {
                 slot: input.u32()?,
                 answer: StoredResponse {
@@ -400,7 +392,6 @@ impl<'a> Decoder<'a> {
             address: self.address()?,
             recovery: Recovery(self.u32()?),
             local: self.ip()?,
-            since: 0,
         })
     }
 }

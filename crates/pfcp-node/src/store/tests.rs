@@ -22,7 +22,6 @@ const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 7));
 
 fn owner() -> Arc<StoredPeer> {
     Arc::new(StoredPeer {
-        since: 0,
         node: NodeName::from(ADDRESS),
         address: (ADDRESS, 8805).into(),
         recovery: Recovery(7),

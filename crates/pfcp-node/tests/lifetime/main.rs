@@ -9,4 +9,3 @@ mod release;
 mod report_lifetime;
 mod restart;
 mod restoration;
-mod session;

@@ -34,27 +34,29 @@ Examples:
   strowger pfcp load --to 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 \\
     --dnn internet --s-nssai 1 --ue-pool 10.45.0.0/16 --for 10s
 
-Sessions are established at the rate until as many are held as wanted; then the oldest makes room
-for each new one. Latency counts from the moment when a request was due. At the end all sessions
-are deleted, which also shows whether the node still knows them.
+Sessions are established at --rate until --sessions are held; then each new session replaces the
+oldest. Latency is measured from the time at which a request was due. At the end all sessions are
+deleted, which also verifies that the node still has them.
 
-Modifications are of the kinds that a mix says, by their shares:
+File for --mix:
 
-  modifications = 2.0           # for each establishment; --modify overrides it
-  [shares]                      # each relative to the sum of all
+  modifications = 2.0           # per establishment; --modify overrides it
+  [shares]                      # relative to their sum
   handover = 3                  # Update FAR: another tunnel
-  idle = 5                      # Update FAR: buffer and notify; connected again by the next one, or
-                                # when the node reports downlink data
+  idle = 5                      # Update FAR: buffer and notify; the next modification, or a
+                                # downlink data report of the node, connects the session again
   qos = 1                       # Update QER: other rates
   report = 1                    # Query URR
   precedence = 0                # Update PDR
 
-Without a file, --modify takes the shares above.
+Without a file, --modify uses the shares above.
 
-A node that does not answer, or that restarted, is looked for while nothing new is begun. Sessions
-that it lost count as lost, and are established again unless --forget is given.
+If the node does not answer or has restarted, the load pauses until the node is back. Sessions that
+the node lost count as lost and are established again, unless --forget is given.
 
-Exit code 1: a request was lost or rejected, or accepted without a usable UP F-SEID.";
+Exit codes:
+  1  a request was lost or rejected
+  3  the node does not answer";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -300,7 +302,7 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
                 .hint("check --node-id, --dnn, --pdn-type, --ue-pool and --sessions")
         }
         ClientError::Bind(_) => failure.hint("choose another address with --from"),
-        ClientError::Journal(_) | ClientError::InvalidAnswer { .. } => failure,
+        ClientError::Journal(_) => failure,
         ClientError::Refused { .. } => failure.hint(
             "a node that resolves Node IDs needs --node-id with the address of --from; see also \
              its log",
@@ -323,7 +325,6 @@ fn to_json(stats: &LoadStats) -> Value {
         "accepted": stats.accepted,
         "rejected": stats.rejected,
         "lost": stats.lost,
-        "invalid": stats.invalid,
         "established": stats.established,
         "modified": stats.modified,
         "changes": changes(&stats.changes),
@@ -399,12 +400,8 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
         stats.elapsed.as_secs_f64(),
         stats.rate(),
     ))?;
-    let invalid = match stats.invalid {
-        0 => String::new(),
-        count => format!(", {count} invalid"),
-    };
     let text = format!(
-        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost{invalid}",
+        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost",
         stats.established, stats.modified, stats.deleted, stats.held, stats.rejected, stats.lost,
     );
     if stats.peers_lost > 0 {
@@ -448,13 +445,9 @@ fn modifications(stats: &LoadStats) -> String {
 }
 
 fn verdict(stats: &LoadStats) -> CliResult {
-    match (stats.lost, stats.rejected, stats.invalid) {
-        (0, 0, 0) => Ok(()),
-        (lost, rejected, invalid) if invalid > 0 => Err(Failure::check(format!(
-            "{lost} lost, {rejected} rejected, {invalid} accepted without a usable UP F-SEID"
-        ))
-        .hint("the node's responses break TS 29.244 §7.5.3; a capture shows them")),
-        (lost, rejected, _) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
+    match (stats.lost, stats.rejected) {
+        (0, 0) => Ok(()),
+        (lost, rejected) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
             .hint("see the causes above, and the node's log")),
     }
 }
