@@ -60,8 +60,8 @@ const SWEEP_THRESHOLD: usize = 64;
 impl ActorSystem {
     /// Exposes an actor at the address of its path.
     ///
-    /// Exposing the same actor again replaces its door, so `pre_start` may expose the actor in each
-    /// incarnation. The actor remains exposed across restarts, until it has ended for good.
+    /// Exporting the same actor again replaces its export, so `pre_start` may export the actor in
+    /// each incarnation. The export remains across restarts, until the actor has ended for good.
     ///
     /// # Errors
     /// Returns an error if the path is not a valid address, or if another actor is exposed there
@@ -69,10 +69,10 @@ impl ActorSystem {
     pub fn export<M: Send + 'static>(
         &self,
         actor: &ActorRef<M>,
-        door: Export<M>,
+        export: Export<M>,
     ) -> Result<Address, ExportError> {
         let address = Address::try_from(&actor.path()).map_err(ExportError::Address)?;
-        self.insert_export(address, actor, door)
+        self.insert_export(address, actor, export)
     }
 
     /// Exposes an actor under a name, which is a path without slashes at its ends.
@@ -83,35 +83,35 @@ impl ActorSystem {
         &self,
         name: &str,
         actor: &ActorRef<M>,
-        door: Export<M>,
+        export: Export<M>,
     ) -> Result<Address, ExportError> {
         let address = Address::from_path(name).map_err(ExportError::Address)?;
-        self.insert_export(address, actor, door)
+        self.insert_export(address, actor, export)
     }
 
     fn insert_export<M: Send + 'static>(
         &self,
         address: Address,
         actor: &ActorRef<M>,
-        door: Export<M>,
+        export: Export<M>,
     ) -> Result<Address, ExportError> {
         let directory = self.export_registry();
         let opened = ExportedActor {
             actor: actor.erase(),
-            remote_entries: door.into_remote_entries(actor, &address),
+            remote_entries: export.into_remote_entries(actor, &address),
         };
-        let mut doors = directory.0.write();
-        let held = doors.by_path.get(address.path());
+        let mut table = directory.0.write();
+        let held = table.by_path.get(address.path());
         if held.is_some_and(|held| held.actor.is_alive() && held.actor.id() != actor.id()) {
             return Err(ExportError::Taken { address });
         }
-        let replaced = doors.by_path.insert(address.shared(), opened);
+        let replaced = table.by_path.insert(address.shared(), opened);
         let mut ended = Vec::new();
-        if doors.by_path.len() > doors.sweep_at.max(SWEEP_THRESHOLD) {
-            ended = doors.remove_ended();
+        if table.by_path.len() > table.sweep_at.max(SWEEP_THRESHOLD) {
+            ended = table.remove_ended();
         }
-        drop(doors);
-        // Dropping the closures of a door runs user code, so it is done without the lock.
+        drop(table);
+        // Dropping the closures of an export runs user code, so it is done without the lock.
         drop((replaced, ended));
         Ok(address)
     }
@@ -123,8 +123,8 @@ impl ActorSystem {
     /// actor accepts no message of this name.
     pub fn remote_entry(&self, address: &Address, name: &str) -> Result<RemoteEntry, Fault> {
         let directory = self.export_registry();
-        let doors = directory.0.read();
-        let opened = doors.by_path.get(address.path());
+        let table = directory.0.read();
+        let opened = table.by_path.get(address.path());
         let Some(opened) = opened.filter(|opened| opened.actor.is_alive()) else {
             let text = format!("no actor is exposed at {address}");
             return Err(Fault::new(FaultCode::UnknownTarget, text));
@@ -146,8 +146,8 @@ impl ActorSystem {
     #[must_use]
     pub fn exports(&self) -> Vec<ExportInfo> {
         let directory = self.export_registry();
-        let doors = directory.0.read();
-        let alive = doors.by_path.iter();
+        let table = directory.0.read();
+        let alive = table.by_path.iter();
         let alive = alive.filter(|(_, opened)| opened.actor.is_alive());
         let mut list: Vec<_> = alive
             .filter_map(|(path, opened)| {

@@ -122,7 +122,7 @@ impl<M: Send + 'static> Default for Export<M> {
 }
 
 impl<M: Send + 'static> Export<M> {
-    /// Creates a door without messages.
+    /// Creates an export without messages.
     pub const fn new() -> Self {
         Self {
             messages: BTreeMap::new(),
@@ -154,14 +154,12 @@ impl<M: Send + 'static> Export<M> {
         M: Accepts<T>,
         T: Send + 'static,
     {
-        self.add_message(
-            name,
-            MessagePattern::Tell,
-            move |way, payload, _| match catch_user_panic(|| decode(payload)) {
-                Ok(message) => deliver(&way.actor, &way.address, message, |_| {}),
+        self.add_message(name, MessagePattern::Tell, move |target, payload, _| {
+            match catch_user_panic(|| decode(payload)) {
+                Ok(message) => deliver(&target.actor, &target.address, message, |_| {}),
                 Err(fault) => Delivery::Settled(Err(fault)),
-            },
-        )
+            }
+        })
     }
 
     /// Accepts an ask whose payload and reply are JSON. Callers may also send it as a tell; the
@@ -264,7 +262,7 @@ impl<M: Send + 'static> Export<M> {
         R: Request,
     {
         let encode = Arc::new(move |reply| catch_user_panic(|| encode(reply)));
-        self.add_message(name, pattern, move |way, payload, caller| {
+        self.add_message(name, pattern, move |target, payload, caller| {
             let request = match catch_user_panic(|| decode(payload)) {
                 Ok(request) => request,
                 Err(fault) => return Delivery::Settled(Err(fault)),
@@ -272,13 +270,13 @@ impl<M: Send + 'static> Export<M> {
             let reply = match caller {
                 None => Reply::ignored(),
                 Some((call, calls)) => {
-                    let actor = way.actor.erase();
+                    let actor = target.actor.erase();
                     let encode = Arc::clone(&encode);
                     Reply::external(Box::new(ReplyEncoder::new(actor, encode, call, calls)))
                 }
             };
             let ask = Ask { request, reply };
-            deliver(&way.actor, &way.address, ask, |ask: Ask<R>| {
+            deliver(&target.actor, &target.address, ask, |ask: Ask<R>| {
                 ask.reply.withdraw()
             })
         })
@@ -328,8 +326,8 @@ impl<M: Send + 'static> Export<M> {
     message = "`{Self}` cannot be sent as a reply outside the process",
     label = "does not implement `serde::Serialize`",
     note = "a request whose reply is a `Reader` is a stream, which is read and not asked: expose \
-            it with `Door::stream`",
-    note = "other replies implement `Serialize`, or are written by a function: `Door::ask_with`"
+            it with `Export::stream`",
+    note = "other replies implement `Serialize`, or are written by a function: `Export::ask_with`"
 )]
 pub trait JsonReply: Serialize {}
 
@@ -338,8 +336,11 @@ impl<T: Serialize> JsonReply for T {}
 
 impl<M> fmt::Debug for Export<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ways = self.messages.iter().map(|(name, way)| (name, way.pattern));
-        f.debug_map().entries(ways).finish()
+        let messages = self
+            .messages
+            .iter()
+            .map(|(name, message)| (name, message.pattern));
+        f.debug_map().entries(messages).finish()
     }
 }
 
