@@ -322,7 +322,7 @@ impl<'a> Expansion<'a> {
             let request = &handler.message;
             let request = tokens::qualify_associated_types(request.to_token_stream(), root);
             let wanted = quote!(<#request as #root::Request>::Reply);
-            let check = quote_spanned!(span=> #root::glue::IntoAnswer<#wanted, #error>);
+            let check = quote_spanned!(span=> #root::macro_support::IntoAnswer<#wanted, #error>);
             let check = quote_spanned!(span=> <#output as #check>::into_answer);
             quote! {
                 #cfgs
@@ -333,7 +333,7 @@ impl<'a> Expansion<'a> {
             }
         } else {
             let check =
-                quote_spanned!(span=> <#output as #root::glue::IntoOutcome<#error>>::into_outcome);
+                quote_spanned!(span=> <#output as #root::macro_support::IntoOutcome<#error>>::into_outcome);
             quote!(#cfgs #name::#at(#message) => #check(self.#method(#message #cx).await),)
         }
     }

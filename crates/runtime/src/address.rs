@@ -21,7 +21,7 @@ use crate::metric::MetricEvent;
 use crate::path::ActorPath;
 use crate::recipient::Recipient;
 use crate::reply::{self, Ask, ReplyError, Request};
-use crate::ring::{AskEdge, AskRing};
+use crate::wait_graph::{AskEdge, AskRing};
 use crate::schedule::strand::OpaqueMessage;
 use crate::seeded_bug::{Bug, seeded};
 use crate::sending::SendFuture;

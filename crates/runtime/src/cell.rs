@@ -5,8 +5,8 @@ mod flags;
 mod id;
 #[cfg(all(test, strowger_loom))]
 mod loom;
-mod node_state;
-mod phase_cell;
+mod actor_state;
+mod atomic_phase;
 mod span;
 
 use std::any::Any;
@@ -25,7 +25,7 @@ use crate::metric::MetricEvent;
 use crate::monitor::MonitorId;
 use crate::path::{ActorPath, Key};
 use crate::reply::{Completion, CompletionSink};
-use crate::ring::PhaseEdge;
+use crate::wait_graph::PhaseEdge;
 use crate::schedule::strand::{self, SpinLock};
 use crate::schedule::wake::wake;
 use crate::supervision::{RestartPolicy, Shutdown, ShutdownLimit};
@@ -33,9 +33,9 @@ use crate::system::SystemState;
 pub(crate) use end::{down_signal, end_actor, end_if_down, end_supervised_if_down, notify_links};
 use flags::AtomicFlags;
 pub use id::ActorId;
-use node_state::{ActorState, MonitorEntry, PhaseWait};
-pub(crate) use node_state::{LinkEnd, Phase, PhaseGoal};
-use phase_cell::AtomicPhase;
+use actor_state::{ActorState, MonitorEntry, PhaseWait};
+pub(crate) use actor_state::{LinkEnd, Phase, PhaseGoal};
+use atomic_phase::AtomicPhase;
 
 /// The cell of an actor that takes messages of type `M`.
 pub(crate) struct ActorCell<M> {

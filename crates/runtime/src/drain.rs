@@ -8,7 +8,7 @@ use crate::address::ActorRef;
 use crate::cell::{ActorCell, Phase, PhaseGoal};
 use crate::exit::{Exit, drop_all_caught};
 use crate::mailbox::{Drain, SystemMessage};
-use crate::ring::PhaseEdge;
+use crate::wait_graph::PhaseEdge;
 
 impl<M: Send + 'static> ActorRef<M> {
     /// Refuses new messages, lets the actor handle those that wait, and stops it. Messages that

@@ -15,7 +15,7 @@ use crate::address::{AnyRef, SendError};
 use crate::exit::{drop_caught, panic_message};
 use crate::path::ActorPath;
 use crate::recipient::Recipient;
-use crate::selection;
+use crate::rendezvous;
 use directory::GroupDirectory;
 
 pub(crate) use directory::GroupDirectories;
@@ -283,7 +283,7 @@ impl<T: Send + 'static> Group<T> {
     /// Returns the message in the error: `Full` if the owner has no room, `Closed` if there are no
     /// members.
     pub fn send_by_key(&self, key: impl Hash, message: T) -> Result<(), SendError<T>> {
-        match self.directory.owner(&self.name, selection::hash_key(key)) {
+        match self.directory.owner(&self.name, rendezvous::hash_key(key)) {
             Some(member) => member.try_tell(message),
             None => Err(SendError::Closed(message)),
         }

@@ -120,11 +120,11 @@ mod exit;
 mod expiry;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
-pub mod glue;
+pub mod macro_support;
 mod group;
 mod info;
 mod injection;
-mod late;
+mod late_ask;
 mod mailbox;
 mod membership;
 #[cfg(feature = "messages")]
@@ -135,11 +135,11 @@ mod path;
 mod recipient;
 mod registry;
 mod reply;
-mod ring;
+mod wait_graph;
 mod run;
 mod schedule;
 mod seeded_bug;
-mod selection;
+mod rendezvous;
 mod sending;
 mod size;
 mod starting;
@@ -158,7 +158,7 @@ mod trace;
 #[path = "../../wasm/src/guest_threads/turns.rs"]
 mod turns;
 #[cfg(feature = "serde")]
-mod written;
+mod deserialize;
 
 pub use actor::Actor;
 pub use address::{Accepts, ActorRef, AnyRef, AskError, SendError};
@@ -168,10 +168,10 @@ pub use duration::{DurationError, parse_duration};
 pub use event::{Event, EventStream};
 pub use exit::{BoxError, Exit};
 #[cfg(feature = "macros")]
-pub use glue::handlers;
+pub use macro_support::handlers;
 pub use group::{BroadcastOutcome, Group, GroupError, GroupEvent, GroupInfo};
 pub use info::{ActorInfo, ActorLifecycle, TreeNode};
-pub use late::LateAsk;
+pub use late_ask::LateAsk;
 pub use mailbox::{MailboxSpec, Overflow};
 #[cfg(feature = "messages")]
 pub use message::{
@@ -184,7 +184,7 @@ pub use path::{ActorPath, Key, PathPattern, PathPatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;
 pub use reply::{Ask, Completion, Reply, ReplyError, ReplyLane, Request};
-pub use ring::{AskRing, RingWait};
+pub use wait_graph::{AskRing, RingWait};
 pub use size::{ByteSize, ByteSizeError};
 pub use stream::{
     FlowError, ReadError, Reader, ReceiverCredit, SendDecision, SenderCredit, SlowReader, Source,
@@ -200,7 +200,7 @@ pub use top::{SystemObserver, TopQuery, TopRank, TopReport, TopRow, TopTotals};
 pub use topic::{PublishOutcome, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 pub use trace::{TraceEnd, TraceLimits, TraceReader, TraceRecord, TraceStep};
 #[cfg(feature = "serde")]
-pub use written::{deserialize_duration, deserialize_size};
+pub use deserialize::{deserialize_duration, deserialize_size};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -7,7 +7,7 @@
 //!
 //! - **Capacity is exact.** The receiver publishes how many messages of its batch remain, and a
 //!   sender adds that number.
-//! - **Signals overtake**, within the limits of [`round`]. The receiver reads one relaxed flag for
+//! - **Signals overtake**, within the limits of [`rotation`]. The receiver reads one relaxed flag for
 //!   each message. A set flag sends it back to the lock, even in the middle of a batch.
 //! - **No waiting message is lost.** The batch survives a panic and goes back to the front of the
 //!   queue.
@@ -16,12 +16,12 @@
 mod batch;
 mod drain;
 mod expiry;
-mod life;
+mod incarnation;
 #[cfg(all(test, strowger_loom))]
 mod loom;
-mod rare;
+mod cold;
 mod receiver;
-mod round;
+mod rotation;
 mod spec;
 mod stats;
 
@@ -41,7 +41,7 @@ use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Weakening, weake
 use drain::Admission;
 pub(crate) use drain::Drain;
 use expiry::Expiry;
-use rare::ColdMailboxState;
+use cold::ColdMailboxState;
 use receiver::TURN_BUDGET;
 pub(crate) use receiver::{FastTake, Receiver, TakeResult};
 pub use spec::{MailboxSpec, Overflow};

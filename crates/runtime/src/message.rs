@@ -16,7 +16,7 @@
 
 mod address;
 mod directory;
-mod door;
+mod export;
 mod entry;
 mod envelope;
 mod fault;
@@ -25,7 +25,7 @@ mod payload;
 pub use address::Address;
 pub(crate) use directory::ExportRegistry;
 pub use directory::{ExportError, ExportInfo};
-pub use door::{Export, JsonReply};
+pub use export::{Export, JsonReply};
 pub use entry::{
     CallReply, CallSink, Delivery, DeliveryHandle, MessagePattern, PayloadStream, RemoteEntry,
 };

@@ -27,7 +27,7 @@ impl ActorPath {
     /// measurements. Returns `None` in tasks, pipes and anything else that is not a hook.
     #[must_use]
     pub fn current() -> Option<Self> {
-        crate::ring::current_path()
+        crate::wait_graph::current_path()
     }
 
     /// Returns the path as a string.

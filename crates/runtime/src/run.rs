@@ -20,7 +20,7 @@ use crate::mailbox::{FastTake, HomedRunnable, MailboxState, ReceivedItem, System
 use crate::metric::MetricEvent;
 use crate::monitor::Signal;
 use crate::path::ActorPath;
-use crate::ring;
+use crate::wait_graph;
 use crate::schedule::strand::{
     self, ActorIdentity, Behavior, NextStep, OpaqueMessage, Runnable, Strand, StrandGuard,
     StrandHost,
@@ -97,7 +97,7 @@ impl<M: Send + 'static> StrandHost for ActorCell<M> {
     fn enter_turn<R>(&self, turn: impl FnOnce() -> R) -> R {
         let span = self.core.span();
         let _inside = span.as_ref().map(tracing::Span::enter);
-        ring::with_actor(&self.core, turn)
+        wait_graph::with_actor(&self.core, turn)
     }
 
     fn path(&self) -> ActorPath {
@@ -588,7 +588,7 @@ pub(crate) fn report_exit(cell: &Arc<dyn ErasedCell>, exit: &Exit, lost: Option<
                     // for a restart.
                     let over = parent.core().children.is_closed();
                     if !over {
-                        ring::on_actor_down(node);
+                        wait_graph::on_actor_down(node);
                     }
                     if over
                         || !parent.push_system(SystemMessage::Signal(ended()), Some(*incarnation))

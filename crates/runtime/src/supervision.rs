@@ -5,7 +5,7 @@ mod backoff;
 mod child;
 mod child_table;
 mod dynamic;
-mod fair;
+mod fair_exit_queue;
 mod indexed_slab;
 mod intensity;
 mod spec;

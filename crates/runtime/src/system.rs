@@ -16,7 +16,7 @@ use crate::cell::{ActorId, ErasedCell, Owner};
 use crate::event::EventStream;
 use crate::group::{Group, GroupDirectories, GroupInfo};
 use crate::info::{ActorInfo, TreeNode};
-use crate::late::{self, LateAsk};
+use crate::late_ask::{self, LateAsk};
 #[cfg(feature = "messages")]
 use crate::message::ExportRegistry;
 use crate::metric;
@@ -384,7 +384,7 @@ impl ActorSystem {
     /// left out.
     #[must_use]
     pub fn late_asks(&self) -> Vec<LateAsk> {
-        late::late_asks(&self.shared)
+        late_ask::late_asks(&self.shared)
     }
 
     /// Returns `true` if [`ActorSystem::shutdown`] was called or all handles were dropped.

@@ -42,7 +42,7 @@
 
 mod fault;
 mod probe;
-mod puppet;
+mod scripted_actor;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -67,7 +67,7 @@ pub use crate::schedule::seeded::{ScheduleStep, ScheduleTrace};
 pub(crate) use fault::FaultPlan;
 pub use fault::{Hook, InjectedFault};
 pub use probe::{Probe, ProbeMsg};
-pub use puppet::{EventKind, RecordedEvent, ScriptCommand, ScriptedActor};
+pub use scripted_actor::{EventKind, RecordedEvent, ScriptCommand, ScriptedActor};
 
 /// An actor system on virtual time, with a schedule determined by a seed.
 ///

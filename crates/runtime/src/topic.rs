@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 use crate::address::AnyRef;
 use crate::exit::{drop_all_caught, drop_caught};
 use crate::recipient::Recipient;
-use crate::selection;
+use crate::rendezvous;
 use crate::sync::{AtomicU64, Ordering};
 use broker::Broker;
 use route::{DeliveryRule, Route};
@@ -241,7 +241,7 @@ impl<T: Send + Sync + 'static> Topic<T> {
     pub fn publish_by_key(&self, key: impl Hash, message: impl Into<Arc<T>>) -> PublishOutcome {
         self.deliver(
             message.into(),
-            DeliveryRule::ByKey(selection::hash_key(key)),
+            DeliveryRule::ByKey(rendezvous::hash_key(key)),
         )
     }
 

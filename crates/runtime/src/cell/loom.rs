@@ -7,7 +7,7 @@ use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
 use super::flags::AtomicFlags;
-use super::phase_cell::AtomicPhase;
+use super::atomic_phase::AtomicPhase;
 use super::{KILLED, Phase, SPANNED, TRACED};
 use crate::exit::Exit;
 

@@ -16,7 +16,7 @@ use crate::exit::{drop_all_caught, drop_caught, panic_message};
 use crate::membership::{Membership, WeakMembership};
 use crate::recipient::Recipient;
 use crate::seeded_bug::{Bug, seeded};
-use crate::selection::rendezvous_weight;
+use crate::rendezvous::rendezvous_weight;
 
 /// The groups for messages of one type.
 pub(crate) struct GroupDirectory<T>(Mutex<GroupTable<T>>);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::round::{SourceKind, SourceRotation};
+use super::rotation::{SourceKind, SourceRotation};
 use super::{Admission, CompletedItem, Mailbox, MailboxState, ReceivedItem};
 use crate::clock;
 use crate::exit::drop_all_caught;

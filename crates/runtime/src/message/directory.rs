@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use super::address::Address;
-use super::door::Export;
+use super::export::Export;
 use super::entry::{MessagePattern, RemoteEntry};
 use super::fault::{Fault, FaultCode};
 use crate::address::{ActorRef, AnyRef};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use super::address::Address;
-use super::door::catch_user_panic;
+use super::export::catch_user_panic;
 use super::fault::{Fault, FaultCode};
 use super::payload::Payload;
 use crate::address::{Accepts, ActorRef, AnyRef, SendError};

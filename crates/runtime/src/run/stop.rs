@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::cell::{self, ActorCore, ErasedCell, PhaseGoal};
 use crate::clock;
-use crate::ring;
+use crate::wait_graph;
 use crate::seeded_bug::{Bug, seeded};
 
 /// Ends all children of a node, each within its limit: one after another, the last started first,
@@ -17,7 +17,7 @@ use crate::seeded_bug::{Bug, seeded};
 pub(super) async fn stop_children(node: &ActorCore) {
     let mut children = node.children.close(&node.shared.cells);
     // From here on every actor below waits in vain for an answer of this one.
-    ring::on_children_closing(node);
+    wait_graph::on_children_closing(node);
     if node.is_killed() && seeded(Bug::KilledParentLeavesChildren) {
         children.clear();
     }

@@ -9,7 +9,7 @@
 
 mod blocking;
 mod dispatcher;
-mod local;
+mod affinity;
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod monitor;
@@ -161,7 +161,7 @@ impl Pool {
     #[inline]
     pub(crate) fn announce_ask(&self) -> bool {
         let elsewhere = self.runtime.is_some()
-            && local::dispatcher(self.runtime).is_none()
+            && affinity::dispatcher(self.runtime).is_none()
             && !self.is_runtime_thread();
         if elsewhere {
             self.mark_external_ask();
@@ -279,7 +279,7 @@ impl Pool {
 
     /// Returns the dispatcher that this thread ran last.
     fn local(&self) -> Option<&DispatcherState> {
-        let known = local::dispatcher(self.runtime);
+        let known = affinity::dispatcher(self.runtime);
         // Any dispatcher will do, as long as it is always the same one.
         let local =
             known.or_else(|| (self.runtime.is_some() && self.is_runtime_thread()).then_some(0));

@@ -32,7 +32,7 @@
 //!    next thing to do. While the work exists, the body refers to it, and nothing but the work
 //!    touches the `Behavior`.
 //! 6. Values that pass between threads without a lock follow rules of their own
-//!    ([`slot`](mod@slot), [`lifo_slot`], [`recent_asks`]).
+//!    ([`oneshot`], [`lifo_slot`], [`recent_asks`]).
 //! 7. A message in transit is initialized until it is taken out ([`OpaqueMessage`],
 //!    [`MessageQueue`]).
 //! 8. A value that only its owner may touch is shared with others in a form that gives them no
@@ -54,7 +54,7 @@ mod lock;
 pub(crate) mod loom;
 mod message_queue;
 mod recent_asks;
-mod slot;
+mod oneshot;
 mod unique_arc;
 
 use std::fmt;
@@ -78,7 +78,7 @@ pub(crate) use lifo_slot::{LifoSlot, LifoWriter};
 pub(crate) use lock::{SpinLock, SpinLockGuard};
 pub(crate) use message_queue::{MessageQueue, OpaqueMessage};
 pub(crate) use recent_asks::RecentAsks;
-pub(crate) use slot::{SlotReceiver, SlotSender, channel};
+pub(crate) use oneshot::{SlotReceiver, SlotSender, channel};
 pub(crate) use unique_arc::UniqueArc;
 
 /// The data of a strand.

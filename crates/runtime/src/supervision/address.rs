@@ -12,7 +12,7 @@ use crate::cell::ActorId;
 use crate::exit::Exit;
 use crate::path::{ActorPath, Key};
 use crate::reply::{self, Reply};
-use crate::ring::{AskEdge, AskRing};
+use crate::wait_graph::{AskEdge, AskRing};
 use crate::supervision::child::ChildSpec;
 use crate::supervision::spec::Restart;
 use crate::supervision::supervisor::SupervisorMsg;

@@ -24,7 +24,7 @@ use crate::supervision::address::{ChildError, ChildInfo};
 use crate::supervision::backoff::Backoff;
 use crate::supervision::child::ChildSpec;
 use crate::supervision::child_table::{ChildEntry, ChildTable, escalate, report_restart};
-use crate::supervision::fair::FairExitQueue;
+use crate::supervision::fair_exit_queue::FairExitQueue;
 use crate::supervision::intensity::{DEFAULT_INTENSITY, RestartIntensity};
 use crate::supervision::spec::{Restart, Strategy};
 use crate::supervision::strategy::{ChildState, GroupDecision, SupervisionPolicy};

@@ -24,7 +24,7 @@ use crate::metric::MetricEvent;
 use crate::monitor::MonitorId;
 use crate::path::{ActorPath, Key};
 use crate::registry::Registry;
-use crate::ring::WaitGraph;
+use crate::wait_graph::WaitGraph;
 use crate::run;
 use crate::schedule::Scheduler;
 use crate::schedule::pool::SchedulerHost;

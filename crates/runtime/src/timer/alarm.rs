@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep};
 use super::wheel::{AlarmKey, Wheel};
 use crate::cell::ErasedCell;
 use crate::clock;
-use crate::late::TrackedAsk;
+use crate::late_ask::TrackedAsk;
 use crate::path::ActorPath;
 use crate::schedule::Scheduler;
 

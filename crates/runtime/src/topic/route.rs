@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::exit::{drop_all_caught, drop_caught, panic_message};
 use crate::metric::MetricEvent;
 use crate::recipient::Recipient;
-use crate::selection::{rendezvous_weight, round_robin};
+use crate::rendezvous::{rendezvous_weight, round_robin};
 
 /// A subscription, as cached for publishers.
 pub(super) struct CachedSubscription<T> {

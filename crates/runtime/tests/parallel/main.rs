@@ -2,7 +2,7 @@
 
 mod contention;
 mod existing_tokio;
-mod line;
+mod answered_task_latency;
 mod restart_loop;
 mod threads;
 mod workers;

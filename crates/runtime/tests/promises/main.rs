@@ -7,12 +7,12 @@
 mod asking;
 mod budget;
 mod deadlines;
-mod elsewhere;
+mod foreign_runtime;
 mod fairness;
 mod rings;
-mod stacks;
+mod caller_stack;
 mod stopping;
 mod support;
 mod turns;
 mod wakes;
-mod weather;
+mod stress;

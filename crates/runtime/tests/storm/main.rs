@@ -7,14 +7,14 @@
 //! `STROWGER_STORM_SEEDS=1000..2000` chooses other seeds, `STROWGER_SEED=7` a single one, and
 //! `STROWGER_STORM_TRACE=file` writes the trace of that one: `cargo xtask simulate` sets them.
 
-mod books;
-mod cast;
-mod crowd;
-mod hand;
-mod nest;
-mod numbers;
-mod round;
-mod weather;
+mod accounting;
+mod actors;
+mod streams_and_groups;
+mod batch_operator;
+mod parent_asks;
+mod rng;
+mod ring_and_load;
+mod scenario;
 
 use std::io::Write;
 use std::ops::Range;
@@ -25,8 +25,8 @@ use std::time::Duration;
 
 use strowger::testing::{ScheduleTrace, TestSystem};
 
-use crate::books::{Accounting, Counts};
-use crate::weather::Storm;
+use crate::accounting::{Accounting, Counts};
+use crate::scenario::Storm;
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -8,7 +8,7 @@ use super::{ActorCore, ActorId, AtomicPhase, ErasedCell};
 use crate::exit::Exit;
 use crate::membership::WeakMembership;
 use crate::monitor::MonitorId;
-use crate::ring::PhaseEdge;
+use crate::wait_graph::PhaseEdge;
 use crate::supervision::RestartPolicy;
 
 /// The phase of an actor in its lifecycle.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::cell::{ActorId, ErasedCell};
 use crate::info::STATS_ENABLED;
 use crate::path::ActorPath;
-use crate::ring;
+use crate::wait_graph;
 use crate::system::SystemState;
 
 /// The age from which an ask is late.
@@ -62,7 +62,7 @@ impl TrackedAsk {
             return None;
         }
         let shared = &callee.core().shared;
-        let asker = ring::with_current(|node| match node {
+        let asker = wait_graph::with_current(|node| match node {
             None => Asker::Task,
             Some(node) if Arc::ptr_eq(&node.shared, shared) => Asker::Actor(node.id),
             Some(node) => Asker::Foreign(node.path()),

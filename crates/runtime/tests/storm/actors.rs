@@ -13,8 +13,8 @@ use strowger::{
 };
 use tokio::time::Instant;
 
-use crate::books::{Shared, note};
-use crate::numbers::Numbers;
+use crate::accounting::{Shared, note};
+use crate::rng::Numbers;
 use crate::{CLOCK, LETTERS, MS, WORKERS};
 
 thread_local! {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strowger::{Accepts, Actor, ActorRef, Ask, AskError, BoxError, Context, Exit, Request};
 
-use crate::books::{Shared, note};
+use crate::accounting::{Shared, note};
 use crate::{MS, NEST};
 
 /// Longer than any delay that an injected fault can cause: an ask that takes this long is part of a

@@ -12,8 +12,8 @@ use strowger::{
 };
 use tokio::time::Instant;
 
-use crate::books::{Shared, note};
-use crate::numbers::Numbers;
+use crate::accounting::{Shared, note};
+use crate::rng::Numbers;
 use crate::{GROUP, MS, STREAMER, TOPIC};
 
 pub(crate) enum ListenerMessage {

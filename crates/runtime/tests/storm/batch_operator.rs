@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use strowger::{Actor, ActorRef, BoxError, Context, DynamicRef};
 
-use crate::books::{Shared, note};
-use crate::cast::StormMessage;
-use crate::crowd::Listener;
+use crate::accounting::{Shared, note};
+use crate::actors::StormMessage;
+use crate::streams_and_groups::Listener;
 
 pub(crate) enum BatchOperation {
     /// Drains a worker.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use strowger::{Accepts, Actor, ActorRef, Ask, AskError, BoxError, Context, Request};
 
-use crate::books::{Shared, note};
+use crate::accounting::{Shared, note};
 use crate::{ASKERS, BELL, BLOCKER, HOG, MS};
 
 /// Longer than any delay that an injected fault can cause: an actor that waits this long is in a

@@ -11,13 +11,13 @@ use strowger::{
 };
 use tokio::time::Instant;
 
-use crate::books::{Accounting, Shared, note};
-use crate::cast::{Clock, Partner, Sender, Worker};
-use crate::crowd::{Call, Follower, Listener, PipeWorker, Streamer};
-use crate::hand::{BatchOperation, BatchOperator};
-use crate::nest::{self, ChildRequest, NESTLINGS, ParentActor};
-use crate::numbers::Numbers;
-use crate::round::{Asker, Bell, BellMessage, Blocker, Flood, Hog, Job, Round};
+use crate::accounting::{Accounting, Shared, note};
+use crate::actors::{Clock, Partner, Sender, Worker};
+use crate::streams_and_groups::{Call, Follower, Listener, PipeWorker, Streamer};
+use crate::batch_operator::{BatchOperation, BatchOperator};
+use crate::parent_asks::{self, ChildRequest, NESTLINGS, ParentActor};
+use crate::rng::Numbers;
+use crate::ring_and_load::{Asker, Bell, BellMessage, Blocker, Flood, Hog, Job, Round};
 use crate::{
     ASKERS, BELL, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, NEST,
     PARTNER, PERIOD, PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
