@@ -17,18 +17,21 @@ const UNITS: [&str; 4] = [
     "mailbox::",
     "reply::",
     "schedule::strand::",
-    "schedule::seeded::tests::a_",
+    "schedule::seeded::tests::",
 ];
 
 /// Starts, restarts, kills and exits of whole actors in virtual time: only few, because an
 /// interpreter is slow.
 const LIVES: [&str; 2] = [
-    "hanging::a_handler_that_hangs",
-    "hanging::one_child_that_hangs",
+    "hanging_hooks::hanging_handler",
+    "hanging_hooks::hanging_dynamic_child",
 ];
 
+/// The test of the storm that accounts for every message.
+const STORM: &str = "messages_are_handled_once_in_order_or_reported";
+
 /// The behaviour tests that are worth an interpreter's time.
-const BEHAVIOUR: [&str; 2] = ["lifecycle::", "hanging::"];
+const BEHAVIOUR: [&str; 2] = ["lifecycle::", "hanging_hooks::"];
 
 /// The target of AddressSanitizer, named so that its flags do not reach build scripts.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
@@ -137,11 +140,7 @@ fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
     ];
     if !short {
         let flags = format!("{flags} -Zmiri-ignore-leaks");
-        steps.push(step(
-            "miri storm",
-            flags,
-            vec!["--test", "storm", "no_letter"],
-        ));
+        steps.push(step("miri storm", flags, vec!["--test", "storm", STORM]));
     }
     steps
 }
@@ -170,8 +169,47 @@ fn under_valgrind(binary: &Binary) -> Command {
     let mut command = binary.under("valgrind", &flags);
     match binary.name.as_str() {
         "behaviour" => command.args(BEHAVIOUR),
-        "storm" => command.env("STROWGER_STORM_SEEDS", "0..5").arg("no_letter"),
+        "storm" => command.env("STROWGER_STORM_SEEDS", "0..5").arg(STORM),
         _ => command.args(UNITS),
     };
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Adds the text of all Rust sources below a folder.
+    fn collect(folder: &Path, sources: &mut String) {
+        for entry in std::fs::read_dir(folder).expect("the folder is there") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                collect(&path, sources);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                sources.push_str(&std::fs::read_to_string(&path).expect("it is text"));
+            }
+        }
+    }
+
+    #[test]
+    fn every_filter_selects_a_test_or_a_module() {
+        let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/runtime");
+        let mut sources = String::new();
+        for folder in ["src", "tests"] {
+            collect(&runtime.join(folder), &mut sources);
+        }
+        for filter in UNITS.iter().chain(&LIVES).chain(&BEHAVIOUR).chain([&STORM]) {
+            let name = filter
+                .rsplit("::")
+                .find(|part| !part.is_empty())
+                .unwrap_or_default();
+            let is_there = match filter.ends_with("::") {
+                true => sources.contains(&format!("mod {name}")),
+                false => sources.contains(&format!("fn {name}")),
+            };
+            assert!(is_there, "nothing is named `{filter}`");
+        }
+    }
 }

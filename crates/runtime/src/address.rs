@@ -1,4 +1,6 @@
-//! Addresses of actors, and the errors of sending to them.
+//! Addresses of actors: sending, asking, waiting for the start and the end, draining, and the errors.
+
+mod send;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -12,20 +14,22 @@ use tokio::time::Instant;
 
 use crate::actor::Actor;
 use crate::budget::charge_poll;
-use crate::cell::{ActorCell, ActorId, ErasedCell, PhaseGoal};
+use crate::cell::{ActorCell, ActorId, ErasedCell, Phase, PhaseGoal};
 use crate::event::Event;
-use crate::exit::Exit;
+use crate::clock;
+use crate::exit::{Exit, drop_all_caught};
 use crate::info::ActorInfo;
-use crate::mailbox::{Mailbox, PushError, SystemMessage};
+use crate::mailbox::{Drain, Mailbox, PushError, SystemMessage};
 use crate::metric::MetricEvent;
 use crate::path::ActorPath;
 use crate::recipient::Recipient;
 use crate::reply::{self, Ask, ReplyError, Request};
-use crate::wait_graph::{AskEdge, AskRing};
+use crate::wait_graph::{AskEdge, AskRing, PhaseEdge};
 use crate::schedule::strand::OpaqueMessage;
 use crate::seeded_bug::{Bug, seeded};
-use crate::sending::SendFuture;
 use crate::supervision::DynamicRef;
+use crate::system::StartError;
+pub(crate) use send::SendFuture;
 
 /// With at least this much time to the deadline, an ask may set the deadline a little after it was
 /// sent.
@@ -500,6 +504,198 @@ impl<M: Send + 'static> ActorCell<M> {
     }
 }
 
+impl<M: Send + 'static> ActorRef<M> {
+    /// Waits until the actor runs, over all restarts: until a `pre_start` has returned a value.
+    ///
+    /// The code that starts an actor need not wait for this, because messages wait. It is for code
+    /// that has to know that the actor started, or why it did not.
+    ///
+    /// ```
+    /// use strowger::{Actor, ActorSystem, BoxError, Context, StartError};
+    ///
+    /// /// Runs only where there is something to do.
+    /// struct Sweeper;
+    ///
+    /// impl Actor for Sweeper {
+    ///     type Msg = ();
+    ///     type Args = bool;
+    ///     type Error = BoxError;
+    ///
+    ///     async fn pre_start(dirty: bool, cx: &mut Context<Self>) -> Result<Self, BoxError> {
+    ///         if !dirty {
+    ///             cx.stop();
+    ///         }
+    ///         Ok(Self)
+    ///     }
+    ///
+    ///     async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), BoxError> {
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// let system = ActorSystem::new("house")?;
+    /// system.spawn::<Sweeper>("attic", true)?.started().await?;
+    /// let cellar = system.spawn::<Sweeper>("cellar", false)?;
+    /// assert!(matches!(cellar.started().await, Err(StartError::Ignored { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`StartError::Ignored`] if the actor chose not to run, [`StartError::Failed`] if it has
+    /// ended otherwise. An actor that its supervisor is going to restart has not ended.
+    pub async fn started(&self) -> Result<(), StartError> {
+        self.erase().started().await
+    }
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Sends a message that expires after `ttl`. If the mailbox is full and its rule is to wait,
+    /// waits in turn for room, for as long.
+    ///
+    /// A message that the actor has not begun to handle when its time has passed is dropped instead
+    /// of being handled, even after a restart of the actor. It is reported as [`Event::Expired`]
+    /// and counted in [`ActorInfo::expired`](crate::ActorInfo::expired). Until its turn comes, it
+    /// takes up its place.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use strowger::testing::{ScriptCommand, ScriptedActor, RecordedEvent, TestSystem};
+    ///
+    /// let system = TestSystem::new(1);
+    /// let probe = system.probe::<RecordedEvent>();
+    /// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    /// let second = Duration::from_secs(1);
+    /// puppet.try_tell(ScriptCommand::Sleep(5 * second)).expect("there is room");
+    /// puppet.try_tell_within(ScriptCommand::Note(1), 4 * second).expect("there is room");
+    /// puppet.try_tell_within(ScriptCommand::Note(2), 6 * second).expect("there is room");
+    /// system.advance(5 * second);
+    /// assert_eq!(probe.event_lines(), ["/p started", "/p noted 2"]);
+    /// ```
+    ///
+    /// # Errors
+    /// Hands the message back, as [`ActorRef::tell`] does, and with `Expired` if its time passes
+    /// before there is room.
+    pub async fn tell_within<T>(&self, message: T, ttl: Duration) -> Result<(), SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        let until = clock::saturating_add(self.0.core.shared.now(), ttl);
+        self.send_expiring(message, Some(until)).await.map(drop)
+    }
+
+    /// Sends a message that expires after `ttl`, without waiting; see [`ActorRef::tell_within`].
+    ///
+    /// # Errors
+    /// Hands the message back, as [`ActorRef::try_tell`] does.
+    pub fn try_tell_within<T>(&self, message: T, ttl: Duration) -> Result<(), SendError<T>>
+    where
+        M: Accepts<T>,
+    {
+        let until = clock::saturating_add(self.0.core.shared.now(), ttl);
+        self.0.try_send(message, Some(until)).map(drop)
+    }
+}
+
+impl<M: Send + 'static> ActorRef<M> {
+    /// Refuses new messages, lets the actor handle those that wait, and stops it. Messages that
+    /// were not handled within the limit are handed back, in order.
+    ///
+    /// From the first poll on, messages are refused with
+    /// [`SendError::Draining`], including those whose senders wait for
+    /// room. When no message waits any more, or the limit has passed, the actor stops as with
+    /// [`ActorRef::stop`]: with [`Exit::Shutdown`], once it has handled its current message. Its
+    /// children stop before it. After the limit, it has its [`Shutdown`](crate::Shutdown) time for
+    /// that, and is then killed. If it ends earlier, by a panic for example, the drain is over too,
+    /// and the messages that wait are handed back; only the message that was being handled is a
+    /// dead letter.
+    ///
+    /// A supervisor sees an exit like any other: it restarts a permanent child, and the new
+    /// incarnation takes messages again; a transient or temporary child has ended. The drain does
+    /// not wait for answers and outputs of pipes that have not arrived when nothing else waits.
+    ///
+    /// If there are several drains at once, the first one that is polled after the end gets the
+    /// messages that were not handled. If this future is dropped, the actor continues to drain,
+    /// without a limit; messages left over then stay for the next incarnation, or become dead
+    /// letters.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use strowger::testing::{ScriptCommand, ScriptedActor, RecordedEvent, TestSystem};
+    ///
+    /// let system = TestSystem::new(1);
+    /// let probe = system.probe::<RecordedEvent>();
+    /// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    /// let sleep = ScriptCommand::Sleep(Duration::from_secs(9));
+    /// for order in [ScriptCommand::Note(1), sleep, ScriptCommand::Note(2)] {
+    ///     puppet.try_tell(order).expect("there is room");
+    /// }
+    /// let left = system.run(puppet.drain(Duration::from_secs(5)));
+    /// assert!(matches!(left[..], [ScriptCommand::Note(2)]));
+    /// assert!(!puppet.is_alive());
+    /// ```
+    pub async fn drain(&self, within: Duration) -> Vec<M> {
+        let cell = &*self.0;
+        let Some(drain) = cell.mailbox.drain() else {
+            return Vec::new();
+        };
+        let drainer = DrainWaiter { cell, drain };
+        let node = &cell.core;
+        let alarms = &node.shared.alarms;
+        if let Some(left) = alarms.timeout(within, drainer.unhandled()).await {
+            return left;
+        }
+        if node.phase() == Phase::Down {
+            // No incarnation runs that could handle messages or stop.
+            cell.mailbox.end_drain();
+        } else {
+            cell.mailbox
+                .push_system(SystemMessage::Stop(Exit::Shutdown), None);
+        }
+        let Some(limit) = node.shutdown_limit.get() else {
+            return drainer.unhandled().await;
+        };
+        if let Some(left) = alarms.timeout(limit, drainer.unhandled()).await {
+            return left;
+        }
+        self.kill();
+        drainer.unhandled().await
+    }
+}
+
+/// A caller that waits for the end of a drain.
+struct DrainWaiter<'a, M: Send + 'static> {
+    cell: &'a ActorCell<M>,
+    drain: Arc<Drain<M>>,
+}
+
+impl<M: Send + 'static> DrainWaiter<'_, M> {
+    async fn unhandled(&self) -> Vec<M> {
+        // A drain is over at the end of the incarnation, at the latest.
+        let mut edge = PhaseEdge::new(&self.cell.core, PhaseGoal::Down);
+        poll_fn(|cx| {
+            let left = self.drain.poll_unhandled(cx.waker());
+            if left.is_pending() {
+                edge.on_pending();
+            }
+            left
+        })
+        .await
+    }
+}
+
+impl<M: Send + 'static> Drop for DrainWaiter<'_, M> {
+    fn drop(&mut self) {
+        let left = self.drain.remove_waiter();
+        if !left.is_empty() {
+            self.cell.report_dead_letters(left.len() as u64);
+            drop_all_caught(left);
+        }
+    }
+}
+
 /// The address of an actor without its message type.
 #[derive(Clone)]
 pub struct AnyRef(pub(crate) Arc<dyn ErasedCell>);
@@ -544,6 +740,24 @@ impl AnyRef {
     pub fn inject_panic(&self, message: &str) {
         self.0
             .push_system(SystemMessage::Panic(Arc::from(message)), None);
+    }
+
+    /// Waits until the actor runs, as [`ActorRef::started`] does.
+    ///
+    /// # Errors
+    /// As for [`ActorRef::started`].
+    pub async fn started(&self) -> Result<(), StartError> {
+        let cell = Arc::clone(&self.0);
+        let node = cell.core();
+        node.wait_for_phase(PhaseGoal::RanOnce).await;
+        if node.phase() != Phase::Ended {
+            return Ok(());
+        }
+        let path = node.path();
+        Err(match node.last_exit().unwrap_or(Exit::Shutdown) {
+            Exit::Ignored => StartError::Ignored { path },
+            exit => StartError::Failed { path, exit },
+        })
     }
 
     /// Waits until the actor has ended for good, over all restarts.

@@ -16,3 +16,8 @@ pub(crate) fn saturating_add(now: Instant, after: Duration) -> Instant {
 
 /// Thirty years.
 const FAR_FUTURE: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// Returns the time that remains until `until`.
+pub(crate) fn remaining(until: Instant) -> Duration {
+    until.saturating_duration_since(now())
+}

@@ -113,11 +113,9 @@ mod calls;
 mod cell;
 mod clock;
 mod context;
-mod drain;
 mod duration;
 mod event;
 mod exit;
-mod expiry;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod macro_support;
@@ -140,9 +138,7 @@ mod run;
 mod schedule;
 mod seeded_bug;
 mod rendezvous;
-mod sending;
 mod size;
-mod starting;
 mod stream;
 mod supervision;
 mod sync;

@@ -12,7 +12,7 @@ use crate::address::{Accepts, AnyRef, SendError};
 use crate::budget::charge_ready;
 use crate::cell::ActorCell;
 use crate::clock;
-use crate::expiry::remaining;
+use crate::clock::remaining;
 use crate::mailbox::PushError;
 
 /// The address of any actor that takes messages of type `T`, whatever else it takes.

@@ -45,17 +45,14 @@
 
 mod arena;
 mod body;
-mod current;
-mod exclusive;
-mod host_ref;
 mod lifo_slot;
 mod lock;
 #[cfg(all(test, strowger_loom))]
 pub(crate) mod loom;
 mod message_queue;
+mod pointers;
 mod recent_asks;
 mod oneshot;
-mod unique_arc;
 
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
@@ -71,15 +68,12 @@ use crate::sync::{UnsafeCell, Weakening, weakened};
 use body::BehaviorSlot;
 use body::TurnOutcome;
 pub(crate) use body::{Behavior, NextStep, heap_bytes};
-pub(crate) use current::CurrentRef;
-pub(crate) use exclusive::Exclusive;
-pub(crate) use host_ref::HostRef;
 pub(crate) use lifo_slot::{LifoSlot, LifoWriter};
 pub(crate) use lock::{SpinLock, SpinLockGuard};
 pub(crate) use message_queue::{MessageQueue, OpaqueMessage};
+pub(crate) use pointers::{CurrentRef, Exclusive, HostRef, UniqueArc};
 pub(crate) use recent_asks::RecentAsks;
 pub(crate) use oneshot::{SlotReceiver, SlotSender, channel};
-pub(crate) use unique_arc::UniqueArc;
 
 /// The data of a strand.
 pub(crate) trait TurnData {

@@ -6,10 +6,10 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::Instant;
 
-use crate::address::{Accepts, SendError};
+use super::{Accepts, SendError};
 use crate::budget::{charge_poll, should_charge_tell};
 use crate::cell::ActorCell;
-use crate::expiry::remaining;
+use crate::clock::remaining;
 use crate::mailbox::PushError;
 use crate::recipient::Reservation;
 use crate::schedule::strand::OpaqueMessage;
