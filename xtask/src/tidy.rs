@@ -2,13 +2,14 @@
 //!
 //! [`layout`] checks the places of files, [`lines`] their lines, [`links`] the links of documents,
 //! [`pages`] compares documents with the code and the verbs that they show, [`packages`] reads
-//! `cargo metadata`. A rule is a function from text to findings, so each is tested on a bad sample.
+//! `cargo metadata`, [`words`] compares names with the glossary. A rule is a function from text to findings, so each is tested on a bad sample.
 
 mod layout;
 mod lines;
 mod links;
 mod packages;
 mod pages;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -76,7 +77,8 @@ pub(crate) fn run(project: &Project) -> Outcome {
         proofs: texts(pages::has_proofs),
         verbs,
     };
-    let mut documents = BTreeMap::new();
+    let rejected = words::rejected(&project::read(&project.root().join(words::GLOSSARY))?);
+    let (mut documents, mut code) = (BTreeMap::new(), BTreeMap::new());
     for path in &files {
         let Some(text) = read(path) else {
             continue;
@@ -86,11 +88,15 @@ pub(crate) fn run(project: &Project) -> Outcome {
         if path.ends_with("Cargo.lock") {
             findings.extend(packages::check_lock(path, &text));
         }
+        findings.extend(words::check(path, &text, &rejected));
         if path.ends_with(".md") {
             documents.insert(path.as_str(), text);
+        } else if path.ends_with(".rs") {
+            code.insert(path.as_str(), text);
         }
     }
     findings.extend(links::check(&files, &documents));
+    findings.extend(words::check_names(&code));
     let (ours, theirs) = project.packages()?;
     findings.extend(packages::check_ours(&ours));
     let policy = project::read(&project.root().join("deny.toml"))?;

@@ -44,7 +44,8 @@ const VIRTUAL_TIME: &[&str] = &["start_paused", "TestSystem", "time::pause("];
 
 /// Beginnings of docs that name no thing and no deed.
 const OPENINGS: &[&str] = &[
-    "What", "Who", "Whose", "Whether", "How", "Whatever", "Whoever",
+    "What", "Who", "Whose", "Whether", "Which", "Where", "When", "Why", "How", "Whatever",
+    "Whoever",
 ];
 
 /// Phrases of a translation.
@@ -66,6 +67,8 @@ struct Line<'a> {
     is_fenced: bool,
     /// `true` if the docs of an item begin here.
     opens_docs: bool,
+    /// `true` if these docs end here too.
+    closes_docs: bool,
     in_test: bool,
     /// `true` if the tests of the file advance their clock themselves.
     is_paused: bool,
@@ -118,6 +121,13 @@ fn check_comment(line: &Line<'_>, comment: &str, found: Found<'_>) {
         found(
             "opening",
             "begin with a noun, or with a verb in the third person",
+        );
+    }
+    let is_short = matches!(comment.split_whitespace().count(), 1 | 2);
+    if is_read && line.opens_docs && line.closes_docs && is_short && comment != "Print JSON" {
+        found(
+            "short-docs",
+            "name the object, its unit or its effect, or write no comment on a private item",
         );
     }
     if is_read && has_any(&comment.to_lowercase(), PHRASES) {
@@ -184,18 +194,20 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     }
     let is_paused = contains_any(text, VIRTUAL_TIME);
     let (mut is_fenced, mut was_docs, mut is_shared) = (false, false, false);
-    for (at, text) in text.lines().enumerate() {
-        let text = text.trim_start();
+    let mut lines = text.lines().map(str::trim_start).enumerate().peekable();
+    while let Some((at, text)) = lines.next() {
         let comment = text.strip_prefix("//").filter(|_| is_code);
         let comment = comment.map(|text| text.trim_start_matches(['/', '!']).trim());
         let is_fence = comment.is_some_and(|comment| comment.starts_with("```"));
         is_fenced = comment.is_some() && (is_fenced ^ is_fence);
-        let is_docs = text.starts_with("///") || text.starts_with("//!");
+        let begins_docs = |text: &str| text.starts_with("///") || text.starts_with("//!");
+        let is_docs = begins_docs(text);
         let line = Line {
             path,
             text,
             is_fenced,
             opens_docs: is_docs && !was_docs,
+            closes_docs: !lines.peek().is_some_and(|(_, next)| begins_docs(next)),
             in_test: is_test_file(path) || at >= tests_begin,
             is_paused,
             is_shared,
@@ -348,6 +360,11 @@ banner crates/pfcp/src/wire.rs // ────────── framing
 fence crates/pfcp/src/wire.rs /// ```rust,ignore\n/// x\n/// ```
 fence crates/pfcp/src/wire.rs //! ```ignore
 opening crates/pfcp/src/wire.rs /// Whether it runs.\nfn a() {}
+opening crates/pfcp/src/wire.rs /// Which one to take.\nfn a() {}
+short-docs crates/pfcp/src/wire.rs /// The peer.\npeer: u8,
+- crates/pfcp/src/wire.rs /// The peer.\n///\n/// It may be lost.\npeer: u8,
+- crates/pfcp/src/wire.rs /// Print JSON\njson: bool,
+- crates/pfcp/src/wire.rs // The peer.
 opening crates/pfcp/src/wire.rs //! What a node does.
 - crates/pfcp/src/wire.rs /// Returns `true`.\n/// How often: twice.\nfn a() {}
 - crates/pfcp/src/wire.rs /// Whatsapp.\nfn a() {}
