@@ -36,9 +36,9 @@ pub struct CapturedDatagram {
     pub number: u64,
     /// The time of that frame, since the Unix epoch.
     pub timestamp: Duration,
-    /// The sender.
+    /// Address and port of the sender.
     pub src: SocketAddr,
-    /// The receiver.
+    /// Address and port of the receiver.
     pub dst: SocketAddr,
     /// The payload of the datagram.
     pub payload: Bytes,

@@ -150,13 +150,13 @@ pub enum ConfigError {
     /// A limit is zero.
     #[error("`limits.{key}` is 0, so nothing would ever be accepted")]
     ZeroLimit {
-        /// The key.
+        /// Configuration key of the limit that is zero.
         key: &'static str,
     },
     /// A limit of each peer is zero.
     #[error("`peer.{key}` is 0, so nothing would ever be accepted")]
     ZeroPeerLimit {
-        /// The key.
+        /// Configuration key of the limit that is zero.
         key: &'static str,
     },
     /// More peers are named than associations are allowed.
@@ -175,7 +175,7 @@ pub enum ConfigError {
     NamedPeerNotAllowed {
         /// The Node ID.
         node: String,
-        /// Its addresses.
+        /// Network of the peer as configured.
         network: Network,
     },
     /// The range of TEIDs is empty or contains TEID 0, which is reserved.
@@ -191,7 +191,7 @@ pub enum ConfigError {
     /// A timer is out of range: a request would never be sent, or never be given up.
     #[error("`timers.{key}` is {value}; it must be from {least} to {most}")]
     Timer {
-        /// The key.
+        /// Configuration key of the time.
         key: &'static str,
         /// The configured value.
         value: String,
@@ -203,7 +203,7 @@ pub enum ConfigError {
     /// A number in the store configuration is out of range.
     #[error("`store.{key}` is {value}; it must be from {least} to {most}")]
     Store {
-        /// The key.
+        /// Configuration key in the table of the store.
         key: &'static str,
         /// The configured value.
         value: u64,
@@ -215,7 +215,7 @@ pub enum ConfigError {
     /// A number in the traffic model is out of range.
     #[error("`data_path.{key}` is {value}; it must be from {least} to {most}")]
     DataPath {
-        /// The key.
+        /// Configuration key in the table of the data path.
         key: &'static str,
         /// The configured value.
         value: u64,
@@ -227,7 +227,7 @@ pub enum ConfigError {
     /// A duration is out of range.
     #[error("`{key}` is {value:?}; it must be from {least} to {most}")]
     Span {
-        /// The key.
+        /// Configuration key of the time span.
         key: &'static str,
         /// The configured value.
         value: Duration,
@@ -239,7 +239,7 @@ pub enum ConfigError {
     /// A policy key is set that the configured kind of policy does not read.
     #[error("`policy.{key}` is set, but only \"{kind}\" as `policy.kind` reads it")]
     PolicyKey {
-        /// The key.
+        /// Configuration key in the table of the policy.
         key: &'static str,
         /// The kind of policy that reads it.
         kind: &'static str,

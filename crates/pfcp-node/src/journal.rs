@@ -50,7 +50,7 @@ pub enum JournalError {
         path: PathBuf,
         /// The line number, counted from 1.
         line: usize,
-        /// The reason.
+        /// The reason why the line is refused.
         what: String,
     },
 }

@@ -53,13 +53,13 @@ pub enum ProfileError {
     UnusedPool {
         /// The PDN type.
         pdn_type: PdnType,
-        /// The pool.
+        /// The pool that no rule uses.
         pool: Network,
     },
     /// A pool has fewer addresses than there are sessions.
     #[error("{pool} has {addresses} addresses for UEs, too few for {sessions} sessions")]
     SmallPool {
-        /// The pool.
+        /// The pool that is too small.
         pool: Network,
         /// Number of UEs that the pool has addresses for.
         addresses: u64,

@@ -120,7 +120,7 @@ struct PendingAttempt {
 /// An attempt that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SearchAttempt {
-    /// A heartbeat.
+    /// A heartbeat to the peer that was lost.
     Heartbeat,
     /// An association setup; the caller reports the outcome with [`PeerSearch::found`] or
     /// [`PeerSearch::failed`].

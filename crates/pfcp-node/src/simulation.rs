@@ -75,7 +75,7 @@ faults! {
     smf_crashed
     /// Heartbeats with a later time stamp that were spoofed from the host of the control plane.
     spoofed
-    /// Session reports.
+    /// Number of session reports sent.
     reported
     /// Failures of single actors.
     session_panicked

@@ -29,7 +29,7 @@ const MAX_BATCH_BYTES: usize = 256 * 1024;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}{}", hint(.address, .source))]
 pub struct BindError {
-    /// The address.
+    /// Address that could not be bound.
     pub address: SocketAddr,
     /// The I/O error.
     pub source: io::Error,

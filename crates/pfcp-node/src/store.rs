@@ -279,19 +279,19 @@ pub enum StoreError {
     /// Another process uses the store.
     #[error("the store {path} is used by another process")]
     Locked {
-        /// The folder.
+        /// Folder of the store.
         path: PathBuf,
     },
     /// The folder is not empty and does not contain a store.
     #[error("{path} is not a store: it is not empty and has no file `format`")]
     NotAStore {
-        /// The folder.
+        /// Folder that holds something else.
         path: PathBuf,
     },
     /// The store was written by a newer version of this program.
     #[error("the store {path} has format {found}; this program reads up to format {known}")]
     Newer {
-        /// The folder.
+        /// Folder of the store.
         path: PathBuf,
         /// The format of the store.
         found: u32,
@@ -301,7 +301,7 @@ pub enum StoreError {
     /// The database cannot be opened for a reason other than damage.
     #[error("cannot open the database in {path}: {reason}")]
     Database {
-        /// The folder.
+        /// Folder of the store.
         path: PathBuf,
         /// The error of the database.
         reason: String,

@@ -130,7 +130,7 @@ impl EndpointConfig {
 /// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// The destination.
+    /// Address and port to send to.
     pub peer: SocketAddr,
     /// The local address to send from: the number that the request came with in
     /// [`Endpoint::handle_datagram_at`], or that of the association. `None` for any.

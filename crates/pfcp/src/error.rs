@@ -259,7 +259,7 @@ impl fmt::Display for IePath {
 /// One step of an [`IePath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathStep {
-    /// The element.
+    /// Type of the element that contains the error.
     pub ie: IeType,
     /// The zero-based index among the elements of the same type, if the element may occur several
     /// times.

@@ -87,7 +87,7 @@ pub enum FindingKind {
     Newer {
         /// The flag, or the field with the value. `None` for the element itself.
         what: Option<&'static str>,
-        /// The release.
+        /// First release that defines the element.
         release: Release,
     },
 }
@@ -302,7 +302,7 @@ struct Validation<'a, 'b> {
     candidates: Interfaces,
     /// Continues when no interface is left, and includes findings that are no reason to refuse.
     all: bool,
-    /// Accepts deviations.
+    /// Set if known deviations of peers are accepted.
     tolerant: bool,
     findings: Vec<Finding>,
 }

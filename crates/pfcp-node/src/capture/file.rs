@@ -35,7 +35,7 @@ pub struct CaptureError {
     pub block: u64,
     /// The offset of the block in the file, in bytes.
     pub offset: u64,
-    /// The reason.
+    /// The flaw of the file.
     #[source]
     pub kind: CaptureErrorKind,
 }
@@ -47,7 +47,7 @@ pub enum CaptureErrorKind {
     /// The file cannot be opened.
     #[error("cannot be opened: {0}")]
     Open(io::Error),
-    /// Reading failed.
+    /// The operating system failed to read the file.
     #[error("cannot be read: {0}")]
     Read(io::Error),
     /// The file is empty.

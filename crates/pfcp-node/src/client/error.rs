@@ -65,7 +65,7 @@ pub enum ClientError {
     /// after [`ClientEvent::SessionRestored`](crate::ClientEvent::SessionRestored).
     #[error("{peer} lost session {seid}, which is being restored; ask again later")]
     Restoring {
-        /// The peer.
+        /// Address of the peer whose sessions are being restored.
         peer: SocketAddr,
         /// Our SEID of the session.
         seid: Seid,
@@ -73,7 +73,7 @@ pub enum ClientError {
     /// The peer lost the session, so there is nothing to delete. The session will not be restored.
     #[error("{peer} lost session {seid}; it is not restored any more")]
     Lost {
-        /// The peer.
+        /// Address of the peer that was lost.
         peer: SocketAddr,
         /// Our SEID of the session.
         seid: Seid,

@@ -15,15 +15,15 @@ use crate::restoration::PeerLoss;
 pub enum ClientEvent {
     /// A peer was lost; the client starts to search for it.
     PeerLost {
-        /// The peer.
+        /// Address of the peer that was lost.
         peer: SocketAddr,
-        /// The reason.
+        /// The sign by which the client took it for lost.
         why: PeerLoss,
     },
     /// A lost peer was found; the sessions that it lost and that are to be restored are established
     /// again.
     PeerFound {
-        /// The peer.
+        /// Address of the peer that answers again.
         peer: SocketAddr,
         /// The time for which the peer was lost.
         after: Duration,
@@ -34,7 +34,7 @@ pub enum ClientEvent {
     SessionRestored {
         /// Our SEID of the session, which did not change.
         seid: Seid,
-        /// The peer.
+        /// Address of the peer that has the session again.
         peer: SocketAddr,
         /// The peer's SEID of the session, which may differ from the previous one.
         remote: Seid,
@@ -45,7 +45,7 @@ pub enum ClientEvent {
     SessionRefused {
         /// Our SEID of the session.
         seid: Seid,
-        /// The peer.
+        /// Address of the peer that refused the session.
         peer: SocketAddr,
         /// The cause in the response.
         cause: Cause,
@@ -54,12 +54,12 @@ pub enum ClientEvent {
     SessionGone {
         /// Our SEID of the session.
         seid: Seid,
-        /// The peer.
+        /// Address of the peer that had the session.
         peer: SocketAddr,
     },
     /// All lost sessions of a peer have been established again or refused.
     RestorationDone {
-        /// The peer.
+        /// Address of the peer whose sessions were restored.
         peer: SocketAddr,
         /// Number of sessions that were established again.
         restored: u64,

@@ -12,7 +12,7 @@ use crate::policy::QosCaps;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct PolicyConfig {
-    /// The policy.
+    /// Policy that decides about new sessions.
     pub kind: PolicyKind,
     /// The time limit for an answer of the policy.
     #[serde(deserialize_with = "strowger::deserialize_duration")]
@@ -34,7 +34,7 @@ pub struct PolicyConfig {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum PolicyKind {
-    /// No policy.
+    /// Every session is accepted.
     #[default]
     None,
     /// Caps rates and counts sessions.

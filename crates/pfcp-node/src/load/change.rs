@@ -8,7 +8,7 @@ use strowger_pfcp::message::SessionModificationRequest;
 
 use super::mix::ChangeKind;
 
-/// A modification.
+/// A modification that the load can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionChange {
     /// Sends downlink packets to another tunnel.

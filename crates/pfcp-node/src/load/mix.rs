@@ -51,7 +51,7 @@ pub enum MixError {
     /// A number is out of range.
     #[error("`{key}` is {value}; it must be a number from 0 to {most}")]
     Range {
-        /// The key.
+        /// Key of the share whose value is out of range.
         key: &'static str,
         /// The configured value.
         value: f64,

@@ -52,7 +52,7 @@ pub enum NodeRequestError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReleaseReport {
-    /// The outcome.
+    /// How the release of the association ended.
     pub outcome: ReleaseOutcome,
     /// Number of sessions of the association: those that ended with it, or those that still exist.
     pub sessions: usize,

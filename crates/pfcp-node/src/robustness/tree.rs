@@ -60,7 +60,7 @@ fn least(group: &Group) -> Vec<TestElement> {
     wanted.map(TestElement::least).collect()
 }
 
-/// Encodes IEs.
+/// Encodes the IEs as the body of a message.
 pub(super) fn written(elements: &[TestElement]) -> Vec<u8> {
     let mut out = Vec::new();
     for element in elements {

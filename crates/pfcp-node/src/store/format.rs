@@ -73,7 +73,7 @@ impl RecordKey {
     }
 }
 
-/// A record.
+/// A record of the store, by the first byte of its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Session(Arc<SessionRecord>),

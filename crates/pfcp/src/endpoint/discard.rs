@@ -29,7 +29,7 @@ pub enum DiscardReason {
 }
 
 impl DiscardReason {
-    /// All kinds.
+    /// All reasons, in the order of the counters.
     pub const ALL: [Self; 7] = [
         Self::UnknownPeer,
         Self::Oversized,

@@ -17,7 +17,7 @@ use crate::transaction::{RequestId, TransactionId};
 pub enum Event {
     /// An association was set up, for the first time or again.
     AssociationUp {
-        /// The association.
+        /// The association that was set up.
         association: AssociationId,
         /// `true` if the sessions of the association stay, because it existed before with the same
         /// time stamp or the peer retained them. Otherwise its sessions end.
@@ -33,12 +33,12 @@ pub enum Event {
     /// A peer restarted and lost its sessions. It sent a setup, or confirmed the later stamp of a
     /// heartbeat.
     PeerRestarted {
-        /// The association.
+        /// The association of the peer that restarted.
         association: AssociationId,
     },
     /// A heartbeat claimed that a peer restarted, and the peer denied it. Its sessions stay.
     RestartDenied {
-        /// The association.
+        /// The association of the peer that denied the restart.
         association: AssociationId,
         /// The Recovery Time Stamp that was claimed.
         claim: Recovery,
@@ -46,25 +46,25 @@ pub enum Event {
     /// A heartbeat has a later stamp, but its peer is known to restart only with a setup
     /// ([`EndpointConfig::restarts`]). Its sessions stay. Reported once for each association.
     StampIgnored {
-        /// The association.
+        /// The association whose peer sent the stamp.
         association: AssociationId,
         /// The Recovery Time Stamp in the heartbeat.
         stamp: Recovery,
     },
     /// A peer stopped answering heartbeats. Its sessions stay, and heartbeats continue.
     PeerSilent {
-        /// The association.
+        /// The association of the silent peer.
         association: AssociationId,
     },
     /// A silent peer is heard again.
     PeerHeard {
-        /// The association.
+        /// The association of the peer that was heard again.
         association: AssociationId,
     },
     /// A peer changed its properties with an Association Update Request, or wants its association
     /// released.
     AssociationUpdated {
-        /// The association.
+        /// The association that the peer updated.
         association: AssociationId,
         /// The encoded message.
         octets: Arc<[u8]>,
@@ -72,7 +72,7 @@ pub enum Event {
     /// A user plane peer wants its association released, within a time span if it gives one. Call
     /// [`Endpoint::release`] when its sessions have been deleted or moved.
     ReleaseWanted {
-        /// The association.
+        /// The association that the peer wants to release.
         association: AssociationId,
         /// The time that the release may take.
         within: Option<Duration>,
@@ -80,7 +80,7 @@ pub enum Event {
     /// A peer that was asked to release its association ([`Endpoint::request_release`]) answered,
     /// or did not answer (`cause` is `None`). The association exists until it is released.
     ReleaseAnswered {
-        /// The association.
+        /// The association whose release was answered.
         association: AssociationId,
         /// The cause in the answer.
         cause: Option<Cause>,
@@ -137,7 +137,7 @@ pub enum Event {
     },
     /// A request of ours was answered.
     Response {
-        /// The request.
+        /// The request that was answered.
         request: RequestId,
         /// The peer that answered.
         peer: SocketAddr,
@@ -147,7 +147,7 @@ pub enum Event {
     /// A request of ours was withdrawn, because its association has ended or the peer has restarted
     /// ([`Endpoint::request_about`]).
     RequestWithdrawn {
-        /// The request.
+        /// The request that was withdrawn.
         request: RequestId,
         /// The bytes of the request, in the same allocation that [`Endpoint::poll_transmit`]
         /// returned. A datagram with them that has not been sent yet must not be sent.
@@ -155,7 +155,7 @@ pub enum Event {
     },
     /// A request of ours was not answered.
     RequestFailed {
-        /// The request.
+        /// The request that got no answer.
         request: RequestId,
         /// The peer that did not answer.
         peer: SocketAddr,
@@ -165,7 +165,7 @@ pub enum Event {
     Discarded {
         /// The kind of discard.
         kind: DiscardReason,
-        /// The sender.
+        /// Address and port of the sender.
         peer: SocketAddr,
         /// Number of occurrences since the last report, including this one.
         count: u64,

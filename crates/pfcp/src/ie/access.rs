@@ -130,7 +130,7 @@ super::open::open_enum! {
 record! {
     /// A change of the availability of an access, TS 29.244 §8.2.153.
     AccessAvailabilityInformation = ACCESS_AVAILABILITY_INFORMATION, head 1 {
-        /// The access.
+        /// Access to which the information applies (3GPP or not).
         access_type: (AccessType 2) 5/1;
         /// The change of its availability.
         availability_status: (AvailabilityStatus 2) 5/3;

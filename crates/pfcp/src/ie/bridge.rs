@@ -53,7 +53,7 @@ strings! {
 record! {
     /// The identifier of a bridge or router, TS 29.244 §8.2.143.
     FiveGsUserPlaneNodeId = FIVE_GS_USER_PLANE_NODE_ID, head 1 {} {
-        /// The identifier.
+        /// Identifier of the user plane node, present with BID.
         user_plane_node_id: u64 [if BID 5/1];
     }
 }

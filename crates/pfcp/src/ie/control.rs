@@ -74,7 +74,7 @@ strings! {
 record! {
     /// MAC addresses that were detected behind a UE, TS 29.244 §8.2.103.
     MacAddressesDetected T = MAC_ADDRESSES_DETECTED, head 0 {} {
-        /// The addresses.
+        /// MAC addresses that were detected.
         mac_addresses: (list mac counted);
         /// The customer VLAN tag. Empty if there is none.
         c_tag: octets8 [more];
@@ -86,7 +86,7 @@ record! {
 record! {
     /// MAC addresses that are no longer used behind a UE, TS 29.244 §8.2.104.
     MacAddressesRemoved T = MAC_ADDRESSES_REMOVED, head 0 {} {
-        /// The addresses.
+        /// MAC addresses that were removed.
         mac_addresses: (list mac counted);
         /// The customer VLAN tag. Empty if there is none.
         c_tag: octets8 [more];

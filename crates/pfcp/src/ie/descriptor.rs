@@ -24,7 +24,7 @@ pub enum Descriptor {
 /// The description of an element with fields.
 #[derive(Debug)]
 pub struct Leaf {
-    /// The type.
+    /// Type of the element.
     pub ie: IeType,
     /// Minimum number of bytes of a value.
     pub min: usize,
@@ -182,7 +182,7 @@ pub enum FieldKind {
     Mac,
     /// Bytes that are preferably text.
     Text(FieldExtent),
-    /// Bytes.
+    /// Bytes without further structure.
     Octets(FieldExtent),
     /// A domain name as labels.
     Labels(FieldExtent),
@@ -545,7 +545,7 @@ pub(crate) const fn find(members: &[Member], ie: IeType) -> Option<usize> {
 /// A row of a [`Group`].
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// The type.
+    /// Type of the element that the group contains.
     pub ie: IeType,
     /// The name in the table, if it differs from the name of the type.
     pub role: Option<&'static str>,

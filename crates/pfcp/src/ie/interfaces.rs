@@ -7,7 +7,7 @@ use super::Release;
 pub struct Interfaces(pub(crate) u8);
 
 impl Interfaces {
-    /// No interface.
+    /// The empty set of interfaces.
     pub const NONE: Self = Self(0);
     /// The interface between the control and user planes of a serving gateway.
     pub const SXA: Self = Self(1);
@@ -19,7 +19,7 @@ impl Interfaces {
     pub const N4: Self = Self(8);
     /// The interface between MB-SMF and MB-UPF.
     pub const N4MB: Self = Self(16);
-    /// All interfaces.
+    /// The set of all five interfaces.
     pub const ALL: Self = Self(31);
 
     /// Returns the union of the two sets.

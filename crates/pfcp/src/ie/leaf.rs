@@ -338,7 +338,7 @@ macro_rules! flags {
                 pub const $flag: Self = Self(1 << $crate::ie::field::shift($octet, $bit));
             )*
 
-            /// No flag.
+            /// The value in which no flag is set.
             pub const NONE: Self = Self(0);
 
             const KNOWN: $repr = 0 $(| Self::$flag.0)*;

@@ -40,7 +40,7 @@ pub trait ListItem {
 pub enum ListItemKind {
     /// Unsigned big-endian numbers of one or two bytes each.
     Number(usize),
-    /// MAC addresses.
+    /// A MAC address of six bytes.
     Mac,
     /// Texts, each after a length of two bytes.
     Text,

@@ -113,7 +113,7 @@ record! {
         pssai: flag 5/2;
         /// The flag about the number of PDUs is valid.
         npdsi: flag 5/3;
-        /// The format.
+        /// Format of the RTP header extension.
         format: (RtpHeaderExtensionFormat 2) 6/1;
         /// The size of a PDU set is included.
         pssa: flag 6/3;

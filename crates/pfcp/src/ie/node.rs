@@ -214,7 +214,7 @@ record! {
     Timer = TIMER, head 1 {
         /// Number of units.
         timer_value: 5 5/1;
-        /// The unit.
+        /// Unit in which the timer counts.
         timer_unit: (TimerUnit 3) 5/6;
     } {}
 }
@@ -224,7 +224,7 @@ record! {
     DlBufferingDuration = DL_BUFFERING_DURATION, head 1 {
         /// Number of units.
         timer_value: 5 5/1;
-        /// The unit.
+        /// Unit in which the timer counts.
         timer_unit: (TimerUnit 3) 5/6;
     } {}
 }
@@ -234,7 +234,7 @@ record! {
     GracefulReleasePeriod = GRACEFUL_RELEASE_PERIOD, head 1 {
         /// Number of units.
         timer_value: 5 5/1;
-        /// The unit.
+        /// Unit in which the timer counts.
         timer_unit: (TimerUnit 3) 5/6;
     } {}
 }

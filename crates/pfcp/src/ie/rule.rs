@@ -272,7 +272,7 @@ record! {
 record! {
     /// The outer headers to remove, TS 29.244 §8.2.64.
     OuterHeaderRemoval = OUTER_HEADER_REMOVAL, head 0 {} {
-        /// The headers.
+        /// Headers that are removed from the packet.
         description: (HeaderRemoval u8);
         /// The GTP-U extension headers to remove as well.
         gtpu_extension_header_deletion: u8 [more];
@@ -290,9 +290,9 @@ record! {
         udp_ipv4: flag 5/3;
         /// UDP over IPv6.
         udp_ipv6: flag 5/4;
-        /// IPv4.
+        /// The rule applies to IPv4 packets only.
         only_ipv4: flag 5/5;
-        /// IPv6.
+        /// The rule applies to IPv6 packets only.
         only_ipv6: flag 5/6;
         /// The packets are sent over N19.
         n19_indication: flag 6/1;
@@ -330,11 +330,11 @@ record! {
         /// The type of the address.
         redirect_address_type: (RedirectAddressType 4) 5/1;
     } {
-        /// The address.
+        /// Address of the server that traffic is redirected to.
         redirect_server_address: text16 [if (redirect_address_type.0 != 5)];
         /// The second address: an IPv6 address if the first is an IPv4 address.
         other_redirect_server_address: text16 [if (matches!(redirect_address_type.0, 4 | 8))];
-        /// The port.
+        /// Port of the server that traffic is redirected to.
         redirect_port: u16 [if (matches!(redirect_address_type.0, 5..=8))];
     }
 }
@@ -367,7 +367,7 @@ record! {
         domain_name_protocol: text16 [if DNP 5/5];
         /// Additional flow descriptions.
         additional_flow_description: (list text length16) [if AFD 5/6];
-        /// Additional URLs.
+        /// URLs besides the first.
         additional_url: (list text length16) [if AURL 5/7];
         /// Additional domain names, each followed by its protocol.
         additional_domain_name_and_protocol: (list text length16) [if ADNP 5/8];

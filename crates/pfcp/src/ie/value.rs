@@ -12,7 +12,7 @@ use super::name;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value<'a> {
-    /// A flag.
+    /// A flag of one bit.
     Flag(bool),
     /// An unsigned number.
     Number(u64),

@@ -18,7 +18,7 @@ pub enum RuleKind {
     Qer,
     /// Buffering action rules.
     Bar,
-    /// Multi-access rules.
+    /// Multi-access rule (MAR).
     Mar,
     /// Session reporting rules.
     Srr,
@@ -132,7 +132,7 @@ const RULE_ELEMENTS: [RuleElements; 8] = {
 };
 
 impl RuleKind {
-    /// All kinds.
+    /// All kinds of rules, in the order of their groups.
     pub const ALL: [Self; 8] = [
         Self::Pdr,
         Self::Far,

@@ -8,7 +8,7 @@ use crate::validate::Rejection;
 /// The refusal of a request, as reported in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The cause.
+    /// Cause of the answer (clause 8.2.1).
     pub cause: Cause,
     /// The element at fault.
     pub offending_ie: Option<IeType>,

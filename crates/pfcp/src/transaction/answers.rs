@@ -75,7 +75,7 @@ pub enum Admission {
 /// digest of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResponseKey {
-    /// The sender.
+    /// Address and port of the sender of the request.
     pub peer: SocketAddr,
     /// The sequence number.
     pub sequence: Sequence,

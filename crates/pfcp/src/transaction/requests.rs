@@ -56,18 +56,18 @@ pub struct RequestsFull {
 pub enum TimerAction {
     /// The request is to be sent again.
     Retransmit {
-        /// The request.
+        /// The request that is sent again.
         request: RequestId,
-        /// The destination.
+        /// Address and port to send to.
         peer: SocketAddr,
         /// The same bytes as before.
         octets: Arc<[u8]>,
     },
     /// The request was sent as often as allowed, and has been dropped.
     Failed {
-        /// The request.
+        /// The request that got no answer.
         request: RequestId,
-        /// The destination.
+        /// Address and port that it was sent to.
         peer: SocketAddr,
     },
 }
@@ -107,7 +107,7 @@ struct PendingRequest {
 /// A request that is waiting for its answer, and its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutstandingRequest {
-    /// The request.
+    /// The request that waits for its answer.
     pub request: RequestId,
     /// The address that the request was sent to.
     pub peer: SocketAddr,

@@ -70,7 +70,7 @@ impl Volume {
     }
 }
 
-/// Usage counters.
+/// Volumes, time and events counted since the last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) volume: Volume,

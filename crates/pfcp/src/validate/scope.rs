@@ -14,9 +14,9 @@ use crate::ie::{Interfaces, Release};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The interfaces.
+    /// Interfaces on which the message may be sent.
     pub on: Interfaces,
-    /// The release.
+    /// Release of TS 29.244 to check against.
     pub release: Release,
 }
 

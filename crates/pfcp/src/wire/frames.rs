@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 pub struct Frame<'a> {
     /// The decoded header.
     pub header: Header,
-    /// The elements.
+    /// Elements of the message, still encoded.
     pub body: &'a [u8],
     /// The encoded message, including its header.
     pub octets: &'a [u8],
