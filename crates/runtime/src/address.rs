@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use crate::actor::Actor;
 use crate::budget::charge_poll;
 use crate::cell::{ActorCell, ActorId, ErasedCell, Phase, PhaseGoal};
-use crate::event::Event;
 use crate::clock;
+use crate::event::Event;
 use crate::exit::{Exit, drop_all_caught};
 use crate::info::ActorInfo;
 use crate::mailbox::{Drain, Mailbox, PushError, SystemMessage};
@@ -24,11 +24,11 @@ use crate::metric::MetricEvent;
 use crate::path::ActorPath;
 use crate::recipient::Recipient;
 use crate::reply::{self, Ask, ReplyError, Request};
-use crate::wait_graph::{AskEdge, AskRing, PhaseEdge};
 use crate::schedule::strand::OpaqueMessage;
 use crate::seeded_bug::{Bug, seeded};
 use crate::supervision::DynamicRef;
 use crate::system::StartError;
+use crate::wait_graph::{AskEdge, AskRing, PhaseEdge};
 pub(crate) use send::SendFuture;
 
 /// With at least this much time to the deadline, an ask may set the deadline a little after it was

@@ -1,13 +1,9 @@
 //! The cell behind an address: the part of an actor that survives its restarts.
 
 mod end;
-mod flags;
-mod id;
 #[cfg(all(test, strowger_loom))]
 mod loom;
-mod actor_state;
-mod atomic_phase;
-mod span;
+mod state;
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -16,6 +12,8 @@ use std::sync::{Arc, Weak};
 
 use crate::budget::charge_poll;
 use crate::children::Children;
+use tracing::level_filters::LevelFilter;
+
 use crate::event::Event;
 use crate::exit::{Exit, drop_caught};
 use crate::info::{ActorInfo, ActorLifecycle, STATS_ENABLED};
@@ -25,17 +23,46 @@ use crate::metric::MetricEvent;
 use crate::monitor::MonitorId;
 use crate::path::{ActorPath, Key};
 use crate::reply::{Completion, CompletionSink};
-use crate::wait_graph::PhaseEdge;
 use crate::schedule::strand::{self, SpinLock};
 use crate::schedule::wake::wake;
 use crate::supervision::{RestartPolicy, Shutdown, ShutdownLimit};
 use crate::system::SystemState;
+use crate::wait_graph::PhaseEdge;
 pub(crate) use end::{down_signal, end_actor, end_if_down, end_supervised_if_down, notify_links};
-use flags::AtomicFlags;
-pub use id::ActorId;
-use actor_state::{ActorState, MonitorEntry, PhaseWait};
-pub(crate) use actor_state::{LinkEnd, Phase, PhaseGoal};
-use atomic_phase::AtomicPhase;
+use state::{ActorState, AtomicFlags, AtomicPhase, MonitorEntry, PhaseWait};
+pub(crate) use state::{LinkEnd, Phase, PhaseGoal};
+
+/// The identifier of an actor in its system, valid for as long as its address.
+///
+/// A slot is used again after the actor's end, with another generation, so an identifier never
+/// names two actors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActorId {
+    /// Slot in the system's table.
+    pub slot: u32,
+    /// Number of times that the slot was used before.
+    pub generation: u32,
+}
+
+impl ActorId {
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self {
+            slot: bits as u32,
+            generation: (bits >> 32) as u32,
+        }
+    }
+}
+
+impl std::fmt::Display for ActorId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
+}
 
 /// The cell of an actor that takes messages of type `M`.
 pub(crate) struct ActorCell<M> {
@@ -546,6 +573,67 @@ impl ActorCore {
             last_exit: self.last_exit(),
             children: self.children.len(),
         }
+    }
+}
+
+/// The span of an incarnation.
+impl ActorCore {
+    /// Creates the span of an incarnation, if a subscriber listens. It is a root; otherwise spans
+    /// would nest for as long as actors start actors.
+    #[inline]
+    pub(crate) fn open_span(&self) {
+        // Checked first: without a subscriber, this is all there is to do.
+        if LevelFilter::current() >= LevelFilter::DEBUG {
+            self.make_span();
+        }
+    }
+
+    #[cold]
+    fn make_span(&self) {
+        let span = tracing::debug_span!(
+            target: "strowger",
+            parent: None,
+            "actor",
+            path = %self.path(),
+            id = %self.id,
+            restarts = self.restarts(),
+        );
+        if !span.is_disabled() {
+            self.state.lock().cold_mut().span = Some(span);
+            self.flags.set(SPANNED);
+        }
+    }
+
+    /// Returns `true` if the incarnation has a span.
+    pub(crate) fn has_span(&self) -> bool {
+        self.flags.intersects(SPANNED)
+    }
+
+    /// Returns the span to enter while the incarnation runs. Without a subscriber, this costs a
+    /// look at a word that is read anyway.
+    #[inline(always)]
+    pub(crate) fn span(&self) -> Option<tracing::Span> {
+        match self.flags.intersects(SPANNED) {
+            false => None,
+            true => self.stored_span(),
+        }
+    }
+
+    #[cold]
+    fn stored_span(&self) -> Option<tracing::Span> {
+        self.state.lock().cold.as_ref()?.span.clone()
+    }
+
+    /// Ends the span together with its incarnation.
+    pub(super) fn end_span(&self) {
+        if self.flags.intersects(SPANNED) {
+            drop(self.close_span());
+        }
+    }
+
+    fn close_span(&self) -> Option<tracing::Span> {
+        self.flags.clear(SPANNED);
+        self.state.lock().cold.as_mut()?.span.take()
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn saturating_add(now: Instant, after: Duration) -> Instant {
     now.checked_add(after).unwrap_or_else(|| now + FAR_FUTURE)
 }
 
-/// Thirty years.
+/// Thirty years, which no process lasts.
 const FAR_FUTURE: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// Returns the time that remains until `until`.

@@ -15,7 +15,7 @@ pub(crate) const STATS_ENABLED: bool = !cfg!(strowger_uncounted);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ActorLifecycle {
-    /// In `pre_start`.
+    /// The actor runs its `pre_start`.
     Starting,
     /// Handling messages, or waiting for them.
     Running,
@@ -96,7 +96,7 @@ pub struct ActorInfo {
 /// An actor and everything below it in the tree.
 #[derive(Debug, Clone)]
 pub struct TreeNode {
-    /// The actor.
+    /// Stats of the actor at this moment.
     pub info: ActorInfo,
     /// Its children, in the order of their start.
     pub children: Vec<Self>,

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use crate::cell::{ActorId, ErasedCell};
 use crate::info::STATS_ENABLED;
 use crate::path::ActorPath;
-use crate::wait_graph;
 use crate::system::SystemState;
+use crate::wait_graph;
 
 /// The age from which an ask is late.
 const LATE_AFTER: Duration = Duration::from_secs(1);

@@ -116,13 +116,13 @@ mod context;
 mod duration;
 mod event;
 mod exit;
-#[cfg(feature = "macros")]
-#[doc(hidden)]
-pub mod macro_support;
 mod group;
 mod info;
 mod injection;
 mod late_ask;
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod macro_support;
 mod mailbox;
 mod membership;
 #[cfg(feature = "messages")]
@@ -132,12 +132,11 @@ mod monitor;
 mod path;
 mod recipient;
 mod registry;
+mod rendezvous;
 mod reply;
-mod wait_graph;
 mod run;
 mod schedule;
 mod seeded_bug;
-mod rendezvous;
 mod size;
 mod stream;
 mod supervision;
@@ -149,25 +148,28 @@ mod timer;
 mod top;
 mod topic;
 mod trace;
+mod wait_graph;
 // Like `calls`.
+#[cfg(feature = "serde")]
+mod deserialize;
 #[cfg(all(test, strowger_loom))]
 #[path = "../../wasm/src/guest_threads/turns.rs"]
 mod turns;
-#[cfg(feature = "serde")]
-mod deserialize;
 
 pub use actor::Actor;
 pub use address::{Accepts, ActorRef, AnyRef, AskError, SendError};
 pub use cell::ActorId;
 pub use context::{Context, PipeId, TooManyPipes};
+#[cfg(feature = "serde")]
+pub use deserialize::{deserialize_duration, deserialize_size};
 pub use duration::{DurationError, parse_duration};
 pub use event::{Event, EventStream};
 pub use exit::{BoxError, Exit};
-#[cfg(feature = "macros")]
-pub use macro_support::handlers;
 pub use group::{BroadcastOutcome, Group, GroupError, GroupEvent, GroupInfo};
 pub use info::{ActorInfo, ActorLifecycle, TreeNode};
 pub use late_ask::LateAsk;
+#[cfg(feature = "macros")]
+pub use macro_support::handlers;
 pub use mailbox::{MailboxSpec, Overflow};
 #[cfg(feature = "messages")]
 pub use message::{
@@ -180,7 +182,6 @@ pub use path::{ActorPath, Key, PathPattern, PathPatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;
 pub use reply::{Ask, Completion, Reply, ReplyError, ReplyLane, Request};
-pub use wait_graph::{AskRing, RingWait};
 pub use size::{ByteSize, ByteSizeError};
 pub use stream::{
     FlowError, ReadError, Reader, ReceiverCredit, SendDecision, SenderCredit, SlowReader, Source,
@@ -195,8 +196,7 @@ pub use timer::{EarliestTimer, TimerKey};
 pub use top::{SystemObserver, TopQuery, TopRank, TopReport, TopRow, TopTotals};
 pub use topic::{PublishOutcome, Subscription, Topic, TopicError, TopicInfo, TopicLimits};
 pub use trace::{TraceEnd, TraceLimits, TraceReader, TraceRecord, TraceStep};
-#[cfg(feature = "serde")]
-pub use deserialize::{deserialize_duration, deserialize_size};
+pub use wait_graph::{AskRing, RingWait};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

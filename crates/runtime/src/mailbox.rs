@@ -14,12 +14,12 @@
 //! - **Only the sender that finds the actor receiving wakes it**, under the same lock.
 
 mod batch;
+mod cold;
 mod drain;
 mod expiry;
 mod incarnation;
 #[cfg(all(test, strowger_loom))]
 mod loom;
-mod cold;
 mod receiver;
 mod rotation;
 mod spec;
@@ -38,10 +38,10 @@ use crate::monitor::Signal;
 use crate::schedule::strand::{MessageQueue, OpaqueMessage, Runnable, Strand, StrandGuard};
 use crate::seeded_bug::{Bug, seeded};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Weakening, weakened};
+use cold::ColdMailboxState;
 use drain::Admission;
 pub(crate) use drain::Drain;
 use expiry::Expiry;
-use cold::ColdMailboxState;
 use receiver::TURN_BUDGET;
 pub(crate) use receiver::{FastTake, Receiver, TakeResult};
 pub use spec::{MailboxSpec, Overflow};

@@ -16,19 +16,19 @@
 
 mod address;
 mod directory;
-mod export;
 mod entry;
 mod envelope;
+mod export;
 mod fault;
 mod payload;
 
 pub use address::Address;
 pub(crate) use directory::ExportRegistry;
 pub use directory::{ExportError, ExportInfo};
-pub use export::{Export, JsonReply};
 pub use entry::{
     CallReply, CallSink, Delivery, DeliveryHandle, MessagePattern, PayloadStream, RemoteEntry,
 };
 pub use envelope::Envelope;
+pub use export::{Export, JsonReply};
 pub use fault::{Fault, FaultCode};
 pub use payload::{ContentType, Payload};

@@ -185,7 +185,7 @@ impl<'a, L: ReservePlace + ?Sized> Reservation<'a, L> {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// Like `reserve`.
+    /// Polls for a place, as `reserve` does.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<bool> {
         self.target.poll_reserve(&mut self.ticket, cx)
     }

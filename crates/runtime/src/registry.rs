@@ -21,7 +21,7 @@ pub enum RegisterError {
     /// The actor has ended.
     #[error("the actor that was to be named {name:?} has ended")]
     Ended {
-        /// The name.
+        /// Name that was to be registered.
         name: Arc<str>,
     },
 }

@@ -35,7 +35,7 @@ pub trait Request: Send + 'static {
 /// A request on its way to an actor, with the means to answer it.
 #[derive(Debug)]
 pub struct Ask<R: Request> {
-    /// The request.
+    /// The request to answer.
     pub request: R,
     /// The reply, which takes the answer.
     pub reply: Reply<R::Reply>,
@@ -58,7 +58,7 @@ pub enum ReplyError {
 pub struct Completion<T> {
     /// The number that the owner of the lane passed to [`ReplyLane::reply`].
     pub token: u64,
-    /// The answer.
+    /// The answer, or the reason why there is none.
     pub result: Result<T, ReplyError>,
 }
 

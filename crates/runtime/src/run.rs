@@ -20,7 +20,6 @@ use crate::mailbox::{FastTake, HomedRunnable, MailboxState, ReceivedItem, System
 use crate::metric::MetricEvent;
 use crate::monitor::Signal;
 use crate::path::ActorPath;
-use crate::wait_graph;
 use crate::schedule::strand::{
     self, ActorIdentity, Behavior, NextStep, OpaqueMessage, Runnable, Strand, StrandGuard,
     StrandHost,
@@ -28,6 +27,7 @@ use crate::schedule::strand::{
 use crate::seeded_bug::{Bug, seeded};
 use crate::supervision::{ExitOutcome, RestartPolicy};
 use crate::trace;
+use crate::wait_graph;
 use stop::{request_stop, stop_children};
 pub(crate) use stop::{stop_child, stop_incarnation, stop_root_actor};
 

@@ -110,7 +110,7 @@ pub enum SourceError {
     /// The limit on readers is reached.
     #[error("the limit of {limit} readers is reached")]
     TooManyReaders {
-        /// The limit.
+        /// Maximum number of readers of the source.
         limit: usize,
     },
     /// The incarnation that owns the source has ended.

@@ -72,7 +72,7 @@ pub struct TraceRecord {
     pub at: Duration,
     /// The path of the actor.
     pub path: ActorPath,
-    /// The step.
+    /// The step that the message took.
     pub step: TraceStep,
 }
 

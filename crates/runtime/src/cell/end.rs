@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::{Arc, Weak};
 
-use super::actor_state::{ActorState, ColdActorState, LinkEnd, Phase};
+use super::state::{ActorState, ColdActorState, LinkEnd, Phase};
 use super::{ActorCore, ErasedCell, Owner};
 use crate::event::Event;
 use crate::exit::{Exit, drop_caught};

@@ -6,8 +6,8 @@ use ::loom::model;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread;
 
-use super::flags::AtomicFlags;
-use super::atomic_phase::AtomicPhase;
+use super::state::AtomicFlags;
+use super::state::AtomicPhase;
 use super::{KILLED, Phase, SPANNED, TRACED};
 use crate::exit::Exit;
 

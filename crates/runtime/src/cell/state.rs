@@ -6,11 +6,11 @@ use std::task::{Context, Poll, Waker};
 
 use super::{ActorCore, ActorId, ErasedCell};
 use crate::exit::Exit;
-use crate::sync::{AtomicU8, Ordering, Weakening, weaken, weakened};
 use crate::membership::WeakMembership;
 use crate::monitor::MonitorId;
-use crate::wait_graph::PhaseEdge;
 use crate::supervision::RestartPolicy;
+use crate::sync::{AtomicU8, Ordering, Weakening, weaken, weakened};
+use crate::wait_graph::PhaseEdge;
 
 /// The phase of an actor in its lifecycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

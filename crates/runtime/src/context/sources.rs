@@ -4,8 +4,10 @@ use std::task::{self, Poll};
 
 use super::Context;
 use crate::actor::Actor;
-use crate::expiry::report_expired;
+use crate::cell::ActorCore;
+use crate::event::Event;
 use crate::mailbox::{MailboxState, ReceivedItem, TakeResult};
+use crate::metric::MetricEvent;
 use crate::schedule::strand::StrandGuard;
 use crate::seeded_bug::{Bug, seeded};
 
@@ -14,7 +16,7 @@ use crate::seeded_bug::{Bug, seeded};
 const CLOCK_CHECK_INTERVAL: u32 = 64;
 
 impl<A: Actor> Context<A> {
-    /// Takes the next thing to do; the sources take turns, see `mailbox::round`.
+    /// Takes the next thing to do; the sources take turns, see `mailbox::rotation`.
     #[inline]
     pub(crate) fn poll_next(
         &mut self,
@@ -111,4 +113,15 @@ impl<A: Actor> Context<A> {
             }
         }
     }
+}
+
+/// Reports messages that expired.
+#[cold]
+fn report_expired(node: &ActorCore, count: u64) {
+    node.shared
+        .events
+        .emit(MetricEvent::Expired(count), || Event::Expired {
+            path: node.path(),
+            count,
+        });
 }

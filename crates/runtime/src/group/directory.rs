@@ -15,8 +15,8 @@ use crate::cell::ActorId;
 use crate::exit::{drop_all_caught, drop_caught, panic_message};
 use crate::membership::{Membership, WeakMembership};
 use crate::recipient::Recipient;
-use crate::seeded_bug::{Bug, seeded};
 use crate::rendezvous::rendezvous_weight;
+use crate::seeded_bug::{Bug, seeded};
 
 /// The groups for messages of one type.
 pub(crate) struct GroupDirectory<T>(Mutex<GroupTable<T>>);

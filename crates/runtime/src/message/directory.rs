@@ -6,8 +6,8 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use super::address::Address;
-use super::export::Export;
 use super::entry::{MessagePattern, RemoteEntry};
+use super::export::Export;
 use super::fault::{Fault, FaultCode};
 use crate::address::{ActorRef, AnyRef};
 use crate::system::ActorSystem;
@@ -22,7 +22,7 @@ pub enum ExportError {
     /// Another actor is exposed at this address.
     #[error("another actor is exported at {address}")]
     Taken {
-        /// The address.
+        /// Address that has an export already.
         address: Address,
     },
 }

@@ -35,9 +35,9 @@ pub struct Envelope {
     pub id: String,
     /// The response that the sender expects.
     pub pattern: MessagePattern,
-    /// The receiver.
+    /// Address of the receiver.
     pub to: Address,
-    /// The sender.
+    /// Address that a reply goes to, if the sender gave one.
     pub from: Option<Address>,
     /// The name of the message at the receiver; `type` on the wire.
     pub message_type: String,

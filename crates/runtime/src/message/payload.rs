@@ -17,9 +17,9 @@ pub enum ContentType {
     /// There is no payload.
     #[default]
     None = 0,
-    /// JSON.
+    /// A JSON document.
     Json = 1,
-    /// UTF-8 text.
+    /// Text in UTF-8.
     Text = 2,
     /// Bytes of any meaning.
     Bytes = 3,
@@ -41,7 +41,7 @@ impl ContentType {
 pub struct Payload {
     /// The content type of the bytes.
     pub content: ContentType,
-    /// The bytes.
+    /// The encoded message.
     pub bytes: Bytes,
 }
 

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::cell::{self, ActorCore, ErasedCell, PhaseGoal};
 use crate::clock;
-use crate::wait_graph;
 use crate::seeded_bug::{Bug, seeded};
+use crate::wait_graph;
 
 /// Ends all children of a node, each within its limit: one after another, the last started first,
 /// or all at once.

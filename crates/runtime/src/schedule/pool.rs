@@ -7,9 +7,9 @@
 //! reserve as workers, because the task of a dispatcher that is called may itself be in the queue
 //! of a worker that is blocked.
 
+mod affinity;
 mod blocking;
 mod dispatcher;
-mod affinity;
 #[cfg(all(test, strowger_loom))]
 mod loom;
 mod monitor;

@@ -50,9 +50,9 @@ mod lock;
 #[cfg(all(test, strowger_loom))]
 pub(crate) mod loom;
 mod message_queue;
+mod oneshot;
 mod pointers;
 mod recent_asks;
-mod oneshot;
 
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
@@ -71,9 +71,9 @@ pub(crate) use body::{Behavior, NextStep, heap_bytes};
 pub(crate) use lifo_slot::{LifoSlot, LifoWriter};
 pub(crate) use lock::{SpinLock, SpinLockGuard};
 pub(crate) use message_queue::{MessageQueue, OpaqueMessage};
+pub(crate) use oneshot::{SlotReceiver, SlotSender, channel};
 pub(crate) use pointers::{CurrentRef, Exclusive, HostRef, UniqueArc};
 pub(crate) use recent_asks::RecentAsks;
-pub(crate) use oneshot::{SlotReceiver, SlotSender, channel};
 
 /// The data of a strand.
 pub(crate) trait TurnData {

@@ -12,11 +12,11 @@ use crate::cell::ActorId;
 use crate::exit::Exit;
 use crate::path::{ActorPath, Key};
 use crate::reply::{self, Reply};
-use crate::wait_graph::{AskEdge, AskRing};
 use crate::supervision::child::ChildSpec;
 use crate::supervision::spec::Restart;
 use crate::supervision::supervisor::SupervisorMsg;
 use crate::system::StartError;
+use crate::wait_graph::{AskEdge, AskRing};
 
 /// The error returned when a supervisor cannot carry out a request about a child.
 #[derive(Debug, Clone, thiserror::Error)]

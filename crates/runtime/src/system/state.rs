@@ -24,7 +24,6 @@ use crate::metric::MetricEvent;
 use crate::monitor::MonitorId;
 use crate::path::{ActorPath, Key};
 use crate::registry::Registry;
-use crate::wait_graph::WaitGraph;
 use crate::run;
 use crate::schedule::Scheduler;
 use crate::schedule::pool::SchedulerHost;
@@ -33,6 +32,7 @@ use crate::supervision::{Shutdown, Supervisor, SupervisorActor, SupervisorRef};
 use crate::sync::{AtomicU64, Ordering};
 use crate::timer::Alarms;
 use crate::topic::{Exchange, Exchanges, TopicLimits};
+use crate::wait_graph::WaitGraph;
 
 /// The error returned when an actor cannot be started.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -61,7 +61,7 @@ pub enum StartError {
     TooManyChildren {
         /// The path that the actor would have had.
         path: ActorPath,
-        /// The limit.
+        /// Maximum number of children of the actor.
         limit: usize,
     },
     /// The actor chose not to run: it called [`Context::stop`](crate::Context::stop) in

@@ -13,12 +13,12 @@ use crate::sync::{AtomicUsize, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Hook {
-    /// Before [`Actor::pre_start`](crate::Actor::pre_start).
+    /// The fault strikes before [`Actor::pre_start`](crate::Actor::pre_start).
     PreStart,
     /// Before [`Actor::handle`](crate::Actor::handle). The message has been taken but is not
     /// handled.
     Handle,
-    /// Before [`Actor::signal`](crate::Actor::signal).
+    /// The fault strikes before [`Actor::signal`](crate::Actor::signal).
     Signal,
     /// Before [`Actor::post_stop`](crate::Actor::post_stop), where only a panic or a stall has an
     /// effect.

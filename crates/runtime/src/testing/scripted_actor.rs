@@ -40,13 +40,15 @@ pub struct ScriptedActor {
 pub enum ScriptCommand {
     /// Report this number.
     Note(u64),
-    /// Panic.
+    /// Panics.
+    ///
+    /// The panic hook does not run, so nothing is printed.
     Panic,
-    /// Return an error.
+    /// Returns an error from `handle`.
     Error,
-    /// Stop normally.
+    /// Stops with the exit `Normal`.
     Stop,
-    /// Be busy for this time.
+    /// Sleeps for this time in `handle`.
     Sleep(Duration),
     /// Report this number after this time, using a timer.
     NoteAfter(Duration, u64),
@@ -63,7 +65,7 @@ pub enum ScriptCommand {
 pub struct RecordedEvent {
     /// The path of the puppet.
     pub path: ActorPath,
-    /// The event.
+    /// The hook or the message that was recorded.
     pub kind: EventKind,
 }
 
@@ -71,13 +73,13 @@ pub struct RecordedEvent {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// `pre_start` ran.
+    /// `pre_start` has run.
     Started,
     /// The puppet was told to report this number.
     Noted(u64),
     /// An actor that the puppet monitors ended.
     Down(ActorPath, Exit),
-    /// `post_stop` ran.
+    /// `post_stop` has run, with this exit.
     Stopped(Exit),
     /// The value of the puppet was dropped without `post_stop`.
     Dropped,

@@ -124,7 +124,7 @@ pub enum TopicError {
     TooManyTopics {
         /// The name of the message's Rust type.
         kind: &'static str,
-        /// The limit.
+        /// Maximum number of topics of this message type.
         limit: usize,
     },
     /// The limit on subscriptions of this message type is reached.
@@ -132,7 +132,7 @@ pub enum TopicError {
     TooManySubscriptions {
         /// The name of the message's Rust type.
         kind: &'static str,
-        /// The limit.
+        /// Maximum number of subscriptions of this message type.
         limit: usize,
     },
     /// The subscribing actor has ended.

@@ -234,7 +234,7 @@ fn generic_actor_generates_a_generic_message_enum() {
 mod elsewhere {
     /// The crate under another name.
     pub(super) mod renamed {
-        pub(crate) use strowger::{Accepts, Actor, Context, glue};
+        pub(crate) use strowger::{Accepts, Actor, Context, macro_support};
     }
 }
 

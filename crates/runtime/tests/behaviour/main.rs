@@ -4,6 +4,7 @@
 
 mod ask;
 mod ask_and_tell_order;
+mod ask_rings;
 mod batch_start;
 mod destructors;
 mod drain;
@@ -22,10 +23,10 @@ mod message;
 mod message_vectors;
 mod monitor;
 mod one_to_many;
+mod phase_wait_rings;
 mod pipe;
 mod registry;
 mod restarting;
-mod ask_rings;
 mod shutdown;
 mod stop_in_backoff;
 mod strategies;
@@ -40,4 +41,3 @@ mod topic_patterns;
 mod topic_rules;
 mod trace;
 mod turns;
-mod phase_wait_rings;

@@ -110,7 +110,7 @@ fn monitor_sleeps_while_idle() {
         // There is one monitor per process, and other tests keep it awake.
         let program = env::current_exe().expect("a test is a program");
         let alone = Command::new(program)
-            .args(["--exact", "elsewhere::monitor_sleeps_while_idle"])
+            .args(["--exact", "foreign_runtime::monitor_sleeps_while_idle"])
             .env(ALONE, "")
             .output();
         let alone = alone.expect("it starts");

@@ -6,13 +6,13 @@
 
 mod asking;
 mod budget;
-mod deadlines;
-mod foreign_runtime;
-mod fairness;
-mod rings;
 mod caller_stack;
+mod deadlines;
+mod fairness;
+mod foreign_runtime;
+mod rings;
 mod stopping;
+mod stress;
 mod support;
 mod turns;
 mod wakes;
-mod stress;

@@ -9,12 +9,12 @@
 
 mod accounting;
 mod actors;
-mod streams_and_groups;
 mod batch_operator;
 mod parent_asks;
-mod rng;
 mod ring_and_load;
+mod rng;
 mod scenario;
+mod streams_and_groups;
 
 use std::io::Write;
 use std::ops::Range;

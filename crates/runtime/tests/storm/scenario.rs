@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 use crate::accounting::{Accounting, Shared, note};
 use crate::actors::{Clock, Partner, Sender, Worker};
-use crate::streams_and_groups::{Call, Follower, Listener, PipeWorker, Streamer};
 use crate::batch_operator::{BatchOperation, BatchOperator};
 use crate::parent_asks::{self, ChildRequest, NESTLINGS, ParentActor};
-use crate::rng::Numbers;
 use crate::ring_and_load::{Asker, Bell, BellMessage, Blocker, Flood, Hog, Job, Round};
+use crate::rng::Numbers;
+use crate::streams_and_groups::{Call, Follower, Listener, PipeWorker, Streamer};
 use crate::{
     ASKERS, BELL, BLOCKER, CLOCK, CROWD, GROUP, HOG, INTENSITY, LIMIT, LISTENERS, MS, NEST,
     PARTNER, PERIOD, PIPER, SENDERS, STEPS, STREAMER, SUPERVISORS, TOPIC, WORKERS,
@@ -604,6 +604,6 @@ fn pool(intensity: u32) -> Dynamic<Worker> {
 
 /// Makes an actor of the nest ask, or answer late.
 fn beg(actor: &AnyRef, care: ChildRequest) {
-    let actor: ActorRef<nest::Call> = actor.downcast().expect("it is of the nest");
-    let _sent = actor.try_tell(nest::Call::AskParent(care));
+    let actor: ActorRef<parent_asks::Call> = actor.downcast().expect("it is of the nest");
+    let _sent = actor.try_tell(parent_asks::Call::AskParent(care));
 }

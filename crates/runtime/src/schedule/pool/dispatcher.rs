@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::watch::WatchGuard;
-use super::{Pool, local, monitor};
+use super::{Pool, affinity, monitor};
 use crate::budget::{TurnBudget, exhaust};
 use crate::schedule::spin::{self, SpinBackoff};
 use crate::schedule::strand::{CurrentRef, LifoSlot, LifoWriter, Runnable, SpinLock};
@@ -525,7 +525,7 @@ impl Future for Dispatcher {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let dispatcher = self.state();
         monitor::mark_busy(&dispatcher.busy);
-        local::set(self.pool.runtime, self.number);
+        affinity::set(self.pool.runtime, self.number);
         let dispatch = || dispatcher.dispatch(&self.pool, self.writer.as_ref(), cx);
         let polled = CurrentRef::enter(&CURRENT_DISPATCHER, &*self, dispatch);
         dispatcher.busy.store(false, Ordering::Relaxed);

@@ -21,7 +21,7 @@ pub(super) type WorkResult = Result<(), Exit>;
 /// The state of a piece of work after a poll, without the exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollOutcome {
-    /// It waits.
+    /// The future waits to be woken.
     Pending,
     /// It is done, and the incarnation goes on.
     Done,

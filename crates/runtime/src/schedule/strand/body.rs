@@ -108,7 +108,7 @@ pub(crate) enum NextStep<E> {
 pub(super) enum TurnOutcome {
     /// There is nothing to do, as far as the `Behavior` knows.
     Idle,
-    /// Work waits.
+    /// The work of the turn waits to be woken.
     Waiting,
     /// The incarnation is over; the reason is in the exit of the turn.
     Over,
