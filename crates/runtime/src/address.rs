@@ -566,11 +566,11 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// let system = TestSystem::new(1);
     /// let probe = system.probe::<RecordedEvent>();
-    /// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    /// let actor = system.spawn::<ScriptedActor>("p", probe.recipient());
     /// let second = Duration::from_secs(1);
-    /// puppet.try_tell(ScriptCommand::Sleep(5 * second)).expect("there is room");
-    /// puppet.try_tell_within(ScriptCommand::Note(1), 4 * second).expect("there is room");
-    /// puppet.try_tell_within(ScriptCommand::Note(2), 6 * second).expect("there is room");
+    /// actor.try_tell(ScriptCommand::Sleep(5 * second)).expect("there is room");
+    /// actor.try_tell_within(ScriptCommand::Note(1), 4 * second).expect("there is room");
+    /// actor.try_tell_within(ScriptCommand::Note(2), 6 * second).expect("there is room");
     /// system.advance(5 * second);
     /// assert_eq!(probe.event_lines(), ["/p started", "/p noted 2"]);
     /// ```
@@ -627,14 +627,14 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// let system = TestSystem::new(1);
     /// let probe = system.probe::<RecordedEvent>();
-    /// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    /// let actor = system.spawn::<ScriptedActor>("p", probe.recipient());
     /// let sleep = ScriptCommand::Sleep(Duration::from_secs(9));
     /// for order in [ScriptCommand::Note(1), sleep, ScriptCommand::Note(2)] {
-    ///     puppet.try_tell(order).expect("there is room");
+    ///     actor.try_tell(order).expect("there is room");
     /// }
-    /// let left = system.run(puppet.drain(Duration::from_secs(5)));
+    /// let left = system.run(actor.drain(Duration::from_secs(5)));
     /// assert!(matches!(left[..], [ScriptCommand::Note(2)]));
-    /// assert!(!puppet.is_alive());
+    /// assert!(!actor.is_alive());
     /// ```
     pub async fn drain(&self, within: Duration) -> Vec<M> {
         let cell = &*self.0;

@@ -365,9 +365,9 @@ impl ActorCore {
         if self.is_killed() {
             self.flags.clear(KILLED);
         }
-        let rare = state.cold_mut();
-        rare.restarts += 1;
-        let restarts = rare.restarts;
+        let cold = state.cold_mut();
+        cold.restarts += 1;
+        let restarts = cold.restarts;
         self.phase_cell.enter(Phase::Starting);
         drop(state);
         self.children.open();
@@ -385,13 +385,13 @@ impl ActorCore {
         let mut earlier = None;
         let mut state = self.state.lock();
         state.set_last_exit(&self.phase_cell, exit, &mut earlier);
-        let rare = state.cold_mut();
-        rare.restarts += 1;
-        let overseers = (rare.child_policy.take(), rare.own_policy.replace(overseen));
-        let links = mem::take(&mut rare.links);
+        let cold = state.cold_mut();
+        cold.restarts += 1;
+        let policies = (cold.child_policy.take(), cold.own_policy.replace(overseen));
+        let links = mem::take(&mut cold.links);
         self.phase_cell.enter(Phase::Starting);
         drop(state);
-        drop(overseers);
+        drop(policies);
         drop_caught(earlier);
         self.children.open();
         links
@@ -406,11 +406,11 @@ impl ActorCore {
         }
         let mut state = self.state.lock();
         self.phase_cell.enter(phase);
-        let Some(rare) = &mut state.cold else { return };
-        if rare.phase_waiters.is_empty() {
+        let Some(cold) = &mut state.cold else { return };
+        if cold.phase_waiters.is_empty() {
             return;
         }
-        let waiting = mem::take(&mut rare.phase_waiters);
+        let waiting = mem::take(&mut cold.phase_waiters);
         drop(state);
         waiting.into_iter().for_each(|(_, waker)| wake(waker));
     }
@@ -421,13 +421,13 @@ impl ActorCore {
         let mut earlier = None;
         let mut state = self.state.lock();
         state.set_last_exit(&self.phase_cell, exit.clone(), &mut earlier);
-        let Some(rare) = &mut state.cold else {
+        let Some(cold) = &mut state.cold else {
             return Vec::new();
         };
-        let overseer = rare.child_policy.take();
-        let links = mem::take(&mut rare.links);
+        let policy = cold.child_policy.take();
+        let links = mem::take(&mut cold.links);
         drop(state);
-        drop(overseer);
+        drop(policy);
         drop_caught(earlier);
         links
     }
@@ -467,8 +467,8 @@ impl ActorCore {
     }
 
     pub(crate) fn remove_monitor(&self, id: MonitorId) {
-        if let Some(rare) = &mut self.state.lock().cold {
-            rare.monitors.retain(|watcher| watcher.id != id);
+        if let Some(cold) = &mut self.state.lock().cold {
+            cold.monitors.retain(|watcher| watcher.id != id);
         }
     }
 
@@ -484,8 +484,8 @@ impl ActorCore {
     }
 
     pub(crate) fn unlink(&self, id: ActorId) {
-        if let Some(rare) = &mut self.state.lock().cold {
-            rare.links.retain(|link| link.id != id);
+        if let Some(cold) = &mut self.state.lock().cold {
+            cold.links.retain(|link| link.id != id);
         }
     }
 
@@ -520,21 +520,21 @@ impl ActorCore {
         self.state.lock().cold.as_ref()?.extension.clone()
     }
 
-    /// Sets the overseer that decides about the children of this actor.
-    pub(crate) fn set_child_policy(&self, overseer: Arc<dyn RestartPolicy>) {
-        self.state.lock().cold_mut().child_policy = Some(overseer);
+    /// Sets the policy that decides about the children of this actor.
+    pub(crate) fn set_child_policy(&self, policy: Arc<dyn RestartPolicy>) {
+        self.state.lock().cold_mut().child_policy = Some(policy);
     }
 
     pub(crate) fn child_policy(&self) -> Option<Arc<dyn RestartPolicy>> {
         self.state.lock().cold.as_ref()?.child_policy.clone()
     }
 
-    /// Returns the overseer that decides about this actor, which has this parent. It stays the same
+    /// Returns the policy that decides about this actor, which has this parent. It stays the same
     /// for as long as the actor exists, so it is kept after the first restart.
     pub(crate) fn own_policy(&self, parent: &Self) -> Option<Arc<dyn RestartPolicy>> {
         let mut state = self.state.lock();
-        let rare = state.cold.as_mut();
-        let kept = rare.and_then(|rare| rare.own_policy.take());
+        let cold = state.cold.as_mut();
+        let kept = cold.and_then(|cold| cold.own_policy.take());
         drop(state);
         kept.or_else(|| parent.child_policy())
     }
@@ -551,7 +551,7 @@ impl ActorCore {
 
     pub(crate) fn restarts(&self) -> u32 {
         let state = self.state.lock();
-        state.cold.as_ref().map_or(0, |rare| rare.restarts)
+        state.cold.as_ref().map_or(0, |cold| cold.restarts)
     }
 
     pub(crate) fn info(&self, stats: MailboxStats, spec: MailboxSpec, memory: usize) -> ActorInfo {

@@ -336,7 +336,7 @@ impl<A: Actor> Behavior<ActorCell<A::Msg>> for Incarnation<A> {
         // Subscribers that count and log are foreign code.
         let will = known
             .map(|exit| catch_unwind(AssertUnwindSafe(|| self.next_incarnation_args(cell, exit))));
-        let Some(Ok(Some((args, overseer)))) = will else {
+        let Some(Ok(Some((args, policy)))) = will else {
             self.cx.return_batch();
             return false;
         };
@@ -344,8 +344,8 @@ impl<A: Actor> Behavior<ActorCell<A::Msg>> for Incarnation<A> {
         let node = &cell.core;
         // An order from here on is meant for the next incarnation.
         let stopped = self.cx.begin_next_incarnation();
-        let unwanted = stopped && !overseer.still_wanted(node) && !seeded(Bug::StopLostInRestart);
-        let links = node.restart_in_place(exit.take().unwrap_or(Exit::Killed), overseer);
+        let unwanted = stopped && !policy.still_wanted(node) && !seeded(Bug::StopLostInRestart);
+        let links = node.restart_in_place(exit.take().unwrap_or(Exit::Killed), policy);
         if !links.is_empty() {
             let exit = node.last_exit().unwrap_or(Exit::Killed);
             cell::notify_links(node, links, &exit);
@@ -362,7 +362,7 @@ impl<A: Actor> Behavior<ActorCell<A::Msg>> for Incarnation<A> {
 }
 
 impl<A: Actor> Incarnation<A> {
-    /// Returns the arguments for another incarnation that follows at once, and the overseer that
+    /// Returns the arguments for another incarnation that follows at once, and the policy that
     /// decided so; `None` if no incarnation follows at once.
     fn next_incarnation_args(
         &self,
@@ -388,9 +388,9 @@ impl<A: Actor> Incarnation<A> {
             args = known.downcast_ref::<A::Args>().cloned();
             args.is_some()
         };
-        let overseer = node.own_policy(parent.core())?;
-        let again = overseer.restart_in_place(parent.core(), node, exit, &mut take);
-        args.filter(|_| again).map(|args| (args, overseer))
+        let policy = node.own_policy(parent.core())?;
+        let again = policy.restart_in_place(parent.core(), node, exit, &mut take);
+        args.filter(|_| again).map(|args| (args, policy))
     }
 
     /// Returns `true` if something other than the mailbox determines what to do.
@@ -570,8 +570,8 @@ pub(crate) fn report_exit(cell: &Arc<dyn ErasedCell>, exit: &Exit, lost: Option<
         } => {
             cell::notify_links(node, node.record_exit(exit), exit);
             node.enter(Phase::Down);
-            let overseer = parent.core().child_policy();
-            let answer = overseer.map(|one| one.on_child_exit(parent.core(), cell, exit));
+            let policy = parent.core().child_policy();
+            let answer = policy.map(|one| one.on_child_exit(parent.core(), cell, exit));
             match answer {
                 Some(ExitOutcome::Restart((ready, place))) => {
                     // In a turn of its own: an actor that fails again and again must not occupy its

@@ -60,16 +60,16 @@ fn end_for_good(
     node.phase_cell.set_ending();
     // Taken out, because it may lead back to the actor, and so that nothing is told twice. Tasks
     // that wait for the end are woken last.
-    let mut rare = state.cold.take();
-    if let Some(rare) = &mut rare {
-        retain_after_end(&mut state, rare);
+    let mut cold = state.cold.take();
+    if let Some(cold) = &mut cold {
+        retain_after_end(&mut state, cold);
     }
     let mut earlier = None;
     state.set_last_exit(&node.phase_cell, exit.clone(), &mut earlier);
     drop(state);
     drop_caught(earlier);
-    if let Some(rare) = &mut rare {
-        notify_links(node, mem::take(&mut rare.links), exit);
+    if let Some(cold) = &mut cold {
+        notify_links(node, mem::take(&mut cold.links), exit);
     }
     let lost = lost.unwrap_or_else(|| cell.close());
     let shared = &node.shared;
@@ -78,20 +78,20 @@ fn end_for_good(
         Some(parent) => parent.core().children.remove(node),
         None => shared.root.remove(node),
     }
-    let names = rare.as_ref().map_or(&[][..], |rare| &rare.names);
+    let names = cold.as_ref().map_or(&[][..], |cold| &cold.names);
     shared.remove_actor(node.id, names);
     let mut monitors = Vec::new();
-    if let Some(rare) = rare {
+    if let Some(cold) = cold {
         let ColdActorState {
             monitors: watchers,
             memberships,
             extension: attached,
-            child_policy: overseer,
+            child_policy: policy,
             last_exit,
             ..
-        } = *rare;
+        } = *cold;
         monitors = watchers;
-        drop((attached, overseer));
+        drop((attached, policy));
         drop_caught(last_exit);
         for membership in memberships.iter().filter_map(Weak::upgrade) {
             membership.on_exit(node.id);
@@ -127,14 +127,14 @@ fn end_for_good(
 }
 
 /// Keeps what is still of use after the end.
-fn retain_after_end(state: &mut ActorState, rare: &mut ColdActorState) {
-    if rare.phase_waiters.is_empty() && rare.restarts == 0 {
+fn retain_after_end(state: &mut ActorState, cold: &mut ColdActorState) {
+    if cold.phase_waiters.is_empty() && cold.restarts == 0 {
         return;
     }
     let kept = state.cold_mut();
-    kept.phase_waiters = mem::take(&mut rare.phase_waiters);
-    kept.next_wait = rare.next_wait;
-    kept.restarts = rare.restarts;
+    kept.phase_waiters = mem::take(&mut cold.phase_waiters);
+    kept.next_wait = cold.next_wait;
+    kept.restarts = cold.restarts;
 }
 
 /// Tells the linked actors about the end of an actor.

@@ -58,9 +58,9 @@ pub(super) struct ColdActorState {
     pub(super) extension: Option<Arc<dyn Any + Send + Sync>>,
     /// The span in which the incarnation runs.
     pub(super) span: Option<tracing::Span>,
-    /// The overseer that decides about the children of the actor when they end.
+    /// The policy that decides about the children of the actor when they end.
     pub(super) child_policy: Option<Arc<dyn RestartPolicy>>,
-    /// The overseer that decides about the actor itself, once it was looked up.
+    /// The policy that decides about the actor itself, once it was looked up.
     pub(super) own_policy: Option<Arc<dyn RestartPolicy>>,
 }
 
@@ -88,8 +88,8 @@ impl ActorState {
     }
 
     pub(super) fn stop_waiting(&mut self, ticket: u64) {
-        if let Some(rare) = &mut self.cold {
-            rare.phase_waiters.retain(|(waiting, _)| *waiting != ticket);
+        if let Some(cold) = &mut self.cold {
+            cold.phase_waiters.retain(|(waiting, _)| *waiting != ticket);
         }
     }
 }
@@ -159,10 +159,10 @@ impl PhaseWait<'_> {
         if self.goal.is_met(self.node.phase()) {
             return Poll::Ready(());
         }
-        let rare = state.cold_mut();
-        let ticket = rare.next_wait;
-        rare.next_wait += 1;
-        rare.phase_waiters.push((ticket, cx.waker().clone()));
+        let cold = state.cold_mut();
+        let ticket = cold.next_wait;
+        cold.next_wait += 1;
+        cold.phase_waiters.push((ticket, cx.waker().clone()));
         self.ticket = Some(ticket);
         drop(state);
         self.edge.on_pending();
@@ -182,7 +182,7 @@ impl Drop for PhaseWait<'_> {
 /// in one byte.
 ///
 /// While there is an incarnation, only the code that runs it writes this. While the phase is
-/// `Down`, and at the end for good, it changes only under the lock of the `NodeState`.
+/// `Down`, and at the end for good, it changes only under the lock of the `ActorState`.
 pub(super) struct AtomicPhase(AtomicU8);
 
 /// The bits of the phase.
@@ -262,7 +262,7 @@ impl AtomicPhase {
 /// A set of flags.
 ///
 /// Each flag is set and cleared by a read-modify-write operation, so that none is lost to another.
-/// No data is published by a flag: what belongs to a flag is behind the lock of the `NodeState`. A
+/// No data is published by a flag: what belongs to a flag is behind the lock of the `ActorState`. A
 /// reader of the flags therefore only has to see them soon.
 #[derive(Default)]
 pub(super) struct AtomicFlags(AtomicU8);

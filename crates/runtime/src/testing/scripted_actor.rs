@@ -21,9 +21,9 @@ use crate::testing::Probe;
 ///
 /// let system = TestSystem::new(1);
 /// let probe = system.probe::<RecordedEvent>();
-/// let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
-/// puppet.try_tell(ScriptCommand::Note(7)).expect("there is room");
-/// puppet.try_tell(ScriptCommand::Panic).expect("there is room");
+/// let actor = system.spawn::<ScriptedActor>("p", probe.recipient());
+/// actor.try_tell(ScriptCommand::Note(7)).expect("there is room");
+/// actor.try_tell(ScriptCommand::Panic).expect("there is room");
 /// assert_eq!(probe.event_lines(), ["/p started", "/p noted 7", "/p dropped"]);
 /// ```
 #[derive(Debug)]
@@ -56,14 +56,14 @@ pub enum ScriptCommand {
     Monitor(AnyRef),
     /// Link to an actor.
     Link(AnyRef),
-    /// Start another puppet as a child.
+    /// Start another actor as a child.
     Spawn(Arc<str>),
 }
 
 /// A report of one event in the life of a [`ScriptedActor`].
 #[derive(Debug, Clone)]
 pub struct RecordedEvent {
-    /// The path of the puppet.
+    /// The path of the actor.
     pub path: ActorPath,
     /// The hook or the message that was recorded.
     pub kind: EventKind,
@@ -75,13 +75,13 @@ pub struct RecordedEvent {
 pub enum EventKind {
     /// `pre_start` has run.
     Started,
-    /// The puppet was told to report this number.
+    /// The actor was told to report this number.
     Noted(u64),
-    /// An actor that the puppet monitors ended.
+    /// An actor that the actor monitors ended.
     Down(ActorPath, Exit),
     /// `post_stop` has run, with this exit.
     Stopped(Exit),
-    /// The value of the puppet was dropped without `post_stop`.
+    /// The value of the actor was dropped without `post_stop`.
     Dropped,
 }
 
@@ -125,13 +125,13 @@ impl Actor for ScriptedActor {
         to: Recipient<RecordedEvent>,
         cx: &mut Context<Self>,
     ) -> Result<Self, BoxError> {
-        let puppet = Self {
+        let actor = Self {
             to,
             path: cx.path(),
             stopped: false,
         };
-        puppet.record(EventKind::Started);
-        Ok(puppet)
+        actor.record(EventKind::Started);
+        Ok(actor)
     }
 
     async fn handle(

@@ -26,7 +26,7 @@ impl Scene {
         Self { system, probe }
     }
 
-    fn puppet(&self) -> ActorRef<ScriptCommand> {
+    fn scripted(&self) -> ActorRef<ScriptCommand> {
         self.system
             .spawn::<ScriptedActor>("p", self.probe.recipient())
     }
@@ -52,25 +52,25 @@ fn numbers(orders: &[ScriptCommand]) -> Vec<u64> {
     orders.iter().map(number).collect()
 }
 
-fn note(puppet: &ActorRef<ScriptCommand>, orders: impl IntoIterator<Item = ScriptCommand>) {
+fn note(scripted: &ActorRef<ScriptCommand>, orders: impl IntoIterator<Item = ScriptCommand>) {
     for order in orders {
-        puppet.try_tell(order).expect("there is room");
+        scripted.try_tell(order).expect("there is room");
     }
 }
 
 #[test]
 fn drain_handles_queued_messages_then_stops() {
     let scene = Scene::new(1);
-    let puppet = scene.puppet();
+    let scripted = scene.scripted();
     note(
-        &puppet,
+        &scripted,
         [
             ScriptCommand::Note(1),
             ScriptCommand::Sleep(SECOND),
             ScriptCommand::Note(2),
         ],
     );
-    let left = scene.system.run(puppet.drain(5 * SECOND));
+    let left = scene.system.run(scripted.drain(5 * SECOND));
     assert!(left.is_empty());
     assert_eq!(
         scene.system.elapsed(),
@@ -84,9 +84,9 @@ fn drain_handles_queued_messages_then_stops() {
         "/p stopped: shutdown",
     ];
     assert_eq!(scene.probe.event_lines(), story);
-    assert!(!puppet.is_alive());
+    assert!(!scripted.is_alive());
     assert!(matches!(
-        puppet.try_tell(ScriptCommand::Stop),
+        scripted.try_tell(ScriptCommand::Stop),
         Err(SendError::Closed(ScriptCommand::Stop))
     ));
 }
@@ -95,13 +95,13 @@ fn drain_handles_queued_messages_then_stops() {
 fn drain_timeout_returns_unhandled_messages_in_order() {
     let scene = Scene::new(1);
     let mut events = scene.system.events();
-    let puppet = scene.puppet();
+    let scripted = scene.scripted();
     note(
-        &puppet,
+        &scripted,
         [ScriptCommand::Note(0), ScriptCommand::Sleep(3 * SECOND)],
     );
-    note(&puppet, (1..=500).map(ScriptCommand::Note));
-    let left = scene.system.run(puppet.drain(2 * SECOND));
+    note(&scripted, (1..=500).map(ScriptCommand::Note));
+    let left = scene.system.run(scripted.drain(2 * SECOND));
     assert_eq!(numbers(&left), (1..=500).collect::<Vec<_>>());
     assert_eq!(
         scene.system.elapsed(),
@@ -120,26 +120,26 @@ fn drain_timeout_returns_unhandled_messages_in_order() {
 #[test]
 fn draining_actor_refuses_and_returns_new_messages() {
     let scene = Scene::new(1);
-    let puppet = scene.puppet();
+    let scripted = scene.scripted();
     note(
-        &puppet,
+        &scripted,
         [ScriptCommand::Sleep(SECOND), ScriptCommand::Note(1)],
     );
     scene.system.run_until_idle();
     let result = scene.system.run(async {
         let late = async {
             tokio::task::yield_now().await;
-            let order = puppet.try_tell(ScriptCommand::Note(2));
-            let recipient = puppet
+            let order = scripted.try_tell(ScriptCommand::Note(2));
+            let recipient = scripted
                 .recipient::<ScriptCommand>()
                 .tell(ScriptCommand::Note(3))
                 .await;
-            let mapped = puppet
+            let mapped = scripted
                 .recipient::<ScriptCommand>()
                 .contramap(ScriptCommand::Note);
             (order, recipient, mapped.try_tell(4))
         };
-        tokio::join!(puppet.drain(5 * SECOND), late)
+        tokio::join!(scripted.drain(5 * SECOND), late)
     });
     let (left, (order, recipient, mapped)) = result;
     assert!(left.is_empty());
@@ -161,22 +161,22 @@ fn draining_actor_refuses_and_returns_new_messages() {
 #[test]
 fn drain_refuses_senders_that_wait_for_space() {
     let scene = Scene::new(1);
-    let (_supervisor, puppet) = scene.child(|child| {
+    let (_supervisor, scripted) = scene.child(|child| {
         child
             .restart(Restart::Transient)
             .mailbox(MailboxSpec::bounded(1))
     });
-    note(&puppet, [ScriptCommand::Sleep(SECOND)]);
+    note(&scripted, [ScriptCommand::Sleep(SECOND)]);
     scene.system.run_until_idle();
-    note(&puppet, [ScriptCommand::Note(1)]);
+    note(&scripted, [ScriptCommand::Note(1)]);
     let result = scene.system.run(async {
         let drain = async {
             tokio::task::yield_now().await;
-            puppet.drain(5 * SECOND).await
+            scripted.drain(5 * SECOND).await
         };
         tokio::join!(
-            puppet.tell(ScriptCommand::Note(2)),
-            puppet.tell(ScriptCommand::Note(3)),
+            scripted.tell(ScriptCommand::Note(2)),
+            scripted.tell(ScriptCommand::Note(3)),
             drain
         )
     });
@@ -198,15 +198,15 @@ fn drain_refuses_senders_that_wait_for_space() {
 #[test]
 fn permanent_child_restarts_after_drain_and_accepts_messages() {
     let scene = Scene::new(1);
-    let (_supervisor, puppet) = scene.child(|child| child.restart(Restart::Permanent));
+    let (_supervisor, scripted) = scene.child(|child| child.restart(Restart::Permanent));
     note(
-        &puppet,
+        &scripted,
         [ScriptCommand::Sleep(2 * SECOND), ScriptCommand::Note(1)],
     );
-    let left = scene.system.run(puppet.drain(SECOND));
+    let left = scene.system.run(scripted.drain(SECOND));
     assert_eq!(numbers(&left), [1]);
     scene.system.run_until_idle();
-    note(&puppet, [ScriptCommand::Note(2)]);
+    note(&scripted, [ScriptCommand::Note(2)]);
     let story = scene.probe.event_lines();
     let expected = [
         "/s/p started",
@@ -220,10 +220,10 @@ fn permanent_child_restarts_after_drain_and_accepts_messages() {
 #[test]
 fn transient_child_is_not_restarted_after_drain() {
     let scene = Scene::new(1);
-    let (_supervisor, puppet) = scene.child(|child| child.restart(Restart::Transient));
-    assert!(scene.system.run(puppet.drain(SECOND)).is_empty());
+    let (_supervisor, scripted) = scene.child(|child| child.restart(Restart::Transient));
+    assert!(scene.system.run(scripted.drain(SECOND)).is_empty());
     scene.system.run_until_idle();
-    assert!(!puppet.is_alive());
+    assert!(!scripted.is_alive());
 }
 
 #[test]
@@ -233,17 +233,17 @@ fn panic_ends_the_drain_and_returns_queued_messages() {
         let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
         let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
         let supervisor = system.supervise("s", supervisor);
-        let puppet = supervisor.child::<ScriptCommand>("p").expect("it started");
+        let scripted = supervisor.child::<ScriptCommand>("p").expect("it started");
         note(
-            &puppet,
+            &scripted,
             [
                 ScriptCommand::Note(1),
                 ScriptCommand::Sleep(SECOND),
                 ScriptCommand::Panic,
             ],
         );
-        note(&puppet, [ScriptCommand::Note(2), ScriptCommand::Note(3)]);
-        let left = system.run(puppet.drain(2 * SECOND));
+        note(&scripted, [ScriptCommand::Note(2), ScriptCommand::Note(3)]);
+        let left = system.run(scripted.drain(2 * SECOND));
         assert_eq!(numbers(&left), [2, 3]);
         let story = [
             "/s/p started",
@@ -252,7 +252,7 @@ fn panic_ends_the_drain_and_returns_queued_messages() {
             "/s/p started",
         ];
         assert_eq!(probe.event_lines(), story);
-        note(&puppet, [ScriptCommand::Note(4)]);
+        note(&scripted, [ScriptCommand::Note(4)]);
         assert_eq!(probe.event_lines(), ["/s/p noted 4"]);
     });
 }
@@ -260,10 +260,10 @@ fn panic_ends_the_drain_and_returns_queued_messages() {
 #[test]
 fn drain_of_a_child_in_backoff_returns_all_messages() {
     let scene = Scene::new(1);
-    let (_supervisor, puppet) = scene.child(|child| child);
+    let (_supervisor, scripted) = scene.child(|child| child);
     // The first restart is immediate, the second comes after the backoff.
     note(
-        &puppet,
+        &scripted,
         [
             ScriptCommand::Error,
             ScriptCommand::Error,
@@ -272,23 +272,23 @@ fn drain_of_a_child_in_backoff_returns_all_messages() {
         ],
     );
     scene.system.run_until_idle();
-    let left = scene.system.run(puppet.drain(SECOND));
+    let left = scene.system.run(scripted.drain(SECOND));
     assert_eq!(numbers(&left), [1, 2]);
     assert_eq!(scene.system.elapsed(), SECOND);
     scene.system.advance(60 * SECOND);
-    note(&puppet, [ScriptCommand::Note(3)]);
+    note(&scripted, [ScriptCommand::Note(3)]);
     assert_eq!(scene.probe.event_lines().last().unwrap(), "/s/p noted 3");
 }
 
 #[test]
 fn children_end_before_the_drained_actor() {
     let scene = Scene::new(1);
-    let puppet = scene.puppet();
+    let scripted = scene.scripted();
     note(
-        &puppet,
+        &scripted,
         [ScriptCommand::Spawn("c".into()), ScriptCommand::Note(1)],
     );
-    assert!(scene.system.run(puppet.drain(SECOND)).is_empty());
+    assert!(scene.system.run(scripted.drain(SECOND)).is_empty());
     let mut story = scene.probe.event_lines();
     assert_eq!(
         story.split_off(story.len() - 2),
@@ -299,19 +299,19 @@ fn children_end_before_the_drained_actor() {
 #[test]
 fn actor_that_does_not_stop_is_killed_after_its_shutdown_time() {
     let scene = Scene::new(1);
-    let puppet = scene.puppet();
+    let scripted = scene.scripted();
     note(
-        &puppet,
+        &scripted,
         [ScriptCommand::Sleep(3600 * SECOND), ScriptCommand::Note(1)],
     );
-    let left = scene.system.run(puppet.drain(SECOND));
+    let left = scene.system.run(scripted.drain(SECOND));
     assert_eq!(numbers(&left), [1]);
     assert_eq!(
         scene.system.elapsed(),
         6 * SECOND,
         "one, and the five to stop"
     );
-    assert!(matches!(scene.system.run(puppet.stopped()), Exit::Killed));
+    assert!(matches!(scene.system.run(scripted.stopped()), Exit::Killed));
 }
 
 #[test]
@@ -322,9 +322,9 @@ fn drain_returns_all_messages_if_the_start_fails() {
         .inject("/p", Hook::PreStart, 1, InjectedFault::error("no start"));
     let left = scene.system.run(async {
         let (system, story) = (scene.system.system(), scene.probe.recipient());
-        let puppet = system.spawn::<ScriptedActor>("p", story).unwrap();
-        note(&puppet, [ScriptCommand::Note(1)]);
-        puppet.drain(SECOND).await
+        let scripted = system.spawn::<ScriptedActor>("p", story).unwrap();
+        note(&scripted, [ScriptCommand::Note(1)]);
+        scripted.drain(SECOND).await
     });
     assert_eq!(numbers(&left), [1]);
 }
@@ -332,17 +332,17 @@ fn drain_returns_all_messages_if_the_start_fails() {
 #[test]
 fn only_one_of_two_drains_gets_unhandled_messages() {
     let scene = Scene::new(1);
-    let puppet = scene.puppet();
+    let scripted = scene.scripted();
     note(
-        &puppet,
+        &scripted,
         [ScriptCommand::Sleep(2 * SECOND), ScriptCommand::Note(1)],
     );
     let (one, two) = scene
         .system
-        .run(async { tokio::join!(puppet.drain(SECOND), puppet.drain(SECOND)) });
+        .run(async { tokio::join!(scripted.drain(SECOND), scripted.drain(SECOND)) });
     assert_eq!(one.len() + two.len(), 1);
     assert!(
-        scene.system.run(puppet.drain(SECOND)).is_empty(),
+        scene.system.run(scripted.drain(SECOND)).is_empty(),
         "it has ended"
     );
 }
@@ -351,9 +351,9 @@ fn only_one_of_two_drains_gets_unhandled_messages() {
 fn dropped_drain_continues_and_reports_lost_messages() {
     let scene = Scene::new(1);
     let mut events = scene.system.events();
-    let puppet = scene.puppet();
+    let scripted = scene.scripted();
     note(
-        &puppet,
+        &scripted,
         [
             ScriptCommand::Sleep(2 * SECOND),
             ScriptCommand::Note(1),
@@ -361,13 +361,13 @@ fn dropped_drain_continues_and_reports_lost_messages() {
             ScriptCommand::Note(2),
         ],
     );
-    let drain = puppet.drain(10 * SECOND);
+    let drain = scripted.drain(10 * SECOND);
     let given_up = scene
         .system
         .run(async { tokio::time::timeout(SECOND, drain).await });
     assert!(given_up.is_err());
     assert!(matches!(
-        puppet.try_tell(ScriptCommand::Stop),
+        scripted.try_tell(ScriptCommand::Stop),
         Err(SendError::Draining(_))
     ));
     scene.system.advance(5 * SECOND);
@@ -393,17 +393,17 @@ fn drain_refuses_messages_under_dropping_overflow_rules() {
     ] {
         let scene = Scene::new(1);
         let mailbox = MailboxSpec::bounded(2).overflow(rule);
-        let (_supervisor, puppet) =
+        let (_supervisor, scripted) =
             scene.child(|child| child.restart(Restart::Temporary).mailbox(mailbox));
-        note(&puppet, [ScriptCommand::Sleep(2 * SECOND)]);
+        note(&scripted, [ScriptCommand::Sleep(2 * SECOND)]);
         scene.system.run_until_idle();
-        note(&puppet, [ScriptCommand::Note(1)]);
+        note(&scripted, [ScriptCommand::Note(1)]);
         let (left, refused) = scene.system.run(async {
             let late = async {
                 tokio::task::yield_now().await;
-                puppet.tell(ScriptCommand::Note(2)).await
+                scripted.tell(ScriptCommand::Note(2)).await
             };
-            tokio::join!(puppet.drain(SECOND), late)
+            tokio::join!(scripted.drain(SECOND), late)
         });
         assert_eq!(numbers(&left), [1]);
         assert!(matches!(
@@ -464,26 +464,26 @@ fn full(scene: &Scene) -> ActorRef<ScriptCommand> {
     let child = child.mailbox(MailboxSpec::bounded(1));
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = scene.system.supervise("s", supervisor);
-    let puppet = supervisor.child::<ScriptCommand>("p").expect("it started");
-    fill(scene, &puppet, 1);
-    puppet
+    let scripted = supervisor.child::<ScriptCommand>("p").expect("it started");
+    fill(scene, &scripted, 1);
+    scripted
 }
 
-fn fill(scene: &Scene, puppet: &ActorRef<ScriptCommand>, number: u64) {
-    note(puppet, [ScriptCommand::Sleep(SECOND)]);
+fn fill(scene: &Scene, scripted: &ActorRef<ScriptCommand>, number: u64) {
+    note(scripted, [ScriptCommand::Sleep(SECOND)]);
     scene.system.run_until_idle();
-    note(puppet, [ScriptCommand::Note(number)]);
+    note(scripted, [ScriptCommand::Note(number)]);
 }
 
 #[test]
 fn waiting_sender_is_refused_even_after_fast_restart() {
     let scene = Scene::new(1);
-    let puppet = full(&scene);
-    let mut waits = pin!(puppet.tell(ScriptCommand::Note(2)));
+    let scripted = full(&scene);
+    let mut waits = pin!(scripted.tell(ScriptCommand::Note(2)));
     assert!(poll_once(waits.as_mut()).is_pending());
-    assert!(scene.system.run(puppet.drain(5 * SECOND)).is_empty());
+    assert!(scene.system.run(scripted.drain(5 * SECOND)).is_empty());
     scene.system.run_until_idle();
-    assert!(puppet.try_tell(ScriptCommand::Note(3)).is_ok());
+    assert!(scripted.try_tell(ScriptCommand::Note(3)).is_ok());
     let refused = poll_once(waits.as_mut());
     assert!(matches!(
         refused,
@@ -494,13 +494,13 @@ fn waiting_sender_is_refused_even_after_fast_restart() {
 #[test]
 fn stale_ticket_from_before_a_drain_takes_no_later_place() {
     let scene = Scene::new(1);
-    let puppet = full(&scene);
-    let mut before = Box::pin(puppet.tell(ScriptCommand::Note(2)));
+    let scripted = full(&scene);
+    let mut before = Box::pin(scripted.tell(ScriptCommand::Note(2)));
     assert!(poll_once(before.as_mut()).is_pending());
-    scene.system.run(puppet.drain(5 * SECOND));
+    scene.system.run(scripted.drain(5 * SECOND));
     scene.system.run_until_idle();
-    fill(&scene, &puppet, 3);
-    let mut after = pin!(puppet.tell(ScriptCommand::Note(4)));
+    fill(&scene, &scripted, 3);
+    let mut after = pin!(scripted.tell(ScriptCommand::Note(4)));
     assert!(poll_once(after.as_mut()).is_pending());
     drop(before);
     assert!(scene.system.run(after).is_ok());

@@ -294,7 +294,7 @@ fn restarted_nested_dynamic_has_no_children() {
         let any = top.any_child("d").expect("it runs");
         let dynamic = any
             .dynamic::<ScriptedActor>()
-            .expect("it is one for puppets");
+            .expect("it is one for scripted_actors");
         assert!(any.dynamic::<OtherKind>().is_none());
         let (a, b) = (probe.recipient(), probe.recipient());
         let a = dynamic.start_child("a", a).expect("a new key");
@@ -327,7 +327,7 @@ fn restarted_dynamic_has_full_intensity() {
         let any = top.any_child("d").expect("it runs");
         let dynamic = any
             .dynamic::<ScriptedActor>()
-            .expect("it is one for puppets");
+            .expect("it is one for scripted_actors");
         for given_up in 0..2 {
             dynamic
                 .start_child("a", probe.recipient())

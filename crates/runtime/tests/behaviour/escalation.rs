@@ -13,7 +13,7 @@ use strowger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
+fn scripted(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
     ChildSpec::new::<ScriptedActor>(key, probe.recipient())
 }
 
@@ -23,9 +23,9 @@ fn two_levels(system: &TestSystem, top: Supervisor) -> (SupervisorRef, Probe<Rec
     let probe = system.probe();
     let mid = Supervisor::new(Strategy::OneForOne)
         .intensity(1, SECOND)
-        .child(puppet("x", &probe))
-        .child(puppet("y", &probe));
-    let top = top.child(puppet("a", &probe)).supervisor("mid", mid);
+        .child(scripted("x", &probe))
+        .child(scripted("y", &probe));
+    let top = top.child(scripted("a", &probe)).supervisor("mid", mid);
     let top = system.supervise("top", top);
     let started = ["/top/a started", "/top/mid/x started", "/top/mid/y started"];
     assert_eq!(probe.event_lines(), started);
@@ -37,8 +37,9 @@ fn find(system: &TestSystem, path: &str) -> AnyRef {
 }
 
 fn tell(system: &TestSystem, path: &str, order: ScriptCommand) {
-    let puppet: ActorRef<ScriptCommand> = find(system, path).downcast().expect("it is a puppet");
-    puppet.try_tell(order).expect("there is room");
+    let scripted: ActorRef<ScriptCommand> =
+        find(system, path).downcast().expect("it is a scripted");
+    scripted.try_tell(order).expect("there is room");
 }
 
 /// OTP: "When the supervisor terminates, then the next higher-level supervisor takes some action.
@@ -137,12 +138,12 @@ fn temporary_supervisor_that_escalates_removes_its_subtree() {
     let probe = system.probe();
     let mid = Supervisor::new(Strategy::OneForOne)
         .intensity(0, SECOND)
-        .child(puppet("x", &probe))
-        .child(puppet("y", &probe));
+        .child(scripted("x", &probe))
+        .child(scripted("y", &probe));
     let mid = ChildSpec::supervisor("mid", mid).restart(Restart::Temporary);
     let top = Supervisor::new(Strategy::OneForOne)
         .child(mid)
-        .child(puppet("a", &probe));
+        .child(scripted("a", &probe));
     system.supervise("top", top);
     assert_eq!(probe.event_lines().len(), 3);
     tell(&system, "/top/mid/x", ScriptCommand::Panic);
@@ -181,10 +182,10 @@ fn one_supervisor_has_children_of_different_types() {
     let probe = system.probe();
     let mid = Supervisor::new(Strategy::RestForOne)
         .child(ChildSpec::new::<Adder>("adder", 8))
-        .child(puppet("p", &probe));
+        .child(scripted("p", &probe));
     let top = Supervisor::new(Strategy::OneForOne)
         .supervisor("mid", mid)
-        .child(puppet("a", &probe));
+        .child(scripted("a", &probe));
     system.supervise("top", top);
     assert_eq!(
         probe.event_lines(),
@@ -339,7 +340,7 @@ fn shut_down_system_refuses_to_spawn() {
 fn children_end_before_post_stop_on_stop_and_on_restart() {
     TestSystem::check(0..20, |system| {
         let probe = system.probe();
-        let top = Supervisor::new(Strategy::OneForOne).child(puppet("p", &probe));
+        let top = Supervisor::new(Strategy::OneForOne).child(scripted("p", &probe));
         system.supervise("s", top);
         tell(system, "/s/p", ScriptCommand::Spawn("x".into()));
         tell(system, "/s/p", ScriptCommand::Spawn("y".into()));

@@ -10,7 +10,7 @@ use strowger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(
+fn scripted(
     system: &TestSystem,
     mailbox: MailboxSpec,
 ) -> (Probe<RecordedEvent>, ActorRef<ScriptCommand>) {
@@ -18,19 +18,19 @@ fn puppet(
     let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient()).mailbox(mailbox);
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);
-    let puppet = supervisor.child::<ScriptCommand>("p").expect("it started");
+    let scripted = supervisor.child::<ScriptCommand>("p").expect("it started");
     let _started = probe.event_lines();
-    (probe, puppet)
+    (probe, scripted)
 }
 
-fn busy(puppet: &ActorRef<ScriptCommand>, time: Duration) {
-    puppet
+fn busy(scripted: &ActorRef<ScriptCommand>, time: Duration) {
+    scripted
         .try_tell(ScriptCommand::Sleep(time))
         .expect("there is room");
 }
 
-fn within(puppet: &ActorRef<ScriptCommand>, number: u64, ttl: Duration) {
-    let sent = puppet.try_tell_within(ScriptCommand::Note(number), ttl);
+fn within(scripted: &ActorRef<ScriptCommand>, number: u64, ttl: Duration) {
+    let sent = scripted.try_tell_within(ScriptCommand::Note(number), ttl);
     sent.expect("there is room");
 }
 
@@ -48,31 +48,31 @@ fn expired(events: &mut EventStream) -> u64 {
 #[test]
 fn message_not_started_before_expiry_is_dropped() {
     let system = TestSystem::new(1);
-    let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
+    let (probe, scripted) = scripted(&system, MailboxSpec::DEFAULT);
     let mut events = system.events();
-    busy(&puppet, 5 * SECOND);
+    busy(&scripted, 5 * SECOND);
     for (number, seconds) in [(1, 9), (2, 4), (3, 3), (4, 9), (5, 4)] {
-        within(&puppet, number, seconds * SECOND);
+        within(&scripted, number, seconds * SECOND);
     }
-    puppet.try_tell(ScriptCommand::Note(6)).unwrap();
+    scripted.try_tell(ScriptCommand::Note(6)).unwrap();
     system.advance(5 * SECOND);
     assert_eq!(
         probe.event_lines(),
         ["/s/p noted 1", "/s/p noted 4", "/s/p noted 6"]
     );
     assert_eq!(expired(&mut events), 3);
-    let info = puppet.erase().info();
+    let info = scripted.erase().info();
     assert_eq!((info.expired, info.mailbox_len, info.dropped), (3, 0, 0));
 }
 
 #[test]
 fn message_started_before_expiry_is_handled() {
     let system = TestSystem::new(1);
-    let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
-    puppet
+    let (probe, scripted) = scripted(&system, MailboxSpec::DEFAULT);
+    scripted
         .try_tell_within(ScriptCommand::Sleep(9 * SECOND), SECOND)
         .unwrap();
-    within(&puppet, 1, 10 * SECOND);
+    within(&scripted, 1, 10 * SECOND);
     system.advance(9 * SECOND);
     assert_eq!(probe.event_lines(), ["/s/p noted 1"]);
 }
@@ -80,15 +80,15 @@ fn message_started_before_expiry_is_handled() {
 #[test]
 fn expiry_continues_across_restarts() {
     TestSystem::check(0..20, |system| {
-        let (probe, puppet) = puppet(system, MailboxSpec::DEFAULT);
-        busy(&puppet, SECOND);
-        puppet.try_tell(ScriptCommand::Error).unwrap();
-        busy(&puppet, SECOND);
-        within(&puppet, 1, SECOND * 3 / 2);
-        within(&puppet, 2, SECOND * 5 / 2);
-        puppet.try_tell(ScriptCommand::Error).unwrap();
-        within(&puppet, 3, SECOND * 3 / 2);
-        within(&puppet, 4, SECOND * 5 / 2);
+        let (probe, scripted) = scripted(system, MailboxSpec::DEFAULT);
+        busy(&scripted, SECOND);
+        scripted.try_tell(ScriptCommand::Error).unwrap();
+        busy(&scripted, SECOND);
+        within(&scripted, 1, SECOND * 3 / 2);
+        within(&scripted, 2, SECOND * 5 / 2);
+        scripted.try_tell(ScriptCommand::Error).unwrap();
+        within(&scripted, 3, SECOND * 3 / 2);
+        within(&scripted, 4, SECOND * 5 / 2);
         system.advance(5 * SECOND);
         let mut noted = probe.event_lines();
         noted.retain(|line| line.contains("noted"));
@@ -104,12 +104,12 @@ fn dropping_overflow_rules_keep_expiries_with_their_messages() {
         Overflow::DropNewest,
     ] {
         let system = TestSystem::new(1);
-        let (probe, puppet) = puppet(&system, MailboxSpec::bounded(3).overflow(rule));
-        busy(&puppet, 5 * SECOND);
+        let (probe, scripted) = scripted(&system, MailboxSpec::bounded(3).overflow(rule));
+        busy(&scripted, 5 * SECOND);
         system.run_until_idle();
         for number in 0..50 {
             let ttl = if number % 2 == 0 { 4 } else { 6 };
-            within(&puppet, number, ttl * SECOND);
+            within(&scripted, number, ttl * SECOND);
         }
         system.advance(6 * SECOND);
         let expected: &[&str] = match rule {
@@ -124,14 +124,14 @@ fn dropping_overflow_rules_keep_expiries_with_their_messages() {
 #[test]
 fn expiry_includes_wait_for_mailbox_space() {
     let system = TestSystem::new(1);
-    let (probe, puppet) = puppet(&system, MailboxSpec::bounded(1));
-    busy(&puppet, 5 * SECOND);
+    let (probe, scripted) = scripted(&system, MailboxSpec::bounded(1));
+    busy(&scripted, 5 * SECOND);
     system.run_until_idle();
-    puppet.try_tell(ScriptCommand::Note(1)).unwrap();
-    let recipient = puppet.recipient::<ScriptCommand>();
+    scripted.try_tell(ScriptCommand::Note(1)).unwrap();
+    let recipient = scripted.recipient::<ScriptCommand>();
     let result = system.run(async {
         tokio::join!(
-            puppet.tell_within(ScriptCommand::Note(2), SECOND),
+            scripted.tell_within(ScriptCommand::Note(2), SECOND),
             recipient.tell_within(ScriptCommand::Note(3), SECOND),
             recipient.tell_within(ScriptCommand::Note(4), 6 * SECOND),
         )
@@ -151,11 +151,11 @@ fn expiry_includes_wait_for_mailbox_space() {
 #[test]
 fn recipients_preserve_the_expiry() {
     let system = TestSystem::new(1);
-    let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
-    let mapped = puppet
+    let (probe, scripted) = scripted(&system, MailboxSpec::DEFAULT);
+    let mapped = scripted
         .recipient::<ScriptCommand>()
         .contramap(ScriptCommand::Note);
-    busy(&puppet, 5 * SECOND);
+    busy(&scripted, 5 * SECOND);
     mapped.try_tell_within(1, SECOND).unwrap();
     mapped.try_tell_within(2, 9 * SECOND).unwrap();
     system.advance(5 * SECOND);
@@ -165,9 +165,9 @@ fn recipients_preserve_the_expiry() {
 #[test]
 fn unlimited_ttl_is_accepted() {
     let system = TestSystem::new(1);
-    let (probe, puppet) = puppet(&system, MailboxSpec::DEFAULT);
-    within(&puppet, 1, Duration::MAX);
-    within(&puppet, 2, Duration::ZERO);
+    let (probe, scripted) = scripted(&system, MailboxSpec::DEFAULT);
+    within(&scripted, 1, Duration::MAX);
+    within(&scripted, 2, Duration::ZERO);
     assert_eq!(probe.event_lines(), ["/s/p noted 1", "/s/p noted 2"]);
 }
 

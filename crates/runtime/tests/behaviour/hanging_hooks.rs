@@ -12,7 +12,7 @@ use strowger::{
 const SECOND: Duration = Duration::from_secs(1);
 const EVER: Duration = Duration::from_secs(1_000_000);
 
-fn puppet(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
+fn scripted(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
     ChildSpec::new::<ScriptedActor>(key, probe.recipient())
 }
 
@@ -22,8 +22,8 @@ fn system_with_hanging_start_can_be_shut_down() {
     let probe = system.probe();
     system.inject("/s/b", Hook::PreStart, 1, InjectedFault::Stall(EVER));
     let children = Supervisor::new(Strategy::OneForOne)
-        .child(puppet("a", &probe))
-        .child(puppet("b", &probe));
+        .child(scripted("a", &probe))
+        .child(scripted("b", &probe));
     let handle = system.system().clone();
     let started = system.run(async move {
         tokio::time::timeout(SECOND, handle.supervise("s", children))
@@ -42,7 +42,7 @@ fn system_with_hanging_start_can_be_shut_down() {
 fn child_hanging_in_restart_can_be_killed_and_is_retried() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
-        let children = Supervisor::new(Strategy::OneForOne).child(puppet("a", &probe));
+        let children = Supervisor::new(Strategy::OneForOne).child(scripted("a", &probe));
         let supervisor = system.supervise("s", children);
         let child: ActorRef<ScriptCommand> = supervisor.child("a").expect("it runs");
         system.inject("/s/a", Hook::PreStart, 1, InjectedFault::Stall(EVER));
@@ -68,8 +68,8 @@ fn killing_a_supervisor_kills_a_child_hanging_in_start() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let children = Supervisor::new(Strategy::OneForOne)
-            .child(puppet("a", &probe))
-            .child(puppet("b", &probe));
+            .child(scripted("a", &probe))
+            .child(scripted("b", &probe));
         let supervisor = system.supervise("s", children);
         let child: ActorRef<ScriptCommand> = supervisor.child("a").expect("it runs");
         system.inject("/s/a", Hook::PreStart, 1, InjectedFault::Stall(EVER));
@@ -87,8 +87,8 @@ fn supervisor_waiting_for_a_start_can_be_stopped() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let children = Supervisor::new(Strategy::OneForOne)
-            .child(puppet("a", &probe))
-            .child(puppet("b", &probe).shutdown(Shutdown::Graceful(SECOND)));
+            .child(scripted("a", &probe))
+            .child(scripted("b", &probe).shutdown(Shutdown::Graceful(SECOND)));
         let supervisor = system.supervise("s", children);
         let child: ActorRef<ScriptCommand> = supervisor.child("b").expect("it runs");
         system.inject("/s/b", Hook::PreStart, 1, InjectedFault::Stall(EVER));
@@ -114,7 +114,8 @@ fn hanging_handler_is_killed_at_the_shutdown_limit() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let limit = Shutdown::Graceful(2 * SECOND);
-    let children = Supervisor::new(Strategy::OneForOne).child(puppet("a", &probe).shutdown(limit));
+    let children =
+        Supervisor::new(Strategy::OneForOne).child(scripted("a", &probe).shutdown(limit));
     let supervisor = system.supervise("s", children);
     let child: ActorRef<ScriptCommand> = supervisor.child("a").expect("it runs");
     child
@@ -152,8 +153,8 @@ fn supervisor_waiting_for_initial_children_can_be_stopped() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let inner = Supervisor::new(Strategy::OneForOne)
-            .child(puppet("a", &probe))
-            .child(puppet("b", &probe).shutdown(Shutdown::Immediate));
+            .child(scripted("a", &probe))
+            .child(scripted("b", &probe).shutdown(Shutdown::Immediate));
         system.inject("/s/inner/b", Hook::PreStart, 1, InjectedFault::Stall(EVER));
         let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne));
         let starting = supervisor.clone();

@@ -75,7 +75,7 @@ fn shy(key: &str, wanted: &Wanted) -> ChildSpec {
     ChildSpec::new::<IgnoringActor>(key, wanted.clone())
 }
 
-fn puppet(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
+fn scripted(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
     ChildSpec::new::<ScriptedActor>(key, probe.recipient())
 }
 
@@ -111,9 +111,9 @@ fn supervisor_starts_without_ignored_child() {
                 let mut events = system.system().events();
                 let supervisor = Supervisor::new(strategy)
                     .intensity(0, SECOND)
-                    .child(puppet("a", &probe))
+                    .child(scripted("a", &probe))
                     .child(shy("shy", &Wanted::new(false)).restart(restart))
-                    .child(puppet("b", &probe));
+                    .child(scripted("b", &probe));
                 let supervisor = system.supervise("s", supervisor);
                 assert_eq!(probe.event_lines(), ["/s/a started", "/s/b started"]);
                 let mut kept = vec![("a".to_owned(), true), ("b".to_owned(), true)];
@@ -185,9 +185,9 @@ fn child_that_ignores_its_restart_stays_stopped() {
                 let mut events = system.system().events();
                 let supervisor = Supervisor::new(strategy)
                     .intensity(1, SECOND)
-                    .child(puppet("a", &probe))
+                    .child(scripted("a", &probe))
                     .child(shy("shy", &wanted).restart(restart))
-                    .child(puppet("b", &probe));
+                    .child(scripted("b", &probe));
                 let supervisor = system.supervise("s", supervisor);
                 let child: ActorRef<()> = supervisor.child("shy").expect("it runs");
                 wanted.set(false);
@@ -213,9 +213,9 @@ fn ignored_child_does_not_undo_start_together() {
     let wanted = Wanted::new(false);
     let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne));
     let specs = [
-        puppet("a", &probe),
+        scripted("a", &probe),
         shy("shy", &wanted),
-        puppet("b", &probe),
+        scripted("b", &probe),
     ];
     let started = system.run(supervisor.start_together(specs));
     let keys: Vec<_> = started.expect("none of them fails");
@@ -224,9 +224,9 @@ fn ignored_child_does_not_undo_start_together() {
     // The child that chose not to run is also undone with the others.
     system.inject("/s/d", Hook::PreStart, 1, InjectedFault::error("boom"));
     let specs = [
-        puppet("c", &probe),
+        scripted("c", &probe),
         shy("shy too", &wanted),
-        puppet("d", &probe),
+        scripted("d", &probe),
     ];
     let started = system.run(supervisor.start_together(specs));
     assert!(matches!(
@@ -326,7 +326,7 @@ fn parent_gets_child_ended_with_ignored() {
 fn started_waits_across_restarts() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
-        let supervisor = Supervisor::new(Strategy::OneForOne).child(puppet("p", &probe));
+        let supervisor = Supervisor::new(Strategy::OneForOne).child(scripted("p", &probe));
         let supervisor = system.supervise("s", supervisor);
         let child: ActorRef<ScriptCommand> = supervisor.child("p").expect("it runs");
         system.inject("/s/p", Hook::PreStart, 1, InjectedFault::panic("boom"));
@@ -353,8 +353,8 @@ fn slow_start_failure_is_reported_as_failed() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let inner = Supervisor::new(Strategy::OneForOne)
-            .child(puppet("a", &probe))
-            .child(puppet("b", &probe));
+            .child(scripted("a", &probe))
+            .child(scripted("b", &probe));
         system.inject(
             "/s/inner/b",
             Hook::PreStart,

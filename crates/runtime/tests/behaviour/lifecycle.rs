@@ -290,17 +290,17 @@ fn post_stop_runs_after_panic_if_survives_panic() {
 fn kill_ends_at_the_next_await_without_post_stop() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
-    puppet
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
+    scripted
         .try_tell(ScriptCommand::Sleep(Duration::from_secs(3600)))
         .unwrap();
-    puppet
+    scripted
         .try_tell(ScriptCommand::Spawn("never".into()))
         .unwrap();
     system.run_until_idle();
-    puppet.kill();
+    scripted.kill();
     assert_eq!(probe.event_lines(), ["/p started", "/p dropped"]);
-    assert!(matches!(system.run(puppet.stopped()), Exit::Killed));
+    assert!(matches!(system.run(scripted.stopped()), Exit::Killed));
     assert_eq!(system.elapsed(), Duration::ZERO);
 }
 
@@ -309,9 +309,9 @@ fn children_end_before_their_parent_and_in_reverse() {
     for kill in [false, true] {
         let system = TestSystem::new(1);
         let probe = system.probe();
-        let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+        let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
         for key in ["a", "b"] {
-            puppet.try_tell(ScriptCommand::Spawn(key.into())).unwrap();
+            scripted.try_tell(ScriptCommand::Spawn(key.into())).unwrap();
         }
         system.run_until_idle();
         let child = system
@@ -323,11 +323,11 @@ fn children_end_before_their_parent_and_in_reverse() {
         child.try_tell(ScriptCommand::Spawn("deep".into())).unwrap();
         let _ = probe.event_lines();
         if kill {
-            puppet.kill();
+            scripted.kill();
             let dropped = ["/p/b", "/p/a/deep", "/p/a", "/p"].map(|p| format!("{p} dropped"));
             assert_eq!(probe.event_lines(), dropped);
         } else {
-            puppet.stop();
+            scripted.stop();
             let stopped = ["/p/b", "/p/a/deep", "/p/a", "/p"];
             assert_eq!(
                 probe.event_lines(),
@@ -343,9 +343,9 @@ fn message_that_fails_its_actor_is_one_dead_letter_and_not_redelivered() {
     let probe = system.probe();
     let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne).child(child));
-    let puppet = supervisor.child::<ScriptCommand>("p").unwrap();
+    let scripted = supervisor.child::<ScriptCommand>("p").unwrap();
     let mut events = system.events();
-    puppet.try_tell(ScriptCommand::Panic).unwrap();
+    scripted.try_tell(ScriptCommand::Panic).unwrap();
     system.run_until_idle();
     let seen: Vec<_> = std::iter::from_fn(|| events.try_next()).collect();
     assert!(

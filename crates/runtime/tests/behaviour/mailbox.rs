@@ -335,7 +335,7 @@ fn scripted_actor_keeps_message_order_across_restart() {
     let probe = system.probe();
     let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = system.supervise("s", Supervisor::new(Strategy::OneForOne).child(child));
-    let puppet = supervisor.child::<ScriptCommand>("p").unwrap();
+    let scripted = supervisor.child::<ScriptCommand>("p").unwrap();
     let _ = probe.event_lines();
     for order in [
         ScriptCommand::Note(1),
@@ -343,7 +343,7 @@ fn scripted_actor_keeps_message_order_across_restart() {
         ScriptCommand::Note(2),
         ScriptCommand::Note(3),
     ] {
-        puppet.try_tell(order).unwrap();
+        scripted.try_tell(order).unwrap();
     }
     let story = ["noted 1", "dropped", "started", "noted 2", "noted 3"];
     assert_eq!(

@@ -7,10 +7,14 @@ use strowger::{ActorRef, ChildSpec, Exit, Strategy, Supervisor};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(system: &TestSystem, probe: &Probe<RecordedEvent>, key: &str) -> ActorRef<ScriptCommand> {
-    let puppet = system.spawn::<ScriptedActor>(key, probe.recipient());
+fn scripted(
+    system: &TestSystem,
+    probe: &Probe<RecordedEvent>,
+    key: &str,
+) -> ActorRef<ScriptCommand> {
+    let scripted = system.spawn::<ScriptedActor>(key, probe.recipient());
     assert_eq!(probe.event_lines(), [format!("/{key} started")]);
-    puppet
+    scripted
 }
 
 fn tell(actor: &ActorRef<ScriptCommand>, order: ScriptCommand) {
@@ -22,8 +26,8 @@ fn monitor_delivers_one_down_with_the_exit() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
-        puppet(&system, &probe, "one"),
-        puppet(&system, &probe, "two"),
+        scripted(&system, &probe, "one"),
+        scripted(&system, &probe, "two"),
     );
     tell(&one, ScriptCommand::Monitor(two.erase()));
     system.run_until_idle();
@@ -41,8 +45,8 @@ fn monitoring_an_ended_actor_delivers_down() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
-        puppet(&system, &probe, "one"),
-        puppet(&system, &probe, "two"),
+        scripted(&system, &probe, "one"),
+        scripted(&system, &probe, "two"),
     );
     two.kill();
     assert_eq!(probe.event_lines(), ["/two dropped"]);
@@ -55,8 +59,8 @@ fn each_monitor_delivers_its_own_down() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
-        puppet(&system, &probe, "one"),
-        puppet(&system, &probe, "two"),
+        scripted(&system, &probe, "one"),
+        scripted(&system, &probe, "two"),
     );
     tell(&one, ScriptCommand::Monitor(two.erase()));
     tell(&one, ScriptCommand::Monitor(two.erase()));
@@ -70,7 +74,7 @@ fn each_monitor_delivers_its_own_down() {
 fn down_is_delivered_at_the_final_exit_only() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let one = puppet(&system, &probe, "one");
+    let one = scripted(&system, &probe, "one");
     let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne)
         .intensity(1, SECOND)
@@ -93,7 +97,7 @@ fn down_is_delivered_at_the_final_exit_only() {
 fn monitors_end_with_their_incarnation() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let other = puppet(&system, &probe, "other");
+    let other = scripted(&system, &probe, "other");
     let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);
@@ -111,8 +115,8 @@ fn links_propagate_abnormal_exits_both_ways() {
         let system = TestSystem::new(1);
         let probe = system.probe();
         let (one, two) = (
-            puppet(&system, &probe, "one"),
-            puppet(&system, &probe, "two"),
+            scripted(&system, &probe, "one"),
+            scripted(&system, &probe, "two"),
         );
         tell(&one, ScriptCommand::Link(two.erase()));
         system.run_until_idle();
@@ -132,8 +136,8 @@ fn orderly_exit_is_not_propagated() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
-        puppet(&system, &probe, "one"),
-        puppet(&system, &probe, "two"),
+        scripted(&system, &probe, "one"),
+        scripted(&system, &probe, "two"),
     );
     tell(&one, ScriptCommand::Link(two.erase()));
     system.run_until_idle();
@@ -147,8 +151,8 @@ fn linking_a_failed_actor_ends_the_linker() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let (one, two) = (
-        puppet(&system, &probe, "one"),
-        puppet(&system, &probe, "two"),
+        scripted(&system, &probe, "one"),
+        scripted(&system, &probe, "two"),
     );
     tell(&two, ScriptCommand::Panic);
     system.run_until_idle();
@@ -160,7 +164,7 @@ fn linking_a_failed_actor_ends_the_linker() {
 fn link_affects_only_the_linked_incarnation() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let one = puppet(&system, &probe, "one");
+    let one = scripted(&system, &probe, "one");
     let child = ChildSpec::new::<ScriptedActor>("p", probe.recipient());
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);

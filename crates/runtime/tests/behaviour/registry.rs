@@ -10,24 +10,27 @@ fn name_is_unique_until_its_actor_ends() {
     let one = system.spawn::<ScriptedActor>("one", probe.recipient());
     let two = system.spawn::<ScriptedActor>("two", probe.recipient());
     let names = system.system();
-    names.register("puppet", &one).unwrap();
-    let taken = names.register("puppet", &two);
+    names.register("scripted", &one).unwrap();
+    let taken = names.register("scripted", &two);
     assert_eq!(
         taken,
         Err(RegisterError::NameTaken {
-            name: "puppet".into()
+            name: "scripted".into()
         })
     );
-    assert_eq!(names.whereis::<ScriptCommand>("puppet"), Some(one.clone()));
+    assert_eq!(
+        names.whereis::<ScriptCommand>("scripted"),
+        Some(one.clone())
+    );
     assert!(
-        names.whereis::<u8>("puppet").is_none(),
+        names.whereis::<u8>("scripted").is_none(),
         "its messages are of another type"
     );
     one.stop();
     system.run_until_idle();
-    assert!(names.whereis::<ScriptCommand>("puppet").is_none());
-    names.register("puppet", &two).unwrap();
-    assert_eq!(names.registered(), ["puppet".into()]);
+    assert!(names.whereis::<ScriptCommand>("scripted").is_none());
+    names.register("scripted", &two).unwrap();
+    assert_eq!(names.registered(), ["scripted".into()]);
 }
 
 #[test]
@@ -37,11 +40,11 @@ fn ended_actor_cannot_be_registered() {
     let one = system.spawn::<ScriptedActor>("one", probe.recipient());
     one.kill();
     system.run_until_idle();
-    let refused = system.system().register("puppet", &one);
+    let refused = system.system().register("scripted", &one);
     assert_eq!(
         refused,
         Err(RegisterError::Ended {
-            name: "puppet".into()
+            name: "scripted".into()
         })
     );
     assert!(system.system().registered().is_empty());
@@ -55,11 +58,11 @@ fn registered_name_survives_restart() {
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let supervisor = system.supervise("s", supervisor);
     let child = supervisor.child::<ScriptCommand>("p").unwrap();
-    system.system().register("puppet", &child).unwrap();
+    system.system().register("scripted", &child).unwrap();
     child.try_tell(ScriptCommand::Error).unwrap();
     system.run_until_idle();
     assert_eq!(
-        system.system().whereis::<ScriptCommand>("puppet"),
+        system.system().whereis::<ScriptCommand>("scripted"),
         Some(child)
     );
 }
@@ -69,9 +72,9 @@ fn unregistered_name_is_free_at_once() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     let one = system.spawn::<ScriptedActor>("one", probe.recipient());
-    system.system().register("puppet", &one).unwrap();
-    assert!(system.system().unregister("puppet"));
-    assert!(!system.system().unregister("puppet"));
+    system.system().register("scripted", &one).unwrap();
+    assert!(system.system().unregister("scripted"));
+    assert!(!system.system().unregister("scripted"));
     assert!(one.is_alive());
 }
 

@@ -9,7 +9,7 @@ use strowger::{ActorRef, ChildSpec, Restart, Strategy, Supervisor, SupervisorRef
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
+fn scripted(key: &str, probe: &Probe<RecordedEvent>) -> ChildSpec {
     ChildSpec::new::<ScriptedActor>(key, probe.recipient())
 }
 
@@ -19,7 +19,7 @@ fn four(system: &TestSystem, strategy: Strategy) -> (SupervisorRef, Probe<Record
     let supervisor = ["a", "b", "c", "d"]
         .iter()
         .fold(Supervisor::new(strategy), |supervisor, key| {
-            supervisor.child(puppet(key, &probe))
+            supervisor.child(scripted(key, &probe))
         });
     let supervisor = system.supervise("s", supervisor);
     assert_eq!(
@@ -108,8 +108,8 @@ fn a_child_starts_when_the_one_before_it_has_started() {
         let probe = system.probe();
         system.inject("/s/a", Hook::PreStart, 1, InjectedFault::Stall(3 * SECOND));
         let children = Supervisor::new(Strategy::OneForOne)
-            .child(puppet("a", &probe))
-            .child(puppet("b", &probe));
+            .child(scripted("a", &probe))
+            .child(scripted("b", &probe));
         let before = system.elapsed();
         system.supervise("s", children);
         assert_eq!(system.elapsed() - before, 3 * SECOND);
@@ -161,9 +161,9 @@ fn temporary_sibling_is_removed_by_group_restart() {
     TestSystem::check(0..10, |system| {
         let probe = system.probe();
         let children = Supervisor::new(Strategy::OneForAll)
-            .child(puppet("a", &probe))
-            .child(puppet("t", &probe).restart(Restart::Temporary))
-            .child(puppet("b", &probe));
+            .child(scripted("a", &probe))
+            .child(scripted("t", &probe).restart(Restart::Temporary))
+            .child(scripted("b", &probe));
         let supervisor = system.supervise("s", children);
         let temporary: ActorRef<ScriptCommand> = supervisor.child("t").expect("it runs");
         assert_eq!(probe.event_lines().len(), 3);

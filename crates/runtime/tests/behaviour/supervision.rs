@@ -13,7 +13,7 @@ use strowger::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn puppet(probe: &Probe<RecordedEvent>) -> ChildSpec {
+fn scripted(probe: &Probe<RecordedEvent>) -> ChildSpec {
     ChildSpec::new::<ScriptedActor>("p", probe.recipient())
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn one(
     child: impl FnOnce(ChildSpec) -> ChildSpec,
 ) -> (SupervisorRef, ActorRef<ScriptCommand>, Probe<RecordedEvent>) {
     let probe = system.probe();
-    let supervisor = change(Supervisor::new(Strategy::OneForOne)).child(child(puppet(&probe)));
+    let supervisor = change(Supervisor::new(Strategy::OneForOne)).child(child(scripted(&probe)));
     let supervisor = system.supervise("s", supervisor);
     let child = supervisor.child("p").expect("it was started");
     assert_eq!(probe.event_lines(), ["/s/p started"]);
@@ -38,7 +38,7 @@ pub(crate) fn tell(actor: &ActorRef<ScriptCommand>, order: ScriptCommand) {
 #[test]
 fn child_spec_returns_its_key() {
     let system = TestSystem::new(1);
-    assert_eq!(puppet(&system.probe()).key(), "p");
+    assert_eq!(scripted(&system.probe()).key(), "p");
 }
 
 /// OTP: "A permanent child process is always restarted."
@@ -104,7 +104,7 @@ fn panic_in_any_hook_is_reported_as_exit() {
         TestSystem::check(0..5, |system| {
             let probe = system.probe();
             let other = system.spawn::<ScriptedActor>("other", probe.recipient());
-            let children = Supervisor::new(Strategy::OneForOne).child(puppet(&probe));
+            let children = Supervisor::new(Strategy::OneForOne).child(scripted(&probe));
             let supervisor = system.supervise("s", children);
             let child: ActorRef<ScriptCommand> = supervisor.child("p").expect("it runs");
             tell(&child, ScriptCommand::Monitor(other.erase()));

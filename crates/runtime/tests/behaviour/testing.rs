@@ -11,21 +11,21 @@ use strowger::testing::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A few puppets that all have work at the same time.
+/// A few scripted_actors that all have work at the same time.
 fn bustle(seed: u64) -> (ScheduleTrace, Vec<String>) {
     let system = TestSystem::new(seed);
     let probe = system.probe();
     for key in ["a", "b", "c", "d"] {
-        let puppet = system.spawn::<ScriptedActor>(key, probe.recipient());
+        let scripted = system.spawn::<ScriptedActor>(key, probe.recipient());
         for number in 0..3 {
-            puppet
+            scripted
                 .try_tell(ScriptCommand::Note(number))
                 .expect("there is room");
-            puppet
+            scripted
                 .try_tell(ScriptCommand::Sleep(SECOND))
                 .expect("there is room");
         }
-        puppet
+        scripted
             .try_tell(ScriptCommand::NoteAfter(SECOND, 9))
             .expect("there is room");
     }
@@ -72,8 +72,8 @@ fn trace_lists_the_actors_that_ran() {
 fn virtual_time_is_manual() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
-    puppet
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
+    scripted
         .try_tell(ScriptCommand::NoteAfter(SECOND, 1))
         .expect("there is room");
     system.run_until_idle();
@@ -89,12 +89,12 @@ fn virtual_time_is_manual() {
 fn advance_stops_at_each_timer() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
     // The second timer is set while the first wait is handled, half way through.
-    puppet
+    scripted
         .try_tell(ScriptCommand::Sleep(SECOND))
         .expect("there is room");
-    puppet
+    scripted
         .try_tell(ScriptCommand::NoteAfter(SECOND, 2))
         .expect("there is room");
     system.advance(3 * SECOND);
@@ -129,9 +129,9 @@ fn run_panics_on_a_future_that_never_completes() {
 fn probe_expect_waits_up_to_its_limit() {
     let system = TestSystem::new(1);
     let probe = system.probe::<RecordedEvent>();
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
     assert_eq!(probe.expect(SECOND).to_string(), "/p started");
-    puppet
+    scripted
         .try_tell(ScriptCommand::NoteAfter(3 * SECOND, 1))
         .expect("there is room");
     probe.expect_none(2 * SECOND);
@@ -144,10 +144,10 @@ fn probe_expect_waits_up_to_its_limit() {
 fn probe_records_one_down_per_monitor() {
     let system = TestSystem::new(1);
     let probe = system.probe::<RecordedEvent>();
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
-    probe.monitor(&puppet);
-    puppet.kill();
-    assert!(matches!(probe.expect_down(&puppet, SECOND), Exit::Killed));
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
+    probe.monitor(&scripted);
+    scripted.kill();
+    assert!(matches!(probe.expect_down(&scripted, SECOND), Exit::Killed));
     system.advance(SECOND);
     assert!(probe.take_downs().is_empty());
 }
@@ -157,9 +157,9 @@ fn injected_fault_fires_once_at_the_nth_call() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     system.inject("/p", Hook::Handle, 3, InjectedFault::error("disk full"));
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
     (1..=4).for_each(|number| {
-        puppet
+        scripted
             .try_tell(ScriptCommand::Note(number))
             .expect("there is room")
     });
@@ -179,14 +179,14 @@ fn faults_can_be_injected_in_every_hook() {
         let probe = system.probe::<RecordedEvent>();
         let other = system.spawn::<ScriptedActor>("other", probe.recipient());
         system.inject("/p", hook, 1, fault);
-        let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+        let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
         let watched = ScriptCommand::Monitor(other.erase());
-        let _sent = puppet.try_tell(watched);
+        let _sent = scripted.try_tell(watched);
         system.run_until_idle();
         other.stop();
         system.run_until_idle();
-        puppet.stop();
-        system.run(puppet.stopped()).to_string()
+        scripted.stop();
+        system.run(scripted.stopped()).to_string()
     };
     for hook in [Hook::PreStart, Hook::Handle, Hook::Signal] {
         assert_eq!(
@@ -211,10 +211,10 @@ fn stall_delays_the_hook() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     system.inject("/p", Hook::PostStop, 1, InjectedFault::Stall(2 * SECOND));
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
-    puppet.stop();
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
+    scripted.stop();
     assert_eq!(probe.event_lines(), ["/p started"]);
-    let exit = system.run(puppet.stopped());
+    let exit = system.run(scripted.stopped());
     assert!(matches!(exit, Exit::Shutdown));
     assert_eq!(system.elapsed(), 2 * SECOND);
     assert_eq!(probe.event_lines(), ["/p stopped: shutdown"]);
@@ -251,14 +251,14 @@ fn dropped_system_frees_its_memory() {
         story
     });
     for key in ["a", "b"] {
-        let puppet = system.spawn::<ScriptedActor>(key, recipient.clone());
-        puppet
+        let scripted = system.spawn::<ScriptedActor>(key, recipient.clone());
+        scripted
             .try_tell(ScriptCommand::Sleep(SECOND))
             .expect("there is room");
-        puppet
+        scripted
             .try_tell(ScriptCommand::Spawn("child".into()))
             .expect("there is room");
-        puppet
+        scripted
             .try_tell(ScriptCommand::Sleep(SECOND))
             .expect("there is room");
     }

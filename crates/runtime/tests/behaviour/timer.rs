@@ -14,9 +14,9 @@ const SECOND: Duration = Duration::from_secs(1);
 fn timers_fire_in_time_order() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
     for (seconds, number) in [(3, 3), (1, 1), (2, 2), (1, 10)] {
-        puppet
+        scripted
             .try_tell(ScriptCommand::NoteAfter(seconds * SECOND, number))
             .unwrap();
     }
@@ -48,13 +48,13 @@ fn timers_do_not_outlive_their_incarnation() {
 fn due_timer_overtakes_queued_messages() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
-    puppet
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
+    scripted
         .try_tell(ScriptCommand::NoteAfter(SECOND, 1))
         .unwrap();
-    puppet.try_tell(ScriptCommand::Sleep(2 * SECOND)).unwrap();
+    scripted.try_tell(ScriptCommand::Sleep(2 * SECOND)).unwrap();
     for number in 100..300 {
-        puppet.try_tell(ScriptCommand::Note(number)).unwrap();
+        scripted.try_tell(ScriptCommand::Note(number)).unwrap();
     }
     system.advance(3 * SECOND);
     let story = probe.event_lines();
@@ -136,11 +136,11 @@ fn missed_ticks_are_skipped_and_the_phase_is_kept() {
 fn timer_beyond_the_clock_range_never_fires() {
     let system = TestSystem::new(1);
     let probe = system.probe();
-    let puppet = system.spawn::<ScriptedActor>("p", probe.recipient());
-    puppet
+    let scripted = system.spawn::<ScriptedActor>("p", probe.recipient());
+    scripted
         .try_tell(ScriptCommand::NoteAfter(Duration::MAX, 1))
         .unwrap();
-    puppet
+    scripted
         .try_tell(ScriptCommand::NoteAfter(SECOND, 2))
         .unwrap();
     system.run_until_idle();
