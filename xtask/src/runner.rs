@@ -90,10 +90,11 @@ fn run_program(args: &[String]) -> Result<u8, String> {
     let limit = process::limit_or(LIMIT, program.limit());
     // Now, because an interrupt ends all that it finds, also a program that lists.
     program.list();
-    let mut running = process::spawn(program.command().stdout(Stdio::piped()))?;
-    let out = running.take_stdout()?;
+    // Before the program starts: an interrupt that comes right after its start finds the hook.
     let interrupted = Arc::clone(&program);
     process::on_interrupt(move || interrupted.report("interrupted"));
+    let mut running = process::spawn(program.command().stdout(Stdio::piped()))?;
+    let out = running.take_stdout()?;
     let reader = {
         let program = Arc::clone(&program);
         thread::spawn(move || program.follow(out))
