@@ -2,7 +2,8 @@
 //!
 //! [`layout`] checks the places of files, [`lines`] their lines, [`links`] the links of documents,
 //! [`pages`] compares documents with the code and the verbs that they show, [`packages`] reads
-//! `cargo metadata`, [`words`] compares names with the glossary. A rule is a function from text to findings, so each is tested on a bad sample.
+//! `cargo metadata`, [`words`] compares names with the glossary. A rule is a function from text to
+//! findings, so each is tested on a bad sample.
 
 mod layout;
 mod lines;

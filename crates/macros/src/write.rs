@@ -332,7 +332,9 @@ impl<'a> Expansion<'a> {
                 }
             }
         } else {
-            let check = quote_spanned!(span=> <#output as #root::macro_support::IntoOutcome<#error>>::into_outcome);
+            let check = quote_spanned! {span=>
+                <#output as #root::macro_support::IntoOutcome<#error>>::into_outcome
+            };
             quote!(#cfgs #name::#at(#message) => #check(self.#method(#message #cx).await),)
         }
     }

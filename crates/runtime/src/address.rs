@@ -1,4 +1,5 @@
-//! Addresses of actors: sending, asking, waiting for the start and the end, draining, and the errors.
+//! Addresses of actors: sending, asking, waiting for the start and the end, draining; and their
+//! errors.
 
 mod send;
 

@@ -7,8 +7,8 @@
 //!
 //! - **Capacity is exact.** The receiver publishes how many messages of its batch remain, and a
 //!   sender adds that number.
-//! - **Signals overtake**, within the limits of [`rotation`]. The receiver reads one relaxed flag for
-//!   each message. A set flag sends it back to the lock, even in the middle of a batch.
+//! - **Signals overtake**, within the limits of [`rotation`]. The receiver reads one relaxed flag
+//!   for each message. A set flag sends it back to the lock, even in the middle of a batch.
 //! - **No waiting message is lost.** The batch survives a panic and goes back to the front of the
 //!   queue.
 //! - **Only the sender that finds the actor receiving wakes it**, under the same lock.

@@ -3,7 +3,7 @@
 //! ```text
 //! outside        address + name + payload          answer, items or fault
 //!                        │                                   ▲
-//! Door<M>        decodes into a `T`                 encodes the reply
+//! Export<M>      decodes into a `T`                 encodes the reply
 //!                        ▼                                   │
 //! the actor      M: Accepts<T> or Accepts<Ask<T>>   Reply<T::Reply>
 //! ```

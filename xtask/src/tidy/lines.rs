@@ -123,7 +123,8 @@ fn check_comment(line: &Line<'_>, comment: &str, found: Found<'_>) {
             "begin with a noun, or with a verb in the third person",
         );
     }
-    let is_short = matches!(comment.split_whitespace().count(), 1 | 2);
+    let is_short =
+        line.text.starts_with("///") && matches!(comment.split_whitespace().count(), 1 | 2);
     if is_read && line.opens_docs && line.closes_docs && is_short && comment != "Print JSON" {
         found(
             "short-docs",
@@ -343,8 +344,8 @@ unfinished crates/pfcp/src/wire.rs // TODO: later
 unfinished crates/pfcp/src/wire.rs // FIXME(x)
 unfinished docs/guide.md TODO
 planning crates/pfcp/src/wire.rs // Phase 4 does this
-planning crates/pfcp/src/wire.rs /// see TASK-12
-planning crates/pfcp/src/wire.rs /// see ADR-WASM-031
+planning crates/pfcp/src/wire.rs /// As in TASK-12
+planning crates/pfcp/src/wire.rs /// As in ADR-WASM-031
 issue-number crates/pfcp/src/wire.rs x(); // see #12
 issue-number crates/pfcp/src/wire.rs /// Mends issue 12.
 issue-number docs/guide.md as in (#7)
@@ -367,7 +368,7 @@ short-docs crates/pfcp/src/wire.rs /// The peer.\npeer: u8,
 - crates/pfcp/src/wire.rs // The peer.
 opening crates/pfcp/src/wire.rs //! What a node does.
 - crates/pfcp/src/wire.rs /// Returns `true`.\n/// How often: twice.\nfn a() {}
-- crates/pfcp/src/wire.rs /// Whatsapp.\nfn a() {}
+- crates/pfcp/src/wire.rs /// Whatsapp sends it.\nfn a() {}
 - crates/pfcp/tests/framing.rs /// What is noticed.
 phrase crates/pfcp/src/wire.rs // One who waits.
 - crates/pfcp/src/wire.rs // Someone who waits.

@@ -52,7 +52,7 @@ pub enum NodeRequestError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReleaseReport {
-    /// How the release of the association ended.
+    /// The outcome of the release.
     pub outcome: ReleaseOutcome,
     /// Number of sessions of the association: those that ended with it, or those that still exist.
     pub sessions: usize,

@@ -56,7 +56,7 @@ pub enum ChildError {
 pub struct ChildInfo {
     /// The key of the child.
     pub key: Arc<str>,
-    /// When the child is restarted.
+    /// The exits after which the child is restarted.
     pub restart: Restart,
     /// The child's actor; `None` if the child is stopped but still in the child table.
     pub actor: Option<AnyRef>,

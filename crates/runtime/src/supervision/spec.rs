@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Which siblings are restarted together with a child that failed.
+/// The siblings that are restarted together with a child that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Strategy {

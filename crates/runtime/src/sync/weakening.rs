@@ -43,15 +43,15 @@ weakenings! {
 
     /// The state `FULL` of a slot publishes the value in it.
     SlotFullRelease => "schedule::strand::loom::value_wakes_the_last_polling_task",
-    /// A taker that finds the slot full sees the value in it.
+    /// A receiver that finds the slot full sees the value in it.
     SlotFullAcquire =>
         "schedule::strand::loom::value_wakes_a_receiver_that_sets_a_watch",
-    /// A value wakes the taker that waits for it.
+    /// A value wakes the receiver that waits for it.
     ValueWakesTaker =>
         "schedule::strand::loom::value_wakes_a_receiver_that_sets_a_watch",
-    /// The giver that frees a slot sees everything that the taker did before it left.
+    /// The sender that frees a slot sees everything that the receiver did before it left.
     SlotDropRelease => "schedule::strand::loom::value_without_receiver_is_dropped_with_the_slot",
-    /// A slot is held while it becomes watched, so that a giver waits instead of finding no waker.
+    /// A slot is held while it becomes watched, so that a sender waits instead of finding no waker.
     SlotHeldForWatch => "reply::loom::answer_wakes_an_ask_that_becomes_watched",
 
     /// The turn of a task sees what was done before a wake that found the task queued.

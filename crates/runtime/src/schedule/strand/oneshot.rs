@@ -1,4 +1,4 @@
-//! A slot for one value, handed from a giver to a taker that waits.
+//! A slot for one value, handed from a sender to a receiver that waits.
 //!
 //! ```text
 //!             wait              put
@@ -9,23 +9,23 @@
 //!    +-- leave --> Left
 //! ```
 //!
-//! Both sides hold a pointer, and there is no reference count. The value belongs to the giver until
-//! the slot is `Full`. After that the giver touches nothing, and the taker frees the slot. If the
-//! taker has `Left` first, the taker touches nothing any more, and the giver frees the slot. The
-//! waker belongs to the taker while the slot is `Empty`, and to the giver once it has taken a slot
-//! that waits.
+//! Both sides hold a pointer, and there is no reference count. The value belongs to the sender
+//! until the slot is `Full`. After that the sender touches nothing, and the receiver frees the
+//! slot. If the receiver has `Left` first, the receiver touches nothing any more, and the sender
+//! frees the slot. The waker belongs to the receiver while the slot is `Empty`, and to the sender
+//! once it has taken a slot that waits.
 //!
 //! A slot that is watched contains something that must be told before the slot is full. It is put
 //! in once, while the slot is `Held`, and never taken out. The way to `Full` then leads through
 //! `Taken`.
 //!
 //! A slot that waits may be in a list of recent asks ([`recent_asks`](super::recent_asks)), which
-//! calls the taker: the list holds the slot while it copies the waker, and both sides wait for
-//! that. The list reaches a slot only while the taker has not left.
+//! calls the receiver: the list holds the slot while it copies the waker, and both sides wait for
+//! that. The list reaches a slot only while the receiver has not left.
 //!
-//! A slot that waited is `Empty` only while its taker polls or leaves, and a poll looks for the
-//! value once more before it returns. A giver or a list that meets an empty slot therefore wakes
-//! nothing. For anything else that the taker does with a slot that waits, it holds the slot.
+//! A slot that waited is `Empty` only while its receiver polls or leaves, and a poll looks for the
+//! value once more before it returns. A sender or a list that meets an empty slot therefore wakes
+//! nothing. For anything else that the receiver does with a slot that waits, it holds the slot.
 
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
@@ -49,7 +49,7 @@ struct Slot<T, W> {
     value: UnsafeCell<Option<T>>,
     waker: UnsafeCell<Option<Waker>>,
     watch: UnsafeCell<Option<W>>,
-    /// The taker's entry in a list of recent asks.
+    /// The receiver's entry in a list of recent asks.
     entry: RecentAsk,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct SlotReceiver<T, W>(NonNull<Slot<T, W>>);
 unsafe impl<T: Send, W: Send> Send for SlotSender<T, W> {}
 // SAFETY: a shared reference to it gives no access.
 unsafe impl<T: Send, W: Send> Sync for SlotSender<T, W> {}
-// SAFETY: as for the giver.
+// SAFETY: as for the sender.
 unsafe impl<T: Send, W: Send> Send for SlotReceiver<T, W> {}
 // SAFETY: a shared reference to it gives no access.
 unsafe impl<T: Send, W: Send> Sync for SlotReceiver<T, W> {}
@@ -90,7 +90,7 @@ impl<T, W> Slot<T, W> {
 }
 
 impl<T, W> SlotSender<T, W> {
-    /// Returns `true` if the taker has left, so that the value will not be taken out.
+    /// Returns `true` if the receiver has left, so that the value will not be taken out.
     pub(crate) fn is_closed(&self) -> bool {
         // SAFETY: the slot is there until it is full, or we free it.
         let slot = unsafe { self.0.as_ref() };
@@ -110,7 +110,7 @@ impl<T, W> SlotSender<T, W> {
         self.hand_over(tell)
     }
 
-    /// Hands the value that was put in over to the taker.
+    /// Hands the value that was put in over to the receiver.
     fn hand_over(self, tell: impl FnOnce(&W)) -> Option<Waker> {
         // SAFETY: as in `put`.
         let slot = unsafe { self.0.as_ref() };
@@ -118,7 +118,7 @@ impl<T, W> SlotSender<T, W> {
         loop {
             let now = slot.state.load(Ordering::Acquire);
             if now == RECEIVER_DROPPED {
-                // SAFETY: the taker touches nothing any more.
+                // SAFETY: the receiver touches nothing any more.
                 unsafe { free(self.0) };
                 return None;
             }
@@ -157,7 +157,7 @@ impl<T, W> SlotSender<T, W> {
 
 #[expect(
     clippy::needless_pass_by_ref_mut,
-    reason = "what the taker may touch, nobody else may meanwhile"
+    reason = "what the receiver may touch, nobody else may meanwhile"
 )]
 impl<T, W> SlotReceiver<T, W> {
     fn slot(&self) -> &Slot<T, W> {
@@ -211,10 +211,10 @@ impl<T, W> SlotReceiver<T, W> {
     }
 
     /// Registers a watcher to be told before the slot is full, once. Returns `false` if that is too
-    /// late: the giver has taken the slot, and with it the waker, if there is one.
+    /// late: the sender has taken the slot, and with it the waker, if there is one.
     ///
-    /// The slot is not `Empty` meanwhile. The taker need not poll again after this, so a giver that
-    /// comes has to find the waker.
+    /// The slot is not `Empty` meanwhile. The receiver need not poll again after this, so a sender
+    /// that comes has to find the waker.
     pub(crate) fn watch(&mut self, watch: W) -> bool {
         // A list meets a slot that is held only where a poll follows.
         debug_assert!(
@@ -243,7 +243,7 @@ impl<T, W> SlotReceiver<T, W> {
         self.acquire_as(EMPTY)
     }
 
-    /// Moves a slot that is empty or waits to one of the two states in which the taker may touch
+    /// Moves a slot that is empty or waits to one of the two states in which the receiver may touch
     /// all but the value. Returns the state before; `None` if the slot is full.
     fn acquire_as(&self, ours: u8) -> Option<u8> {
         let state = &self.slot().state;
@@ -272,20 +272,20 @@ impl<T, W> SlotReceiver<T, W> {
         }
     }
 
-    /// Puts the taker, which waits, in a list of recent asks.
+    /// Puts the receiver, which waits, in a list of recent asks.
     #[inline]
     pub(crate) fn insert_into(&mut self, list: &'static RecentAsks) {
         // SAFETY: the entry is ours and stays in the slot, which is freed after `remove`.
         unsafe { self.slot().entry.insert_into(list) };
     }
 
-    /// Returns `true` if a list of recent asks, in which the taker waits, will call it.
+    /// Returns `true` if a list of recent asks, in which the receiver waits, will call it.
     #[inline]
     pub(crate) fn will_be_woken(&self) -> bool {
         self.slot().entry.will_be_woken()
     }
 
-    /// Waits for the giver, which has taken the slot and is about to fill it, or has done so.
+    /// Waits for the sender, which has taken the slot and is about to fill it, or has done so.
     fn spin_until_full(&self) {
         let mut round = 0;
         while self.slot().state.load(Ordering::Acquire) != FULL {
@@ -311,7 +311,7 @@ impl<T, W> Drop for SlotReceiver<T, W> {
             }
             self.spin_until_full();
         }
-        // SAFETY: it is full, so the giver touches nothing any more.
+        // SAFETY: it is full, so the sender touches nothing any more.
         unsafe { free(self.0) };
     }
 }
@@ -319,9 +319,9 @@ impl<T, W> Drop for SlotReceiver<T, W> {
 /// Copies the waker of a slot that waits.
 ///
 /// # Safety
-/// It is from `channel`, for values of these types, and the taker has not left.
+/// It is from `channel`, for values of these types, and the receiver has not left.
 unsafe fn call<T, W>(slot: NonNull<()>) -> Option<Waker> {
-    // SAFETY: the taker has not left, so the slot is there.
+    // SAFETY: the receiver has not left, so the slot is there.
     let slot = unsafe { slot.cast::<Slot<T, W>>().as_ref() };
     let now = slot.state.load(Ordering::Relaxed);
     if now & !WATCHED != WAITING {

@@ -44,7 +44,7 @@ pub(super) struct RecentAsk {
     list: Cell<*const RecentAsks>,
     next: Cell<*const Self>,
     prev: Cell<*const Self>,
-    /// Returns the waker to call, if the taker waits.
+    /// Returns the waker to call, if the receiver waits.
     take_waker: unsafe fn(NonNull<()>) -> Option<Waker>,
     slot: NonNull<()>,
 }
@@ -103,12 +103,12 @@ impl RecentAsk {
         self.listed.load(acquire)
     }
 
-    /// Returns `true` if the entry is in a list that will call the taker, which waits.
+    /// Returns `true` if the entry is in a list that will call the receiver, which waits.
     ///
-    /// Without the lock, a taker that polls while the list takes its entry out could lose both: the
-    /// list met the slot while its waker was being replaced, and called nothing or the task before,
-    /// and the flag is still set because the list is not done with the entry. Under the lock, the
-    /// list is done with the entry, or meets the slot as the taker has left it.
+    /// Without the lock, a receiver that polls while the list takes its entry out could lose both:
+    /// the list met the slot while its waker was being replaced, and called nothing or the task
+    /// before, and the flag is still set because the list is not done with the entry. Under the
+    /// lock, the list is done with the entry, or meets the slot as the receiver has left it.
     #[inline]
     pub(super) fn will_be_woken(&self) -> bool {
         if !self.is_listed() {
