@@ -284,6 +284,7 @@ impl SessionActor {
         peer_seid: Option<Seid>,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         self.check_interface(frame, owner)?;
+        check_peer_seid(peer_seid)?;
         let change = RuleSet::establish(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
@@ -355,6 +356,7 @@ impl SessionActor {
         live: &SessionRecord,
     ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
         self.check_interface(frame, &live.owner)?;
+        check_peer_seid(peer_seid(frame))?;
         let change = live.rules.modify(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
@@ -515,5 +517,14 @@ impl SessionActor {
         self.shared.counters.refused(refusal.cause);
         let octets = refusal_message(frame, &self.shared, peer_seid, refusal);
         SessionResponse::new(octets.into(), outcome)
+    }
+}
+
+/// Refuses a CP F-SEID with SEID 0: in a header it stands for a SEID that the sender does not know,
+/// TS 29.244 §7.2.2.4.2, so no request of ours could name the session.
+fn check_peer_seid(peer_seid: Option<Seid>) -> Result<(), Refusal> {
+    match peer_seid {
+        Some(Seid(0)) => Err(Refusal::new(Cause::MANDATORY_IE_INCORRECT).at(IeType::F_SEID)),
+        _ => Ok(()),
     }
 }

@@ -313,7 +313,7 @@ pub(crate) fn cause(octets: &[u8]) -> Cause {
 }
 
 /// The body of an establishment: one rule for packets from the user, counted by `urrs` rules.
-fn establishment(name: IpAddr, seid: u64, octets: u64, urrs: u32) -> Vec<u8> {
+pub(crate) fn establishment(name: IpAddr, seid: u64, octets: u64, urrs: u32) -> Vec<u8> {
     let forward = ForwardingParameters::new(DestinationInterface::CORE);
     let far = CreateFar::new(1, ApplyAction::FORW).forwarding_parameters(forward);
     let pdr = CreatePdr::new(1, Pdi::new(SourceInterface::ACCESS))
