@@ -250,7 +250,7 @@ pub enum ConfigError {
     /// A feature name is unknown.
     #[error(
         "`features` has \"{0}\", which this node does not have; \
-         it has \"ftup\", \"pfdm\" and \"ueip\""
+         it has \"ftup\", \"pfdm\", \"ueip\" and \"ip6pl\""
     )]
     UnknownFeature(String),
 }
@@ -338,6 +338,7 @@ fn feature(name: &str) -> Option<(usize, u8)> {
         "ftup" => Some((0, 1 << 4)),
         "pfdm" => Some((0, 1 << 5)),
         "ueip" => Some((2, 1 << 2)),
+        "ip6pl" => Some((3, 1 << 5)),
         _ => None,
     }
 }

@@ -448,6 +448,14 @@ impl SessionActor {
         if rules.octets().len() > self.shared.config.limits.session_octets {
             return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
         }
+        // Only a UP function with the feature IP6PL accepts prefix lengths, TS 29.244 §8.2.25.
+        if !self.shared.config.offers("ip6pl") {
+            let rule = rules.rule_of_ue(|ue| ue.ipv6_prefix_length.is_some());
+            if let Some(rule) = rule {
+                let refusal = Refusal::new(Cause::SERVICE_NOT_SUPPORTED);
+                return Err(refusal.at(IeType::UE_IP_ADDRESS).rule(rule));
+            }
+        }
         let claims = claims(rules);
         self.shared.pool.replace(self.seid, claims).map_err(|taken| {
             tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
@@ -455,7 +463,14 @@ impl SessionActor {
                 AddressClaim::Teid { teid, address } => {
                     (rules.rule_at(teid, address), IeType::F_TEID)
                 }
-                AddressClaim::Ue(address) => (rules.rule_of_ue(address), IeType::UE_IP_ADDRESS),
+                AddressClaim::Ue(address) => (
+                    rules.rule_of_ue(|ue| ue.ipv4 == Some(address)),
+                    IeType::UE_IP_ADDRESS,
+                ),
+                AddressClaim::Prefix(prefix) => (
+                    rules.rule_of_ue(|ue| answer::prefix_of(ue) == Some(prefix)),
+                    IeType::UE_IP_ADDRESS,
+                ),
             };
             let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
             rule.into_iter().fold(refusal, Refusal::rule)

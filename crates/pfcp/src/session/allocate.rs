@@ -38,6 +38,8 @@ pub struct UeAddressRequest {
     pub ipv4: bool,
     /// An IPv6 address or prefix.
     pub ipv6: bool,
+    /// The length of the IPv6 prefix.
+    pub ipv6_prefix_length: u8,
 }
 
 /// An [`Allocator`] that refuses every allocation.
@@ -188,9 +190,14 @@ impl Allocations<'_> {
         out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
         let mut asked = UeIpAddress::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
+        let length = asked.prefix_length();
+        if length.is_none() && (asked.choose_v6 || asked.ipv6.is_some()) {
+            return Err(Refusal::new(Cause::MANDATORY_IE_INCORRECT).at(IeType::UE_IP_ADDRESS));
+        }
         let request = UeAddressRequest {
             ipv4: asked.choose_v4,
             ipv6: asked.choose_v6,
+            ipv6_prefix_length: length.unwrap_or(64),
         };
         if !request.ipv4 && !request.ipv6 {
             return Ok(false);
