@@ -26,7 +26,7 @@ use strowger_pfcp::message::{Body, SessionEstablishmentRequest};
 use strowger_pfcp::{Error, IeType, Message, MessageType, Seid, Sequence};
 
 pub use error::ClientError;
-pub(crate) use error::unanswered;
+pub(crate) use error::{setup_failed, unanswered};
 pub use event::{ClientEvent, ClientStats};
 pub use rules::SessionRules;
 pub use session::Session;

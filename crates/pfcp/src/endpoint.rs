@@ -294,8 +294,11 @@ impl Endpoint {
         self.stats.unanswered += 1;
         match self.purposes.remove(&request) {
             Some(NodeRequestPurpose::Associate) => {
-                self.events
-                    .push_back(Event::AssociationFailed { peer, cause: None });
+                self.events.push_back(Event::AssociationFailed {
+                    peer,
+                    cause: None,
+                    invalid: None,
+                });
             }
             // Without an answer, the inquiry about a restart has become a path failure.
             Some(

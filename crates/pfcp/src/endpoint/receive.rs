@@ -10,7 +10,7 @@ use super::{
     BodyBuilder, DiscardReason, Endpoint, Event, NodeRequestPurpose, Role, Transmit, answer_header,
     message,
 };
-use crate::association::{Association, AssociationId};
+use crate::association::{Association, AssociationId, NodeName, Recovery};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
@@ -483,24 +483,22 @@ impl Endpoint {
         match purpose {
             NodeRequestPurpose::Associate => {
                 let cause = top.cause();
-                let accepted = cause.is_some_and(Cause::is_acceptance);
-                let known = top
-                    .node()
-                    .ok()
-                    .zip(top.recovery().ok())
-                    .filter(|_| accepted);
-                let setup = known
-                    .map(|(node, recovery)| self.associations.set_up(now, node, peer, recovery));
+                let is_refusal = cause.is_some_and(|cause| !cause.is_acceptance());
+                let setup = accepted_setup(top).and_then(|(node, recovery)| {
+                    let setup = self.associations.set_up(now, node, peer, recovery);
+                    setup.map_err(|error| error.to_string())
+                });
                 match setup {
-                    Some(Ok(setup)) => {
+                    Ok(setup) => {
                         self.associations
                             .store_properties(setup.id(), top.features, None);
                         self.push_association_up(setup);
                     }
-                    Some(Err(_)) | None => {
-                        self.events
-                            .push_back(Event::AssociationFailed { peer, cause });
-                    }
+                    Err(reason) => self.events.push_back(Event::AssociationFailed {
+                        peer,
+                        cause,
+                        invalid: (!is_refusal).then_some(reason),
+                    }),
                 }
             }
             NodeRequestPurpose::Heartbeat(association) => match top.recovery() {
@@ -519,4 +517,18 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// Returns what an Association Setup Response that accepts must contain, TS 29.244 §7.4.4.2, or the
+/// first element that is missing or malformed.
+fn accepted_setup(top: &TopLevelElements<'_>) -> Result<(NodeName, Recovery), String> {
+    let fault = |ie: IeType| move |kind: ErrorKind| format!("{ie}: {kind}");
+    let cause = top.cause().ok_or(ErrorKind::Missing(IeType::CAUSE));
+    let cause = cause.map_err(fault(IeType::CAUSE))?;
+    if !cause.is_acceptance() {
+        return Err(cause.to_string());
+    }
+    let node = top.node().map_err(fault(IeType::NODE_ID))?;
+    let recovery = top.recovery();
+    Ok((node, recovery.map_err(fault(IeType::RECOVERY_TIME_STAMP))?))
 }

@@ -136,7 +136,11 @@ fn unanswered_setup_fails() {
     let events = events(&mut smf);
     assert!(matches!(
         events[..],
-        [Event::AssociationFailed { cause: None, .. }]
+        [Event::AssociationFailed {
+            cause: None,
+            invalid: None,
+            ..
+        }]
     ));
 }
 
