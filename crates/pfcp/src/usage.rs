@@ -400,6 +400,7 @@ impl UsageMeter {
         for (&id, rule) in &mut self.rules {
             if !made.contains(&id)
                 && rule.parameters.wants(ReportingTriggers::LIUSA)
+                && rule.may_report()
                 && linked(rule)
             {
                 // Beyond the limit, if need be: a linked report belongs to one that is queued

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use strowger::{Completion, SendError, StartError};
 use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::Refusal;
-use strowger_pfcp::transaction::TransactionId;
+use strowger_pfcp::transaction::{ResponseKey, TransactionId};
 use strowger_pfcp::validate::tolerate;
-use strowger_pfcp::{Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid};
+use strowger_pfcp::{Frame, Header, Index, Interfaces, MessageType, MessageView, Rejection, Seid};
 
 use super::{Endpoint, ForwardedRequest, SessionEntry};
 use crate::seeded_bug::{Bug, seeded};
@@ -125,7 +126,10 @@ impl Endpoint {
             }
             DispatchError::Restarting => {
                 add(&self.shared.counters.dropped);
-                self.protocol.abandon(now, transaction);
+                match seid.filter(|_| !establishes) {
+                    Some(seid) => self.undeliverable(now, transaction, seid),
+                    None => self.protocol.abandon(now, transaction),
+                }
             }
         }
     }
@@ -285,8 +289,41 @@ impl Endpoint {
                 if pending.establishes || !known {
                     self.end(seid);
                 }
-                self.protocol.abandon(now, transaction);
+                match pending.establishes {
+                    true => self.protocol.abandon(now, transaction),
+                    false => self.undeliverable(now, transaction, seid),
+                }
             }
+        }
+    }
+
+    /// Handles a request that did not reach its session: if the session has ended, as when the
+    /// request waited behind its deletion, a retransmission would find nothing else. Otherwise the
+    /// next retransmission is processed afresh.
+    fn undeliverable(&mut self, now: Instant, transaction: TransactionId, seid: Seid) {
+        let key = self.protocol.answer_key(transaction);
+        match key.filter(|_| self.shared.store.session(seid).is_none()) {
+            Some(key) => self.respond_unknown_session(now, transaction, key),
+            None => self.protocol.abandon(now, transaction),
+        }
+    }
+
+    /// Answers a request about a session that has ended, with SEID 0 (TS 29.244 §7.2.2.4.2).
+    fn respond_unknown_session(
+        &mut self,
+        now: Instant,
+        transaction: TransactionId,
+        key: ResponseKey,
+    ) {
+        let request = Header::session(key.message_type, Seid(0), key.sequence);
+        let cause = Cause::SESSION_CONTEXT_NOT_FOUND;
+        let body = BodyBuilder::new().cause(cause);
+        match message(&answer_header(&request, None), body.as_slice()) {
+            Ok(answer) => {
+                self.shared.counters.refused(cause);
+                self.protocol.respond(now, transaction, answer.into());
+            }
+            Err(_) => self.protocol.abandon(now, transaction),
         }
     }
 

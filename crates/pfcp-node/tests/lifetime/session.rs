@@ -1,14 +1,52 @@
-//! The identifiers and addresses that peers give to sessions or ask for.
+//! Requests about a session that has just ended, and the identifiers that peers give to sessions.
 
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
+use strowger_pfcp::endpoint::message;
 
 use strowger_pfcp::ie::{
     ApplyAction, Cause, CreateFar, CreatePdr, FSeid, Ie, NodeId, Pdi, SourceInterface, UeIpAddress,
 };
 use strowger_pfcp::message::SessionEstablishmentRequest;
-use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
+use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
 
 use crate::peer::{Bench, Peer, cause, establishment};
+
+/// The request waits in the mailbox of the session behind the deletion, and the peer need not
+/// repeat it to learn that the session is gone.
+#[tokio::test]
+async fn request_behind_a_deletion_is_refused_at_once() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    for round in 0..20 {
+        let session = peer.establish(7, 1_000_000).await;
+        let deletion = MessageType::SESSION_DELETION_REQUEST;
+        let modification = MessageType::SESSION_MODIFICATION_REQUEST;
+        let kinds = [deletion, modification, deletion, modification];
+        for (sequence, kind) in (1000 + 10 * round..).zip(kinds) {
+            let header = Header::session(kind, session, Sequence::new(sequence));
+            peer.socket
+                .send(&message(&header, &[]).unwrap())
+                .await
+                .unwrap();
+        }
+        let mut answers = BTreeMap::new();
+        while answers.len() < kinds.len() {
+            let answer = peer.receive(crate::peer::GUARD).await.unwrap();
+            let header = Frame::decode(&answer).unwrap().header;
+            answers.insert(header.sequence.get(), (header.seid, cause(&answer)));
+        }
+        for (sequence, answer) in answers {
+            let wanted = match sequence % 10 {
+                0 => (Some(Seid(7)), Cause::REQUEST_ACCEPTED),
+                _ => (Some(Seid(0)), Cause::SESSION_CONTEXT_NOT_FOUND),
+            };
+            assert_eq!(answer, wanted, "{sequence}");
+        }
+    }
+    bench.end().await;
+}
 
 #[tokio::test]
 async fn cp_f_seid_of_zero_is_refused() {
