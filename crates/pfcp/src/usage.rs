@@ -590,7 +590,7 @@ impl UsageMeter {
         // A FAR that buffers may receive a packet at any time, even if nothing is buffered now.
         let buffers = |action: &FarAction| action.has_action(ApplyAction::BUFF);
         self.rules.is_empty()
-            && self.queue.is_empty()
+            && self.queue.is_over()
             && !self.buffers.has_pending()
             && self.inactivity.is_none()
             && !self.paths.fars.values().any(buffers)

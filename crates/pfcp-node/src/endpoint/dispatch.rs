@@ -351,6 +351,7 @@ impl Endpoint {
         self.shared.writing.lock().remove(&seid);
         let entry = self.sessions.remove(seid)?;
         self.end_report(seid);
+        self.forget_refusal(seid);
         if let Some(members) = self.association_sessions.get_mut(&entry.association) {
             members.uncount_session();
         }

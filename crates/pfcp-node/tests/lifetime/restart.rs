@@ -47,7 +47,7 @@ impl Actor for Listener {
 
 impl Peer {
     /// Sends a heartbeat with a stamp from this socket.
-    async fn beats(&mut self, stamp: u32) {
+    pub(crate) async fn beats(&mut self, stamp: u32) {
         let body = BodyBuilder::new().recovery(Recovery(stamp));
         let kind = MessageType::HEARTBEAT_REQUEST;
         let answer = self.ask(kind, Seid(0), body.as_slice()).await;
@@ -56,7 +56,7 @@ impl Peer {
     }
 
     /// Answers the next heartbeat of the node with a stamp.
-    async fn answers(&mut self, stamp: u32) {
+    pub(crate) async fn answers(&mut self, stamp: u32) {
         let asked = self.asked().await;
         let request = Frame::decode(&asked).unwrap().header;
         assert_eq!(request.message_type, MessageType::HEARTBEAT_REQUEST);

@@ -16,7 +16,7 @@ use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
 use crate::transaction::{Admission, TransactionId};
 use crate::validate::encode_for_older;
-use crate::wire::{Frame, Header, Sequence, frames};
+use crate::wire::{Frame, Header, Seid, Sequence, frames};
 
 /// A request that is not answered, because no answer can express the error or no peer waits for
 /// one.
@@ -452,6 +452,11 @@ impl Endpoint {
             sequence,
             ..
         } = frame.header;
+        if let Some(local) = self.requests.local_seid(peer, sequence)
+            && let Err(detail) = check_session_answer(local, &frame.header, top)
+        {
+            return self.discard(now, DiscardReason::Malformed, peer, || detail);
+        }
         let Some(request) = self.requests.answered(peer, sequence, message_type) else {
             // This is not an error of the peer: its answer and our withdrawal have crossed.
             if self.requests.is_withdrawn(peer, sequence) {
@@ -531,4 +536,27 @@ fn accepted_setup(top: &TopLevelElements<'_>) -> Result<(NodeName, Recovery), St
     let node = top.node().map_err(fault(IeType::NODE_ID))?;
     let recovery = top.recovery();
     Ok((node, recovery.map_err(fault(IeType::RECOVERY_TIME_STAMP))?))
+}
+
+/// Checks that the answer to a request about a session has a Cause, which is mandatory in all of
+/// them, and is about that session: it carries our SEID, or SEID 0 if the peer refuses because it
+/// does not know the session (TS 29.244 §7.2.2.4.2).
+fn check_session_answer(
+    local: Seid,
+    header: &Header,
+    top: &TopLevelElements<'_>,
+) -> Result<(), String> {
+    let kind = header.message_type;
+    let cause = top.cause().filter(|cause| cause.0 != 0);
+    let Some(cause) = cause else {
+        return Err(format!("{kind} has no Cause"));
+    };
+    match header.seid {
+        Some(seid) if seid == local => Ok(()),
+        Some(Seid(0)) if !cause.is_acceptance() => Ok(()),
+        seid => {
+            let seid = seid.unwrap_or_default();
+            Err(format!("{kind} has SEID {seid}, expected {local}"))
+        }
+    }
 }

@@ -468,3 +468,45 @@ fn node_ignores_content_newer_than_its_release() {
         assert_eq!(octets[..], request(kind, 2, heard), "{release}");
     }
 }
+
+/// A report is acknowledged by an answer with a Cause about its own session alone.
+#[test]
+fn answer_about_another_session_acknowledges_nothing() {
+    let (own, none, other) = (Seid(5), Seid(0), Seid(6));
+    let yes = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
+    let no = BodyBuilder::new().cause(Cause::SESSION_CONTEXT_NOT_FOUND);
+    let without = BodyBuilder::new();
+    let empty = BodyBuilder::new().with(IeType::CAUSE, &[]);
+    let reserved = BodyBuilder::new().cause(Cause(0));
+    for (seid, body, counts) in [
+        (own, &yes, true),
+        (own, &no, true),
+        (none, &no, true),
+        (none, &yes, false),
+        (other, &yes, false),
+        (other, &no, false),
+        (own, &without, false),
+        (own, &empty, false),
+        (own, &reserved, false),
+    ] {
+        let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
+        events(&mut upf);
+        let association = upf.associations().iter().next().expect("associated").id;
+        let kind = MessageType::SESSION_REPORT_REQUEST;
+        let report = upf.request_about(now, association, kind, Seid(7), &[]);
+        upf.expect_seid(report.expect("room"), own);
+        let first = sent(&mut upf);
+        let header = Frame::decode(&first[0].octets).expect("a message").header;
+        let answer = message(&answer_header(&header, Some(seid)), body.as_slice());
+        upf.handle_datagram(now, at(2), &answer.expect("short"));
+        match &events(&mut upf)[..] {
+            [Event::Response { .. }] => assert!(counts, "{seid} {body:?}"),
+            [Event::Discarded { .. }] => assert!(!counts, "{seid} {body:?}"),
+            other => panic!("{other:?}"),
+        }
+        upf.handle_timeout(now + Duration::from_secs(3));
+        let again = sent(&mut upf);
+        assert_eq!(again == first, !counts, "{seid} {body:?}: {again:?}");
+    }
+}
