@@ -29,7 +29,7 @@ use strowger::{
     ReplyLane, Signal,
 };
 use strowger_pfcp::Seid;
-use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::association::{AssociationId, Recovery};
 use strowger_pfcp::endpoint::{
     DiscardReason, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role,
     Transmit,
@@ -142,6 +142,8 @@ struct SessionEntry {
 struct ForwardedRequest {
     seid: Seid,
     establishes: bool,
+    /// The incarnation of the peer that sent the request.
+    recovery: Option<Recovery>,
 }
 
 impl Actor for Endpoint {

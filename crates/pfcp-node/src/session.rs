@@ -17,7 +17,6 @@ use std::time::Instant;
 use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::{Refusal, RuleChange, RuleSet};
-use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::validate::tolerate;
 use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
@@ -26,7 +25,7 @@ use crate::policy::PolicyRequestKind;
 use crate::pool::AddressClaim;
 use crate::seeded_bug::{Bug, seeded};
 use crate::shared::{Shared, add};
-use crate::store::{self, PendingWrite, SessionRecord, StoredPeer, StoredResponse};
+use crate::store::{self, PendingWrite, RequestKey, SessionRecord, StoredPeer, StoredResponse};
 use crate::topics::SessionEventKind;
 
 pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
@@ -47,8 +46,7 @@ pub(crate) struct SessionRequest {
     pub(crate) procedure: Procedure,
     /// The complete message.
     pub(crate) octets: Arc<[u8]>,
-    /// The key by which a retransmission of the request is recognized.
-    pub(crate) key: Option<ResponseKey>,
+    pub(crate) key: Option<RequestKey>,
     pub(crate) reply: Reply<SessionResponse>,
 }
 
@@ -254,7 +252,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
         owner: (&Arc<StoredPeer>, usize),
     ) -> SessionResponse {
         let peer_seid = peer_seid(frame);
@@ -308,7 +306,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
     ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -406,7 +404,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
     ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -481,7 +479,7 @@ impl SessionActor {
     async fn commit(
         &mut self,
         record: SessionRecord,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
         answer: Arc<[u8]>,
     ) -> Result<Arc<[u8]>, Refusal> {
         let record = Arc::new(record);
@@ -498,7 +496,7 @@ impl SessionActor {
     async fn write(
         &self,
         change: store::StoreChange,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
         answer: &Arc<[u8]>,
     ) -> Result<(), Refusal> {
         let key = key.filter(|_| !seeded(Bug::AnswerNotWritten));

@@ -20,7 +20,7 @@ use crate::session::{
     refusal_message,
 };
 use crate::shared::add;
-use crate::store::StoreChange;
+use crate::store::{RequestKey, StoreChange, StoredResponse};
 use crate::topics::SessionEventKind;
 
 /// The reason why a request does not reach a session.
@@ -97,15 +97,21 @@ impl Endpoint {
         };
         let establishes = message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST;
         let sent = found.and_then(|(seid, procedure)| {
+            let key = self.request_key(transaction, seid);
             let reply = self.lane.reply(transaction.get());
             let request = SessionRequest {
                 procedure,
                 octets: Arc::clone(octets),
-                key: self.protocol.answer_key(transaction),
+                key,
                 reply,
             };
-            self.pending
-                .insert(transaction.get(), ForwardedRequest { seid, establishes });
+            let recovery = key.map(|(_, recovery)| recovery);
+            let forwarded = ForwardedRequest {
+                seid,
+                establishes,
+                recovery,
+            };
+            self.pending.insert(transaction.get(), forwarded);
             let forwarded = self.forward(seid, request);
             if establishes && forwarded.is_err() {
                 self.end(seid);
@@ -132,6 +138,15 @@ impl Endpoint {
                 }
             }
         }
+    }
+
+    /// Assigns a request to the association of its session, and returns its key.
+    fn request_key(&mut self, transaction: TransactionId, seid: Seid) -> Option<RequestKey> {
+        let association = self.sessions.get(seid)?.association;
+        self.protocol.attribute(transaction, association);
+        let members = self.association_sessions.get(&association)?;
+        let key = self.protocol.answer_key(transaction)?;
+        Some((key, members.owner().recovery))
     }
 
     /// Handles a request in which the peer assigns its SEID to a session: pending reports of a
@@ -273,7 +288,13 @@ impl Endpoint {
         let hold = self.protocol.config().answers.hold;
         let key = self.protocol.answer_key(transaction);
         let written = key.and_then(|key| self.shared.store.answer(&key));
-        let written = written.filter(|answer| answer.age() <= hold);
+        // The previous incarnation of the peer may have sent the same bytes.
+        let is_own = |answer: &StoredResponse| {
+            pending
+                .recovery
+                .is_some_and(|recovery| answer.is_for(recovery))
+        };
+        let written = written.filter(|answer| answer.age() <= hold && is_own(answer));
         let known = self.sessions.contains(seid);
         let is_kept = known && self.shared.store.session(seid).is_some();
         let deletes = MessageType::SESSION_DELETION_REQUEST;

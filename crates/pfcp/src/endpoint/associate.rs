@@ -113,6 +113,8 @@ impl Endpoint {
                 Ok(setup) => {
                     self.associations
                         .store_properties(setup.id(), top.features, from.local);
+                    // Also if the peer retained its sessions: its sequence numbers start again.
+                    self.forget_answers(setup);
                     let known = !matches!(setup, SetupOutcome::New(_));
                     retained = known && top.retains_sessions(peer.ip());
                     self.push_association_up(match retained {

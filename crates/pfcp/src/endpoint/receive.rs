@@ -211,7 +211,7 @@ impl Endpoint {
         if message_type.is_session() {
             return self.session_request(now, peer, frame, top, id);
         }
-        match self.node_request(now, from, frame, top) {
+        match self.node_request(now, from, frame, top, id) {
             Ok(NodeRequestOutcome::Answer(body)) => {
                 self.answer(now, id, &frame.header, &body);
                 // The answer goes first, for peers that process one message at a time.
@@ -322,6 +322,7 @@ impl Endpoint {
                 .map(|association| association.id),
         };
         if let Some(association) = association {
+            self.attribute(transaction, association);
             self.on_peer_alive(now, association);
         }
         let octets = Arc::from(frame.octets);
@@ -340,6 +341,7 @@ impl Endpoint {
         from: Sender,
         frame: &Frame<'_>,
         top: &TopLevelElements<'_>,
+        transaction: TransactionId,
     ) -> Result<NodeRequestOutcome, UnanswerableRequest> {
         let peer = from.peer;
         let request = frame.header.message_type;
@@ -390,6 +392,7 @@ impl Endpoint {
             let body = self.refusal(request, Cause::NO_ESTABLISHED_ASSOCIATION);
             return Ok(NodeRequestOutcome::Answer(body));
         };
+        self.attribute(transaction, id);
         if self.is_for_owner(request) {
             self.on_peer_alive(now, id);
             return Ok(NodeRequestOutcome::Owner(id));
@@ -497,6 +500,7 @@ impl Endpoint {
                     Ok(setup) => {
                         self.associations
                             .store_properties(setup.id(), top.features, None);
+                        self.forget_answers(setup);
                         self.push_association_up(setup);
                     }
                     Err(reason) => self.events.push_back(Event::AssociationFailed {
