@@ -143,6 +143,13 @@ impl Endpoint {
             local: self.local_address(up.address.ip()),
         });
         tracing::info!(node = %owner.node, address = %owner.address, kept, ended, "associated");
+        let members = self.association_sessions.get(&association);
+        let before = members.map(|members| members.owner().address);
+        if let Some(before) = before.filter(|before| before.ip() != owner.address.ip()) {
+            tracing::warn!(
+                node = %owner.node, %before, address = %owner.address, "a peer has moved"
+            );
+        }
         self.changes
             .push(StoreChange::Associate(Arc::clone(&owner)));
         match self.association_sessions.get_mut(&association) {

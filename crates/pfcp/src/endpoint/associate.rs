@@ -124,6 +124,10 @@ impl Endpoint {
                     Cause::REQUEST_ACCEPTED
                 }
                 Err(why) => {
+                    if matches!(why, SetupError::Claimed { .. }) {
+                        let pause = self.config.retransmission.t1;
+                        self.associations.check_claimed(now, &node, pause);
+                    }
                     self.report_refused_setup(now, node, peer, why);
                     match why {
                         SetupError::Full { .. } | SetupError::HostFull { .. } => {
@@ -150,7 +154,8 @@ impl Endpoint {
     /// A Node ID that the configuration names is checked against the configuration. Otherwise a
     /// domain name belongs to the first peer that uses it, and an IP address to its own host, which
     /// must not find it taken: another host may use it only if the allow-list excludes that
-    /// address, for example behind a network address translation.
+    /// address, for example behind a network address translation. A peer that does not answer
+    /// heartbeats loses its Node ID to the next address that claims it.
     fn admit(
         &mut self,
         now: Instant,
