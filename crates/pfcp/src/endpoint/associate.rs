@@ -84,6 +84,12 @@ impl Endpoint {
         )
     }
 
+    /// Ends an association without asking the peer, which may be gone for good. A peer that is still
+    /// there gets Cause 72 to its next request, and sets its association up again.
+    pub fn end_association(&mut self, association: AssociationId) {
+        self.released(association);
+    }
+
     /// Returns Node ID, Recovery Time Stamp and features, which both setup messages contain.
     pub(super) fn identity(&self) -> BodyBuilder {
         let body = BodyBuilder::new().node(&self.config.node);
