@@ -98,6 +98,9 @@ pub struct Limits {
     /// The maximum size of the rules of one session, in bytes.
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub session_octets: usize,
+    /// The maximum number of usage reporting rules of one session. Each that measures takes about a
+    /// kilobyte, which is many times the size of its elements.
+    pub urrs: usize,
     /// The maximum number of usage reports of one session that wait for the peer. Beyond it, new
     /// usage is added to waiting reports.
     pub usage_reports: usize,
@@ -276,6 +279,7 @@ impl NodeConfig {
             ("transactions", limits.transactions),
             ("response_cache", limits.response_cache),
             ("session_octets", limits.session_octets),
+            ("urrs", limits.urrs),
             ("usage_reports", limits.usage_reports),
             ("buffered_packets", limits.buffered_packets),
             ("pfd_octets", limits.pfd_octets),
@@ -404,6 +408,7 @@ impl Default for Limits {
             transactions: 65_536,
             response_cache: 65_536,
             session_octets: 64 * 1024,
+            urrs: 128,
             usage_reports: 64,
             buffered_packets: 1024,
             pfd_octets: 1024 * 1024,

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp::session::{Refusal, RuleChange, RuleSet};
+use strowger_pfcp::session::{Refusal, RuleChange, RuleKind, RuleSet};
 use strowger_pfcp::validate::tolerate;
 use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
@@ -443,7 +443,10 @@ impl SessionActor {
 
     /// Claims the addresses of the rules, and checks the size of the rules.
     fn claim_addresses(&self, rules: &RuleSet) -> Result<(), Refusal> {
-        if rules.octets().len() > self.shared.config.limits.session_octets {
+        let limits = &self.shared.config.limits;
+        if rules.octets().len() > limits.session_octets
+            || rules.rules(RuleKind::Urr).count() > limits.urrs
+        {
             return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
         }
         // Only a UP function with the feature IP6PL accepts prefix lengths, TS 29.244 §8.2.25.

@@ -79,6 +79,25 @@ async fn cp_f_seid_of_zero_is_refused() {
     bench.end().await;
 }
 
+/// Each rule takes a kilobyte of memory and less than thirty bytes of the request.
+#[tokio::test]
+async fn usage_reporting_rules_of_a_session_are_limited() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+    for (urrs, wanted) in [
+        (128, Cause::REQUEST_ACCEPTED),
+        (129, Cause::NO_RESOURCES_AVAILABLE),
+    ] {
+        let body = establishment(peer.name, urrs.into(), 1_000_000, urrs);
+        let answer = peer.ask(kind, Seid(0), &body).await;
+        assert_eq!(cause(&answer), wanted, "{urrs}");
+    }
+    assert_eq!(bench.node.stats().sessions, 1);
+    bench.end().await;
+}
+
 impl Peer {
     /// Asks for a session with a UE address; returns the cause and, if the node chose it, the
     /// address.
