@@ -26,8 +26,9 @@ use strowger_pfcp::message::{Body, SessionEstablishmentRequest};
 use strowger_pfcp::{Error, IeType, Message, MessageType, Seid, Sequence};
 
 pub use error::ClientError;
-pub(crate) use error::unanswered;
+pub(crate) use error::{setup_failed, unanswered};
 pub use event::{ClientEvent, ClientStats};
+pub(crate) use report::check as check_report;
 pub use rules::SessionRules;
 pub use session::Session;
 
@@ -55,7 +56,9 @@ pub struct ClientConfig {
     pub n1: u32,
     /// The silence of a peer after which a heartbeat is sent; zero disables heartbeats.
     pub heartbeat: Duration,
-    /// The recipient of session reports. Reports are acknowledged even without one.
+    /// The recipient of session reports. A report is acknowledged once the recipient has it; while
+    /// the recipient has no room, reports are refused with Cause 74, and the peer sends them again.
+    /// Without a recipient, reports are acknowledged and dropped.
     pub reports: Option<Recipient<SessionReport>>,
     /// The default for sessions that their peer lost, unless [`Association::establish_with`]
     /// overrides it.
@@ -65,7 +68,7 @@ pub struct ClientConfig {
     /// The recipient of events about lost and found peers, and about each session that its peer
     /// lost. While the recipient has no room, up to [`ClientConfig::EVENTS`] events are queued.
     pub events: Option<Recipient<ClientEvent>>,
-    /// The recipient of node reports. Reports are acknowledged even without one.
+    /// The recipient of node reports, which are acknowledged like session reports.
     pub node_reports: Option<Recipient<NodeReport>>,
 }
 

@@ -98,6 +98,9 @@ pub struct Limits {
     /// The maximum size of the rules of one session, in bytes.
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub session_octets: usize,
+    /// The maximum number of usage reporting rules of one session. Each that measures takes about a
+    /// kilobyte, which is many times the size of its elements.
+    pub urrs: usize,
     /// The maximum number of usage reports of one session that wait for the peer. Beyond it, new
     /// usage is added to waiting reports.
     pub usage_reports: usize,
@@ -250,7 +253,7 @@ pub enum ConfigError {
     /// A feature name is unknown.
     #[error(
         "`features` has \"{0}\", which this node does not have; \
-         it has \"ftup\", \"pfdm\" and \"ueip\""
+         it has \"ftup\", \"pfdm\", \"ueip\" and \"ip6pl\""
     )]
     UnknownFeature(String),
 }
@@ -276,6 +279,7 @@ impl NodeConfig {
             ("transactions", limits.transactions),
             ("response_cache", limits.response_cache),
             ("session_octets", limits.session_octets),
+            ("urrs", limits.urrs),
             ("usage_reports", limits.usage_reports),
             ("buffered_packets", limits.buffered_packets),
             ("pfd_octets", limits.pfd_octets),
@@ -338,6 +342,7 @@ fn feature(name: &str) -> Option<(usize, u8)> {
         "ftup" => Some((0, 1 << 4)),
         "pfdm" => Some((0, 1 << 5)),
         "ueip" => Some((2, 1 << 2)),
+        "ip6pl" => Some((3, 1 << 5)),
         _ => None,
     }
 }
@@ -403,6 +408,7 @@ impl Default for Limits {
             transactions: 65_536,
             response_cache: 65_536,
             session_octets: 64 * 1024,
+            urrs: 128,
             usage_reports: 64,
             buffered_packets: 1024,
             pfd_octets: 1024 * 1024,

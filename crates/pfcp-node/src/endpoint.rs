@@ -29,7 +29,7 @@ use strowger::{
     ReplyLane, Signal,
 };
 use strowger_pfcp::Seid;
-use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::association::{AssociationId, Recovery};
 use strowger_pfcp::endpoint::{
     DiscardReason, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role,
     Transmit,
@@ -142,6 +142,8 @@ struct SessionEntry {
 struct ForwardedRequest {
     seid: Seid,
     establishes: bool,
+    /// The incarnation of the peer that sent the request.
+    recovery: Option<Recovery>,
 }
 
 impl Actor for Endpoint {
@@ -376,8 +378,8 @@ impl Endpoint {
             Event::AssociationReleased { association } => self.association_released(&association),
             Event::Response {
                 request, octets, ..
-            } => self.answered(request, Some(octets)),
-            Event::RequestFailed { request, .. } => self.answered(request, None),
+            } => self.answered(now, request, Some(octets)),
+            Event::RequestFailed { request, .. } => self.answered(now, request, None),
             Event::RequestWithdrawn { request, octets } => self.withdrawn(request, &octets),
             Event::PeerSilent { association } => {
                 if let Some(association) = self.protocol.associations().get(association) {
@@ -398,11 +400,11 @@ impl Endpoint {
     }
 
     /// Handles the outcome of a request of ours: one of the owner, or a session report.
-    fn answered(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
+    fn answered(&mut self, now: Instant, request: RequestId, answer: Option<Arc<[u8]>>) {
         if self.node_reports.contains_key(&request) {
             self.node_report_completed(request, answer.as_ref().ok_or(NodeRequestError::NoAnswer));
         } else {
-            self.reported(request, answer);
+            self.reported(now, request, answer);
         }
     }
 

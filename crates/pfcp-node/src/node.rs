@@ -547,7 +547,7 @@ impl NodeHandle {
             node: record.owner.node.to_string(),
             peer: record.owner.address,
             path: self.path(&record.owner.node, Some(record.seid)).to_string(),
-            ue_addresses: Vec::new(),
+            ue_addresses: ids.ue_addresses,
             teids: Vec::new(),
             pdrs: ids.pdrs,
             fars: ids.fars,
@@ -556,9 +556,8 @@ impl NodeHandle {
             octets: record.rules.octets().len(),
         };
         for claim in ids.claims {
-            match claim {
-                AddressClaim::Ue(address) => info.ue_addresses.push(address),
-                AddressClaim::Teid { teid, address } => info.teids.push((teid, address)),
+            if let AddressClaim::Teid { teid, address } = claim {
+                info.teids.push((teid, address));
             }
         }
         info

@@ -16,8 +16,7 @@ use std::time::Instant;
 
 use strowger::{Accepts, Actor, Context, MailboxSpec, Overflow, Reply};
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp::session::{Refusal, RuleChange, RuleSet};
-use strowger_pfcp::transaction::ResponseKey;
+use strowger_pfcp::session::{Refusal, RuleChange, RuleKind, RuleSet};
 use strowger_pfcp::validate::tolerate;
 use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
@@ -26,7 +25,7 @@ use crate::policy::PolicyRequestKind;
 use crate::pool::AddressClaim;
 use crate::seeded_bug::{Bug, seeded};
 use crate::shared::{Shared, add};
-use crate::store::{self, PendingWrite, SessionRecord, StoredPeer, StoredResponse};
+use crate::store::{self, PendingWrite, RequestKey, SessionRecord, StoredPeer, StoredResponse};
 use crate::topics::SessionEventKind;
 
 pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
@@ -47,8 +46,7 @@ pub(crate) struct SessionRequest {
     pub(crate) procedure: Procedure,
     /// The complete message.
     pub(crate) octets: Arc<[u8]>,
-    /// The key by which a retransmission of the request is recognized.
-    pub(crate) key: Option<ResponseKey>,
+    pub(crate) key: Option<RequestKey>,
     pub(crate) reply: Reply<SessionResponse>,
 }
 
@@ -254,7 +252,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
         owner: (&Arc<StoredPeer>, usize),
     ) -> SessionResponse {
         let peer_seid = peer_seid(frame);
@@ -284,6 +282,7 @@ impl SessionActor {
         peer_seid: Option<Seid>,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         self.check_interface(frame, owner)?;
+        check_peer_seid(peer_seid)?;
         let change = RuleSet::establish(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
@@ -307,7 +306,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
     ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -355,6 +354,7 @@ impl SessionActor {
         live: &SessionRecord,
     ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
         self.check_interface(frame, &live.owner)?;
+        check_peer_seid(peer_seid(frame))?;
         let change = live.rules.modify(frame, &mut self.allocator())?;
         let (rules, created) = self.count_deviations(change);
         let context = decide::DecisionContext {
@@ -404,7 +404,7 @@ impl SessionActor {
         &mut self,
         now: Instant,
         frame: &Frame<'_>,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
     ) -> SessionResponse {
         let Some(live) = self.live.clone() else {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
@@ -443,8 +443,19 @@ impl SessionActor {
 
     /// Claims the addresses of the rules, and checks the size of the rules.
     fn claim_addresses(&self, rules: &RuleSet) -> Result<(), Refusal> {
-        if rules.octets().len() > self.shared.config.limits.session_octets {
+        let limits = &self.shared.config.limits;
+        if rules.octets().len() > limits.session_octets
+            || rules.rules(RuleKind::Urr).count() > limits.urrs
+        {
             return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
+        }
+        // Only a UP function with the feature IP6PL accepts prefix lengths, TS 29.244 §8.2.25.
+        if !self.shared.config.offers("ip6pl") {
+            let rule = rules.rule_of_ue(|ue| ue.ipv6_prefix_length.is_some());
+            if let Some(rule) = rule {
+                let refusal = Refusal::new(Cause::SERVICE_NOT_SUPPORTED);
+                return Err(refusal.at(IeType::UE_IP_ADDRESS).rule(rule));
+            }
         }
         let claims = claims(rules);
         self.shared.pool.replace(self.seid, claims).map_err(|taken| {
@@ -453,7 +464,14 @@ impl SessionActor {
                 AddressClaim::Teid { teid, address } => {
                     (rules.rule_at(teid, address), IeType::F_TEID)
                 }
-                AddressClaim::Ue(address) => (rules.rule_of_ue(address), IeType::UE_IP_ADDRESS),
+                AddressClaim::Ue(address) => (
+                    rules.rule_of_ue(|ue| ue.ipv4 == Some(address)),
+                    IeType::UE_IP_ADDRESS,
+                ),
+                AddressClaim::Prefix(prefix) => (
+                    rules.rule_of_ue(|ue| answer::prefix_of(ue) == Some(prefix)),
+                    IeType::UE_IP_ADDRESS,
+                ),
             };
             let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
             rule.into_iter().fold(refusal, Refusal::rule)
@@ -464,7 +482,7 @@ impl SessionActor {
     async fn commit(
         &mut self,
         record: SessionRecord,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
         answer: Arc<[u8]>,
     ) -> Result<Arc<[u8]>, Refusal> {
         let record = Arc::new(record);
@@ -481,7 +499,7 @@ impl SessionActor {
     async fn write(
         &self,
         change: store::StoreChange,
-        key: Option<ResponseKey>,
+        key: Option<RequestKey>,
         answer: &Arc<[u8]>,
     ) -> Result<(), Refusal> {
         let key = key.filter(|_| !seeded(Bug::AnswerNotWritten));
@@ -515,5 +533,14 @@ impl SessionActor {
         self.shared.counters.refused(refusal.cause);
         let octets = refusal_message(frame, &self.shared, peer_seid, refusal);
         SessionResponse::new(octets.into(), outcome)
+    }
+}
+
+/// Refuses a CP F-SEID with SEID 0: in a header it stands for a SEID that the sender does not know,
+/// TS 29.244 §7.2.2.4.2, so no request of ours could name the session.
+fn check_peer_seid(peer_seid: Option<Seid>) -> Result<(), Refusal> {
+    match peer_seid {
+        Some(Seid(0)) => Err(Refusal::new(Cause::MANDATORY_IE_INCORRECT).at(IeType::F_SEID)),
+        _ => Ok(()),
     }
 }

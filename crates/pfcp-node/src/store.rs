@@ -66,10 +66,16 @@ pub(crate) struct StoredPfds {
     pub(crate) contents: Vec<u8>,
 }
 
+/// The key by which a retransmission of a request is recognized, and the Recovery Time Stamp of the
+/// incarnation of the peer that sent the request.
+pub(crate) type RequestKey = (ResponseKey, Recovery);
+
 /// A response that was sent, kept for retransmissions of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredResponse {
     pub(crate) key: ResponseKey,
+    /// The incarnation of the peer that received the response; `None` if an earlier build stored it.
+    pub(crate) recovery: Option<Recovery>,
     /// The complete message.
     pub(crate) octets: Arc<[u8]>,
     /// The time of the response in milliseconds since 1970, which remains meaningful after a
@@ -78,9 +84,18 @@ pub(crate) struct StoredResponse {
 }
 
 impl StoredResponse {
-    pub(crate) fn new(key: ResponseKey, octets: Arc<[u8]>) -> Self {
-        let at = milliseconds_now();
-        Self { key, octets, at }
+    pub(crate) fn new((key, recovery): RequestKey, octets: Arc<[u8]>) -> Self {
+        Self {
+            key,
+            recovery: Some(recovery),
+            octets,
+            at: milliseconds_now(),
+        }
+    }
+
+    /// Returns `true` if the response was for the incarnation of the peer with this stamp.
+    pub(crate) fn is_for(&self, recovery: Recovery) -> bool {
+        self.recovery.is_none_or(|own| own == recovery)
     }
 
     /// Returns the time since the response.

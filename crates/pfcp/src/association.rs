@@ -2,8 +2,10 @@
 //!
 //! An association is identified by the Node ID of the peer. The Node ID is bound to the source
 //! address of the first setup; a setup from another address that claims the same Node ID is
-//! refused. The Node ID of a [configured peer](NamedPeer) is bound to the configured addresses
-//! before any setup arrives, and an association is always reserved for it.
+//! refused. The peer at the known address then gets a heartbeat, and if it does not answer, the
+//! next setup from another address takes the association over: the peer has moved, as a container
+//! does that is started elsewhere. The Node ID of a [configured peer](NamedPeer) is bound to the
+//! configured addresses before any setup arrives, and an association is always reserved for it.
 //!
 //! The Recovery Time Stamp shows whether the peer still has its sessions. A newer stamp means that
 //! the peer restarted and lost its sessions; the same stamp means that the setup was repeated and
@@ -84,6 +86,8 @@ pub struct Association {
     pub(crate) heartbeat: HeartbeatTimer,
     /// The state of the inquiry whether the peer has restarted.
     pub(crate) inquiry: RestartInquiry,
+    /// The time of the last heartbeat that another address caused by claiming the Node ID.
+    pub(crate) claim_checked: Option<Instant>,
     /// Set once a later stamp has been ignored and reported to the owner.
     pub(crate) stamp_ignored: bool,
 }
@@ -97,6 +101,12 @@ impl Association {
     #[must_use]
     pub fn is_at(&self, address: IpAddr) -> bool {
         self.address.ip() == address || is_among(&self.addresses, address)
+    }
+
+    /// Returns `true` if the peer may set the association up from `address`: from its own
+    /// addresses, or from any while it is silent, unless the configuration names it.
+    fn accepts_setup_from(&self, address: IpAddr) -> bool {
+        self.is_at(address) || (self.silent && self.addresses.is_empty())
     }
 
     /// Returns `true` if the peer, a control plane node, supports Overload Control Information: the
@@ -166,7 +176,7 @@ fn is_among(networks: &[Network], address: IpAddr) -> bool {
 #[non_exhaustive]
 pub enum SetupError {
     /// The Node ID belongs to another address.
-    #[error("the Node ID belongs to {owner}")]
+    #[error("the Node ID belongs to {owner}, which keeps it if it answers a heartbeat")]
     Claimed {
         /// The address that the Node ID belongs to.
         owner: IpAddr,
@@ -330,6 +340,7 @@ impl Associations {
                 set_up_with: recovery,
                 heartbeat,
                 inquiry: RestartInquiry::None,
+                claim_checked: None,
                 stamp_ignored: false,
             };
             self.all.insert(id, association);
@@ -339,7 +350,7 @@ impl Associations {
             .all
             .get_mut(&id)
             .expect("both maps have the same associations");
-        if !association.is_at(address.ip()) {
+        if !association.accepts_setup_from(address.ip()) {
             return Err(SetupError::Claimed {
                 owner: association.address.ip(),
             });
@@ -530,6 +541,21 @@ impl Associations {
             && association.heartbeat != HeartbeatTimer::Waiting
         {
             association.heartbeat = HeartbeatTimer::At(now);
+        }
+    }
+
+    /// Makes a heartbeat to a peer due whose Node ID another address claims, at most once in
+    /// `pause`.
+    pub(crate) fn check_claimed(&mut self, now: Instant, node: &NodeName, pause: Duration) {
+        let Some(&id) = self.by_node.get(node) else {
+            return;
+        };
+        let association = self.all.get_mut(&id);
+        if let Some(association) = association
+            && association.claim_checked.is_none_or(|at| at + pause <= now)
+        {
+            association.claim_checked = Some(now);
+            self.heartbeat_now(now, id);
         }
     }
 

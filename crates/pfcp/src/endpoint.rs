@@ -27,13 +27,15 @@ pub use event::Event;
 pub use limit::PeerLimits;
 pub use network::{Network, NetworkError};
 
-use crate::association::{AssociationId, Associations, NamedPeer, NodeName, Recovery, RestartSign};
+use crate::association::{
+    Association, AssociationId, Associations, NamedPeer, NodeName, Recovery, RestartSign,
+};
 use crate::error::Error;
 use crate::ie::{Cause, Release};
 use crate::message::MessageType;
 use crate::transaction::{
-    RequestId, Requests, RequestsFull, ResponseCache, ResponseCacheLimits, ResponseKey,
-    Retransmission, TimerAction, TransactionId,
+    RequestId, RequestOrigin, Requests, RequestsFull, ResponseCache, ResponseCacheLimits,
+    ResponseKey, Retransmission, TimerAction, TransactionId,
 };
 use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Seid, Sequence};
@@ -294,8 +296,11 @@ impl Endpoint {
         self.stats.unanswered += 1;
         match self.purposes.remove(&request) {
             Some(NodeRequestPurpose::Associate) => {
-                self.events
-                    .push_back(Event::AssociationFailed { peer, cause: None });
+                self.events.push_back(Event::AssociationFailed {
+                    peer,
+                    cause: None,
+                    invalid: None,
+                });
             }
             // Without an answer, the inquiry about a restart has become a path failure.
             Some(
@@ -503,8 +508,25 @@ impl Endpoint {
         self.answers.key(transaction)
     }
 
+    /// Assigns a pending request to an association, for requests that only their owner can assign:
+    /// those that name a session, from a host with several associations. The request and its answer
+    /// are dropped when the peer restarts.
+    pub fn attribute(&mut self, transaction: TransactionId, association: AssociationId) {
+        if let Some(origin) = self.associations.get(association).map(Self::origin) {
+            self.answers.attribute(transaction, origin);
+        }
+    }
+
+    fn origin(association: &Association) -> RequestOrigin {
+        RequestOrigin {
+            association: association.id,
+            recovery: association.recovery,
+        }
+    }
+
     /// Restores an answer from before its owner restarted. `left` is the remaining time for which
-    /// it is kept. The seed must be the one that the answer was given with.
+    /// it is kept. The seed must be the one that the answer was given with, and the association of
+    /// the peer must have been restored.
     pub fn restore_answer(
         &mut self,
         now: Instant,
@@ -512,7 +534,8 @@ impl Endpoint {
         key: ResponseKey,
         octets: Arc<[u8]>,
     ) {
-        self.answers.restore(now, left, key, octets);
+        let origin = self.associations.from_address(key.peer).map(Self::origin);
+        self.answers.restore(now, left, (key, origin), octets);
     }
 
     /// Returns the counters and gauges.

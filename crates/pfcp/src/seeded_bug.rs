@@ -5,6 +5,8 @@ strowger_seeded_bug::bugs! {
     WorkedOnTwice,
     /// An answer is dropped as soon as it is given.
     AnswerForgotten,
+    /// Kept answers stay when the peer restarts.
+    AnswersOutliveRestart,
     /// A request whose processing was abandoned is never processed again.
     AbandonedForEver,
     /// Every fourth sequence number is reused as soon as its request is answered.

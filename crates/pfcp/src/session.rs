@@ -295,14 +295,11 @@ impl RuleSet {
         all.map(|(_, address)| address).collect()
     }
 
-    /// Finds the rule that detects packets by a UE IP address.
+    /// Finds a rule that detects packets by a UE IP address that `wanted` selects.
     #[must_use]
-    pub fn rule_of_ue(&self, address: IpAddr) -> Option<RuleId> {
-        let is_it = |ue: &UeIpAddress| {
-            [ue.ipv4.map(IpAddr::V4), ue.ipv6.map(IpAddr::V6)].contains(&Some(address))
-        };
+    pub fn rule_of_ue(&self, wanted: impl Fn(&UeIpAddress) -> bool) -> Option<RuleId> {
         let mut all = self.detected(IeType::UE_IP_ADDRESS);
-        all.find(|(_, ue)| is_it(ue)).map(|(id, _)| id)
+        all.find(|(_, ue)| wanted(ue)).map(|(id, _)| id)
     }
 
     /// Decodes the elements of a type in PDIs and traffic endpoints, each with the identifier of

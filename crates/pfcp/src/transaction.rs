@@ -11,11 +11,17 @@
 //!                    bytes             ▲          ResponseCache::answer ──▶ peer
 //!                                      └───────────────┘
 //! ```
+//!
+//! Answers end with the incarnation of the peer that asked: §6.4 makes a sequence number unique
+//! only while its request is outstanding, and a peer that restarts may count from the same number
+//! again.
 
 mod answers;
 mod requests;
 
-pub use answers::{Admission, ResponseCache, ResponseCacheLimits, ResponseKey, TransactionId};
+pub use answers::{
+    Admission, RequestOrigin, ResponseCache, ResponseCacheLimits, ResponseKey, TransactionId,
+};
 pub use requests::{
     OutstandingRequest, RequestId, Requests, RequestsFull, Retransmission, TimerAction,
 };

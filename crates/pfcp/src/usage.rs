@@ -400,6 +400,7 @@ impl UsageMeter {
         for (&id, rule) in &mut self.rules {
             if !made.contains(&id)
                 && rule.parameters.wants(ReportingTriggers::LIUSA)
+                && rule.may_report()
                 && linked(rule)
             {
                 // Beyond the limit, if need be: a linked report belongs to one that is queued
@@ -589,7 +590,7 @@ impl UsageMeter {
         // A FAR that buffers may receive a packet at any time, even if nothing is buffered now.
         let buffers = |action: &FarAction| action.has_action(ApplyAction::BUFF);
         self.rules.is_empty()
-            && self.queue.is_empty()
+            && self.queue.is_over()
             && !self.buffers.has_pending()
             && self.inactivity.is_none()
             && !self.paths.fars.values().any(buffers)

@@ -106,3 +106,19 @@ fn peer_that_releases_is_told_with_the_sessions_that_ended() {
     let unknown = node.ask(["pfcp", "release", "127.0.0.73"]);
     assert_eq!(unknown.code, 1, "{}", unknown.err);
 }
+
+#[test]
+fn forced_release_does_not_need_the_peer() {
+    let (node, _peer) = start(78);
+    let ran = node.ask(["pfcp", "release", "127.0.0.78", "--force"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.contains("without asking it; 1 session ended"),
+        "{}",
+        ran.out
+    );
+    assert_eq!(
+        node.ask(["pfcp", "associations", "--json"]).objects().len(),
+        0
+    );
+}

@@ -15,6 +15,7 @@ use strowger_pfcp::ie::FSeid;
 use strowger_pfcp::transaction::{RequestId, Retransmission};
 use strowger_pfcp::{MessageType, Seid};
 
+use super::error::setup_failed;
 use super::message::{
     ClientMsg, ClientReply, Delete, Establish, EstablishedSession, Exchange, Modify, Release,
 };
@@ -358,16 +359,13 @@ impl ClientActor {
                     reply.send(Ok(association));
                 }
             }
-            Event::AssociationFailed { peer, cause } => {
+            Event::AssociationFailed {
+                peer,
+                cause,
+                invalid,
+            } => {
                 self.not_found(now, peer, cause);
-                let error = match cause {
-                    Some(cause) => ClientError::Refused {
-                        peer,
-                        cause,
-                        offending_ie: None,
-                    },
-                    None => ClientError::NoAnswer { peer },
-                };
+                let error = setup_failed(peer, cause, invalid);
                 for reply in self.associating.remove(&peer).unwrap_or_default() {
                     reply.send(Err(error.clone()));
                 }

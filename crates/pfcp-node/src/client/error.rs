@@ -58,6 +58,14 @@ pub enum ClientError {
         /// The decoding error.
         error: Error,
     },
+    /// The peer accepted the request with a response that cannot be used.
+    #[error("{peer} accepted, but its answer is invalid: {reason}")]
+    InvalidAnswer {
+        /// The peer that answered.
+        peer: SocketAddr,
+        /// The mandatory element that is missing or malformed, or another defect.
+        reason: String,
+    },
     /// The request cannot be encoded.
     #[error("the request cannot be written: {0}")]
     Request(#[from] Error),
@@ -100,6 +108,23 @@ impl ClientError {
 impl From<AskError> for ClientError {
     fn from(_: AskError) -> Self {
         Self::Ended
+    }
+}
+
+/// Returns the error for an association setup that failed.
+pub(crate) fn setup_failed(
+    peer: SocketAddr,
+    cause: Option<Cause>,
+    invalid: Option<String>,
+) -> ClientError {
+    match (invalid, cause) {
+        (Some(reason), _) => ClientError::InvalidAnswer { peer, reason },
+        (None, Some(cause)) => ClientError::Refused {
+            peer,
+            cause,
+            offending_ie: None,
+        },
+        (None, None) => ClientError::NoAnswer { peer },
     }
 }
 

@@ -327,7 +327,8 @@ fn established(peer: SocketAddr, octets: &[u8]) -> Result<(Seid, Vec<CreatedPdr>
         cause: Cause::CONDITIONAL_IE_MISSING,
         offending_ie: Some(IeType::F_SEID),
     };
-    let remote = up_f_seid.ok_or_else(missing)?;
+    let usable = up_f_seid.filter(|f_seid| f_seid.seid != 0);
+    let remote = usable.ok_or_else(missing)?;
     Ok((Seid(remote.seid), created_pdrs))
 }
 

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use strowger::{Completion, SendError, StartError};
 use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::session::Refusal;
-use strowger_pfcp::transaction::TransactionId;
+use strowger_pfcp::transaction::{ResponseKey, TransactionId};
 use strowger_pfcp::validate::tolerate;
-use strowger_pfcp::{Frame, Index, Interfaces, MessageType, MessageView, Rejection, Seid};
+use strowger_pfcp::{Frame, Header, Index, Interfaces, MessageType, MessageView, Rejection, Seid};
 
 use super::{Endpoint, ForwardedRequest, SessionEntry};
 use crate::seeded_bug::{Bug, seeded};
@@ -19,7 +20,7 @@ use crate::session::{
     refusal_message,
 };
 use crate::shared::add;
-use crate::store::StoreChange;
+use crate::store::{RequestKey, StoreChange, StoredResponse};
 use crate::topics::SessionEventKind;
 
 /// The reason why a request does not reach a session.
@@ -96,15 +97,21 @@ impl Endpoint {
         };
         let establishes = message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST;
         let sent = found.and_then(|(seid, procedure)| {
+            let key = self.request_key(transaction, seid);
             let reply = self.lane.reply(transaction.get());
             let request = SessionRequest {
                 procedure,
                 octets: Arc::clone(octets),
-                key: self.protocol.answer_key(transaction),
+                key,
                 reply,
             };
-            self.pending
-                .insert(transaction.get(), ForwardedRequest { seid, establishes });
+            let recovery = key.map(|(_, recovery)| recovery);
+            let forwarded = ForwardedRequest {
+                seid,
+                establishes,
+                recovery,
+            };
+            self.pending.insert(transaction.get(), forwarded);
             let forwarded = self.forward(seid, request);
             if establishes && forwarded.is_err() {
                 self.end(seid);
@@ -125,9 +132,21 @@ impl Endpoint {
             }
             DispatchError::Restarting => {
                 add(&self.shared.counters.dropped);
-                self.protocol.abandon(now, transaction);
+                match seid.filter(|_| !establishes) {
+                    Some(seid) => self.undeliverable(now, transaction, seid),
+                    None => self.protocol.abandon(now, transaction),
+                }
             }
         }
+    }
+
+    /// Assigns a request to the association of its session, and returns its key.
+    fn request_key(&mut self, transaction: TransactionId, seid: Seid) -> Option<RequestKey> {
+        let association = self.sessions.get(seid)?.association;
+        self.protocol.attribute(transaction, association);
+        let members = self.association_sessions.get(&association)?;
+        let key = self.protocol.answer_key(transaction)?;
+        Some((key, members.owner().recovery))
     }
 
     /// Handles a request in which the peer assigns its SEID to a session: pending reports of a
@@ -269,7 +288,13 @@ impl Endpoint {
         let hold = self.protocol.config().answers.hold;
         let key = self.protocol.answer_key(transaction);
         let written = key.and_then(|key| self.shared.store.answer(&key));
-        let written = written.filter(|answer| answer.age() <= hold);
+        // The previous incarnation of the peer may have sent the same bytes.
+        let is_own = |answer: &StoredResponse| {
+            pending
+                .recovery
+                .is_some_and(|recovery| answer.is_for(recovery))
+        };
+        let written = written.filter(|answer| answer.age() <= hold && is_own(answer));
         let known = self.sessions.contains(seid);
         let is_kept = known && self.shared.store.session(seid).is_some();
         let deletes = MessageType::SESSION_DELETION_REQUEST;
@@ -285,8 +310,41 @@ impl Endpoint {
                 if pending.establishes || !known {
                     self.end(seid);
                 }
-                self.protocol.abandon(now, transaction);
+                match pending.establishes {
+                    true => self.protocol.abandon(now, transaction),
+                    false => self.undeliverable(now, transaction, seid),
+                }
             }
+        }
+    }
+
+    /// Handles a request that did not reach its session: if the session has ended, as when the
+    /// request waited behind its deletion, a retransmission would find nothing else. Otherwise the
+    /// next retransmission is processed afresh.
+    fn undeliverable(&mut self, now: Instant, transaction: TransactionId, seid: Seid) {
+        let key = self.protocol.answer_key(transaction);
+        match key.filter(|_| self.shared.store.session(seid).is_none()) {
+            Some(key) => self.respond_unknown_session(now, transaction, key),
+            None => self.protocol.abandon(now, transaction),
+        }
+    }
+
+    /// Answers a request about a session that has ended, with SEID 0 (TS 29.244 §7.2.2.4.2).
+    fn respond_unknown_session(
+        &mut self,
+        now: Instant,
+        transaction: TransactionId,
+        key: ResponseKey,
+    ) {
+        let request = Header::session(key.message_type, Seid(0), key.sequence);
+        let cause = Cause::SESSION_CONTEXT_NOT_FOUND;
+        let body = BodyBuilder::new().cause(cause);
+        match message(&answer_header(&request, None), body.as_slice()) {
+            Ok(answer) => {
+                self.shared.counters.refused(cause);
+                self.protocol.respond(now, transaction, answer.into());
+            }
+            Err(_) => self.protocol.abandon(now, transaction),
         }
     }
 
@@ -314,6 +372,7 @@ impl Endpoint {
         self.shared.writing.lock().remove(&seid);
         let entry = self.sessions.remove(seid)?;
         self.end_report(seid);
+        self.forget_refusal(seid);
         if let Some(members) = self.association_sessions.get_mut(&entry.association) {
             members.uncount_session();
         }

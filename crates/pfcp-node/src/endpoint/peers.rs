@@ -19,7 +19,6 @@ impl Endpoint {
     /// Restores the associations of the store and the actors of their sessions.
     pub(super) fn restore(&mut self, cx: &mut Context<Self>) {
         let now = cx.now().into_std();
-        self.restore_answers(now);
         for owner in self.shared.store.associations() {
             let (node, address) = (owner.node.clone(), owner.address);
             match self.protocol.restore(now, node, address, owner.recovery) {
@@ -27,6 +26,7 @@ impl Endpoint {
                 Err(error) => self.end_disallowed(&owner, error),
             }
         }
+        self.restore_answers(now);
     }
 
     /// Ends the sessions of a stored association that the configuration no longer allows: no peer
@@ -47,10 +47,16 @@ impl Endpoint {
         );
     }
 
-    /// Restores the responses that peers may still request by a retransmission.
+    /// Restores the responses that peers may still request by a retransmission, except those for
+    /// previous incarnations of their peers.
     pub(super) fn restore_answers(&mut self, now: Instant) {
         let (present, hold) = (milliseconds_now(), self.protocol.config().answers.hold);
         for answer in self.shared.store.answers() {
+            let association = self.protocol.associations().from_address(answer.key.peer);
+            let members = association.and_then(|one| self.association_sessions.get(&one.id));
+            if members.is_some_and(|members| !answer.is_for(members.owner().recovery)) {
+                continue;
+            }
             // If the clock was set back in the meantime, the response is kept for the full time
             // again.
             let age = Duration::from_millis(present.saturating_sub(answer.at));
@@ -137,6 +143,13 @@ impl Endpoint {
             local: self.local_address(up.address.ip()),
         });
         tracing::info!(node = %owner.node, address = %owner.address, kept, ended, "associated");
+        let members = self.association_sessions.get(&association);
+        let before = members.map(|members| members.owner().address);
+        if let Some(before) = before.filter(|before| before.ip() != owner.address.ip()) {
+            tracing::warn!(
+                node = %owner.node, %before, address = %owner.address, "a peer has moved"
+            );
+        }
         self.changes
             .push(StoreChange::Associate(Arc::clone(&owner)));
         match self.association_sessions.get_mut(&association) {

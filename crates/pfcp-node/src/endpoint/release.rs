@@ -13,12 +13,13 @@ use strowger_pfcp::ie::Cause;
 use super::{Endpoint, EndpointMsg};
 use crate::node::{NodeRequestError, ReleaseOutcome, ReleaseReport};
 
-/// A request to ask the peer with a Node ID to release its association, with an optional time
-/// limit.
+/// A request to release the association of the peer with a Node ID: by the peer, with an optional
+/// time limit, or without asking it.
 #[derive(Debug)]
 pub(crate) struct RequestRelease {
     pub(crate) node: String,
     pub(crate) within: Option<Duration>,
+    pub(crate) force: bool,
 }
 
 type ReleaseResult = Result<ReleaseReport, NodeRequestError>;
@@ -74,11 +75,16 @@ impl Endpoint {
             let node = request.node.clone();
             return reply.send(Err(NodeRequestError::UnknownPeer { node }));
         };
-        let asked = self
-            .protocol
-            .request_release(now, association, request.within);
-        if asked.is_err() {
-            return reply.send(Err(NodeRequestError::Busy));
+        if request.force {
+            tracing::warn!(node = %request.node, "the owner of the node releases an association");
+            self.protocol.end_association(association);
+        } else {
+            let asked = self
+                .protocol
+                .request_release(now, association, request.within);
+            if asked.is_err() {
+                return reply.send(Err(NodeRequestError::Busy));
+            }
         }
         if let Some(within) = request.within {
             cx.send_after(within, EndpointMsg::ReleaseDue);

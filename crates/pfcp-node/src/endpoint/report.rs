@@ -9,8 +9,9 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use strowger_pfcp::association::AssociationId;
+use strowger_pfcp::ie::Cause;
 use strowger_pfcp::transaction::{OutstandingRequest, RequestId};
-use strowger_pfcp::{MessageType, Seid};
+use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
 use super::Endpoint;
 use crate::seeded_bug::{Bug, seeded};
@@ -38,6 +39,15 @@ pub(super) struct PendingReports {
     /// The peer must not reuse the SEID until it has received them (TS 29.244 §5.2.2.3.1); if it
     /// does, the reports end.
     announced: FxHashMap<(AssociationId, Seid), Vec<RequestId>>,
+    /// The sessions whose last answered report was refused.
+    refusals: FxHashMap<Seid, ReportRefusal>,
+}
+
+/// The cause of refused reports, and the time of the first of them.
+#[derive(Clone, Copy, Debug)]
+struct ReportRefusal {
+    cause: Cause,
+    since: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -165,6 +175,7 @@ impl Endpoint {
         let (seid, body) = (outgoing.peer_seid, &outgoing.body);
         match self.protocol.request_about(now, to, kind, seid, body) {
             Ok(outstanding) => {
+                self.protocol.expect_seid(outstanding, outgoing.seid);
                 if let Some(before) = self.reports.insert(outstanding, subject) {
                     self.withdraw_report(before);
                 }
@@ -177,10 +188,70 @@ impl Endpoint {
     }
 
     /// Passes the outcome of a report to its session.
-    pub(super) fn reported(&mut self, request: RequestId, answer: Option<Arc<[u8]>>) {
-        if let Some(ReportSubject::Session(seid)) = self.reports.remove(request) {
-            self.notify_session(seid, answer);
+    pub(super) fn reported(&mut self, now: Instant, request: RequestId, answer: Option<Arc<[u8]>>) {
+        let Some(ReportSubject::Session(seid)) = self.reports.remove(request) else {
+            return;
+        };
+        let cause = answer.as_deref().and_then(cause_of);
+        if let Some(cause) = cause {
+            if cause.is_acceptance() {
+                self.reports.refusals.remove(&seid);
+            } else if self.report_refused(now, seid, cause) {
+                return;
+            }
         }
+        self.notify_session(seid, answer);
+    }
+
+    /// Handles a refused report. Returns `true` if the session ends.
+    ///
+    /// A peer that does not know the session (Cause 65) will not delete it, so the node does. A
+    /// peer that still waits for the response that establishes the session does not know it either.
+    /// The session therefore sends its report again, and ends if the answer is the same after the
+    /// time for which the peer may repeat its request. Meanwhile a heartbeat finds out whether the
+    /// peer has restarted and lost all of them, TS 23.527 §4.2.
+    fn report_refused(&mut self, now: Instant, seid: Seid, cause: Cause) -> bool {
+        let Some(entry) = self.sessions.get(seid) else {
+            return false;
+        };
+        let association = entry.association;
+        let before = self.reports.refusals.get(&seid).copied();
+        let before = before.filter(|before| before.cause == cause);
+        let since = before.map_or(now, |before| before.since);
+        self.reports
+            .refusals
+            .insert(seid, ReportRefusal { cause, since });
+        let hold = self.protocol.config().answers.hold;
+        let peer = self.protocol.associations().get(association);
+        let node = peer.map(|peer| peer.node.to_string()).unwrap_or_default();
+        match cause {
+            Cause::SESSION_CONTEXT_NOT_FOUND if now >= since + hold => {
+                tracing::warn!(
+                    session = %seid,
+                    node,
+                    "a peer does not know a session: it refuses reports with cause 65; the session \
+                     is ended, and its unreported usage is lost"
+                );
+                self.end(seid);
+                return true;
+            }
+            Cause::SESSION_CONTEXT_NOT_FOUND => self.protocol.check_peer(now, association),
+            // Logged once, not for each report.
+            cause if before.is_none() => tracing::warn!(
+                session = %seid,
+                node,
+                cause = cause.0,
+                "a peer refused a session report ({cause}); refused usage is kept for the answer \
+                 to the deletion of the session"
+            ),
+            _ => {}
+        }
+        false
+    }
+
+    /// Forgets what the peer answered to the reports of a session.
+    pub(super) fn forget_refusal(&mut self, session: Seid) {
+        self.reports.refusals.remove(&session);
     }
 
     /// Ends the report of a session that has ended or been renamed.
@@ -227,4 +298,11 @@ impl Endpoint {
             tracing::debug!(session = %seid, "report outcome dropped: session actor is gone");
         }
     }
+}
+
+fn cause_of(answer: &[u8]) -> Option<Cause> {
+    let frame = Frame::decode(answer).ok()?;
+    let mut tlvs = frame.tlvs().map_while(Result::ok);
+    let cause = tlvs.find(|tlv| tlv.ie == IeType::CAUSE)?;
+    cause.value.first().copied().map(Cause)
 }

@@ -26,7 +26,7 @@ use super::message::LoadMsg;
 use super::mix::{ChangeKind, KindSequence};
 use super::requests::RequestBuilder;
 use super::{LoadPace, LoadPlan, LoadStats, pacer};
-use crate::client::ClientError;
+use crate::client::{ClientError, setup_failed};
 use crate::journal::Journal;
 use crate::restoration::{PeerSearch, RestorationQueue};
 use crate::socket::{Sockets, local_address_for};
@@ -494,16 +494,14 @@ impl LoadActor {
             Event::AssociationFailed { cause, .. } if self.phase != LoadPhase::Associating => {
                 self.not_found(now, cause);
             }
-            Event::AssociationFailed { peer, cause } => {
+            Event::AssociationFailed {
+                peer,
+                cause,
+                invalid,
+            } => {
+                let error = setup_failed(peer, cause, invalid);
                 for reply in self.waiting.drain(..) {
-                    reply.send(Err(match cause {
-                        Some(cause) => ClientError::Refused {
-                            peer,
-                            cause,
-                            offending_ie: None,
-                        },
-                        None => ClientError::NoAnswer { peer },
-                    }));
+                    reply.send(Err(error.clone()));
                 }
                 cx.stop();
             }

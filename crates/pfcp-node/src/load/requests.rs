@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use strowger_pfcp::association::NodeName;
 use strowger_pfcp::ie::{
     Cause, DestinationInterface, EthernetPduSessionInformation, FSeid, FTeid, ForwardingParameters,
-    NetworkInstance, OuterHeaderCreation, Pdi, PdrId, Precedence, SourceInterface, UpdatePdr,
+    Ie as _, NetworkInstance, OuterHeaderCreation, Pdi, PdrId, Precedence, SourceInterface,
+    UpdatePdr,
 };
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::{Error, Frame, IeType, Seid};
@@ -130,7 +131,7 @@ impl RequestBuilder {
     }
 }
 
-/// Returns the cause of a response, and the peer's SEID of the session if present.
+/// Returns the cause of a response, and the peer's SEID of the session if it has a usable F-SEID.
 pub(crate) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
     let (mut cause, mut remote) = (Cause(0), None);
     if let Ok(frame) = Frame::decode(octets) {
@@ -138,8 +139,10 @@ pub(crate) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
             match tlv.ie {
                 IeType::CAUSE => cause = tlv.value.first().map_or(cause, |&value| Cause(value)),
                 IeType::F_SEID => {
-                    let seid = tlv.value.get(1..9).and_then(|seid| seid.first_chunk());
-                    remote = seid.map(|seid| Seid(u64::from_be_bytes(*seid)));
+                    let f_seid = FSeid::decode(tlv.value).ok();
+                    let usable = f_seid
+                        .filter(|one| one.seid != 0 && (one.ipv4.is_some() || one.ipv6.is_some()));
+                    remote = usable.map(|one| Seid(one.seid));
                 }
                 _ => {}
             }

@@ -25,6 +25,9 @@ pub struct LoadStats {
     pub lost: u64,
     /// Number of requests without a response, which are included in `lost`.
     pub unanswered: u64,
+    /// Number of establishments that were accepted without a usable UP F-SEID (TS 29.244 §7.5.3):
+    /// the load can neither change nor delete such a session.
+    pub invalid: u64,
     /// Number of accepted establishments.
     pub established: u64,
     /// Number of accepted modifications.
@@ -116,6 +119,7 @@ impl LoadStats {
             rejected: 0,
             lost: 0,
             unanswered: 0,
+            invalid: 0,
             established: 0,
             modified: 0,
             changes: ChangeStats::default(),

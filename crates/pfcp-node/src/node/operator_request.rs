@@ -118,7 +118,29 @@ impl NodeHandle {
         let patience =
             self.response_timeout().max(within.unwrap_or_default()) + Duration::from_secs(1);
         let node = node.to_owned();
-        let order = RequestRelease { node, within };
+        let force = false;
+        let order = RequestRelease {
+            node,
+            within,
+            force,
+        };
+        let asked = self.endpoint()?.ask_within(order, patience).await;
+        asked.unwrap_or(Err(NodeRequestError::Ended))
+    }
+
+    /// Ends the association of the peer with the given Node ID, and its sessions, without asking
+    /// the peer: for one that is gone and does not come back. Its Node ID is free for another
+    /// address. A peer that is still there gets Cause 72, and sets up its association again.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such peer.
+    pub async fn force_release(&self, node: &str) -> Result<ReleaseReport, NodeRequestError> {
+        let order = RequestRelease {
+            node: node.to_owned(),
+            within: None,
+            force: true,
+        };
+        let patience = self.response_timeout() + Duration::from_secs(1);
         let asked = self.endpoint()?.ask_within(order, patience).await;
         asked.unwrap_or(Err(NodeRequestError::Ended))
     }

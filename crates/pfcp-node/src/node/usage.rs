@@ -23,6 +23,6 @@ pub struct UsageStats {
     /// Number of usage reports that peers received, in requests that they accepted or in our
     /// responses.
     pub reports: u64,
-    /// Number of usage reports that peers refused.
+    /// Number of usage reports that peers refused. They are sent again when the session is deleted.
     pub refused: u64,
 }

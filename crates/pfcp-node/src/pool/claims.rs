@@ -3,6 +3,7 @@
 //! Nearly all sessions hold one tunnel at an IPv4 address and one IPv4 address of a UE. These are
 //! stored in packed form, all others unpacked.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU64;
 
@@ -30,8 +31,8 @@ impl PackedClaim {
                 teid,
                 address: IpAddr::V4(address),
             } => Self::Tunnel(u64::from(address.to_bits()) << 32 | u64::from(teid)),
-            AddressClaim::Ue(IpAddr::V4(address)) => Self::User(address.to_bits()),
-            AddressClaim::Teid { .. } | AddressClaim::Ue(_) => Self::Other,
+            AddressClaim::Ue(address) => Self::User(address.to_bits()),
+            AddressClaim::Teid { .. } | AddressClaim::Prefix(_) => Self::Other,
         }
     }
 }
@@ -45,7 +46,7 @@ fn tunnel(key: u64) -> AddressClaim {
 }
 
 fn user(key: u32) -> AddressClaim {
-    AddressClaim::Ue(Ipv4Addr::from_bits(key).into())
+    AddressClaim::Ue(Ipv4Addr::from_bits(key))
 }
 
 /// The map from claims to the sessions that hold them. SEID 0 is not used.
@@ -53,38 +54,63 @@ fn user(key: u32) -> AddressClaim {
 pub(super) struct ClaimIndex {
     tunnels: PagedMap<u64, NonZeroU64>,
     users: PagedMap<u64, NonZeroU64>,
+    /// TEIDs at IPv6 addresses.
     others: FxHashMap<AddressClaim, Seid>,
+    /// The last address of each prefix and its session, by the first address. Prefixes of different
+    /// sessions do not overlap, and a session holds no prefix within another of its own.
+    prefixes: BTreeMap<u128, (u128, Seid)>,
 }
 
 impl ClaimIndex {
-    pub(super) fn len(&self) -> usize {
-        self.tunnels.len() + self.users.len() + self.others.len()
+    /// Returns the session that holds a claim, or another session than `except` that holds a prefix
+    /// which overlaps it.
+    pub(super) fn holder(&self, claim: AddressClaim, except: Seid) -> Option<Seid> {
+        match (PackedClaim::of(claim), claim) {
+            (PackedClaim::Tunnel(key), _) => self.tunnels.get(key).map(|seid| Seid(seid.get())),
+            (PackedClaim::User(key), _) => self.users.get(key.into()).map(|seid| Seid(seid.get())),
+            (PackedClaim::Other, AddressClaim::Prefix(prefix)) => {
+                let mut holders = self.overlapping(prefix.first(), prefix.last());
+                holders.find(|&holder| holder != except)
+            }
+            (PackedClaim::Other, _) => self.others.get(&claim).copied(),
+        }
     }
 
-    pub(super) fn get(&self, claim: AddressClaim) -> Option<Seid> {
-        match PackedClaim::of(claim) {
-            PackedClaim::Tunnel(key) => self.tunnels.get(key).map(|seid| Seid(seid.get())),
-            PackedClaim::User(key) => self.users.get(key.into()).map(|seid| Seid(seid.get())),
-            PackedClaim::Other => self.others.get(&claim).copied(),
-        }
+    /// Returns the sessions with prefixes that overlap the addresses from `first` to `last`.
+    pub(super) fn overlapping(
+        &self,
+        first: u128,
+        last: u128,
+    ) -> impl Iterator<Item = Seid> + use<'_> {
+        let before = self.prefixes.range(..first).next_back();
+        let before = before.filter(|(_, (end, _))| *end >= first);
+        let within = self.prefixes.range(first..=last);
+        before.into_iter().chain(within).map(|(_, (_, seid))| *seid)
     }
 
     pub(super) fn insert(&mut self, claim: AddressClaim, session: Seid) {
         let Some(seid) = NonZeroU64::new(session.0) else {
             return;
         };
-        match PackedClaim::of(claim) {
-            PackedClaim::Tunnel(key) => _ = self.tunnels.insert(key, seid),
-            PackedClaim::User(key) => _ = self.users.insert(key.into(), seid),
-            PackedClaim::Other => _ = self.others.insert(claim, session),
+        match (PackedClaim::of(claim), claim) {
+            (PackedClaim::Tunnel(key), _) => _ = self.tunnels.insert(key, seid),
+            (PackedClaim::User(key), _) => _ = self.users.insert(key.into(), seid),
+            (PackedClaim::Other, AddressClaim::Prefix(prefix)) => {
+                self.prefixes
+                    .insert(prefix.first(), (prefix.last(), session));
+            }
+            (PackedClaim::Other, _) => _ = self.others.insert(claim, session),
         }
     }
 
     pub(super) fn remove(&mut self, claim: AddressClaim) {
-        match PackedClaim::of(claim) {
-            PackedClaim::Tunnel(key) => _ = self.tunnels.remove(key),
-            PackedClaim::User(key) => _ = self.users.remove(key.into()),
-            PackedClaim::Other => _ = self.others.remove(&claim),
+        match (PackedClaim::of(claim), claim) {
+            (PackedClaim::Tunnel(key), _) => _ = self.tunnels.remove(key),
+            (PackedClaim::User(key), _) => _ = self.users.remove(key.into()),
+            (PackedClaim::Other, AddressClaim::Prefix(prefix)) => {
+                self.prefixes.remove(&prefix.first());
+            }
+            (PackedClaim::Other, _) => _ = self.others.remove(&claim),
         }
     }
 }

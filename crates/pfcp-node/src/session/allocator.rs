@@ -49,7 +49,10 @@ impl Allocator for PoolAllocator<'_> {
             v4 = self.shared.pool.allocate_v4(self.seid);
         }
         if request.ipv6 {
-            v6 = self.shared.pool.allocate_v6(self.seid);
+            v6 = self
+                .shared
+                .pool
+                .allocate_v6(self.seid, request.ipv6_prefix_length);
         }
         if (request.ipv4 && v4.is_none()) || (request.ipv6 && v6.is_none()) {
             return Err(Cause::ALL_DYNAMIC_ADDRESSES_OCCUPIED);

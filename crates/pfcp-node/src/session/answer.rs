@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
-use strowger_pfcp::ie::Cause;
+use strowger_pfcp::ie::{Cause, UeIpAddress};
 use strowger_pfcp::session::{Refusal, RuleKind, RuleSet};
 use strowger_pfcp::usage::FinalReports;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
-use crate::pool::AddressClaim;
+use crate::pool::{AddressClaim, Ipv6Prefix};
 use crate::shared::Shared;
 use crate::store::SessionRecord;
 
@@ -32,10 +32,26 @@ pub(crate) fn claims(rules: &RuleSet) -> Vec<AddressClaim> {
         }
     }
     for ue in rules.ue_addresses() {
-        claims.extend(ue.ipv4.map(|address| AddressClaim::Ue(address.into())));
-        claims.extend(ue.ipv6.map(|address| AddressClaim::Ue(address.into())));
+        claims.extend(ue.ipv4.map(AddressClaim::Ue));
+        claims.extend(prefix_of(&ue).map(AddressClaim::Prefix));
     }
     claims
+}
+
+/// Returns the IPv6 prefix of a UE: the one that IPv6D or IP6PL describes, or the /64 for which an
+/// address without either stands, TS 29.244 §8.2.62.
+pub(super) fn prefix_of(ue: &UeIpAddress) -> Option<Ipv6Prefix> {
+    let address = ue.ipv6?;
+    let is_described = ue.ipv6_prefix_length.is_some() || ue.ipv6_prefix_delegation_bits.is_some();
+    let has_interface = address.to_bits() & u128::from(u64::MAX) != 0;
+    let length = if !is_described && has_interface {
+        // Some SMFs give each UE one address of a common /64. It cannot belong to two of them, so
+        // the address alone is claimed.
+        128
+    } else {
+        ue.prefix_length().unwrap_or(64)
+    };
+    Some(Ipv6Prefix::new(address, length))
 }
 
 /// Encodes the response that accepts an establishment.
@@ -107,6 +123,7 @@ pub(crate) struct RuleIds {
     pub(crate) urrs: Vec<u32>,
     pub(crate) qers: Vec<u32>,
     pub(crate) claims: Vec<AddressClaim>,
+    pub(crate) ue_addresses: Vec<IpAddr>,
 }
 
 /// Returns the identifiers and claims of the rules of a session.
@@ -116,11 +133,19 @@ pub(crate) fn rule_ids(record: &SessionRecord) -> RuleIds {
     let mut claims = claims(rules);
     claims.sort_unstable();
     claims.dedup();
+    let given = rules.ue_addresses();
+    let families = given
+        .iter()
+        .map(|ue| [ue.ipv4.map(IpAddr::V4), ue.ipv6.map(IpAddr::V6)]);
+    let mut ue_addresses: Vec<IpAddr> = families.flatten().flatten().collect();
+    ue_addresses.sort_unstable();
+    ue_addresses.dedup();
     RuleIds {
         pdrs: of(RuleKind::Pdr),
         fars: of(RuleKind::Far),
         urrs: of(RuleKind::Urr),
         qers: of(RuleKind::Qer),
         claims,
+        ue_addresses,
     }
 }

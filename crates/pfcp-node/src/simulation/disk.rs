@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger_pfcp::Seid;
+use strowger_pfcp::association::Recovery;
 use strowger_pfcp::transaction::ResponseKey;
 use tokio::sync::{Notify, oneshot};
 
@@ -45,6 +46,10 @@ struct DiskState {
     failing: u64,
     recovery: u32,
     highest: u64,
+    /// The incarnation of the control plane that the user plane knows.
+    peer: Option<Recovery>,
+    /// Set until the second association with that incarnation.
+    first_setup: bool,
     /// The session that each request affected.
     done: BTreeMap<(u32, u8), Seid>,
     /// Requests whose acceptance was written, even if it was reverted later.
@@ -87,6 +92,8 @@ impl SimulatedDisk {
                 failing,
                 recovery: 1000,
                 highest: 0,
+                peer: None,
+                first_setup: true,
                 done: BTreeMap::new(),
                 written: BTreeSet::new(),
             }),
@@ -161,6 +168,7 @@ impl SimulatedDisk {
         state.durable.apply(recent.into_iter().flatten());
         if lost > 0 {
             state.recovery += 1;
+            state.peer = None;
             let answers = state.durable.answers();
             let kept: Vec<_> = answers.iter().map(|answer| name(answer.key)).collect();
             state.done.retain(|key, _| kept.contains(key));
@@ -274,10 +282,8 @@ impl SimulatedDisk {
                 StoreChange::Put(record) => seid = Some(record.seid),
                 StoreChange::Remove(removed) => seid = Some(*removed),
                 StoreChange::Answer(answer) => key = Some(name(answer.key)),
-                StoreChange::Associate(_)
-                | StoreChange::Release(_)
-                | StoreChange::PutPfds(_)
-                | StoreChange::RemovePfds(_) => {}
+                StoreChange::Associate(owner) => self.associated(state, owner.recovery),
+                StoreChange::Release(_) | StoreChange::PutPfds(_) | StoreChange::RemovePfds(_) => {}
             }
             if let StoreChange::Put(record) = change {
                 state.highest = state.highest.max(record.seid.0);
@@ -297,6 +303,17 @@ impl SimulatedDisk {
             (Some(seid), None) => state.done.retain(|key, done| *done != seid || key.1 != 50),
             (None, _) => {}
         }
+    }
+
+    /// Records that the control plane has restarted, as a heartbeat or its first setup reveals. The
+    /// user plane drops its responses both times, so it may execute late copies of requests again.
+    fn associated(&self, state: &mut DiskState, recovery: Recovery) {
+        let restarted = state.peer.replace(recovery) != Some(recovery);
+        if restarted || state.first_setup {
+            state.done.clear();
+            self.network.forgets_answers_of_peer();
+        }
+        state.first_setup = restarted;
     }
 
     /// Returns `true` if the acceptance of a request was written.

@@ -38,6 +38,8 @@ pub(super) struct SessionModel {
     pub(super) certain: BTreeSet<u32>,
     /// FARs that may exist.
     pub(super) maybe: BTreeSet<u32>,
+    /// The time of the request.
+    asked: Instant,
     /// The time of the refusal.
     refused: Option<Instant>,
     /// FARs that were refused, and the time of the refusal.
@@ -60,6 +62,7 @@ impl SessionModels {
             remote: Seid(0),
             certain: BTreeSet::new(),
             maybe: BTreeSet::new(),
+            asked: Instant::now(),
             refused: None,
             refused_fars: Vec::new(),
         };
@@ -98,7 +101,6 @@ impl SessionModels {
     /// may be accepted.
     pub(super) fn forget_refusals(&mut self) {
         self.refusals_forgotten += 1;
-        let recent = |at: &Instant| at.elapsed() <= T1 * (N1 + 1);
         for model in self.all.values_mut() {
             if model.refused.as_ref().is_some_and(recent) {
                 model.state = ModelState::Unsure;
@@ -109,10 +111,13 @@ impl SessionModels {
     }
 
     /// Records that the control plane restarts and forgets its sessions, which therefore have to
-    /// end.
+    /// end. The node cannot tell a late copy of an establishment from a request of the next
+    /// incarnation.
     pub(super) fn restart(&mut self) {
         for model in self.all.values_mut() {
-            if model.state == ModelState::Up {
+            if recent(&model.asked) {
+                model.state = ModelState::Unsure;
+            } else if model.state == ModelState::Up {
                 model.state = ModelState::Gone;
             }
         }
@@ -172,6 +177,11 @@ impl SessionModels {
             }
         }
     }
+}
+
+/// Returns `true` if copies of a request may still arrive.
+fn recent(at: &Instant) -> bool {
+    at.elapsed() <= T1 * (N1 + 1)
 }
 
 /// Checks that each session holds exactly the addresses in its rules.

@@ -234,6 +234,12 @@ impl SimulatedNetwork {
         state.log.ended.forget();
     }
 
+    /// Records that the user plane dropped the responses to the previous incarnation of the control
+    /// plane.
+    pub(super) fn forgets_answers_of_peer(&self) {
+        self.0.state.lock().log.losses += 1;
+    }
+
     /// Delivers a datagram from a sender that is neither of the roles.
     pub(super) fn spoof(&self, from: SocketAddr, to: SocketAddr, octets: &[u8]) {
         let mut state = self.0.state.lock();

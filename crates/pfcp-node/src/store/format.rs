@@ -137,7 +137,10 @@ impl Record {
         let kind = match self {
             Self::Session(_) => 1,
             Self::Association(_) => 2,
-            Self::Answer { .. } => 3,
+            Self::Answer { answer, .. } => match answer.recovery {
+                None => 3,
+                Some(_) => 6,
+            },
             Self::HeadRecord(_) => 4,
             Self::Application(_) => 5,
         };
@@ -159,6 +162,9 @@ impl Record {
                 out.u8(answer.key.message_type.0);
                 out.u64(answer.key.digest);
                 out.u64(answer.at);
+                if let Some(recovery) = answer.recovery {
+                    out.u32(recovery.0);
+                }
                 out.octets(&answer.octets);
             }
             Self::HeadRecord(head) => {
@@ -210,7 +216,7 @@ impl Record {
                 rules: RuleSet::restore(input.0).ok()?,
             })),
             2 => Self::Association(Arc::new(input.owner()?)),
-            3 => Self::Answer {
+            kind @ (3 | 6) => Self::Answer {
                 slot: input.u32()?,
                 answer: StoredResponse {
                     key: ResponseKey {
@@ -220,6 +226,10 @@ impl Record {
                         digest: input.u64()?,
                     },
                     at: input.u64()?,
+                    recovery: match kind {
+                        3 => None,
+                        _ => Some(Recovery(input.u32()?)),
+                    },
                     octets: input.0.into(),
                 },
             },

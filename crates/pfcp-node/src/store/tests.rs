@@ -55,7 +55,7 @@ fn answer(number: u32) -> StoredResponse {
         message_type: MessageType::SESSION_DELETION_REQUEST,
         digest: number.into(),
     };
-    StoredResponse::new(key, Arc::from(&number.to_be_bytes()[..]))
+    StoredResponse::new((key, Recovery(7)), Arc::from(&number.to_be_bytes()[..]))
 }
 
 fn config(path: &Path) -> StoreConfig {

@@ -9,3 +9,4 @@ mod release;
 mod report_lifetime;
 mod restart;
 mod restoration;
+mod session;

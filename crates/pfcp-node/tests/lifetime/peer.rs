@@ -217,11 +217,19 @@ impl Peer {
         let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
         // A node that is still restarting actors makes the peer ask again.
         let answer = self.ask_every(AGAIN, kind, Seid(0), body).await;
-        assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);
-        let frame = Frame::decode(&answer).unwrap();
-        let mut tlvs = frame.tlvs().map(Result::unwrap);
-        let own = tlvs.find(|tlv| tlv.ie == IeType::F_SEID).unwrap();
-        FSeid::decode(own.value).unwrap().seid.into()
+        established(&answer)
+    }
+
+    /// Sends bytes and returns the answer; drops the requests that the node sends meanwhile.
+    pub(crate) async fn exchange(&self, octets: &[u8]) -> Vec<u8> {
+        self.socket.send(octets).await.unwrap();
+        loop {
+            let answer = self.receive(GUARD).await.unwrap();
+            let kind = Frame::decode(&answer).unwrap().header.message_type;
+            if !kind.is_request() {
+                return answer;
+            }
+        }
     }
 
     /// The next request of the node.
@@ -312,8 +320,17 @@ pub(crate) fn cause(octets: &[u8]) -> Cause {
     Cause(tlvs.find(|tlv| tlv.ie == IeType::CAUSE).unwrap().value[0])
 }
 
+/// The node's identifier of the session that an answer accepts.
+pub(crate) fn established(answer: &[u8]) -> Seid {
+    assert_eq!(cause(answer), Cause::REQUEST_ACCEPTED);
+    let frame = Frame::decode(answer).unwrap();
+    let mut tlvs = frame.tlvs().map(Result::unwrap);
+    let own = tlvs.find(|tlv| tlv.ie == IeType::F_SEID).unwrap();
+    FSeid::decode(own.value).unwrap().seid.into()
+}
+
 /// The body of an establishment: one rule for packets from the user, counted by `urrs` rules.
-fn establishment(name: IpAddr, seid: u64, octets: u64, urrs: u32) -> Vec<u8> {
+pub(crate) fn establishment(name: IpAddr, seid: u64, octets: u64, urrs: u32) -> Vec<u8> {
     let forward = ForwardingParameters::new(DestinationInterface::CORE);
     let far = CreateFar::new(1, ApplyAction::FORW).forwarding_parameters(forward);
     let pdr = CreatePdr::new(1, Pdi::new(SourceInterface::ACCESS))

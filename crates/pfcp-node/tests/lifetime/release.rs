@@ -99,3 +99,33 @@ async fn peer_restart_ends_release_request() {
     );
     bench.end().await;
 }
+
+#[tokio::test]
+async fn forced_release_ends_association_of_silent_peer() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    peer.establish(1, 1_000_000).await;
+    let node = bench.node.clone();
+    let waits = tokio::spawn(async move { node.request_release("127.0.0.2", Some(GUARD)).await });
+    peer.asked().await;
+    let released = bench.node.force_release("127.0.0.2").await.unwrap();
+    let told = (released.outcome, released.sessions);
+    assert_eq!(told, (ReleaseOutcome::Released, 1));
+    assert_eq!(
+        waits.await.unwrap().unwrap(),
+        released,
+        "the one that waits is told"
+    );
+    assert_eq!(bench.node.associations(), []);
+    assert_eq!(bench.node.stats().sessions, 0);
+    let node = "127.0.0.2".to_owned();
+    assert_eq!(
+        bench.node.force_release(&node).await,
+        Err(NodeRequestError::UnknownPeer { node })
+    );
+    // The peer is still there.
+    peer.set_up(1).await;
+    peer.establish(1, 1_000_000).await;
+    bench.end().await;
+}

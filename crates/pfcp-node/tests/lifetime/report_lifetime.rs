@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
-use strowger_pfcp::endpoint::BodyBuilder;
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::{
     Cause, FSeid, FqCsid, Ie, NodeId, NodeReportType, PdrId, Precedence, RemoteGtpuPeer, UpdatePdr,
     UrrId, UserPlanePathFailureReport,
@@ -19,7 +19,7 @@ use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotal
 use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{DataPath, Durability, NodeRequestError, SessionFilter, TimeSpan};
 
-use crate::peer::{Bench, N1, Peer, cause, packet_of};
+use crate::peer::{Bench, N1, Peer, T1, cause, packet_of};
 
 /// A node, and a peer that received a report of 1000 bytes of its session 7 and has not answered.
 async fn unanswered() -> (Bench, Peer, Seid, UsageTotals) {
@@ -223,7 +223,7 @@ async fn live_session_report_is_retransmitted() {
 /// A node whose session 7 is deleted with more usage than fits the answer; returns the reports that
 /// the answer announced, in order.
 async fn announced() -> (Bench, Peer, Vec<Vec<u8>>) {
-    let bench = Bench::new().await;
+    let bench = Bench::with(|config| config.limits.urrs = 300).await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
     let session = peer.establish_with(7, 1_000_000, 300).await;
@@ -366,3 +366,141 @@ async fn supervisor_exit_during_deletion_stops_report_retransmission() {
 }
 
 const ROUNDS: u64 = 20;
+
+/// A node with a patient timer, and a peer that received a report of 1000 bytes of its session 7.
+async fn reporting(n1: u32) -> (Bench, Peer, Seid, Vec<u8>) {
+    let system = ActorSystem::new("test").unwrap();
+    // Each session sees its packet soon after it is established.
+    let packets = Arc::new(Cut {
+        system: system.clone(),
+        first: Mutex::default(),
+        armed: Mutex::default(),
+    });
+    let bench = Bench::over(system, packets, |config| config.timers.n1 = n1).await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    let session = peer.establish(7, 600).await;
+    let (report, _) = peer.report(7).await;
+    (bench, peer, session, report)
+}
+
+/// The answers of other sessions, and answers without a Cause, acknowledge nothing.
+#[tokio::test]
+async fn report_is_resent_until_its_own_session_acknowledges_it() {
+    let (bench, mut peer, session, report) = reporting(100).await;
+    let request = Frame::decode(&report).unwrap().header;
+    let nothing = message(&answer_header(&request, Some(session)), &[]).unwrap();
+    peer.socket.send(&nothing).await.unwrap();
+    for seid in [Seid(0), Seid(session.0 + 1)] {
+        peer.answer(&report, seid, Cause::REQUEST_ACCEPTED).await;
+    }
+    for _ in 0..3 {
+        let (repeated, _) = peer.report(7).await;
+        assert_eq!(repeated, report);
+    }
+    assert_eq!(bench.node.stats().usage.reports, 0);
+    peer.answer(&report, session, Cause::REQUEST_ACCEPTED).await;
+    while bench.node.stats().usage.reports == 0 {
+        tokio::task::yield_now().await;
+    }
+    bench.end().await;
+}
+
+/// The peer does not know the session, so it will never delete it. It may still wait for the
+/// response that establishes the session, and a heartbeat asks whether the peer has restarted.
+#[tokio::test]
+async fn session_that_its_peer_does_not_know_ends() {
+    let (bench, mut peer, session, first) = reporting(100).await;
+    let unknown = Cause::SESSION_CONTEXT_NOT_FOUND;
+    peer.answer(&first, Seid(0), unknown).await;
+    peer.answers_heartbeat_before_report(1).await;
+    assert!(
+        bench.node.session(session).is_some(),
+        "one answer proves nothing"
+    );
+    let second = peer.report_after(&first).await;
+    // The twin: what the peer knows by now stays.
+    peer.answer(&second, session, Cause::REQUEST_ACCEPTED).await;
+    while bench.node.stats().usage.reports == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(bench.node.session(session).is_some());
+    bench.end().await;
+
+    let (bench, mut peer, session, first) = reporting(N1).await;
+    let (start, mut last, mut answers) = (Instant::now(), Vec::new(), 0);
+    let mut request = first;
+    loop {
+        if Frame::decode(&request).unwrap().header.message_type == MessageType::HEARTBEAT_REQUEST {
+            peer.asked.insert(0, request);
+            peer.answers(1).await;
+        } else {
+            peer.answer(&request, Seid(0), unknown).await;
+            answers += u32::from(request != last);
+            last = request;
+        }
+        let is_over = async {
+            while bench.node.session(session).is_some() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        request = tokio::select! {
+            () = is_over => break,
+            next = peer.asked() => next,
+        };
+    }
+    assert!(answers > 1 && start.elapsed() >= T1 * N1, "{answers}");
+    peer.hears_nothing().await;
+    assert_eq!(bench.node.stats().usage.metered, 0);
+    bench.end().await;
+}
+
+impl Peer {
+    /// The next report of session 7 that is not a repetition of `first`.
+    async fn report_after(&mut self, first: &[u8]) -> Vec<u8> {
+        loop {
+            let (report, _) = self.report(7).await;
+            if report != first {
+                return report;
+            }
+        }
+    }
+
+    /// Answers the heartbeat that the node sends before it repeats a report.
+    async fn answers_heartbeat_before_report(&mut self, stamp: u32) {
+        loop {
+            let asked = self.asked().await;
+            let header = Frame::decode(&asked).unwrap().header;
+            if header.message_type == MessageType::HEARTBEAT_REQUEST {
+                self.asked.insert(0, asked);
+                return self.answers(stamp).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn refused_usage_is_in_the_deletion_response() {
+    for refusal in [
+        Cause::REQUEST_REJECTED,
+        Cause::MANDATORY_IE_MISSING,
+        Cause::RULE_FAILURE,
+        Cause::NO_RESOURCES_AVAILABLE,
+        Cause::SERVICE_NOT_SUPPORTED,
+    ] {
+        let (bench, mut peer, session, report) = reporting(100).await;
+        peer.answer(&report, session, refusal).await;
+        while bench.node.stats().usage.refused == 0 {
+            tokio::task::yield_now().await;
+        }
+        peer.hears_nothing().await;
+        let answer = peer.delete(session).await;
+        let mut tally = UsageTotals::default();
+        for usage in &answer.usage_reports {
+            tally.add(usage);
+        }
+        let counted = (tally.octets(UrrId(1)), tally.missing());
+        assert_eq!(counted, ((1000, 0), 0), "{refusal}");
+        bench.end().await;
+    }
+}

@@ -7,11 +7,12 @@ use std::time::Duration;
 use strowger::{Accepts, Actor, Context};
 use strowger_pfcp::association::Recovery;
 use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
+use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{NodeHandle, PeerRestartEvent, SessionFilter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::peer::{Bench, GUARD, Peer, T1};
+use crate::peer::{Bench, GUARD, Peer, T1, cause, established, establishment};
 
 const SESSIONS: u64 = 50;
 
@@ -47,7 +48,7 @@ impl Actor for Listener {
 
 impl Peer {
     /// Sends a heartbeat with a stamp from this socket.
-    async fn beats(&mut self, stamp: u32) {
+    pub(crate) async fn beats(&mut self, stamp: u32) {
         let body = BodyBuilder::new().recovery(Recovery(stamp));
         let kind = MessageType::HEARTBEAT_REQUEST;
         let answer = self.ask(kind, Seid(0), body.as_slice()).await;
@@ -56,7 +57,7 @@ impl Peer {
     }
 
     /// Answers the next heartbeat of the node with a stamp.
-    async fn answers(&mut self, stamp: u32) {
+    pub(crate) async fn answers(&mut self, stamp: u32) {
         let asked = self.asked().await;
         let request = Frame::decode(&asked).unwrap().header;
         assert_eq!(request.message_type, MessageType::HEARTBEAT_REQUEST);
@@ -244,4 +245,43 @@ async fn late_established_session_ends_with_next_setup() {
     peer.set_up(8).await;
     assert_eq!((sessions(&bench.node), bench.node.stats().restarts), (1, 1));
     bench.end().await;
+}
+
+/// A peer whose sequence numbers and session identifiers start from the same values with each of
+/// its incarnations, as open5gs and free5gc do.
+#[tokio::test]
+async fn restarted_peer_may_send_the_same_bytes_again() {
+    for by_heartbeat in [false, true] {
+        let bench = Bench::new().await;
+        let mut peer = bench.peer(2).await;
+        peer.set_up(7).await;
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let header = Header::session(kind, Seid(0), Sequence::new(50));
+        let establish = message(&header, &establishment(peer.name, 1, 1_000_000, 1)).unwrap();
+        let first = peer.exchange(&establish).await;
+        assert_eq!(peer.exchange(&establish).await, first, "one incarnation");
+        if by_heartbeat {
+            peer.beats(8).await;
+            peer.answers(8).await;
+            until(|| bench.node.stats().restarts == 1).await;
+        } else {
+            peer.set_up(8).await;
+        }
+        let second = peer.exchange(&establish).await;
+        assert_ne!(established(&second), established(&first));
+        assert!(bench.node.session(established(&second)).is_some());
+        assert_eq!(peer.exchange(&establish).await, second);
+        assert_eq!(sessions(&bench.node), 1);
+
+        let name = BodyBuilder::new().node(&peer.name.into());
+        let header = Header::node(MessageType::ASSOCIATION_RELEASE_REQUEST, Sequence::new(51));
+        let release = message(&header, name.as_slice()).unwrap();
+        for stamp in [9, 10] {
+            peer.set_up(stamp).await;
+            let released = peer.exchange(&release).await;
+            assert_eq!(cause(&released), Cause::REQUEST_ACCEPTED);
+            assert_eq!(bench.node.associations(), []);
+        }
+        bench.end().await;
+    }
 }

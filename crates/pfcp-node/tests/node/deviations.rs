@@ -11,7 +11,8 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 use strowger_pfcp::{Frame, IeType, Message, MessageType};
 use strowger_pfcp_node::{
-    Association, Client, ClientConfig, ClientError, Node, NodeConfig, NodeHandle, SessionRules,
+    Association, Client, ClientConfig, ClientError, Load, LoadPace, LoadPlan, Node, NodeConfig,
+    NodeHandle, SessionRules,
 };
 
 async fn bench() -> (ActorSystem, NodeHandle, Association) {
@@ -274,4 +275,74 @@ async fn client_accepts_short_bridge_id() {
     let session = peer.establish(SessionRules::pdu_session(ue())).await;
     assert!(session.is_ok(), "{:?}", session.err());
     system.shutdown(Duration::from_secs(10)).await;
+}
+
+/// Elements that an answer which accepts must have are named when they are missing.
+#[tokio::test]
+async fn client_names_what_a_setup_response_lacks() {
+    let system = ActorSystem::new("test").unwrap();
+    let client = client(&system).await;
+    let node = || BodyBuilder::new().with(IeType::NODE_ID, &[0, 127, 0, 0, 1]);
+    let stamp: &[u8] = &[0, 0, 0, 1];
+    let recovery = IeType::RECOVERY_TIME_STAMP;
+    let without_node = BodyBuilder::new()
+        .cause(Cause::REQUEST_ACCEPTED)
+        .with(recovery, stamp);
+    for (body, ie) in [
+        (without_node, IeType::NODE_ID),
+        (node().with(recovery, stamp), IeType::CAUSE),
+        (node().cause(Cause::REQUEST_ACCEPTED), recovery),
+        (
+            node().cause(Cause::REQUEST_ACCEPTED).with(recovery, &[1]),
+            recovery,
+        ),
+    ] {
+        let upf = user_plane(move |_| body.clone());
+        let error = client.associate(upf).await.unwrap_err();
+        assert!(
+            matches!(error, ClientError::InvalidAnswer { .. }),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains(&ie.to_string()), "{error}");
+    }
+    system.shutdown(Duration::from_secs(10)).await;
+}
+
+/// Sessions that a load can neither change nor delete are counted, and do not count as established.
+#[tokio::test]
+async fn load_counts_acceptances_without_usable_f_seid() {
+    let f_seids: [Option<&[u8]>; 4] = [
+        None,
+        Some(&[2, 0, 0, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1]),
+        Some(&[0, 0, 0, 0, 0, 0, 0, 0, 9]),
+        Some(&[2, 0, 0, 0, 0, 0, 0, 0, 9]),
+    ];
+    for f_seid in f_seids {
+        let upf = user_plane(move |kind| match kind {
+            MessageType::ASSOCIATION_SETUP_REQUEST => setup(),
+            MessageType::SESSION_ESTABLISHMENT_REQUEST => {
+                let body = BodyBuilder::new()
+                    .with(IeType::NODE_ID, &[0, 127, 0, 0, 1])
+                    .cause(Cause::REQUEST_ACCEPTED);
+                match f_seid {
+                    Some(value) => body.with(IeType::F_SEID, value),
+                    None => body,
+                }
+            }
+            _ => BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED),
+        });
+        let system = ActorSystem::new("load").unwrap();
+        let mut plan = LoadPlan::new(upf);
+        plan.pace = LoadPace::Rate(100.0);
+        plan.sessions = 10;
+        let load = Load::start(&system, plan).await.unwrap();
+        while load.snapshot().invalid < 3 {
+            load.held().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        load.stop();
+        let stats = load.finished().await;
+        assert_eq!((stats.established, stats.held), (0, 0), "{f_seid:?}");
+        assert_eq!(stats.invalid, stats.accepted, "{f_seid:?}");
+    }
 }

@@ -165,7 +165,7 @@ impl RawPeer {
     }
 }
 
-fn setup(sequence: u32) -> Vec<u8> {
+fn setup(sequence: u32, stamp: u32) -> Vec<u8> {
     use strowger_pfcp::Header;
     use strowger_pfcp::association::Recovery;
     use strowger_pfcp::endpoint::{BodyBuilder, message};
@@ -174,23 +174,15 @@ fn setup(sequence: u32) -> Vec<u8> {
         Sequence::new(sequence),
     );
     let name: NodeName = IpAddr::from([127, 0, 0, 1]).into();
-    let body = BodyBuilder::new().node(&name).recovery(Recovery(1));
+    let body = BodyBuilder::new().node(&name).recovery(Recovery(stamp));
     message(&header, body.as_slice()).unwrap()
 }
 
-#[tokio::test]
-async fn retransmission_across_restart_gets_same_octets() {
+fn establishment() -> Vec<u8> {
     use strowger_pfcp::ie::{
         ApplyAction, CreateFar, CreatePdr, FSeid, FTeid, NodeId, Pdi, SourceInterface,
     };
-    use strowger_pfcp::message::{SessionDeletionRequest, SessionEstablishmentRequest};
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = config(folder.path(), Durability::Process);
-    let life = NodeRun::begin(&config).await;
-    let node = life.node.local_addr();
-    config.listen = vec![node];
-    let peer = RawPeer::new();
-    peer.ask(node, &setup(1)).await;
+    use strowger_pfcp::message::SessionEstablishmentRequest;
     let address = IpAddr::from([127, 0, 0, 1]);
     let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(FTeid::choose_ipv4());
     let name = NodeId::from(address);
@@ -198,7 +190,20 @@ async fn retransmission_across_restart_gets_same_octets() {
         .create_pdrs([CreatePdr::new(1, pdi).far_id(1)])
         .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
     let establish = Message::session(Seid(0), Sequence::new(2), body);
-    let establish = establish.encode().unwrap();
+    establish.encode().unwrap()
+}
+
+#[tokio::test]
+async fn retransmission_across_restart_gets_same_octets() {
+    use strowger_pfcp::message::SessionDeletionRequest;
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), Durability::Process);
+    let life = NodeRun::begin(&config).await;
+    let node = life.node.local_addr();
+    config.listen = vec![node];
+    let peer = RawPeer::new();
+    peer.ask(node, &setup(1, 1)).await;
+    let establish = establishment();
     let first = peer.ask(node, &establish).await;
     assert_eq!(cause(&first), Cause::REQUEST_ACCEPTED);
     let seid = life.listed()[0].0.seid;
@@ -218,6 +223,32 @@ async fn retransmission_across_restart_gets_same_octets() {
     assert_eq!(peer.ask(node, &establish).await, first);
     assert_eq!(life.listed().len(), 0);
     assert_eq!(life.node.stats().repeated, 2);
+    life.end().await;
+}
+
+/// The peer restarts first, and the node before the peer sends the same bytes again.
+#[tokio::test]
+async fn stored_response_ends_with_the_incarnation_of_its_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), Durability::Process);
+    let life = NodeRun::begin(&config).await;
+    let node = life.node.local_addr();
+    config.listen = vec![node];
+    let (peer, establish) = (RawPeer::new(), establishment());
+    peer.ask(node, &setup(1, 1)).await;
+    let first = peer.ask(node, &establish).await;
+    peer.ask(node, &setup(1, 2)).await;
+    life.end().await;
+
+    let life = NodeRun::begin(&config).await;
+    let second = peer.ask(node, &establish).await;
+    assert_eq!(cause(&second), Cause::REQUEST_ACCEPTED);
+    assert_ne!(second, first);
+    assert_eq!(life.listed().len(), 1);
+    life.end().await;
+
+    let life = NodeRun::begin(&config).await;
+    assert_eq!(peer.ask(node, &establish).await, second);
     life.end().await;
 }
 

@@ -7,17 +7,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
-use strowger_pfcp::Seid;
+use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::{
-    ApplyAction, CreateFar, CreateUrr, FarId, MeasurementMethod, PdrId, PfcpsmreqFlags, ReportType,
-    ReportingTriggers, UpdateFar, UpdateForwardingParameters, UrrId, VolumeQuota, VolumeThreshold,
+    ApplyAction, Cause, CreateFar, CreateUrr, FarId, MeasurementMethod, PdrId, PfcpsmreqFlags,
+    ReportType, ReportingTriggers, UpdateFar, UpdateForwardingParameters, UrrId, VolumeQuota,
+    VolumeThreshold,
 };
 use strowger_pfcp::message::{Body, SessionModificationRequest, SessionReportRequest};
 use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
+use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
     Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts, Session,
     SessionReport, SessionRules, SimulatedTraffic, TimeSpan, TrafficModel,
 };
+use tokio::net::UdpSocket;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 const UE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 45, 0, 9));
@@ -365,4 +369,212 @@ fn simulated_traffic_is_independent_of_query_steps() {
         assert!(path.next(seid, &detectors, start).is_some());
         assert_eq!(path.next(seid, &[], start), None);
     }
+}
+
+/// A user plane behind a plain socket, with one session of a client.
+struct RawUserPlane {
+    socket: UdpSocket,
+    /// The SEID of the client.
+    seid: Seid,
+    sequence: u32,
+}
+
+impl RawUserPlane {
+    /// Lets a client set up an association and a session; the session must be kept.
+    async fn with_session(client: &Client) -> (Self, Session) {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let accepted = || {
+            BodyBuilder::new()
+                .with(IeType::NODE_ID, &[0, 127, 0, 0, 1])
+                .cause(Cause::REQUEST_ACCEPTED)
+        };
+        let f_seid = [2, 0, 0, 0, 0, 0, 0, 0, 9, 127, 0, 0, 1];
+        let bodies = [
+            accepted().with(IeType::RECOVERY_TIME_STAMP, &[0, 0, 0, 1]),
+            accepted().with(IeType::F_SEID, &f_seid),
+        ];
+        let answers = async {
+            let mut seid = Seid(0);
+            for body in bodies {
+                let mut buffer = vec![0; 65_536];
+                let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
+                socket.connect(from).await.unwrap();
+                let frame = Frame::decode(&buffer[..length]).unwrap();
+                let mut tlvs = frame.tlvs().map(Result::unwrap);
+                if let Some(tlv) = tlvs.find(|tlv| tlv.ie == IeType::F_SEID) {
+                    seid = Seid(u64::from_be_bytes(*tlv.value[1..].first_chunk().unwrap()));
+                }
+                let header = answer_header(&frame.header, frame.header.seid.map(|_| seid));
+                let answer = message(&header, body.as_slice()).unwrap();
+                socket.send(&answer).await.unwrap();
+            }
+            seid
+        };
+        let session = async {
+            let association = client.associate(address).await.unwrap();
+            let rules = SessionRules::pdu_session(UE);
+            association.establish(rules).await.unwrap()
+        };
+        let (seid, session) = tokio::join!(answers, session);
+        let sequence = 100;
+        (
+            Self {
+                socket,
+                seid,
+                sequence,
+            },
+            session,
+        )
+    }
+
+    /// Sends a report; returns SEID, Cause and Offending IE of the answer.
+    async fn report(&mut self, body: &[u8]) -> (Option<Seid>, Cause, Option<Vec<u8>>) {
+        self.sequence += 1;
+        let kind = MessageType::SESSION_REPORT_REQUEST;
+        let header = Header::session(kind, self.seid, Sequence::new(self.sequence));
+        let report = message(&header, body).unwrap();
+        self.socket.send(&report).await.unwrap();
+        let mut buffer = vec![0; 65_536];
+        loop {
+            let length = self.socket.recv(&mut buffer).await.unwrap();
+            let frame = Frame::decode(&buffer[..length]).unwrap();
+            if frame.header.message_type != MessageType::SESSION_REPORT_RESPONSE
+                || frame.header.sequence != Sequence::new(self.sequence)
+            {
+                continue;
+            }
+            let value = |ie| {
+                let mut tlvs = frame.tlvs().map(Result::unwrap);
+                tlvs.find(|tlv| tlv.ie == ie).map(|tlv| tlv.value.to_vec())
+            };
+            let cause = Cause(value(IeType::CAUSE).unwrap()[0]);
+            return (frame.header.seid, cause, value(IeType::OFFENDING_IE));
+        }
+    }
+}
+
+const USAR: &[u8] = &[0, 39, 0, 1, 2];
+
+/// A Usage Report with these elements.
+fn usage_report(elements: &[&[u8]]) -> Vec<u8> {
+    let group = BodyBuilder::new().with(IeType::USAGE_REPORT_REQUEST, &elements.concat());
+    [USAR, group.as_slice()].concat()
+}
+
+const URR_ID: &[u8] = &[0, 81, 0, 4, 0, 0, 0, 1];
+const UR_SEQN: &[u8] = &[0, 104, 0, 4, 0, 0, 0, 0];
+const TRIGGER: &[u8] = &[0, 63, 0, 3, 2, 0, 0];
+
+#[tokio::test]
+async fn client_refuses_malformed_reports_and_keeps_the_session() {
+    let system = ActorSystem::new("test").unwrap();
+    let (sender, mut reports) = unbounded_channel();
+    let collector = system.spawn::<collector::Collector>("collector", sender);
+    let mut config = ClientConfig::default();
+    config.reports = Some(collector.unwrap().recipient());
+    let client = Client::bind(&system, config).await.unwrap();
+    let (mut upf, _session) = RawUserPlane::with_session(&client).await;
+    let malformed = [
+        ("no Report Type", Vec::new()),
+        ("empty Report Type", vec![0, 39, 0, 0]),
+        ("USAR without Usage Report", USAR.to_vec()),
+        ("DLDR without Downlink Data Report", vec![0, 39, 0, 1, 1]),
+        ("no URR ID", usage_report(&[UR_SEQN, TRIGGER])),
+        ("no UR-SEQN", usage_report(&[URR_ID, TRIGGER])),
+        ("no trigger", usage_report(&[URR_ID, UR_SEQN])),
+        (
+            "short URR ID",
+            usage_report(&[&[0, 81, 0, 2, 0, 1], UR_SEQN, TRIGGER]),
+        ),
+        ("element of no length", usage_report(&[URR_ID, &[0, 104]])),
+    ];
+    for (defect, body) in malformed {
+        let (seid, cause, offending) = upf.report(&body).await;
+        assert_eq!(seid, Some(Seid(9)), "{defect}");
+        assert!((66..=69).contains(&cause.0), "{defect}: {cause}");
+        assert!(offending.is_some(), "{defect}: {cause}");
+    }
+    let sound = usage_report(&[URR_ID, UR_SEQN, TRIGGER]);
+    let (_, cause, _) = upf.report(&sound).await;
+    assert_eq!(cause, Cause::REQUEST_ACCEPTED);
+    let taken = reports.try_recv();
+    let taken = match taken {
+        Ok(report) => report,
+        Err(_) => reports.recv().await.unwrap(),
+    };
+    assert_eq!(taken.octets[16..], sound, "no other report was passed on");
+    system.shutdown(Duration::from_secs(10)).await;
+}
+
+mod stuck {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use strowger::{Accepts, Actor, Context, MailboxSpec};
+    use strowger_pfcp_node::SessionReport;
+    use tokio::sync::Semaphore;
+
+    /// Takes a report for each permit.
+    pub(crate) struct Stuck(Arc<Semaphore>);
+
+    pub(crate) struct Msg;
+
+    impl Accepts<SessionReport> for Msg {
+        fn wrap(_: SessionReport) -> Self {
+            Self
+        }
+    }
+
+    impl Actor for Stuck {
+        type Msg = Msg;
+        type Args = Arc<Semaphore>;
+        type Error = Infallible;
+
+        const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
+
+        async fn pre_start(
+            permits: Arc<Semaphore>,
+            _: &mut Context<Self>,
+        ) -> Result<Self, Infallible> {
+            Ok(Self(permits))
+        }
+
+        async fn handle(&mut self, _: Msg, _: &mut Context<Self>) -> Result<(), Infallible> {
+            if let Ok(permit) = self.0.acquire().await {
+                permit.forget();
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Cause 1 would make the user plane forget usage that its recipient had no room for.
+#[tokio::test]
+async fn client_acknowledges_usage_only_when_its_recipient_has_it() {
+    let system = ActorSystem::new("test").unwrap();
+    let permits = Arc::new(Semaphore::new(0));
+    let stuck = system.spawn::<stuck::Stuck>("stuck", Arc::clone(&permits));
+    let mut config = ClientConfig::default();
+    config.reports = Some(stuck.unwrap().recipient());
+    let client = Client::bind(&system, config).await.unwrap();
+    let (mut upf, _session) = RawUserPlane::with_session(&client).await;
+    let body = usage_report(&[URR_ID, UR_SEQN, TRIGGER]);
+    let mut taken = 0;
+    loop {
+        match upf.report(&body).await.1 {
+            Cause::REQUEST_ACCEPTED => taken += 1,
+            cause => {
+                assert_eq!(cause, Cause::CONGESTION);
+                break;
+            }
+        }
+    }
+    assert!(
+        (1..=2).contains(&taken),
+        "one in work and one waiting: {taken}"
+    );
+    permits.add_permits(100);
+    while upf.report(&body).await.1 != Cause::REQUEST_ACCEPTED {}
+    system.shutdown(Duration::from_secs(10)).await;
 }

@@ -84,6 +84,12 @@ impl Endpoint {
         )
     }
 
+    /// Ends an association without asking the peer, which may be gone for good. A peer that is still
+    /// there gets Cause 72 to its next request, and sets its association up again.
+    pub fn end_association(&mut self, association: AssociationId) {
+        self.released(association);
+    }
+
     /// Returns Node ID, Recovery Time Stamp and features, which both setup messages contain.
     pub(super) fn identity(&self) -> BodyBuilder {
         let body = BodyBuilder::new().node(&self.config.node);
@@ -113,6 +119,8 @@ impl Endpoint {
                 Ok(setup) => {
                     self.associations
                         .store_properties(setup.id(), top.features, from.local);
+                    // Also if the peer retained its sessions: its sequence numbers start again.
+                    self.forget_answers(setup);
                     let known = !matches!(setup, SetupOutcome::New(_));
                     retained = known && top.retains_sessions(peer.ip());
                     self.push_association_up(match retained {
@@ -122,6 +130,10 @@ impl Endpoint {
                     Cause::REQUEST_ACCEPTED
                 }
                 Err(why) => {
+                    if matches!(why, SetupError::Claimed { .. }) {
+                        let pause = self.config.retransmission.t1;
+                        self.associations.check_claimed(now, &node, pause);
+                    }
                     self.report_refused_setup(now, node, peer, why);
                     match why {
                         SetupError::Full { .. } | SetupError::HostFull { .. } => {
@@ -148,7 +160,8 @@ impl Endpoint {
     /// A Node ID that the configuration names is checked against the configuration. Otherwise a
     /// domain name belongs to the first peer that uses it, and an IP address to its own host, which
     /// must not find it taken: another host may use it only if the allow-list excludes that
-    /// address, for example behind a network address translation.
+    /// address, for example behind a network address translation. A peer that does not answer
+    /// heartbeats loses its Node ID to the next address that claims it.
     fn admit(
         &mut self,
         now: Instant,

@@ -23,12 +23,16 @@ pub enum Event {
         /// time stamp or the peer retained them. Otherwise its sessions end.
         kept: bool,
     },
-    /// A setup that we requested was refused, or was not answered (`cause` is `None`).
+    /// A setup that we requested was refused, was accepted with an answer that cannot be used
+    /// (`invalid`), or was not answered (both are `None`).
     AssociationFailed {
         /// The peer that was asked.
         peer: SocketAddr,
         /// The cause in its answer.
         cause: Option<Cause>,
+        /// The defect of its answer: the mandatory element that is missing or malformed, or the
+        /// reason why its Node ID is not accepted.
+        invalid: Option<String>,
     },
     /// A peer restarted and lost its sessions. It sent a setup, or confirmed the later stamp of a
     /// heartbeat.

@@ -10,13 +10,13 @@ use super::{
     BodyBuilder, DiscardReason, Endpoint, Event, NodeRequestPurpose, Role, Transmit, answer_header,
     message,
 };
-use crate::association::{Association, AssociationId};
+use crate::association::{Association, AssociationId, NodeName, Recovery};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
 use crate::transaction::{Admission, TransactionId};
 use crate::validate::encode_for_older;
-use crate::wire::{Frame, Header, Sequence, frames};
+use crate::wire::{Frame, Header, Seid, Sequence, frames};
 
 /// A request that is not answered, because no answer can express the error or no peer waits for
 /// one.
@@ -211,7 +211,7 @@ impl Endpoint {
         if message_type.is_session() {
             return self.session_request(now, peer, frame, top, id);
         }
-        match self.node_request(now, from, frame, top) {
+        match self.node_request(now, from, frame, top, id) {
             Ok(NodeRequestOutcome::Answer(body)) => {
                 self.answer(now, id, &frame.header, &body);
                 // The answer goes first, for peers that process one message at a time.
@@ -322,6 +322,7 @@ impl Endpoint {
                 .map(|association| association.id),
         };
         if let Some(association) = association {
+            self.attribute(transaction, association);
             self.on_peer_alive(now, association);
         }
         let octets = Arc::from(frame.octets);
@@ -340,6 +341,7 @@ impl Endpoint {
         from: Sender,
         frame: &Frame<'_>,
         top: &TopLevelElements<'_>,
+        transaction: TransactionId,
     ) -> Result<NodeRequestOutcome, UnanswerableRequest> {
         let peer = from.peer;
         let request = frame.header.message_type;
@@ -390,6 +392,7 @@ impl Endpoint {
             let body = self.refusal(request, Cause::NO_ESTABLISHED_ASSOCIATION);
             return Ok(NodeRequestOutcome::Answer(body));
         };
+        self.attribute(transaction, id);
         if self.is_for_owner(request) {
             self.on_peer_alive(now, id);
             return Ok(NodeRequestOutcome::Owner(id));
@@ -452,6 +455,11 @@ impl Endpoint {
             sequence,
             ..
         } = frame.header;
+        if let Some(local) = self.requests.local_seid(peer, sequence)
+            && let Err(detail) = check_session_answer(local, &frame.header, top)
+        {
+            return self.discard(now, DiscardReason::Malformed, peer, || detail);
+        }
         let Some(request) = self.requests.answered(peer, sequence, message_type) else {
             // This is not an error of the peer: its answer and our withdrawal have crossed.
             if self.requests.is_withdrawn(peer, sequence) {
@@ -483,24 +491,23 @@ impl Endpoint {
         match purpose {
             NodeRequestPurpose::Associate => {
                 let cause = top.cause();
-                let accepted = cause.is_some_and(Cause::is_acceptance);
-                let known = top
-                    .node()
-                    .ok()
-                    .zip(top.recovery().ok())
-                    .filter(|_| accepted);
-                let setup = known
-                    .map(|(node, recovery)| self.associations.set_up(now, node, peer, recovery));
+                let is_refusal = cause.is_some_and(|cause| !cause.is_acceptance());
+                let setup = accepted_setup(top).and_then(|(node, recovery)| {
+                    let setup = self.associations.set_up(now, node, peer, recovery);
+                    setup.map_err(|error| error.to_string())
+                });
                 match setup {
-                    Some(Ok(setup)) => {
+                    Ok(setup) => {
                         self.associations
                             .store_properties(setup.id(), top.features, None);
+                        self.forget_answers(setup);
                         self.push_association_up(setup);
                     }
-                    Some(Err(_)) | None => {
-                        self.events
-                            .push_back(Event::AssociationFailed { peer, cause });
-                    }
+                    Err(reason) => self.events.push_back(Event::AssociationFailed {
+                        peer,
+                        cause,
+                        invalid: (!is_refusal).then_some(reason),
+                    }),
                 }
             }
             NodeRequestPurpose::Heartbeat(association) => match top.recovery() {
@@ -517,6 +524,43 @@ impl Endpoint {
                 self.events
                     .push_back(Event::ReleaseAnswered { association, cause });
             }
+        }
+    }
+}
+
+/// Returns what an Association Setup Response that accepts must contain, TS 29.244 §7.4.4.2, or the
+/// first element that is missing or malformed.
+fn accepted_setup(top: &TopLevelElements<'_>) -> Result<(NodeName, Recovery), String> {
+    let fault = |ie: IeType| move |kind: ErrorKind| format!("{ie}: {kind}");
+    let cause = top.cause().ok_or(ErrorKind::Missing(IeType::CAUSE));
+    let cause = cause.map_err(fault(IeType::CAUSE))?;
+    if !cause.is_acceptance() {
+        return Err(cause.to_string());
+    }
+    let node = top.node().map_err(fault(IeType::NODE_ID))?;
+    let recovery = top.recovery();
+    Ok((node, recovery.map_err(fault(IeType::RECOVERY_TIME_STAMP))?))
+}
+
+/// Checks that the answer to a request about a session has a Cause, which is mandatory in all of
+/// them, and is about that session: it carries our SEID, or SEID 0 if the peer refuses because it
+/// does not know the session (TS 29.244 §7.2.2.4.2).
+fn check_session_answer(
+    local: Seid,
+    header: &Header,
+    top: &TopLevelElements<'_>,
+) -> Result<(), String> {
+    let kind = header.message_type;
+    let cause = top.cause().filter(|cause| cause.0 != 0);
+    let Some(cause) = cause else {
+        return Err(format!("{kind} has no Cause"));
+    };
+    match header.seid {
+        Some(seid) if seid == local => Ok(()),
+        Some(Seid(0)) if !cause.is_acceptance() => Ok(()),
+        seid => {
+            let seid = seid.unwrap_or_default();
+            Err(format!("{kind} has SEID {seid}, expected {local}"))
         }
     }
 }

@@ -9,12 +9,14 @@
 //!                                         │
 //!                  later stamp ──▶ restarted; known stamp ──▶ denied; no answer ──▶ path failure
 //! ```
+//!
+//! A restart also ends the kept answers to the requests of the previous incarnation.
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::{Endpoint, Event, NodeRequestPurpose};
-use crate::association::{AssociationId, InquiryOutcome, Recovery, RestartSign};
+use crate::association::{AssociationId, InquiryOutcome, Recovery, RestartSign, SetupOutcome};
 use crate::seeded_bug::{Bug, seeded};
 
 impl Endpoint {
@@ -81,6 +83,7 @@ impl Endpoint {
                 // The new incarnation was heard. No event says so, because the silence was that of
                 // the previous one.
                 self.associations.on_peer_alive(now, id);
+                self.forget_answers(SetupOutcome::Restarted(id));
                 self.restarted(id);
             }
             InquiryOutcome::Denied(claim) => {
@@ -100,6 +103,32 @@ impl Endpoint {
         self.stats.restarts += 1;
         self.withdraw_about(association);
         self.events.push_back(Event::PeerRestarted { association });
+    }
+
+    /// Drops the requests of previous incarnations of a peer, and the answers kept for them: with
+    /// equal sequence numbers and equal bytes, a request of the new incarnation would otherwise
+    /// count as a repetition, and be answered with identifiers that do not exist any more.
+    ///
+    /// After a release, the answers stay for repetitions of the release, until a setup with another
+    /// stamp shows that they belong to a previous incarnation.
+    pub(super) fn forget_answers(&mut self, setup: SetupOutcome) {
+        let Some(association) = self.associations.get(setup.id()) else {
+            return;
+        };
+        if matches!(setup, SetupOutcome::Unchanged(_)) {
+            return;
+        }
+        let associations = &self.associations;
+        let unfinished = self.answers.forget_origins(|key, origin| {
+            let was_released = || associations.get(origin.association).is_none();
+            origin.association == association.id
+                || (origin.recovery != association.recovery
+                    && association.is_at(key.peer.ip())
+                    && was_released())
+        });
+        for (transaction, key) in unfinished {
+            self.finish_with_key(transaction, key);
+        }
     }
 
     fn restart_sign(&self, peer: SocketAddr) -> RestartSign {

@@ -56,6 +56,13 @@ impl Endpoint {
         })
     }
 
+    /// Records our SEID of the session that a request of [`Endpoint::request_about`] concerns. An
+    /// answer without a Cause, or about another session, is then discarded, and the request is sent
+    /// again as if it had not been answered.
+    pub fn expect_seid(&mut self, outstanding: OutstandingRequest, seid: Seid) {
+        self.requests.set_local_seid(outstanding, seid);
+    }
+
     /// Withdraws a request: it is not sent again and has no outcome, and a late answer to it is
     /// ignored. Returns its bytes, so that the owner can drop a datagram with them that it took
     /// from [`Endpoint::poll_transmit`] and has not sent. Returns `None` if the request is not

@@ -176,6 +176,19 @@ impl UeIpAddress {
         value.destination = true;
         value
     }
+
+    /// Returns the length of the IPv6 prefix, or `None` if no prefix can have it: the length that
+    /// is given (IP6PL), 64 less the bits that are delegated (IPv6D), or 64, for which an address
+    /// without either stands, TS 29.244 §8.2.62.
+    #[must_use]
+    pub const fn prefix_length(&self) -> Option<u8> {
+        match (self.ipv6_prefix_length, self.ipv6_prefix_delegation_bits) {
+            (Some(length @ 1..=128), _) => Some(length),
+            (None, Some(bits @ 0..=63)) => Some(64 - bits),
+            (Some(_), _) | (None, Some(_)) => None,
+            (None, None) => Some(64),
+        }
+    }
 }
 
 record! {

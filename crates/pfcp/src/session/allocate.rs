@@ -1,13 +1,14 @@
 //! Allocation of the values that the UP function chooses: F-TEIDs and UE IP addresses.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::draft::{RuleSetDraft, put, raw};
 use super::kind::{RuleId, RuleKind};
 use super::refusal::Refusal;
 use crate::ie::{Cause, FTeid, Ie, IeType, UeIpAddress};
-use crate::wire::Tlvs;
+use crate::wire::{Tlv, Tlvs};
 
 /// Allocates the values that a peer leaves to the UP function.
 pub trait Allocator {
@@ -38,6 +39,8 @@ pub struct UeAddressRequest {
     pub ipv4: bool,
     /// An IPv6 address or prefix.
     pub ipv6: bool,
+    /// The length of the IPv6 prefix.
+    pub ipv6_prefix_length: u8,
 }
 
 /// An [`Allocator`] that refuses every allocation.
@@ -58,14 +61,33 @@ impl Allocator for NoAllocator {
     }
 }
 
-/// An IPv4 and an IPv6 address.
-type UeAddresses = (Option<Ipv4Addr>, Option<Ipv6Addr>);
+type Rules<'a> = BTreeMap<RuleId, Cow<'a, [u8]>>;
 
 /// The values allocated so far for one message, so that equal requests get equal values.
 struct Allocations<'a> {
     allocator: &'a mut dyn Allocator,
     tunnels: Vec<(u8, FTeid)>,
-    addresses: Vec<(Vec<u8>, UeAddressRequest, UeAddresses)>,
+    /// `None` until a rule asks for an address.
+    addresses: Option<SessionAddresses>,
+}
+
+/// The addresses of the UE of a session, each once.
+///
+/// The UE has one IPv4 address and one prefix of each length, however many rules ask for them, in
+/// whichever messages, TS 29.244 §5.21. Only a PDI that asks several times gets several.
+#[derive(Default)]
+struct SessionAddresses {
+    ipv4: Vec<Ipv4Addr>,
+    /// The length of each prefix, and its first address.
+    ipv6: Vec<(u8, Ipv6Addr)>,
+}
+
+/// The addresses that a PDI has asked for so far.
+#[derive(Default)]
+struct GroupRequests {
+    ipv4: usize,
+    /// The lengths of the prefixes.
+    ipv6: Vec<u8>,
 }
 
 /// A group in which the allocated values have been filled in.
@@ -82,7 +104,7 @@ impl RuleSetDraft<'_> {
         let mut allocations = Allocations {
             allocator,
             tunnels: Vec::new(),
-            addresses: Vec::new(),
+            addresses: None,
         };
         let mut created = Vec::new();
         for id in std::mem::take(&mut self.changed) {
@@ -90,8 +112,8 @@ impl RuleSetDraft<'_> {
                 continue;
             };
             let filled = match id.kind {
-                RuleKind::Pdr => allocations.fill_pdr(value),
-                RuleKind::TrafficEndpoint => allocations.fill(value),
+                RuleKind::Pdr => allocations.fill_pdr(value, &self.rules),
+                RuleKind::TrafficEndpoint => allocations.fill(value, &self.rules),
                 _ => continue,
             };
             if let Some(filled) = filled.map_err(|refusal| refusal.rule(id))? {
@@ -103,14 +125,52 @@ impl RuleSetDraft<'_> {
     }
 }
 
+impl SessionAddresses {
+    fn of(rules: &Rules<'_>) -> Self {
+        let mut addresses = Self::default();
+        for (id, value) in rules {
+            let elements = Tlvs::new(value).map_while(Result::ok);
+            match id.kind {
+                RuleKind::Pdr => {
+                    for pdi in elements.filter(|tlv| tlv.ie == IeType::PDI) {
+                        addresses.add_all(Tlvs::new(pdi.value).map_while(Result::ok));
+                    }
+                }
+                RuleKind::TrafficEndpoint => addresses.add_all(elements),
+                _ => {}
+            }
+        }
+        addresses
+    }
+
+    fn add_all<'a>(&mut self, group: impl Iterator<Item = Tlv<'a>>) {
+        let of_ue = group.filter(|tlv| tlv.ie == IeType::UE_IP_ADDRESS);
+        for ue in of_ue.filter_map(|tlv| UeIpAddress::decode(tlv.value).ok()) {
+            self.add(
+                ue.ipv4.filter(|_| !ue.choose_v4),
+                ue.ipv6.filter(|_| !ue.choose_v6),
+                &ue,
+            );
+        }
+    }
+
+    fn add(&mut self, ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Addr>, ue: &UeIpAddress) {
+        let ipv6 = ue.prefix_length().zip(ipv6);
+        self.ipv4
+            .extend(ipv4.filter(|one| !self.ipv4.contains(one)));
+        self.ipv6
+            .extend(ipv6.filter(|one| !self.ipv6.contains(one)));
+    }
+}
+
 impl Allocations<'_> {
     /// Fills in the PDI of a rule.
-    fn fill_pdr(&mut self, rule: &[u8]) -> Result<Option<FilledGroup>, Refusal> {
+    fn fill_pdr(&mut self, rule: &[u8], rules: &Rules<'_>) -> Result<Option<FilledGroup>, Refusal> {
         let mut value = Vec::with_capacity(rule.len() + 16);
         let mut allocated = Vec::new();
         for tlv in Tlvs::new(rule).map_while(Result::ok) {
             let filled = match tlv.ie {
-                IeType::PDI => self.fill(tlv.value)?,
+                IeType::PDI => self.fill(tlv.value, rules)?,
                 _ => None,
             };
             match filled {
@@ -125,7 +185,8 @@ impl Allocations<'_> {
     }
 
     /// Fills in a PDI or a traffic endpoint.
-    fn fill(&mut self, group: &[u8]) -> Result<Option<FilledGroup>, Refusal> {
+    fn fill(&mut self, group: &[u8], rules: &Rules<'_>) -> Result<Option<FilledGroup>, Refusal> {
+        let mut requests = GroupRequests::default();
         let instance = Tlvs::new(group)
             .map_while(Result::ok)
             .find(|tlv| tlv.ie == IeType::NETWORK_INSTANCE)
@@ -136,7 +197,9 @@ impl Allocations<'_> {
             let start = value.len();
             let given = match tlv.ie {
                 IeType::F_TEID => self.tunnel(tlv.value, instance, &mut value)?,
-                IeType::UE_IP_ADDRESS => self.address(tlv.value, instance, &mut value)?,
+                IeType::UE_IP_ADDRESS => {
+                    self.address(tlv.value, (instance, rules), &mut requests, &mut value)?
+                }
                 _ => false,
             };
             if given {
@@ -184,34 +247,46 @@ impl Allocations<'_> {
     fn address(
         &mut self,
         value: &[u8],
-        instance: Option<&[u8]>,
+        (instance, rules): (Option<&[u8]>, &Rules<'_>),
+        requests: &mut GroupRequests,
         out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
         let mut asked = UeIpAddress::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
-        let request = UeAddressRequest {
-            ipv4: asked.choose_v4,
-            ipv6: asked.choose_v6,
-        };
-        if !request.ipv4 && !request.ipv6 {
+        let length = asked.prefix_length();
+        if length.is_none() && (asked.choose_v6 || asked.ipv6.is_some()) {
+            return Err(Refusal::new(Cause::MANDATORY_IE_INCORRECT).at(IeType::UE_IP_ADDRESS));
+        }
+        if !asked.choose_v4 && !asked.choose_v6 {
             return Ok(false);
         }
-        let key = instance.unwrap_or_default();
+        let length = length.unwrap_or(64);
         let known = self
             .addresses
-            .iter()
-            .find(|(instance, same, _)| instance == key && *same == request)
-            .map(|(_, _, given)| *given);
-        let (ipv4, ipv6) = match known {
-            Some(given) => given,
-            None => {
-                let given = self
-                    .allocator
-                    .ue_address(request, instance)
-                    .map_err(|cause| Refusal::new(cause).at(IeType::UE_IP_ADDRESS))?;
-                self.addresses.push((key.to_vec(), request, given));
-                given
-            }
+            .get_or_insert_with(|| SessionAddresses::of(rules));
+        let (mut ipv4, mut ipv6) = (None, None);
+        if asked.choose_v4 {
+            ipv4 = known.ipv4.get(requests.ipv4).copied();
+            requests.ipv4 += 1;
+        }
+        if asked.choose_v6 {
+            let asked_before = requests.ipv6.iter().filter(|one| **one == length).count();
+            let mut of_length = known.ipv6.iter().filter(|(one, _)| *one == length);
+            ipv6 = of_length.nth(asked_before).map(|(_, first)| *first);
+            requests.ipv6.push(length);
+        }
+        let missing = UeAddressRequest {
+            ipv4: asked.choose_v4 && ipv4.is_none(),
+            ipv6: asked.choose_v6 && ipv6.is_none(),
+            ipv6_prefix_length: length,
         };
+        if missing.ipv4 || missing.ipv6 {
+            let given = self
+                .allocator
+                .ue_address(missing, instance)
+                .map_err(|cause| Refusal::new(cause).at(IeType::UE_IP_ADDRESS))?;
+            known.add(given.0, given.1, &asked);
+            (ipv4, ipv6) = (ipv4.or(given.0), ipv6.or(given.1));
+        }
         asked.choose_v4 = false;
         asked.choose_v6 = false;
         asked.ipv4 = ipv4.or(asked.ipv4);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use crate::association::{AssociationId, Recovery};
 use crate::message::MessageType;
 use crate::seeded_bug::{Bug, seeded};
 use crate::wire::{Frame, Header, Sequence};
@@ -86,10 +87,21 @@ pub struct ResponseKey {
     pub digest: u64,
 }
 
+/// The incarnation of a peer that sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestOrigin {
+    /// The association that the request belongs to.
+    pub association: AssociationId,
+    /// The Recovery Time Stamp of the peer when the request arrived.
+    pub recovery: Recovery,
+}
+
 #[derive(Debug)]
 struct AnswerEntry {
     id: TransactionId,
     header: Header,
+    /// `None` if the request belongs to no association.
+    origin: Option<RequestOrigin>,
     abandoned: u32,
     state: AnswerState,
 }
@@ -168,6 +180,7 @@ impl ResponseCache {
                 entry.insert(AnswerEntry {
                     id,
                     header: frame.header,
+                    origin: None,
                     abandoned: 0,
                     state: AnswerState::Working,
                 });
@@ -200,6 +213,43 @@ impl ResponseCache {
         Some(key.peer)
     }
 
+    /// Records the incarnation of a peer that sent a request which is being processed.
+    pub fn attribute(&mut self, id: TransactionId, origin: RequestOrigin) {
+        let key = self.working.get(&id);
+        if let Some(entry) = key.and_then(|key| self.entries.get_mut(key)) {
+            entry.origin = Some(origin);
+        }
+    }
+
+    /// Drops the requests of ended incarnations of a peer, with their answers: the next
+    /// incarnation may use the same sequence numbers for the same bytes. Returns the dropped
+    /// requests that were being processed.
+    pub fn forget_origins(
+        &mut self,
+        is_over: impl Fn(&ResponseKey, RequestOrigin) -> bool,
+    ) -> Vec<(TransactionId, ResponseKey)> {
+        if seeded(Bug::AnswersOutliveRestart) {
+            return Vec::new();
+        }
+        let (working, octets) = (&mut self.working, &mut self.octets);
+        let mut unfinished = Vec::new();
+        self.entries.retain(|key, entry| {
+            if !entry.origin.is_some_and(|origin| is_over(key, origin)) {
+                return true;
+            }
+            match &entry.state {
+                AnswerState::Working => {
+                    working.remove(&entry.id);
+                    unfinished.push((entry.id, *key));
+                }
+                AnswerState::Answered(answer) => *octets -= answer.len(),
+                AnswerState::Abandoned => {}
+            }
+            false
+        });
+        unfinished
+    }
+
     /// Returns the key of a request that is being processed.
     #[must_use]
     pub fn key(&self, id: TransactionId) -> Option<ResponseKey> {
@@ -208,19 +258,29 @@ impl ResponseCache {
 
     /// Restores an answer given by an earlier table with the same seed, for the remaining time for
     /// which it was to be kept. Answers must be restored in the order in which they were given.
-    pub fn restore(&mut self, now: Instant, left: Duration, key: ResponseKey, octets: Arc<[u8]>) {
-        let Entry::Vacant(entry) = self.entries.entry(key) else {
-            return;
-        };
+    pub fn restore(
+        &mut self,
+        now: Instant,
+        left: Duration,
+        (key, origin): (ResponseKey, Option<RequestOrigin>),
+        octets: Arc<[u8]>,
+    ) {
         let id = TransactionId(self.next_id);
         self.next_id += 1;
         self.octets += octets.len();
-        entry.insert(AnswerEntry {
+        let entry = AnswerEntry {
             id,
             header: Header::node(key.message_type, key.sequence),
+            origin,
             abandoned: 0,
             state: AnswerState::Answered(octets),
-        });
+        };
+        // An earlier answer was for the same bytes before a restart of the peer.
+        if let Some(before) = self.entries.insert(key, entry)
+            && let AnswerState::Answered(octets) = before.state
+        {
+            self.octets -= octets.len();
+        }
         let until = now + left.min(self.limits.hold);
         self.expiring.push_back((until, key, id));
         self.evict_to_limits();

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::association::AssociationId;
 use crate::message::MessageType;
 use crate::seeded_bug::{Bug, seeded};
-use crate::wire::Sequence;
+use crate::wire::{Seid, Sequence};
 
 /// The identifier of a request that we sent. It is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +99,8 @@ struct PendingRequest {
     /// The association that the request is about, if any.
     about: Option<AssociationId>,
     answer: MessageType,
+    /// Our SEID of the session that the request is about, if the answer has to carry it.
+    local_seid: Option<Seid>,
     /// The encoded request, or `None` once it is withdrawn.
     octets: Option<Arc<[u8]>>,
     sent: u32,
@@ -179,6 +181,7 @@ impl Requests {
                 request,
                 about,
                 answer,
+                local_seid: None,
                 octets: Some(octets),
                 sent: 1,
             },
@@ -189,6 +192,24 @@ impl Requests {
             request,
         });
         request
+    }
+
+    /// Records our SEID of the session that a request is about.
+    pub fn set_local_seid(&mut self, outstanding: OutstandingRequest, seid: Seid) {
+        let key = (outstanding.peer, outstanding.sequence);
+        let waiting = self.waiting.get_mut(&key);
+        if let Some(waiting) = waiting.filter(|waiting| waiting.request == outstanding.request) {
+            waiting.local_seid = Some(seid);
+        }
+    }
+
+    /// Returns our SEID of the session that a waiting request is about, if it was recorded.
+    #[must_use]
+    pub fn local_seid(&self, peer: SocketAddr, sequence: Sequence) -> Option<Seid> {
+        let waiting = self.waiting.get(&(peer, sequence));
+        waiting
+            .filter(|waiting| waiting.octets.is_some())?
+            .local_seid
     }
 
     /// Matches an answer with its request. Returns `None` if the answer is late or repeated, comes

@@ -141,10 +141,29 @@ pub(super) struct UrrLimits {
 impl UrrLimits {
     pub(super) fn thresholds(urr: &CreateUrr) -> Self {
         // Volume, Time and Event Threshold: §8.2.13, §8.2.14, §8.2.113.
-        Self {
+        let thresholds = Self {
             volume: urr.volume_threshold.as_ref().map(VolumeLimit::from),
             time: urr.time_threshold.map(|time| seconds(time.0)),
             events: urr.event_threshold.map(|events| events.0.into()),
+        };
+        thresholds.without_zeros()
+    }
+
+    /// Turns thresholds of zero off: each packet would reach them, and make a report. A zero among
+    /// later thresholds replaces the previous one, so it becomes a value that is never reached.
+    pub(super) fn without_zeros(self) -> Self {
+        let never = |limit: u64| if limit == 0 { u64::MAX } else { limit };
+        Self {
+            volume: self.volume.map(|volume| VolumeLimit {
+                total: volume.total.map(never),
+                uplink: volume.uplink.map(never),
+                downlink: volume.downlink.map(never),
+            }),
+            time: self.time.map(|time| match time.is_zero() {
+                true => seconds(u32::MAX),
+                false => time,
+            }),
+            events: self.events.map(never),
         }
     }
 

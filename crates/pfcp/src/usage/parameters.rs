@@ -57,13 +57,22 @@ impl UrrParameters {
             // TS 29.244 §8.2.48, §8.2.132 and §8.2.18.
             holding: urr.quota_holding_time.map(|time| seconds(time.0)),
             validity: urr.quota_validity_time.map(|time| seconds(time.0)),
-            inactivity: urr.inactivity_detection_time.map(|time| seconds(time.0)),
+            // Times and thresholds of zero are off: they would make reports for each packet.
+            inactivity: urr
+                .inactivity_detection_time
+                .and_then(|time| nonzero(time.0)),
             // The traffic of this rule (UPINT, §8.2.83), and not that of the session.
-            idle: urr.user_plane_inactivity_timer.map(|time| seconds(time.0)),
+            idle: urr
+                .user_plane_inactivity_timer
+                .and_then(|time| nonzero(time.0)),
             dropped: (
                 // Either number triggers, if both are given (§8.2.49).
-                dropped.and_then(|threshold| threshold.downlink_packets),
-                dropped.and_then(|threshold| threshold.downlink_octets),
+                dropped
+                    .and_then(|threshold| threshold.downlink_packets)
+                    .filter(|&count| count > 0),
+                dropped
+                    .and_then(|threshold| threshold.downlink_octets)
+                    .filter(|&count| count > 0),
             ),
             monitoring_points: monitoring_points(urr),
             // A report of a linked rule triggers one of this rule, and not the other way round
@@ -87,6 +96,10 @@ impl UrrParameters {
     }
 }
 
+fn nonzero(time: u32) -> Option<Duration> {
+    (time > 0).then(|| seconds(time))
+}
+
 /// Returns the monitoring times of a rule, earliest first.
 fn monitoring_points(urr: &CreateUrr) -> VecDeque<MonitoringPoint> {
     // The first monitoring time and its subsequent limits are members of the rule; each further one
@@ -100,7 +113,8 @@ fn monitoring_points(urr: &CreateUrr) -> VecDeque<MonitoringPoint> {
                 .map(VolumeLimit::from),
             time: urr.subsequent_time_threshold.map(|time| seconds(time.0)),
             events: urr.subsequent_event_threshold.map(|count| count.0.into()),
-        },
+        }
+        .without_zeros(),
         quotas: UrrLimits {
             volume: urr
                 .subsequent_volume_quota
@@ -129,7 +143,8 @@ impl MonitoringPoint {
                 volume: volume.map(VolumeLimit::from),
                 time: group.subsequent_time_threshold.map(|time| seconds(time.0)),
                 events: group.subsequent_event_threshold.map(|count| count.0.into()),
-            },
+            }
+            .without_zeros(),
             quotas: UrrLimits {
                 volume: group
                     .subsequent_volume_quota

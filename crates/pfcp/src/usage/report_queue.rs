@@ -47,6 +47,8 @@ pub(super) struct ReportQueue {
     /// Usage reports, each encoded as an element of a Session Report Request. The first of them may
     /// be part of the outstanding request.
     reports: VecDeque<Box<[u8]>>,
+    /// Usage reports that the peer refused. They are not sent again before the session is deleted.
+    refused: Vec<Box<[u8]>>,
     downlink: VecDeque<DownlinkDataReport>,
     inactive: bool,
     state: SendState,
@@ -81,10 +83,11 @@ pub(super) struct ReportInstructions {
 pub struct ReportRequestOutcome {
     /// Number of usage reports that the peer received.
     pub delivered: usize,
-    /// Number of usage reports that the peer rejected permanently.
+    /// Number of usage reports that the peer refused. They are kept for the answer to the deletion
+    /// of the session.
     pub refused: usize,
-    /// `true` if the peer did not answer, or reported congestion or a system failure. The reports
-    /// are sent again.
+    /// `true` if the peer did not answer, or did not know the session, or reported congestion or a
+    /// system failure. The reports are sent again.
     pub again: bool,
 }
 
@@ -117,6 +120,11 @@ impl ReportQueue {
 
     pub(super) fn is_empty(&self) -> bool {
         self.reports.is_empty() && self.downlink.is_empty() && !self.inactive
+    }
+
+    /// Returns `true` if no report is waiting or kept.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_empty() && self.refused.is_empty()
     }
 
     /// Returns the body of the next request, if one is due.
@@ -207,12 +215,13 @@ impl ReportQueue {
                 ReportInstructions::default(),
             );
         };
-        let mut cause = Cause::REQUEST_ACCEPTED;
+        // A missing Cause acknowledges nothing.
+        let mut cause = None;
         let mut instructions = ReportInstructions::default();
         // An element that cannot be read carries no instruction; the answer counts all the same.
         for tlv in Tlvs::new(answer.body).map_while(Result::ok) {
             match tlv.ie {
-                IeType::CAUSE => cause = Cause(tlv.value.first().copied().unwrap_or_default()),
+                IeType::CAUSE => cause = tlv.value.first().copied().map(Cause),
                 IeType::UPDATE_BAR_REPORT_RESPONSE => {
                     instructions.bar = UpdateBarReportResponse::decode(tlv.value).ok();
                 }
@@ -223,18 +232,36 @@ impl ReportQueue {
                 _ => {}
             }
         }
-        // Temporary causes (§8.2.1). Any other rejection would meet the same reports again.
-        if matches!(cause, Cause::CONGESTION | Cause::SYSTEM_FAILURE) {
+        // Congestion and failures are temporary (§8.2.1); any other rejection would meet the same
+        // reports again.
+        // A peer that does not know the session is asked again: it may have received the report
+        // before the answer that established the session. The owner decides when to believe it.
+        let again = matches!(
+            cause,
+            None | Some(
+                Cause::CONGESTION | Cause::SYSTEM_FAILURE | Cause::SESSION_CONTEXT_NOT_FOUND
+            )
+        );
+        let accepted = cause.is_some_and(Cause::is_acceptance);
+        let reports = reports.min(self.reports.len());
+        // Refused usage must not be lost, and must not fill the memory either.
+        let is_full = !accepted && self.refused.len() + reports > limits.waiting;
+        if again || is_full {
             return (self.failed(now, limits), ReportInstructions::default());
         }
-        self.reports.drain(..reports.min(self.reports.len()));
+        let settled_reports = self.reports.drain(..reports);
+        if !accepted {
+            self.refused.extend(settled_reports);
+        } else {
+            drop(settled_reports);
+        }
         self.downlink.drain(..downlink.min(self.downlink.len()));
         // Inactivity that was noticed after the request stays, if the request did not report any.
         self.inactive &= !inactive;
         self.state = SendState::Idle;
         self.failures = 0;
         let mut settled = ReportRequestOutcome::default();
-        if cause.is_acceptance() {
+        if accepted {
             settled.delivered = reports;
         } else {
             settled.refused = reports;
@@ -274,7 +301,7 @@ impl ReportQueue {
         }
     }
 
-    /// Takes the usage reports that the peer has not acknowledged.
+    /// Takes the usage reports that the peer has not acknowledged, refused ones first.
     pub(super) fn take_all(&mut self) -> Vec<UsageReportRequest> {
         // Reports of the outstanding request are taken too: the answer that ends the session
         // replaces it.
@@ -283,7 +310,9 @@ impl ReportQueue {
             SendState::Waiting { .. } | SendState::Idle | SendState::Backoff(_) => 0,
         };
         let unsent = self.reports.split_off(kept.min(self.reports.len()));
-        unsent.iter().filter_map(|octets| typed(octets)).collect()
+        let refused = std::mem::take(&mut self.refused);
+        let all = refused.iter().chain(&unsent);
+        all.filter_map(|octets| typed(octets)).collect()
     }
 }
 

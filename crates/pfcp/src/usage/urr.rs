@@ -269,13 +269,16 @@ impl UrrState {
         }
     }
 
+    /// Returns `true` unless the rule has made the last of its Number of Reports (§8.2.133).
+    pub(super) fn may_report(&self) -> bool {
+        self.reports_left != Some(0)
+    }
+
     /// Returns `true` if usage is being measured.
     pub(super) fn counts_now(&self) -> bool {
         // Paused by SUMPC (§8.2.31), at the end of the Number of Reports (§8.2.133), or inactive by
         // INAM (§8.2.68). Traffic passes nevertheless.
-        !self.paused
-            && self.reports_left != Some(0)
-            && !self.parameters.has(MeasurementInformation::INAM)
+        !self.paused && self.may_report() && !self.parameters.has(MeasurementInformation::INAM)
     }
 
     /// Pauses or resumes the measurement.
@@ -373,7 +376,9 @@ impl UrrState {
     }
 
     fn trigger(&mut self, trigger: UsageReportTrigger) {
-        self.pending_triggers = self.pending_triggers | trigger;
+        if self.may_report() {
+            self.pending_triggers = self.pending_triggers | trigger;
+        }
     }
 
     /// Triggers reports for the thresholds and quotas that are reached.
@@ -448,7 +453,7 @@ impl UrrState {
         if is_due(self.stops_at(idle_timeout)) {
             // Even if STOPT is not requested: the next packet is a start (§8.2.41).
             self.flowing = false;
-            if self.parameters.wants(On::STOPT) {
+            if self.parameters.wants(On::STOPT) && self.may_report() {
                 self.pending_notes = self.pending_notes | Now::STOPT;
             }
         }
@@ -624,12 +629,16 @@ impl UrrState {
         self.dropped = (0, 0);
         self.started = now;
         // A queried report answers the control plane, and is not one that the rule made by itself.
-        if let Some(left) = &mut self.reports_left
-            && trigger != UsageReportTrigger::IMMER
-        {
-            *left = left.saturating_sub(1);
+        if trigger != UsageReportTrigger::IMMER {
+            self.count_report();
         }
         reports
+    }
+
+    fn count_report(&mut self) {
+        if let Some(left) = &mut self.reports_left {
+            *left = left.saturating_sub(1);
+        }
     }
 
     /// Returns the pending reports without measurements.
@@ -639,7 +648,8 @@ impl UrrState {
         // In this order, although a stop may have come first: both became due since the last flush.
         // Each is a report of its own and has its own number.
         for trigger in [UsageReportTrigger::START, UsageReportTrigger::STOPT] {
-            if pending_notes.contains(trigger) {
+            if pending_notes.contains(trigger) && self.may_report() {
+                self.count_report();
                 notes.push(UsageReportRequest::new(id, self.next_number(), trigger));
             }
         }

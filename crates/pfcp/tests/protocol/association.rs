@@ -136,7 +136,11 @@ fn unanswered_setup_fails() {
     let events = events(&mut smf);
     assert!(matches!(
         events[..],
-        [Event::AssociationFailed { cause: None, .. }]
+        [Event::AssociationFailed {
+            cause: None,
+            invalid: None,
+            ..
+        }]
     ));
 }
 
@@ -770,4 +774,58 @@ fn setup_without_mandatory_elements_is_refused() {
     );
     assert_eq!(cause(answer), Cause::MANDATORY_IE_MISSING);
     assert!(upf.associations().is_empty());
+}
+
+/// A peer that is started at another address, as a container is, has its Node ID back as soon as
+/// the previous address does not answer a heartbeat.
+#[test]
+fn silent_peer_loses_its_node_id_to_another_address() {
+    let (mut now, mut upf) = (start(), upf());
+    let node = NodeName::from_fqdn("smf.lab").expect("a name");
+    let yes = Cause::REQUEST_ACCEPTED;
+    assert_eq!(cause(ask(now, &mut upf, 2, &setup(&node, 1, 1))), yes);
+    let id = upf.associations().iter().next().expect("associated").id;
+    events(&mut upf);
+
+    let no = Cause::REQUEST_REJECTED;
+    assert_eq!(cause(ask(now, &mut upf, 3, &setup(&node, 2, 1))), no);
+    let mut heartbeats = 0;
+    while upf.associations().iter().any(|one| !one.silent) {
+        now = upf.poll_timeout().expect("a heartbeat");
+        upf.handle_timeout(now);
+        heartbeats += sent(&mut upf).len();
+    }
+    assert_eq!(heartbeats, 3, "N1 times, at once");
+    assert_eq!(cause(ask(now, &mut upf, 3, &setup(&node, 2, 2))), yes);
+    let moved = upf.associations().iter().next().expect("associated");
+    assert_eq!((moved.id, moved.address), (id, at(3)));
+    let restarted = |event: &Event| matches!(event, Event::PeerRestarted { .. });
+    assert!(events(&mut upf).iter().any(restarted), "its stamp moved");
+}
+
+#[test]
+fn answering_peer_keeps_its_node_id() {
+    let (mut now, mut upf) = (start(), upf());
+    let node = NodeName::from_fqdn("smf.lab").expect("a name");
+    ask(now, &mut upf, 2, &setup(&node, 1, 1));
+    let heartbeat = BodyBuilder::new().recovery(Recovery(1));
+    let mut asked = 0;
+    for sequence in 1..=100 {
+        // A flood of claims costs the peer one heartbeat in each T1.
+        now += Duration::from_millis(100);
+        let claim = setup(&node, 2, sequence);
+        assert_eq!(
+            cause(ask(now, &mut upf, 3, &claim)),
+            Cause::REQUEST_REJECTED
+        );
+        upf.handle_timeout(now);
+        for octets in sent(&mut upf) {
+            asked += 1;
+            let header = Frame::decode(&octets).expect("a message").header;
+            let answer = strowger_pfcp::endpoint::answer_header(&header, None);
+            let answer = message(&answer, heartbeat.as_slice()).expect("short");
+            upf.handle_datagram(now, at(2), &answer);
+        }
+    }
+    assert!((1..=5).contains(&asked), "{asked}");
 }

@@ -468,3 +468,222 @@ fn node_ignores_content_newer_than_its_release() {
         assert_eq!(octets[..], request(kind, 2, heard), "{release}");
     }
 }
+
+/// The requests that a peer sends to a node of a role, apart from setup and heartbeat.
+fn requests_to(role: Role) -> &'static [MessageType] {
+    match role {
+        Role::UserPlane => &[
+            MessageType::SESSION_ESTABLISHMENT_REQUEST,
+            MessageType::SESSION_MODIFICATION_REQUEST,
+            MessageType::SESSION_DELETION_REQUEST,
+            MessageType::SESSION_SET_DELETION_REQUEST,
+            MessageType::SESSION_SET_MODIFICATION_REQUEST,
+            MessageType::PFD_MANAGEMENT_REQUEST,
+            MessageType::ASSOCIATION_UPDATE_REQUEST,
+            MessageType::ASSOCIATION_RELEASE_REQUEST,
+        ],
+        Role::ControlPlane => &[
+            MessageType::SESSION_REPORT_REQUEST,
+            MessageType::NODE_REPORT_REQUEST,
+            MessageType::ASSOCIATION_UPDATE_REQUEST,
+            MessageType::ASSOCIATION_RELEASE_REQUEST,
+        ],
+    }
+}
+
+/// Answers the requests that are left to the owner, and returns all datagrams that are sent.
+fn serve(now: Instant, endpoint: &mut Endpoint) -> Vec<Transmit> {
+    for event in events(endpoint) {
+        if let Event::SessionRequest {
+            transaction,
+            octets,
+            ..
+        }
+        | Event::NodeRequest {
+            transaction,
+            octets,
+            ..
+        } = event
+        {
+            let header = Frame::decode(&octets).expect("a message").header;
+            let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
+            let answer = message(&answer_header(&header, None), body.as_slice());
+            endpoint.respond(now, transaction, answer.expect("short").into());
+        }
+    }
+    sent(endpoint)
+}
+
+/// The ways in which a node learns that a peer has restarted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum RestartWay {
+    Setup,
+    SetupThatRetainsSessions,
+    ConfirmedHeartbeat,
+    AnswerToOurSetup,
+}
+
+impl RestartWay {
+    const ALL: [Self; 4] = [
+        Self::Setup,
+        Self::SetupThatRetainsSessions,
+        Self::ConfirmedHeartbeat,
+        Self::AnswerToOurSetup,
+    ];
+
+    /// Lets the peer at host 2 restart, with the stamp 9.
+    fn take(self, now: Instant, endpoint: &mut Endpoint) {
+        let none = BodyBuilder::new();
+        match self {
+            Self::Setup => _ = ask(now, endpoint, 2, &setup(2, 9, 1, &none)),
+            Self::SetupThatRetainsSessions => {
+                let retains = none.with(IeType::PFCP_SESSION_RETENTION_INFORMATION, &[]);
+                ask(now, endpoint, 2, &setup(2, 9, 1, &retains));
+            }
+            Self::ConfirmedHeartbeat => {
+                let body = BodyBuilder::new().recovery(Recovery(9));
+                let claim = request(MessageType::HEARTBEAT_REQUEST, 1, &body);
+                endpoint.handle_datagram(now, at(2), &claim);
+                answer_each(now, endpoint, &body);
+            }
+            Self::AnswerToOurSetup => {
+                endpoint.associate(now, at(2)).expect("room");
+                let body = BodyBuilder::new()
+                    .node(&at(2).ip().into())
+                    .cause(Cause::REQUEST_ACCEPTED)
+                    .recovery(Recovery(9));
+                answer_each(now, endpoint, &body);
+            }
+        }
+    }
+}
+
+/// Answers the requests of an endpoint as its peer.
+fn answer_each(now: Instant, endpoint: &mut Endpoint, body: &BodyBuilder) {
+    for transmit in sent(endpoint) {
+        let header = Frame::decode(&transmit.octets).expect("a message").header;
+        if header.message_type.is_request() {
+            let answer = message(&answer_header(&header, None), body.as_slice());
+            endpoint.handle_datagram(now, transmit.peer, &answer.expect("short"));
+        }
+    }
+}
+
+/// The restarted peer counts from the same sequence number, and its requests have the same bytes.
+#[test]
+fn restarted_peer_gets_no_answer_of_its_previous_incarnation() {
+    let now = start();
+    for role in [Role::UserPlane, Role::ControlPlane] {
+        for (&kind, way) in requests_to(role)
+            .iter()
+            .flat_map(|kind| RestartWay::ALL.map(|way| (kind, way)))
+        {
+            let releases = kind == MessageType::ASSOCIATION_RELEASE_REQUEST;
+            if releases && way == RestartWay::ConfirmedHeartbeat {
+                // There is no association whose stamp could move.
+                continue;
+            }
+            let mut node = node(role, 1, |_| {});
+            ask(now, &mut node, 2, &setup(2, 1, 1, &BodyBuilder::new()));
+            let body = BodyBuilder::new().node(&at(2).ip().into());
+            let octets = request(kind, 5, &body);
+            node.handle_datagram(now, at(2), &octets);
+            let first = serve(now, &mut node);
+            assert_eq!(first.len(), 1, "{kind} {way:?}");
+            // The same setup again is the same incarnation.
+            ask(now, &mut node, 2, &setup(2, 1, 6, &BodyBuilder::new()));
+            node.handle_datagram(now, at(2), &octets);
+            assert_eq!(serve(now, &mut node), first, "{kind} {way:?}: repeated");
+            assert_eq!(node.stats().repeated, 1);
+
+            way.take(now, &mut node);
+            serve(now, &mut node);
+            node.handle_datagram(now, at(2), &octets);
+            assert_eq!(serve(now, &mut node).len(), 1, "{kind} {way:?}");
+            assert_eq!(node.stats().repeated, 1, "{kind} {way:?} is a new request");
+            assert_eq!(node.associations().is_empty(), releases);
+            node.handle_datagram(now, at(2), &octets);
+            assert_eq!(serve(now, &mut node).len(), 1, "{kind} {way:?}");
+            assert_eq!(node.stats().repeated, 2, "{kind} {way:?} is repeated");
+        }
+    }
+}
+
+#[test]
+fn request_in_progress_ends_with_the_incarnation_that_sent_it() {
+    for way in RestartWay::ALL {
+        let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
+        events(&mut upf);
+        upf.handle_datagram(now, at(2), &deletion(5));
+        let [Event::SessionRequest { transaction, .. }] = events(&mut upf)[..] else {
+            panic!("no request of a session");
+        };
+        way.take(now, &mut upf);
+        serve(now, &mut upf);
+        assert_eq!(upf.stats().working, 0, "{way:?}");
+        upf.respond(now, transaction, [0x21, 55].as_slice().into());
+        assert_eq!(sent(&mut upf), [], "{way:?}");
+        upf.handle_datagram(now, at(2), &deletion(5));
+        assert!(work(now, &mut upf), "{way:?}");
+    }
+}
+
+/// Another peer of the same host, with its own port, has not restarted.
+#[test]
+fn restart_keeps_answers_to_other_peers_of_the_host() {
+    let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
+    let other = SocketAddr::new(at(2).ip(), 9000);
+    let name = NodeName::from_fqdn("other.lab").expect("a name");
+    ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
+    upf.handle_datagram(now, other, &setup_as(&name, 1, 1, &BodyBuilder::new()));
+    events(&mut upf);
+    upf.handle_datagram(now, other, &deletion(5));
+    let first = serve(now, &mut upf);
+    RestartWay::Setup.take(now, &mut upf);
+    upf.handle_datagram(now, other, &deletion(5));
+    assert_eq!(serve(now, &mut upf), first[1..]);
+    assert_eq!(upf.stats().repeated, 1);
+}
+
+/// A report is acknowledged by an answer with a Cause about its own session alone.
+#[test]
+fn answer_about_another_session_acknowledges_nothing() {
+    let (own, none, other) = (Seid(5), Seid(0), Seid(6));
+    let yes = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
+    let no = BodyBuilder::new().cause(Cause::SESSION_CONTEXT_NOT_FOUND);
+    let without = BodyBuilder::new();
+    let empty = BodyBuilder::new().with(IeType::CAUSE, &[]);
+    let reserved = BodyBuilder::new().cause(Cause(0));
+    for (seid, body, counts) in [
+        (own, &yes, true),
+        (own, &no, true),
+        (none, &no, true),
+        (none, &yes, false),
+        (other, &yes, false),
+        (other, &no, false),
+        (own, &without, false),
+        (own, &empty, false),
+        (own, &reserved, false),
+    ] {
+        let (now, mut upf) = (start(), node(Role::UserPlane, 1, |_| {}));
+        ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
+        events(&mut upf);
+        let association = upf.associations().iter().next().expect("associated").id;
+        let kind = MessageType::SESSION_REPORT_REQUEST;
+        let report = upf.request_about(now, association, kind, Seid(7), &[]);
+        upf.expect_seid(report.expect("room"), own);
+        let first = sent(&mut upf);
+        let header = Frame::decode(&first[0].octets).expect("a message").header;
+        let answer = message(&answer_header(&header, Some(seid)), body.as_slice());
+        upf.handle_datagram(now, at(2), &answer.expect("short"));
+        match &events(&mut upf)[..] {
+            [Event::Response { .. }] => assert!(counts, "{seid} {body:?}"),
+            [Event::Discarded { .. }] => assert!(!counts, "{seid} {body:?}"),
+            other => panic!("{other:?}"),
+        }
+        upf.handle_timeout(now + Duration::from_secs(3));
+        let again = sent(&mut upf);
+        assert_eq!(again == first, !counts, "{seid} {body:?}: {again:?}");
+    }
+}

@@ -41,7 +41,7 @@ fn rule_is_found_by_what_it_detects() {
     assert_eq!(rules.rule_at(7, address), Some(PdrId(1).into()));
     assert_eq!(rules.rule_at(8, address), None);
     assert_eq!(rules.rule_at(7, IpAddr::from([10, 0, 0, 2])), None);
-    assert_eq!(rules.rule_of_ue(address), None);
+    assert_eq!(rules.rule_of_ue(|_| true), None);
 }
 
 #[test]

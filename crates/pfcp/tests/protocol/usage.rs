@@ -557,3 +557,70 @@ fn inactive_session_is_reported_once() {
     bench.traffic(UP, 1);
     assert_eq!(bench.deadline(), Some(150.0));
 }
+
+/// Each kind of report counts towards the Number of Reports (§8.2.133), and none follows the last.
+#[test]
+fn number_of_reports_bounds_every_trigger() {
+    let urrs = [
+        CreateUrr::new(1, Method::VOLUM, On::PERIO).measurement_period(10),
+        CreateUrr::new(1, Method::EVENT | Method::VOLUM, On::START | On::STOPT),
+        CreateUrr::new(1, Method::DURAT, On::TIMTH).time_threshold(5),
+        CreateUrr::new(1, Method::VOLUM, On::UPINT).user_plane_inactivity_timer(5),
+        volume(10),
+    ];
+    for urr in urrs {
+        let triggers = urr.reporting_triggers;
+        let mut bench = Bench::new([urr.number_of_reports(2)]);
+        let mut told = 0;
+        for second in 1..=600 {
+            bench.at(f64::from(second));
+            if second % 200 < 50 {
+                bench.traffic(UP, 10);
+            }
+            told += bench.reports().len();
+        }
+        assert_eq!(told, 2, "{triggers:?}");
+    }
+}
+
+/// Thresholds and times of zero would be reached by each packet.
+#[test]
+fn threshold_of_zero_is_off() {
+    let dropped = DroppedDlTrafficThreshold {
+        downlink_packets: Some(0),
+        downlink_octets: Some(0),
+    };
+    let urrs = [
+        volume(0),
+        CreateUrr::new(1, Method::DURAT, On::TIMTH).time_threshold(0),
+        CreateUrr::new(1, Method::VOLUM, On::UPINT).user_plane_inactivity_timer(0),
+        CreateUrr::new(1, Method::VOLUM, On::DROTH).dropped_dl_traffic_threshold(dropped),
+    ];
+    for urr in urrs {
+        let triggers = urr.reporting_triggers;
+        let mut bench = Bench::new([urr]);
+        for second in 1..10 {
+            bench.at(f64::from(second));
+            bench.traffic(UP, 10);
+            bench.traffic(DOWN, 10);
+            assert_eq!(bench.reports(), [], "{triggers:?}");
+        }
+    }
+}
+
+#[test]
+fn later_threshold_of_zero_turns_the_previous_one_off() {
+    let later = SubsequentVolumeThreshold {
+        total_volume: Some(0),
+        ..SubsequentVolumeThreshold::default()
+    };
+    let urr = volume(100)
+        .monitoring_time(START + 10)
+        .subsequent_volume_threshold(later);
+    let mut bench = Bench::new([urr]);
+    bench.traffic(UP, 100);
+    assert_eq!(bench.reports().len(), 1);
+    bench.at(11.0);
+    bench.traffic(UP, 100_000);
+    assert_eq!(bench.reports(), []);
+}

@@ -55,7 +55,7 @@ If the node does not answer or has restarted, the load pauses until the node is 
 the node lost count as lost and are established again, unless --forget is given.
 
 Exit codes:
-  1  a request was lost or rejected
+  1  a request was lost or rejected, or accepted without a usable UP F-SEID
   3  the node does not answer";
 
 #[derive(Debug, clap::Args)]
@@ -302,7 +302,7 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
                 .hint("check --node-id, --dnn, --pdn-type, --ue-pool and --sessions")
         }
         ClientError::Bind(_) => failure.hint("choose another address with --from"),
-        ClientError::Journal(_) => failure,
+        ClientError::Journal(_) | ClientError::InvalidAnswer { .. } => failure,
         ClientError::Refused { .. } => failure.hint(
             "a node that resolves Node IDs needs --node-id with the address of --from; see also \
              its log",
@@ -325,6 +325,7 @@ fn to_json(stats: &LoadStats) -> Value {
         "accepted": stats.accepted,
         "rejected": stats.rejected,
         "lost": stats.lost,
+        "invalid": stats.invalid,
         "established": stats.established,
         "modified": stats.modified,
         "changes": changes(&stats.changes),
@@ -400,8 +401,12 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
         stats.elapsed.as_secs_f64(),
         stats.rate(),
     ))?;
+    let invalid = match stats.invalid {
+        0 => String::new(),
+        count => format!(", {count} invalid"),
+    };
     let text = format!(
-        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost",
+        "{} established, {} modified, {} deleted, {} held, {} rejected, {} lost{invalid}",
         stats.established, stats.modified, stats.deleted, stats.held, stats.rejected, stats.lost,
     );
     if stats.peers_lost > 0 {
@@ -445,9 +450,13 @@ fn modifications(stats: &LoadStats) -> String {
 }
 
 fn verdict(stats: &LoadStats) -> CliResult {
-    match (stats.lost, stats.rejected) {
-        (0, 0) => Ok(()),
-        (lost, rejected) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
+    match (stats.lost, stats.rejected, stats.invalid) {
+        (0, 0, 0) => Ok(()),
+        (lost, rejected, invalid) if invalid > 0 => Err(Failure::check(format!(
+            "{lost} lost, {rejected} rejected, {invalid} accepted without a usable UP F-SEID"
+        ))
+        .hint("the node's responses break TS 29.244 §7.5.3; a capture shows them")),
+        (lost, rejected, _) => Err(Failure::check(format!("{lost} lost, {rejected} rejected"))
             .hint("see the causes above, and the node's log")),
     }
 }

@@ -22,9 +22,11 @@ const RELEASE: &str = "\
 Examples:
   strowger pfcp release 127.0.0.7
   strowger pfcp release smf.example.org --within 30s
+  strowger pfcp release smf.example.org --force
 
 The peer decides when to release the association; its sessions end with it. Without --within the
-command waits only for the peer's response.
+command waits only for the peer's response. With --force the node asks nothing: association and
+sessions end at once, and another address may use the Node ID.
 
 Exit codes:
   1  no association with this peer
@@ -57,6 +59,9 @@ pub(crate) struct ReleaseArgs {
     /// Maximum time to wait for the release itself [default: do not wait for it].
     #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     within: Option<Duration>,
+    /// End the association without asking the peer, for a peer that is gone.
+    #[arg(long, conflicts_with = "within")]
+    force: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -112,7 +117,7 @@ pub(crate) fn pfds(args: &PfdArgs, output: &mut Output) -> CliResult {
 pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
     let within = args.within.map(|span| span.as_millis());
     let within = within.and_then(|span| u64::try_from(span).ok());
-    let order = json!({ "node": args.node, "within_ms": within });
+    let order = json!({ "node": args.node, "within_ms": within, "force": args.force });
     let told = tell(&args.control, "pfcp.release", order)?;
     let outcome = told["outcome"].as_str().unwrap_or_default();
     let is_released = outcome == "released";
@@ -131,6 +136,11 @@ pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
         .map_or_else(String::new, |within| format!(" within {within:?}"));
     let failure = match outcome {
         "released" | "agreed" if args.json => return Ok(()),
+        "released" if args.force => {
+            return output.line(format!(
+                "released the association of {node} without asking it; {sessions} ended"
+            ));
+        }
         "released" => {
             return output.line(format!("{node} released its association; {sessions} ended"));
         }
@@ -155,7 +165,8 @@ pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
     };
     let failure = format!("{failure}; the association and its {sessions} still exist");
     Err(Failure::outside(failure).hint(
-        "sessions end when the peer releases the association, or sets it up again after a restart",
+        "sessions end when the peer releases the association, or sets it up again after a restart; \
+         if the peer is gone for good, use --force",
     ))
 }
 

@@ -3,7 +3,7 @@
 //! | method | parameters | answer |
 //! |---|---|---|
 //! | `pfcp.pfds` | none | rows: the packet flow descriptions of each application |
-//! | `pfcp.release` | `node`, `within_ms` (optional) | `outcome`, `cause`, `sessions` |
+//! | `pfcp.release` | `node`, `within_ms` or `force` (optional) | `outcome`, `cause`, `sessions` |
 //! | `pfcp.report` | `node`, `what`, `address` | nothing, once the peer has answered |
 //!
 //! `what` is `failed`, `recovered` or `restarted`.
@@ -38,7 +38,10 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
             let node = of_release.clone();
             async move {
                 let within = params["within_ms"].as_u64().map(Duration::from_millis);
-                let asked = node.request_release(name(&params)?, within).await;
+                let asked = match params["force"].as_bool() {
+                    Some(true) => node.force_release(name(&params)?).await,
+                    _ => node.request_release(name(&params)?, within).await,
+                };
                 asked.map(released).map_err(|error| fault(&error))
             }
         })

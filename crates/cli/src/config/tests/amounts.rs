@@ -62,6 +62,7 @@ const COUNTS: &[&str] = &[
     "n4.limits.sessions_per_association",
     "n4.limits.transactions",
     "n4.limits.response_cache",
+    "n4.limits.urrs",
     "n4.limits.usage_reports",
     "n4.limits.buffered_packets",
     "n4.peer.associations",

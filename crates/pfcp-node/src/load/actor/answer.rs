@@ -30,6 +30,18 @@ impl LoadActor {
         if let Operation::Establish(_) | Operation::Delete | Operation::Modify(..) = request.kind {
             self.stats.lock().answer(cause, latency);
         }
+        let establishes = matches!(
+            request.kind,
+            Operation::Establish(_) | Operation::Restore(_)
+        );
+        if establishes && accepted && remote.is_none() {
+            let invalid = &mut self.stats.lock().invalid;
+            *invalid += 1;
+            if *invalid == 1 {
+                let peer = self.plan.to;
+                tracing::warn!(%peer, "establishment accepted without a usable UP F-SEID");
+            }
+        }
         let unknown = matches!(
             cause,
             Cause::SESSION_CONTEXT_NOT_FOUND | Cause::NO_ESTABLISHED_ASSOCIATION

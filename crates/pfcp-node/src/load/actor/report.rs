@@ -8,10 +8,12 @@ use strowger_pfcp::ie::{
     Cause, Ie as _, UsageReportDeletionResponse, UsageReportModificationResponse,
     UsageReportRequest,
 };
+use strowger_pfcp::session::Refusal;
 use strowger_pfcp::transaction::TransactionId;
 use strowger_pfcp::{Frame, IeType};
 
 use super::LoadActor;
+use crate::client::check_report;
 
 impl LoadActor {
     pub(super) fn report(&mut self, now: Instant, transaction: TransactionId, octets: &Arc<[u8]>) {
@@ -20,16 +22,20 @@ impl LoadActor {
         };
         let seid = frame.header.seid.unwrap_or_default();
         let remote = self.remote.get(&seid);
-        let cause = match remote {
-            Some(_) => Cause::REQUEST_ACCEPTED,
-            None => Cause::SESSION_CONTEXT_NOT_FOUND,
+        let checked = match remote {
+            Some(_) => check_report(&frame),
+            None => Err(Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND)),
+        };
+        let body = match &checked {
+            Ok(()) => BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED),
+            Err(refusal) => BodyBuilder::new().refusal(refusal),
         };
         let header = answer_header(&frame.header, remote.copied());
-        match message(&header, BodyBuilder::new().cause(cause).as_slice()) {
+        match message(&header, body.as_slice()) {
             Ok(answer) => self.protocol.respond(now, transaction, answer.into()),
             Err(_) => return self.protocol.abandon(now, transaction),
         }
-        if !cause.is_acceptance() {
+        if checked.is_err() {
             return;
         }
         let mut tlvs = frame.tlvs().filter_map(Result::ok);

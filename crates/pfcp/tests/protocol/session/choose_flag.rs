@@ -105,3 +105,48 @@ fn exhausted_allocator_determines_cause() {
     assert_eq!(ie, Some(IeType::F_TEID));
     assert_eq!(rule, RuleId::from(PdrId(3)).failed_rule_id());
 }
+
+fn ue_addresses(rules: &strowger_pfcp::session::RuleSet) -> Vec<Option<Ipv4Addr>> {
+    let all = rules.ue_addresses();
+    all.iter().map(|ue| ue.ipv4).collect()
+}
+
+/// The UE has one address in its session, TS 29.244 §5.21: in whichever network a rule detects
+/// packets, with or without another family, and in whichever message it asks.
+#[test]
+fn rules_of_a_session_get_the_same_address() {
+    let choose = |flags| tlv(IeType::UE_IP_ADDRESS, &[flags]);
+    let network = |name: &str| tlv(IeType::NETWORK_INSTANCE, name.as_bytes());
+    let mut counter = Counter::default();
+    let octets = establishment(&[
+        pdr(1, &[pdi(&[choose(0x10), network("access")]), far_id(1)]),
+        pdr(2, &[pdi(&[choose(0x30), network("internet")]), far_id(1)]),
+        far(1),
+    ]);
+    let change = establish(&octets, &mut counter).expect("sound rules");
+    let one = Some(Ipv4Addr::new(172, 16, 0, 1));
+    assert_eq!(ue_addresses(&change.rules), [one, one]);
+
+    let later = pdr(3, &[pdi(&[choose(0x14)]), far_id(1)]);
+    let change = modify_with(&change.rules, &[later], &mut counter).expect("sound rules");
+    assert_eq!(ue_addresses(&change.rules), [one, one, one]);
+    let created = group(
+        IeType::CREATED_PDR,
+        &[
+            tlv(IeType::PDR_ID, &[0, 3]),
+            tlv(IeType::UE_IP_ADDRESS, &[6, 172, 16, 0, 1]),
+        ],
+    );
+    assert_eq!(change.created, created, "it is told as well");
+}
+
+#[test]
+fn rule_that_asks_for_several_addresses_gets_several() {
+    let choose = || tlv(IeType::UE_IP_ADDRESS, &[0x10]);
+    let twice = |id| pdr(id, &[pdi(&[choose(), choose()]), far_id(1)]);
+    let octets = establishment(&[twice(1), twice(2), far(1)]);
+    let change = establish(&octets, &mut Counter::default()).expect("sound rules");
+    let given = ue_addresses(&change.rules);
+    assert_ne!(given[0], given[1]);
+    assert_eq!(given[..2], given[2..]);
+}

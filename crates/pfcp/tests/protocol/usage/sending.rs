@@ -74,17 +74,50 @@ fn report_with_unknown_outcome_is_resent() {
     assert!(bench.request().is_some());
 }
 
+/// What a session does with each answer that its peer may give to a report.
 #[test]
-fn busy_peer_is_retried_and_refusal_is_not() {
-    let mut bench = Bench::new([volume(1, 10)]);
-    bench.traffic(UP, 10);
-    bench.request().expect("a report");
-    assert!(bench.answer(answer(Cause::CONGESTION)).again);
-    bench.at(5.0);
-    bench.request().expect("the same again");
-    let settled = bench.answer(answer(Cause::SESSION_CONTEXT_NOT_FOUND));
-    assert_eq!((settled.delivered, settled.refused), (0, 1));
-    assert_eq!(bench.request(), None);
+fn every_cause_delivers_retries_or_keeps_the_report() {
+    for value in 1..=u8::MAX {
+        let cause = Cause(value);
+        let mut bench = Bench::new([volume(1, 10)]);
+        bench.traffic(UP, 10);
+        let sent = bench.request().expect("a report").usage_reports;
+        let settled = bench.answer(answer(cause));
+        let outcome = (settled.delivered, settled.refused, settled.again);
+        let wanted = match cause {
+            _ if value < 64 => (1, 0, false),
+            Cause::CONGESTION | Cause::SYSTEM_FAILURE | Cause::SESSION_CONTEXT_NOT_FOUND => {
+                (0, 0, true)
+            }
+            _ => (0, 1, false),
+        };
+        assert_eq!(outcome, wanted, "{value}");
+        bench.at(5.0);
+        let again = bench.request().map(|request| request.usage_reports);
+        assert_eq!(again, settled.again.then_some(sent), "{value}");
+        // Nothing is lost that the peer did not accept.
+        let (_, answer, _) = bench.delete();
+        let told = answer.usage_reports.iter().map(|one| one.ur_seqn.0);
+        let first = u32::from(settled.delivered > 0);
+        assert_eq!(told.collect::<Vec<_>>(), (first..2).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn refused_reports_are_bounded() {
+    let limits = UsageLimits {
+        waiting: 4,
+        ..UsageLimits::default()
+    };
+    let mut bench = Bench::of(establishment(vec![volume(1, 10)]), limits);
+    for round in 0..10 {
+        bench.traffic(UP, 10);
+        let Some(_) = bench.request() else { continue };
+        let settled = bench.answer(answer(Cause::REQUEST_REJECTED));
+        assert_eq!(settled.again, round >= 4, "{round}");
+    }
+    let (_, _, tally) = bench.delete();
+    assert_eq!((tally.octets(1.into()), tally.missing()), ((100, 0), 0));
 }
 
 #[test]
