@@ -19,10 +19,11 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use strowger::ActorSystem;
 use strowger_bench::{Case, Sample, workers};
-use strowger_gateway::{
-    HttpDoor, HttpLimits, Mcp, McpAnswer, McpHttp, McpLimits, McpTool, McpTools, Recorder, Role,
-    Token, Vitals,
-};
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::health::Vitals;
+use strowger_gateway::http::{HttpDoor, HttpLimits};
+use strowger_gateway::mcp::{Mcp, McpAnswer, McpHttp, McpLimits, McpTool, McpTools};
+use strowger_gateway::metric::Recorder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;

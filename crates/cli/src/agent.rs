@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use strowger::ActorSystem;
-use strowger_gateway::McpTools;
+use strowger_gateway::mcp::McpTools;
 
 pub(crate) use self::node::{add as add_node, decode as add_decode};
 pub(crate) use self::proxy::{of as of_node, register};

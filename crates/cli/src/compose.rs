@@ -20,7 +20,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
-use strowger_gateway::{Doors, Gateway, HttpDoor, Methods, OpenError, Recorder, Vitals};
+use strowger_gateway::doors::Doors;
+use strowger_gateway::health::Vitals;
+use strowger_gateway::http::HttpDoor;
+use strowger_gateway::method::Methods;
+use strowger_gateway::metric::Recorder;
+use strowger_gateway::{Gateway, OpenError};
 use strowger_pfcp_node::{Node, NodeError, NodeHandle, NodeParts, StoreError};
 
 use crate::agent;

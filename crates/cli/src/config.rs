@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_gateway::{DoorsSpec, HttpLimits, Limits};
+use strowger_gateway::Limits;
+use strowger_gateway::doors::DoorsSpec;
+use strowger_gateway::http::HttpLimits;
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;

@@ -5,7 +5,8 @@ use std::future::Future;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use strowger_gateway::{Client, ClientError, FaultCode};
+use strowger::FaultCode;
+use strowger_gateway::client::{Client, ClientError};
 
 use crate::exit::{CliResult, Failure};
 

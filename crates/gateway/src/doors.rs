@@ -69,7 +69,8 @@ impl Default for DoorsSpec {
 ///
 /// ```
 /// use strowger::ActorSystem;
-/// use strowger_gateway::{Doors, DoorsSpec, Role, Token};
+/// use strowger_gateway::access::{Role, Token};
+/// use strowger_gateway::doors::{Doors, DoorsSpec};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

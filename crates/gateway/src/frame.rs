@@ -226,7 +226,7 @@ pub enum FrameErrorKind {
 ///
 /// ```
 /// use bytes::BytesMut;
-/// use strowger_gateway::{Decoder, Frame, Kind};
+/// use strowger_gateway::frame::{Decoder, Frame, Kind};
 ///
 /// let mut octets = BytesMut::new();
 /// Frame::new(Kind::Cancel, 7).encode_into(1024, &mut octets)?;
@@ -235,7 +235,7 @@ pub enum FrameErrorKind {
 /// assert_eq!(decoder.next_frame()?, None);
 /// decoder.feed(&octets[10..]);
 /// assert_eq!(decoder.next_frame()?, Some(Frame::new(Kind::Cancel, 7)));
-/// # Ok::<(), strowger_gateway::FrameError>(())
+/// # Ok::<(), strowger_gateway::frame::FrameError>(())
 /// ```
 #[derive(Debug)]
 pub struct Decoder {

@@ -35,7 +35,7 @@ type CollectFn = dyn Fn(&mut Exposition) + Send + Sync;
 /// All of these are functions that are called on each request; they must not block.
 ///
 /// ```
-/// use strowger_gateway::{Usage, Vitals};
+/// use strowger_gateway::health::{Usage, Vitals};
 ///
 /// let vitals = Vitals::new()
 ///     .limit("lines", || Some(Usage::new(3.0, 100.0)))

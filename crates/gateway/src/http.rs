@@ -51,7 +51,7 @@ use crate::unauthenticated::{self, UnauthenticatedSlot};
 /// Limits for HTTP clients, for each one and for all together.
 ///
 /// ```
-/// let mut limits = strowger_gateway::HttpLimits::default();
+/// let mut limits = strowger_gateway::http::HttpLimits::default();
 /// limits.connections = 4;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,9 @@ impl Default for HttpLimits {
 ///
 /// ```
 /// use strowger::ActorSystem;
-/// use strowger_gateway::{HttpDoor, HttpLimits, Recorder, Vitals};
+/// use strowger_gateway::health::Vitals;
+/// use strowger_gateway::http::{HttpDoor, HttpLimits};
+/// use strowger_gateway::metric::Recorder;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,15 +2,19 @@
 //!
 //! A [`Gateway`] is a subtree of a running [`ActorSystem`](strowger::ActorSystem). Every client is
 //! an actor with limits, and every method call is an actor below it, so a client that is slow,
-//! silent or hostile harms only itself. [`Methods`] lists what clients can call; the control
-//! methods (`ping`, `methods`, `whoami`, `ps`, `tree`, `top`, `inspect`, `trace`, `exposed`,
-//! `kill`) are always included. An [`HttpDoor`] serves metrics and health to monitoring systems.
-//! [`Mcp`] serves tools to agents over the Model Context Protocol.
+//! silent or hostile harms only itself. [`Methods`](method::Methods) lists what clients can call;
+//! the control methods (`ping`, `methods`, `whoami`, `ps`, `tree`, `top`, `inspect`, `trace`,
+//! `exposed`, `kill`) are always included. An [`HttpDoor`](http::HttpDoor) serves metrics and
+//! health to monitoring systems. [`Mcp`](mcp::Mcp) serves tools to agents over the Model Context
+//! Protocol.
 //!
 //! ```
 //! use serde_json::json;
 //! use strowger::ActorSystem;
-//! use strowger_gateway::{Client, Gateway, Limits, Methods, Verb};
+//! use strowger_gateway::access::Verb;
+//! use strowger_gateway::client::Client;
+//! use strowger_gateway::method::Methods;
+//! use strowger_gateway::{Gateway, Limits};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,15 +35,15 @@
 //! ```
 //!
 //! The same connections carry messages to actors that were
-//! [exported](strowger::ActorSystem::export), addressed by name. [`Doors`] opens more endpoints for
-//! them: a Unix socket, TCP and WebSocket.
+//! [exported](strowger::ActorSystem::export), addressed by name. [`Doors`](doors::Doors) opens more
+//! endpoints for them: a Unix socket, TCP and WebSocket.
 //!
 //! Control endpoints are Unix sockets, so the crate builds on Unix only.
 //!
 //! # Wire protocol
 //!
-//! A connection carries frames in both directions; [`Frame`] and [`Kind`] define their fields and
-//! kinds.
+//! A connection carries frames in both directions; [`Frame`](frame::Frame) and
+//! [`Kind`](frame::Kind) define their fields and kinds.
 //!
 //! ```text
 //!  offset  0        4     5        6      8    12      16        20      24
@@ -53,41 +57,27 @@
 //! increase, starting from 1. A call is answered by one `done` or `error` frame. A listing or a
 //! stream sends `item` frames before, one for each unit of credit that the client granted. An
 //! `error` with id 0 concerns the connection, which closes after it. Faults are
-//! `{"code", "message", "retryable"}`, with the codes of [`FaultCode`].
+//! `{"code", "message", "retryable"}`, with the codes of [`FaultCode`](strowger::FaultCode).
 
-mod access;
-mod client;
+pub mod access;
+pub mod client;
 mod connection;
 mod control;
-mod doors;
-mod frame;
+pub mod doors;
+pub mod frame;
 mod gateway;
-mod health;
-mod http;
+pub mod health;
+pub mod http;
 mod limits;
 mod listener;
-mod mcp;
-mod method;
-mod metric;
+pub mod mcp;
+pub mod method;
+pub mod metric;
 mod process;
-mod relay;
+pub mod relay;
 mod snapshot;
 mod unauthenticated;
 mod web;
 
-pub use access::{Audited, Caller, Right, Role, Subject, Token, TokenError, Verb};
-pub use client::{Client, ClientError, Rows};
-pub use doors::{Doors, DoorsSpec};
-pub use frame::{Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
 pub use gateway::{Gateway, OpenError};
-pub use health::{Usage, Vitals};
-pub use http::{HttpDoor, HttpLimits};
 pub use limits::Limits;
-pub use mcp::{
-    Mcp, McpAnswer, McpCall, McpContent, McpEffect, McpError, McpHttp, McpLimits, McpTool,
-    McpTools, Progress,
-};
-pub use method::{Answer, Methods, Stream};
-pub use metric::{Exposition, Family, MetricKind, Recorder};
-pub use relay::RelaySpec;
-pub use strowger::{ContentType, Fault, FaultCode};

@@ -4,7 +4,7 @@
 //! of its own below `/mcp/calls`: it has a deadline, its panic is a fault of that call only, and it
 //! ends when the agent cancels it or disconnects. An agent connects over a pair of streams, such as
 //! standard input and output ([`Mcp::serve`]), or over HTTP
-//! ([`HttpDoor::offer`](crate::HttpDoor::offer)).
+//! ([`HttpDoor::offer`](crate::http::HttpDoor::offer)).
 //!
 //! ```text
 //! agent ──bytes───▶ protocol (rmcp) ──▶ tool by name ──▶ /mcp/calls/7 ──▶ actors that it asks
@@ -44,7 +44,7 @@ use crate::access::{Audit, Caller};
 /// Limits for all agents together.
 ///
 /// ```
-/// let mut limits = strowger_gateway::McpLimits::default();
+/// let mut limits = strowger_gateway::mcp::McpLimits::default();
 /// limits.calls = 16;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub enum McpError {
 /// ```
 /// use serde_json::json;
 /// use strowger::ActorSystem;
-/// use strowger_gateway::{Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools};
+/// use strowger_gateway::mcp::{Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -90,7 +90,8 @@ struct Method {
 ///
 /// ```
 /// use serde_json::json;
-/// use strowger_gateway::{Answer, Methods, Verb};
+/// use strowger_gateway::access::Verb;
+/// use strowger_gateway::method::{Answer, Methods};
 ///
 /// let methods = Methods::new()
 ///     .register(Verb::reads("double"), |params| async move {

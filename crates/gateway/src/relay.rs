@@ -26,7 +26,7 @@ impl<T: Send + Sync + 'static> RelaySpec<T> {
     /// ```
     /// use serde_json::json;
     /// use strowger::{ActorSystem, Strategy, Supervisor};
-    /// use strowger_gateway::RelaySpec;
+    /// use strowger_gateway::relay::RelaySpec;
     ///
     /// struct Load(u32);
     ///

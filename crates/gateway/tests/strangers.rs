@@ -10,11 +10,15 @@ use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::json;
 use socket2::SockRef;
-use strowger::ActorSystem;
-use strowger_gateway::{
-    ContentType, Decoder, Doors, DoorsSpec, Frame, HttpDoor, HttpLimits, Kind, Mcp, McpHttp,
-    McpLimits, McpTools, Methods, Recorder, Role, Token, Vitals,
-};
+use strowger::{ActorSystem, ContentType};
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::doors::{Doors, DoorsSpec};
+use strowger_gateway::frame::{Decoder, Frame, Kind};
+use strowger_gateway::health::Vitals;
+use strowger_gateway::http::{HttpDoor, HttpLimits};
+use strowger_gateway::mcp::{Mcp, McpHttp, McpLimits, McpTools};
+use strowger_gateway::method::Methods;
+use strowger_gateway::metric::Recorder;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};

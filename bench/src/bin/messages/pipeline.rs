@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use bytes::BytesMut;
 use serde_json::json;
-use strowger_gateway::{ContentType, Decoder, Frame, Kind};
+use strowger::ContentType;
+use strowger_gateway::frame::{Decoder, Frame, Kind};
 
 /// The longest payload.
 const LIMIT: usize = 1 << 20;

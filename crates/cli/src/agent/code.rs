@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{ActorRef, Fault, FaultCode};
-use strowger_gateway::{Caller, McpAnswer, McpCall, McpContent, McpTool, McpTools, Verb};
+use strowger_gateway::access::{Caller, Verb};
+use strowger_gateway::mcp::{McpAnswer, McpCall, McpContent, McpTool, McpTools};
 use strowger_tools::{
     CodeBudget, CodeError, CodeMessage, Execute, Executed, FollowRun, Functions, Language, Level,
     Line, Thrown, Told,

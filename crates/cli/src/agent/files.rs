@@ -8,7 +8,7 @@ use std::future::Future;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use strowger::Fault;
-use strowger_gateway::{McpAnswer, McpEffect, McpTool, McpTools, Progress};
+use strowger_gateway::mcp::{McpAnswer, McpEffect, McpTool, McpTools, Progress};
 
 use super::roots::Roots;
 use super::{a, list, object};

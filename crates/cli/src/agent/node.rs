@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::{Client, ClientError, McpAnswer, McpEffect, McpTool, McpTools, Verb};
+use strowger_gateway::access::Verb;
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::mcp::{McpAnswer, McpEffect, McpTool, McpTools};
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Index, MessageView, frames};
 

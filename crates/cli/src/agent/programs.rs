@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, ActorSystem, Ask, Fault, FaultCode, Request};
-use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools, Verb};
+use strowger_gateway::access::Verb;
+use strowger_gateway::mcp::{McpAnswer, McpCall, McpEffect, McpTool, McpTools};
 use strowger_tools::{
     Language, ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,
 };

@@ -14,9 +14,10 @@ use std::task::Poll;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::{
-    Answer, Caller, Client, Mcp, McpAnswer, McpCall, McpTool, McpTools, Methods, Progress,
-};
+use strowger_gateway::access::Caller;
+use strowger_gateway::client::Client;
+use strowger_gateway::mcp::{Mcp, McpAnswer, McpCall, McpTool, McpTools, Progress};
+use strowger_gateway::method::{Answer, Methods};
 use tokio::sync::mpsc;
 
 use super::node::{call, told};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
-use strowger_gateway::{Caller, Verb};
+use strowger_gateway::access::{Caller, Verb};
 use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri, shown_path};
 
 use super::ASK_TIMEOUT;

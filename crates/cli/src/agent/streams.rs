@@ -9,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
-use strowger_gateway::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Verb};
+use strowger_gateway::access::Verb;
+use strowger_gateway::mcp::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools};
 use strowger_tools::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamsMessage,
 };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use strowger::{ActorSystem, Fault};
-use strowger_gateway::Mcp;
+use strowger_gateway::mcp::Mcp;
 use strowger_wasm::Host;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::{Address, Payload};
-use strowger_gateway::{Client, ClientError, ContentType, FaultCode};
+use strowger::{Address, ContentType, FaultCode, Payload};
+use strowger_gateway::client::{Client, ClientError};
 
 use crate::command::observe::readable;
 use crate::command::signals::Signals;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::ShutdownReport;
-use strowger_gateway::Doors;
+use strowger_gateway::doors::Doors;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::Instant;

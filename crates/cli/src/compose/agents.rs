@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use strowger::{ActorSystem, Fault};
-use strowger_gateway::{HttpDoor, Mcp, McpHttp};
+use strowger_gateway::http::HttpDoor;
+use strowger_gateway::mcp::{Mcp, McpHttp};
 
 use super::endpoints::EndpointTokens;
 use super::tools::Tools;

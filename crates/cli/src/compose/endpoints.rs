@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use strowger::ActorSystem;
-use strowger_gateway::{Doors, DoorsSpec, Methods, OpenError, Role, Token, TokenError};
+use strowger_gateway::OpenError;
+use strowger_gateway::access::{Role, Token, TokenError};
+use strowger_gateway::doors::{Doors, DoorsSpec};
+use strowger_gateway::method::Methods;
 
 use crate::config::{Config, GatewaySection, OF_GATEWAY, OF_MCP};
 use crate::conformance;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use strowger::ActorLifecycle;
-use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
+use strowger_gateway::health::{Usage, Vitals};
+use strowger_gateway::metric::{Exposition, MetricKind};
 use strowger_pfcp_node::{NodeHandle, NodeStats, StoreHealth, StoreLoss};
 
 use crate::config::Config;

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use strowger_gateway::{Answer, Fault, FaultCode, Methods};
+use strowger::{Fault, FaultCode};
+use strowger_gateway::method::{Answer, Methods};
 use tracing::Level;
 
 use super::verbs::LOGS;

@@ -17,8 +17,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use strowger::ActorPath;
-use strowger_gateway::{Answer, Fault, FaultCode, Methods};
+use strowger::{ActorPath, Fault, FaultCode};
+use strowger_gateway::method::{Answer, Methods};
 use strowger_pfcp::{Frame, Header, Index, MessageType, MessageView, Seid, Sequence, to_json};
 use strowger_pfcp_node::{
     AssociationInfo, NodeHandle, PolicyStats, SessionFilter, SessionInfo, StoreHealth, UsageStats,

@@ -15,7 +15,7 @@ use strowger::{
     ActorPath, ActorRef, ActorSystem, ChildSpec, Export, StartError, Strategy, Supervisor,
     SupervisorRef,
 };
-use strowger_gateway::Methods;
+use strowger_gateway::method::Methods;
 use strowger_tools::{
     CodeMessage, Files, FilesMessage, FilesWatch, ProgramsMessage, StreamsMessage, Usage,
     VerbUsage, files_door,

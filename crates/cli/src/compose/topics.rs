@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, StartError, Strategy, Supervisor};
-use strowger_gateway::{Audited, RelaySpec};
+use strowger_gateway::access::Audited;
+use strowger_gateway::relay::RelaySpec;
 use strowger_pfcp_node::{PeerRestartEvent, SessionEvent, UsageMeasurement, UsageReported};
 use strowger_wasm::Event;
 

@@ -3,7 +3,7 @@
 //! Each method is registered with one of these, so that none lacks a right. `docs/doors.md` has
 //! them as a table, which a test compares with this one.
 
-use strowger_gateway::{Subject, Verb};
+use strowger_gateway::access::{Subject, Verb};
 
 /// The actor that owns the sockets for PFCP, which stands for the N4 part of the node.
 const N4: Subject = Subject::At("/node/n4");
@@ -73,7 +73,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::fmt::Write as _;
 
-    use strowger_gateway::{Right, Role};
+    use strowger_gateway::access::{Right, Role};
 
     use super::*;
 

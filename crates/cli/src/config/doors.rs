@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use strowger::PathPattern;
-use strowger_gateway::{Role, Verb};
+use strowger_gateway::access::{Role, Verb};
 
 use super::problem::Problem;
 use crate::compose::verbs;

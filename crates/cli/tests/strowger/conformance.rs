@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use strowger_gateway::{ContentType, Frame, Kind};
+use strowger::ContentType;
+use strowger_gateway::frame::{Frame, Kind};
 
 use crate::running::Running;
 use line::{Line, Next, Refusal, SMALL};

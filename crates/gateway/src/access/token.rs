@@ -15,7 +15,7 @@ use super::scope::TokenScope;
 /// A secret that lets a client in, with the rights of the client.
 ///
 /// ```
-/// use strowger_gateway::{Role, Token};
+/// use strowger_gateway::access::{Role, Token};
 ///
 /// let token = Token::new("console", Role::Viewer, "sixteen-octets-x")
 ///     .with_addresses(vec!["/node/**".parse()?]);

@@ -11,7 +11,7 @@ use super::role::Right;
 /// A method is registered with its verb, so there is always a decision about who may call it.
 ///
 /// ```
-/// use strowger_gateway::{Right, Role, Subject, Verb};
+/// use strowger_gateway::access::{Right, Role, Subject, Verb};
 ///
 /// const DRAIN: Verb = Verb::manages("queue.drain").on(Subject::Below("/queues", "name"));
 /// assert_eq!(DRAIN.name(), "queue.drain");

@@ -5,10 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::{Actor, ActorSystem, ChildSpec, Context, Restart, Strategy, Supervisor};
-use strowger_gateway::{
-    Answer, Client, ClientError, Fault, FaultCode, Gateway, Limits, Methods, Verb,
+use strowger::{
+    Actor, ActorSystem, ChildSpec, Context, Fault, FaultCode, Restart, Strategy, Supervisor,
 };
+use strowger_gateway::access::Verb;
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::method::{Answer, Methods};
+use strowger_gateway::{Gateway, Limits};
 
 struct Idle;
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::{Value, json};
-use strowger::ActorSystem;
-use strowger_gateway::{
-    Answer, Client, ClientError, ContentType, Decoder, FaultCode, Frame, Gateway, Kind, Limits,
-    Methods, Verb,
-};
+use strowger::{ActorSystem, ContentType, FaultCode};
+use strowger_gateway::access::Verb;
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::frame::{Decoder, Frame, Kind};
+use strowger_gateway::method::{Answer, Methods};
+use strowger_gateway::{Gateway, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 

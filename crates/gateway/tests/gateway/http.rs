@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{Actor, ActorSystem, BoxError, Context};
-use strowger_gateway::{
-    HttpDoor, HttpLimits, MetricKind, OpenError, Recorder, Role, Token, Usage, Vitals,
-};
+use strowger_gateway::OpenError;
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::health::{Usage, Vitals};
+use strowger_gateway::http::{HttpDoor, HttpLimits};
+use strowger_gateway::metric::{MetricKind, Recorder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -166,7 +168,7 @@ async fn what_is_counted_through_the_facade_is_on_the_page() {
             metrics::counter!("many", "number" => number.to_string()).increment(1);
         }
     });
-    let mut page = strowger_gateway::Exposition::default();
+    let mut page = strowger_gateway::metric::Exposition::default();
     recorder.write(&mut page);
     let page = exposition::read(page.as_str());
     assert_eq!(page.value("calls_made", &[("line", "7")]), Some(3.0));

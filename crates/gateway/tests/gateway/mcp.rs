@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, Fault, FaultCode};
-use strowger_gateway::{Caller, Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
+use strowger_gateway::access::Caller;
+use strowger_gateway::mcp::{Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;

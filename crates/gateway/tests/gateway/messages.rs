@@ -4,12 +4,13 @@ use bytes::BytesMut;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{
-    ActorRef, ActorSystem, Ask, BoxError, Completion, Context, Export, MailboxSpec, Payload,
-    Reader, Reply, Request, Source, SourceSpec, handlers,
+    ActorRef, ActorSystem, Ask, BoxError, Completion, ContentType, Context, Export, FaultCode,
+    MailboxSpec, Payload, Reader, Reply, Request, Source, SourceSpec, handlers,
 };
-use strowger_gateway::{
-    Client, ClientError, ContentType, Doors, DoorsSpec, FaultCode, Frame, Kind, RelaySpec,
-};
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::doors::{Doors, DoorsSpec};
+use strowger_gateway::frame::{Frame, Kind};
+use strowger_gateway::relay::RelaySpec;
 
 mod fuzzed;
 mod hostile;
@@ -554,7 +555,7 @@ async fn a_topic_is_a_stream() {
 
 #[tokio::test]
 async fn methods_are_there_only_where_they_were_given() {
-    let node = node(|spec| spec.methods = Some(strowger_gateway::Methods::new())).await;
+    let node = node(|spec| spec.methods = Some(strowger_gateway::method::Methods::new())).await;
     let mut client = node.client().await;
     assert_eq!(
         client.call("ping", Value::Null).await.expect("it answers")["name"],

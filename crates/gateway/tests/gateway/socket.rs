@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::ActorSystem;
-use strowger_gateway::{Client, Gateway, Limits, Methods, OpenError};
+use strowger_gateway::client::Client;
+use strowger_gateway::method::Methods;
+use strowger_gateway::{Gateway, Limits, OpenError};
 
 async fn open(system: &ActorSystem, socket: &std::path::Path) -> Result<Gateway, OpenError> {
     Gateway::open(system, socket, Limits::default(), Methods::new()).await

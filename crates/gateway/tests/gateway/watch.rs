@@ -3,8 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::{Actor, ActorRef, ActorSystem, Ask, BoxError, Context, MailboxSpec, Reply, Request};
-use strowger_gateway::{Client, ClientError, FaultCode, Gateway, Limits, Methods, Usage, Vitals};
+use strowger::{
+    Actor, ActorRef, ActorSystem, Ask, BoxError, Context, FaultCode, MailboxSpec, Reply, Request,
+};
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::health::{Usage, Vitals};
+use strowger_gateway::method::Methods;
+use strowger_gateway::{Gateway, Limits};
 
 /// Waits forever on the first message, fails on zero, and completes any other at once.
 struct Desk;

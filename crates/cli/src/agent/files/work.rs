@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::{McpAnswer, McpContent, Progress};
+use strowger_gateway::mcp::{McpAnswer, McpContent, Progress};
 use strowger_tools::{
     Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
     Tree, Write, WriteMode, file_uri, shown_path,

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::Fault;
-use strowger_gateway::{McpAnswer, McpCall, McpTool, McpTools, Verb};
+use strowger_gateway::access::Verb;
+use strowger_gateway::mcp::{McpAnswer, McpCall, McpTool, McpTools};
 use strowger_tools::{Append, Follow, Write};
 
 use super::{STREAMS, StreamsRef, a, ask, object};

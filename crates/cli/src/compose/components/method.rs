@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::{Answer, Methods};
+use strowger_gateway::method::{Answer, Methods};
 use strowger_wasm::{Change, Widening};
 
 use super::deployment::CallerGuard;

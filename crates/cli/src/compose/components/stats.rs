@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
+use strowger_gateway::health::{Usage, Vitals};
+use strowger_gateway::metric::{Exposition, MetricKind};
 use strowger_wasm::Deployed;
 
 use super::Components;

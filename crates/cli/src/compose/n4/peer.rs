@@ -12,7 +12,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Answer, Fault, FaultCode, Methods};
+use strowger::{Fault, FaultCode};
+use strowger_gateway::method::{Answer, Methods};
 use strowger_pfcp::ie::{
     NodeId, NodeReportType, PeerUpRestartReport, RemoteGtpuPeer, UserPlanePathFailureReport,
     UserPlanePathRecoveryReport,

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use strowger_gateway::{Exposition, MetricKind, Vitals};
+use strowger_gateway::health::Vitals;
+use strowger_gateway::metric::{Exposition, MetricKind};
 use strowger_tools::Usage;
 
 use super::{Tools, VerbCounts};

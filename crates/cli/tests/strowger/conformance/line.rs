@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::{ContentType, Decoder, Frame, Kind};
+use strowger::ContentType;
+use strowger_gateway::frame::{Decoder, Frame, Kind};
 
 /// Not part of any claim: it only makes a hanging case end.
 const PATIENCE: Duration = Duration::from_secs(60);

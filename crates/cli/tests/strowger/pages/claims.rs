@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use strowger::{Address, ContentType, MailboxSpec};
-use strowger_gateway::Kind;
+use strowger_gateway::frame::Kind;
 use strowger_pfcp::MessageType;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp_node::Restoration;

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use strowger_gateway::{HttpLimits, Vitals};
+use strowger_gateway::health::Vitals;
+use strowger_gateway::http::HttpLimits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use strowger::Event;
-use strowger_gateway::{HttpDoor, HttpLimits, McpHttp, McpLimits, Recorder, Role, Token, Vitals};
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::health::Vitals;
+use strowger_gateway::http::{HttpDoor, HttpLimits};
+use strowger_gateway::mcp::{McpHttp, McpLimits};
+use strowger_gateway::metric::Recorder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;

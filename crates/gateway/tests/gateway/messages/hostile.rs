@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client, FaultCode, Frame, Kind};
+use strowger::FaultCode;
+use strowger_gateway::client::Client;
+use strowger_gateway::frame::{Frame, Kind};
 
 use crate::messages::raw::{PATIENCE, Raw};
 use crate::messages::{code, node};

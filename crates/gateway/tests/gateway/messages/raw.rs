@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::{ContentType, Decoder, Frame, Kind};
+use strowger::ContentType;
+use strowger_gateway::frame::{Decoder, Frame, Kind};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strowger::{Actor, BoxError, Context, Fault, FaultCode, Strategy, Supervisor};
-use strowger_gateway::{
-    Audited, Client, ClientError, ContentType, Frame, Kind, Methods, RelaySpec, Right, Role, Token,
-    Verb,
-};
+use strowger::{Actor, BoxError, ContentType, Context, Fault, FaultCode, Strategy, Supervisor};
+use strowger_gateway::access::{Audited, Right, Role, Token, Verb};
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::frame::{Frame, Kind};
+use strowger_gateway::method::Methods;
+use strowger_gateway::relay::RelaySpec;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 

@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use strowger::FaultCode;
-use strowger_gateway::{Client, Role, Token};
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::client::Client;
 
 use crate::messages::raw::PATIENCE;
 use crate::messages::{TOKEN, node};

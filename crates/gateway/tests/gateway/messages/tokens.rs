@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
-use strowger::ActorSystem;
-use strowger_gateway::{
-    Client, ContentType, Doors, DoorsSpec, Frame, Kind, OpenError, Role, Token,
-};
+use strowger::{ActorSystem, ContentType};
+use strowger_gateway::OpenError;
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::client::Client;
+use strowger_gateway::doors::{Doors, DoorsSpec};
+use strowger_gateway::frame::{Frame, Kind};
 
 use crate::messages::raw::Raw;
 use crate::messages::{Node, TOKEN, node};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::{Decoder, Frame, FrameError};
+use strowger_gateway::frame::{Decoder, Frame, FrameError};
 
 fn vectors() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/messages/frames.json");

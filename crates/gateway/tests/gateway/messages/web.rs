@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
-use strowger_gateway::{ContentType, Decoder, Frame, Kind, Role, Token};
+use strowger::ContentType;
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::frame::{Decoder, Frame, Kind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -17,7 +19,7 @@ use crate::messages::{Node, TOKEN, node};
 
 const PAGE: &str = "https://example.org";
 
-async fn door(change: impl FnOnce(&mut strowger_gateway::DoorsSpec)) -> (Node, SocketAddr) {
+async fn door(change: impl FnOnce(&mut strowger_gateway::doors::DoorsSpec)) -> (Node, SocketAddr) {
     let node = node(|spec| {
         spec.web = Some("127.0.0.1:0".parse().expect("an address"));
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];

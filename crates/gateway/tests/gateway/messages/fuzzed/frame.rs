@@ -2,7 +2,7 @@
 //! the bytes they came from.
 
 use bytes::BytesMut;
-use strowger_gateway::{Decoder, Frame, FrameError};
+use strowger_gateway::frame::{Decoder, Frame, FrameError};
 
 /// Maximum length of a payload; short, so that the limit is hit often.
 const LIMIT: usize = 64;
