@@ -53,7 +53,7 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
             FaultCode::BadRequest => Failure::input(&fault.message),
             _ => Failure::outside(&fault.message),
         },
-        ClientError::Deadline(_) => Failure::input(error.to_string()),
+        ClientError::InvalidDeadline(_) => Failure::input(error.to_string()),
         _ => Failure::outside(error.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 //! endpoints.
 //!
 //! A [`Caller`] is the other side of a connection: the owner of the node, whose endpoints are files
-//! with mode 0600, or a [`Token`] with a role, addresses and verbs. A [`Verb`] is an operation of a
+//! with mode 0600, or a [`Token`] with a role, addresses and verbs. A [`Operation`] is an operation of a
 //! caller. This module decides if the operation is permitted before any of it runs, and records
 //! operations that change something when they end.
 //!
@@ -10,7 +10,7 @@
 //! control methods ─────┐
 //! messages ────────────┤   Caller::begin ── refused ──▶ Fault `forbidden`, counted
 //! tools of agents ─────┤        │
-//! /metrics ────────────┘        └── granted ──▶ the verb runs ──▶ Record: log and topic
+//! /metrics ────────────┘        └── granted ──▶ the operation runs ──▶ AuditGuard: log and topic
 //! ```
 
 mod audit;
@@ -20,14 +20,14 @@ mod scope;
 mod token;
 mod verb;
 
-pub use self::audit::Audited;
-pub(crate) use self::audit::{Audit, Record};
+pub use self::audit::AuditRecord;
+pub(crate) use self::audit::{AuditGuard, AuditLog};
 pub use self::caller::Caller;
 pub(crate) use self::caller::RowFilter;
-pub use self::role::{Right, Role};
+pub use self::role::{Permission, Role};
 pub(crate) use self::token::Callers;
 pub use self::token::{Token, TokenError};
-pub use self::verb::{Subject, Verb};
+pub use self::verb::{Operation, Resource};
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use strowger::{
     ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 
-use crate::access::{Audit, Caller, Callers, Token};
+use crate::access::{AuditLog, Caller, Callers, Token};
 use crate::connection::{Admission, Connection, EndpointSettings};
 use crate::control::with_control_methods;
 use crate::gateway::{ConnectionCounter, OpenError};
@@ -24,7 +24,7 @@ use crate::web::Origins;
 /// The endpoints to open, and their settings.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct DoorsSpec {
+pub struct ListenersSpec {
     /// The path of a Unix socket, which only its owner may use.
     pub socket: Option<PathBuf>,
     /// A loopback address for frames over TCP; port 0 lets the system choose.
@@ -42,7 +42,7 @@ pub struct DoorsSpec {
     pub limits: Limits,
 }
 
-impl Default for DoorsSpec {
+impl Default for ListenersSpec {
     /// No endpoints, and limits for clients that talk to actors: 1024 connections, each with 1024
     /// calls in flight and 1024 names.
     fn default() -> Self {
@@ -70,21 +70,21 @@ impl Default for DoorsSpec {
 /// ```
 /// use strowger::ActorSystem;
 /// use strowger_gateway::access::{Role, Token};
-/// use strowger_gateway::doors::{Doors, DoorsSpec};
+/// use strowger_gateway::doors::{Listeners, ListenersSpec};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = ActorSystem::new("node")?;
-/// let mut spec = DoorsSpec::default();
+/// let mut spec = ListenersSpec::default();
 /// spec.tcp = Some("127.0.0.1:0".parse()?);
 /// spec.tokens = vec![Token::new("console", Role::Viewer, "not told to anybody")];
-/// let doors = Doors::open(&system, spec).await?;
+/// let doors = Listeners::open(&system, spec).await?;
 /// assert!(doors.tcp().is_some());
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Doors {
+pub struct Listeners {
     socket: Option<PathBuf>,
     tcp: Option<SocketAddr>,
     web: Option<SocketAddr>,
@@ -102,13 +102,13 @@ const SOCKET: &str = "socket";
 const TCP: &str = "tcp";
 const WEB: &str = "web";
 
-impl Doors {
+impl Listeners {
     /// Opens the endpoints.
     ///
     /// # Errors
     /// Returns an error if an endpoint cannot be opened, an address is not a loopback address or
     /// has no token, the tokens conflict, or the system is shutting down.
-    pub async fn open(system: &ActorSystem, spec: DoorsSpec) -> Result<Self, OpenError> {
+    pub async fn open(system: &ActorSystem, spec: ListenersSpec) -> Result<Self, OpenError> {
         let limits = spec.limits;
         let clients = Dynamic::<Connection>::new()
             .max_children(limits.children(MAX_ENDPOINTS))
@@ -123,18 +123,18 @@ impl Doors {
             let owner = Admission::Owner(Caller::owner(system, SOCKET));
             endpoints.push((SOCKET, ListenAddress::Unix(path.clone()), owner, None));
         }
-        let audit = Audit::of(system);
-        let guarded = |address: SocketAddr, door| {
-            guarded(address, &spec.tokens)?;
-            let callers = Callers::new(&spec.tokens, door, &audit);
+        let audit = AuditLog::of(system);
+        let check_address = |address: SocketAddr, endpoint| {
+            check_address(address, &spec.tokens)?;
+            let callers = Callers::new(&spec.tokens, endpoint, &audit);
             Ok::<_, OpenError>(Admission::Tokens(Arc::new(callers)))
         };
         if let Some(address) = spec.tcp {
-            let admission = guarded(address, TCP)?;
+            let admission = check_address(address, TCP)?;
             endpoints.push((TCP, ListenAddress::Tcp(address), admission, None));
         }
         if let Some(address) = spec.web {
-            let admission = guarded(address, WEB)?;
+            let admission = check_address(address, WEB)?;
             let origins = Arc::new(Origins::new(spec.origins));
             endpoints.push((WEB, ListenAddress::Tcp(address), admission, Some(origins)));
         }
@@ -198,7 +198,7 @@ impl Doors {
 }
 
 /// Checks that an address is a loopback address and that there are tokens.
-fn guarded(address: SocketAddr, tokens: &[Token]) -> Result<(), OpenError> {
+fn check_address(address: SocketAddr, tokens: &[Token]) -> Result<(), OpenError> {
     if !address.ip().is_loopback() {
         return Err(OpenError::NotLoopback { address });
     }

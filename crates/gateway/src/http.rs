@@ -6,13 +6,13 @@
 //! connections, the connection that has been silent for longest is closed, and one that has its
 //! answer.
 //!
-//! The path `/mcp` serves agents once tools were [offered](HttpDoor::offer). Their requests have
+//! The path `/mcp` serves agents once tools were [offered](HttpServer::serve_mcp). Their requests have
 //! bodies, and their connections may stay open: from the first head with a token on, a connection
 //! is counted separately and serves any number of requests.
 //!
 //! ```text
-//! socket ──▶ stream ──▶ hyper ──▶ client ──▶ page ────▶ answer
-//!                                      └───▶ /mcp ───▶ answer
+//! socket ──▶ stream ──▶ hyper ──▶ client ──▶ page ────▶ response
+//!                                      └───▶ /mcp ───▶ response
 //! ```
 //!
 //! hyper answers a request that it cannot parse with only a status. The stream suppresses that
@@ -36,15 +36,15 @@ use strowger::{
     ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 
-pub(crate) use self::answer::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
+pub(crate) use self::answer::{HttpResponse, text_response, unauthorized, unavailable, with_guard};
 use self::connection::{HttpConnection, HttpConnectionArgs};
-use crate::access::{Audit, Callers, Token};
+use crate::access::{AuditLog, Callers, Token};
 use crate::connection::ByteStream;
 use crate::gateway::{ConnectionCounter, OpenError};
-use crate::health::Vitals;
+use crate::health::HealthRegistry;
 use crate::listener::{Endpoint, ListenAddress, Listener, ListenerArgs};
-use crate::mcp::{McpHttp, McpHttpService};
-use crate::metric::Recorder;
+use crate::mcp::{McpHttpService, McpHttpSpec};
+use crate::metric::MetricsRecorder;
 use crate::snapshot::SnapshotTaker;
 use crate::unauthenticated::{self, UnauthenticatedSlot};
 
@@ -88,29 +88,29 @@ impl Default for HttpLimits {
 ///
 /// ```
 /// use strowger::ActorSystem;
-/// use strowger_gateway::health::Vitals;
-/// use strowger_gateway::http::{HttpDoor, HttpLimits};
-/// use strowger_gateway::metric::Recorder;
+/// use strowger_gateway::health::HealthRegistry;
+/// use strowger_gateway::http::{HttpServer, HttpLimits};
+/// use strowger_gateway::metric::MetricsRecorder;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = ActorSystem::new("node")?;
-/// let recorder = Recorder::install()?;
+/// let recorder = MetricsRecorder::install()?;
 /// let any_port = "127.0.0.1:0".parse()?;
 /// let limits = HttpLimits::default();
-/// let door = HttpDoor::open(&system, any_port, limits, recorder, Vitals::new()).await?;
+/// let door = HttpServer::open(&system, any_port, limits, recorder, HealthRegistry::new()).await?;
 /// println!("http://{}/metrics", door.address());
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct HttpDoor {
+pub struct HttpServer {
     address: SocketAddr,
     state: Arc<HttpState>,
     supervisor: SupervisorRef,
 }
 
-impl HttpDoor {
+impl HttpServer {
     /// Opens the endpoint at an address; port 0 lets the system choose.
     ///
     /// # Errors
@@ -119,8 +119,8 @@ impl HttpDoor {
         system: &ActorSystem,
         address: SocketAddr,
         limits: HttpLimits,
-        recorder: Recorder,
-        health: Vitals,
+        recorder: MetricsRecorder,
+        health: HealthRegistry,
     ) -> Result<Self, OpenError> {
         Self::begin(system, address, (limits, recorder, health), None).await
     }
@@ -129,28 +129,28 @@ impl HttpDoor {
     /// the page of metrics, as `Authorization: Bearer TOKEN`. Health needs no token.
     ///
     /// # Errors
-    /// Returns the errors of [`HttpDoor::open`], and an error if the tokens conflict.
-    pub async fn open_guarded(
+    /// Returns the errors of [`HttpServer::open`], and an error if the tokens conflict.
+    pub async fn open_with_tokens(
         system: &ActorSystem,
         address: SocketAddr,
         limits: HttpLimits,
-        recorder: Recorder,
-        health: Vitals,
+        recorder: MetricsRecorder,
+        health: HealthRegistry,
         tokens: &[Token],
     ) -> Result<Self, OpenError> {
         Token::check(tokens)?;
-        let callers = Callers::new(tokens, "http", &Audit::of(system));
+        let callers = Callers::new(tokens, "http", &AuditLog::of(system));
         Self::begin(system, address, (limits, recorder, health), Some(callers)).await
     }
 
     async fn begin(
         system: &ActorSystem,
         address: SocketAddr,
-        (limits, recorder, health): (HttpLimits, Recorder, Vitals),
-        readers: Option<Callers>,
+        (limits, recorder, health): (HttpLimits, MetricsRecorder, HealthRegistry),
+        metrics_readers: Option<Callers>,
     ) -> Result<Self, OpenError> {
-        let wanted = ListenAddress::Tcp(address);
-        let bound = wanted.bind()?;
+        let listen_address = ListenAddress::Tcp(address);
+        let bound = listen_address.bind()?;
         let address = bound.socket_address().unwrap_or(address);
         metrics::with_local_recorder(&recorder, || {
             describe_counter!(RESPONSES, "HTTP requests answered, by status.");
@@ -168,10 +168,10 @@ impl HttpDoor {
             recorder,
             health,
             agents: OnceLock::new(),
-            readers,
+            metrics_readers,
         });
         let args = ListenerArgs {
-            address: wanted,
+            address: listen_address,
             bound: Arc::new(Mutex::new(Some(bound))),
             endpoint: Arc::clone(&state),
             connections_key: "connections",
@@ -200,7 +200,7 @@ impl HttpDoor {
     }
 
     /// Serves agents at `/mcp` from now on. Only the first call has an effect.
-    pub fn offer(&self, agents: McpHttp) {
+    pub fn serve_mcp(&self, agents: McpHttpSpec) {
         self.state
             .agents
             .get_or_init(|| Arc::new(McpHttpService::new(agents)));
@@ -225,11 +225,11 @@ const SNAPSHOT_TAKER: &str = "/watch/reader";
 /// The state that all connections share.
 pub(crate) struct HttpState {
     limits: HttpLimits,
-    recorder: Recorder,
-    health: Vitals,
+    recorder: MetricsRecorder,
+    health: HealthRegistry,
     agents: OnceLock<Arc<McpHttpService>>,
     /// The callers that may read metrics; `None` if everybody may.
-    readers: Option<Callers>,
+    metrics_readers: Option<Callers>,
 }
 
 const RESPONSES: &str = "strowger_http_responses_total";
@@ -256,7 +256,7 @@ const STATUSES: [StatusCode; 16] = [
 ];
 
 impl HttpState {
-    fn count_answer(&self, status: StatusCode) {
+    fn count_response(&self, status: StatusCode) {
         metrics::with_local_recorder(&self.recorder, || {
             counter!(RESPONSES, "status" => status.as_str().to_owned()).increment(1);
         });

@@ -4,14 +4,14 @@
 //! an actor with limits, and every method call is an actor below it, so a client that is slow,
 //! silent or hostile harms only itself. [`Methods`](method::Methods) lists what clients can call;
 //! the control methods (`ping`, `methods`, `whoami`, `ps`, `tree`, `top`, `inspect`, `trace`,
-//! `exposed`, `kill`) are always included. An [`HttpDoor`](http::HttpDoor) serves metrics and
-//! health to monitoring systems. [`Mcp`](mcp::Mcp) serves tools to agents over the Model Context
+//! `exposed`, `kill`) are always included. An [`HttpServer`](http::HttpServer) serves metrics and
+//! health to monitoring systems. [`McpServer`](mcp::McpServer) serves tools to agents over the Model Context
 //! Protocol.
 //!
 //! ```
 //! use serde_json::json;
 //! use strowger::ActorSystem;
-//! use strowger_gateway::access::Verb;
+//! use strowger_gateway::access::Operation;
 //! use strowger_gateway::client::Client;
 //! use strowger_gateway::method::Methods;
 //! use strowger_gateway::{Gateway, Limits};
@@ -21,7 +21,7 @@
 //! # let directory = tempfile::tempdir()?;
 //! # let socket = directory.path().join("control.sock");
 //! let system = ActorSystem::new("node")?;
-//! let greet = Verb::reads("greet");
+//! let greet = Operation::reads("greet");
 //! let methods = Methods::new().register(greet, |_| async { Ok(json!("hello")) });
 //! let gateway = Gateway::open(&system, &socket, Limits::default(), methods).await?;
 //!
@@ -35,7 +35,7 @@
 //! ```
 //!
 //! The same connections carry messages to actors that were
-//! [exported](strowger::ActorSystem::export), addressed by name. [`Doors`](doors::Doors) opens more
+//! [exported](strowger::ActorSystem::export), addressed by name. [`Listeners`](doors::Listeners) opens more
 //! endpoints for them: a Unix socket, TCP and WebSocket.
 //!
 //! Control endpoints are Unix sockets, so the crate builds on Unix only.
@@ -43,7 +43,7 @@
 //! # Wire protocol
 //!
 //! A connection carries frames in both directions; [`Frame`](frame::Frame) and
-//! [`Kind`](frame::Kind) define their fields and kinds.
+//! [`FrameKind`](frame::FrameKind) define their fields and kinds.
 //!
 //! ```text
 //!  offset  0        4     5        6      8    12      16        20      24

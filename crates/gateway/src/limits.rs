@@ -16,7 +16,7 @@ pub struct Limits {
     /// Maximum number of unauthenticated connections per endpoint that requires a token. Beyond it
     /// each client still has a moment to send its token; then the one that has been silent for
     /// longest is disconnected.
-    pub strangers: usize,
+    pub unauthenticated: usize,
     /// Maximum payload of a frame, in bytes, in both directions.
     pub frame: usize,
     /// Maximum number of concurrent calls per connection.
@@ -41,7 +41,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 64,
-            strangers: 64,
+            unauthenticated: 64,
             frame: 1024 * 1024,
             in_flight: 16,
             names: 256,
@@ -58,11 +58,11 @@ impl Limits {
     /// Maximum number of connections below this number of endpoints, including those that were told
     /// to close but have not closed yet.
     pub(crate) const fn children(&self, endpoints: usize) -> usize {
-        let strangers = self.strangers.saturating_add(BURST);
-        let strangers = strangers.saturating_mul(2).saturating_mul(endpoints);
+        let unauthenticated = self.unauthenticated.saturating_add(BURST);
+        let unauthenticated = unauthenticated.saturating_mul(2).saturating_mul(endpoints);
         // A connection that ends frees its slot a moment before the actor tree removes it.
         self.connections
-            .saturating_add(strangers)
+            .saturating_add(unauthenticated)
             .saturating_add(16)
     }
 }

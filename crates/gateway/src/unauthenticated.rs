@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// The budget of an endpoint for unauthenticated clients.
 #[derive(Debug)]
 pub(crate) struct UnauthenticatedBudget {
-    most: usize,
+    limit: usize,
     entries: Mutex<Vec<SlotEntry>>,
 }
 
@@ -34,7 +34,7 @@ struct SlotEntry {
 /// A slot in the budget, freed on drop.
 #[derive(Debug)]
 pub(crate) struct UnauthenticatedSlot {
-    of: Arc<UnauthenticatedBudget>,
+    budget: Arc<UnauthenticatedBudget>,
     number: u64,
     eviction: CancellationToken,
 }
@@ -48,9 +48,9 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) const BURST: usize = 1024;
 
 impl UnauthenticatedBudget {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
-            most: most.max(1),
+            limit: limit.max(1),
             entries: Mutex::default(),
         })
     }
@@ -64,7 +64,7 @@ impl UnauthenticatedBudget {
             eviction: eviction.clone(),
         });
         UnauthenticatedSlot {
-            of: Arc::clone(self),
+            budget: Arc::clone(self),
             number,
             eviction,
         }
@@ -74,9 +74,9 @@ impl UnauthenticatedBudget {
     /// next client's protection ends, if there are still too many.
     pub(crate) fn evict_excess(&self) -> Option<Instant> {
         let (now, mut entries) = (Instant::now(), self.entries.lock());
-        while entries.len() > self.most {
+        while entries.len() > self.limit {
             let protected_until = entries.iter().map(|entry| entry.protected_until).min()?;
-            if protected_until > now && entries.len() <= self.most.saturating_add(BURST) {
+            if protected_until > now && entries.len() <= self.limit.saturating_add(BURST) {
                 return Some(protected_until);
             }
             evict_first(&mut entries);
@@ -110,7 +110,7 @@ impl UnauthenticatedSlot {
     /// Keeps the slot for this long from now, because the client is being served. Zero once it has
     /// its answer: it is disconnected as soon as there are too many.
     pub(crate) fn protect_for(&self, span: Duration) {
-        let mut entries = self.of.entries.lock();
+        let mut entries = self.budget.entries.lock();
         let mine = entries.iter_mut().find(|entry| entry.number == self.number);
         if let Some(entry) = mine {
             entry.protected_until = Instant::now() + span;
@@ -118,8 +118,8 @@ impl UnauthenticatedSlot {
     }
 
     /// Returns `true` if there are too many clients, so that this one leaves once it is answered.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.of.entries.lock().len() > self.of.most
+    pub(crate) fn is_contended(&self) -> bool {
+        self.budget.entries.lock().len() > self.budget.limit
     }
 
     /// Returns a token that is cancelled when the client has to leave.
@@ -135,7 +135,7 @@ impl UnauthenticatedSlot {
 
 impl Drop for UnauthenticatedSlot {
     fn drop(&mut self) {
-        let mut entries = self.of.entries.lock();
+        let mut entries = self.budget.entries.lock();
         entries.retain(|entry| entry.number != self.number);
     }
 }
@@ -149,9 +149,9 @@ pub(crate) struct AdmittedCount(Arc<AtomicUsize>);
 pub(crate) struct AdmittedSlot(AdmittedCount);
 
 impl AdmittedCount {
-    /// Takes a slot, if fewer than `most` are taken.
-    pub(crate) fn admit(&self, most: usize) -> Option<AdmittedSlot> {
-        let add = |now| (now < most).then_some(now + 1);
+    /// Takes a slot, if fewer than `limit` are taken.
+    pub(crate) fn admit(&self, limit: usize) -> Option<AdmittedSlot> {
+        let add = |now| (now < limit).then_some(now + 1);
         let admitted = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
@@ -182,10 +182,10 @@ mod tests {
         asks.protect_for(Duration::from_secs(60));
         let _last = budget.admit(4);
         assert!(!first.eviction.is_cancelled());
-        assert!(asks.is_wanted());
+        assert!(asks.is_contended());
         tokio::time::advance(GRACE).await;
         assert_eq!(budget.evict_excess(), None);
-        assert!(!asks.is_wanted());
+        assert!(!asks.is_contended());
         assert!(
             first.eviction.is_cancelled(),
             "it has been silent the longest"

@@ -12,13 +12,13 @@ use serde_json::json;
 use socket2::SockRef;
 use strowger::{ActorSystem, ContentType};
 use strowger_gateway::access::{Role, Token};
-use strowger_gateway::doors::{Doors, DoorsSpec};
-use strowger_gateway::frame::{Decoder, Frame, Kind};
-use strowger_gateway::health::Vitals;
-use strowger_gateway::http::{HttpDoor, HttpLimits};
-use strowger_gateway::mcp::{Mcp, McpHttp, McpLimits, McpTools};
+use strowger_gateway::doors::{Listeners, ListenersSpec};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
+use strowger_gateway::health::HealthRegistry;
+use strowger_gateway::http::{HttpLimits, HttpServer};
+use strowger_gateway::mcp::{McpHttpSpec, McpLimits, McpServer, ToolSet};
 use strowger_gateway::method::Methods;
-use strowger_gateway::metric::Recorder;
+use strowger_gateway::metric::MetricsRecorder;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};
@@ -78,7 +78,7 @@ struct Node {
     system: ActorSystem,
     http: SocketAddr,
     web: SocketAddr,
-    _doors: (HttpDoor, Doors),
+    _doors: (HttpServer, Listeners),
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -92,16 +92,22 @@ impl Node {
         limits.connections = connections;
         // Only their number makes clients leave.
         limits.time = Duration::from_secs(3600);
-        let http = HttpDoor::open(&system, any, limits, Recorder::default(), Vitals::new());
+        let http = HttpServer::open(
+            &system,
+            any,
+            limits,
+            MetricsRecorder::default(),
+            HealthRegistry::new(),
+        );
         let http = http.await.expect("the loopback has ports");
-        let tools = McpTools::new("none", "1.0");
-        let mcp = Mcp::open(&system, tools, McpLimits::default()).await;
-        http.offer(McpHttp::new(mcp.expect("it opens"), tokens()));
-        let mut spec = DoorsSpec::default();
+        let tools = ToolSet::new("none", "1.0");
+        let mcp = McpServer::open(&system, tools, McpLimits::default()).await;
+        http.serve_mcp(McpHttpSpec::new(mcp.expect("it opens"), tokens()));
+        let mut spec = ListenersSpec::default();
         (spec.web, spec.tokens) = (Some(any), tokens());
         spec.methods = Some(Methods::new());
         spec.limits.idle = Duration::from_secs(3600);
-        let doors = Doors::open(&system, spec).await.expect("it opens");
+        let doors = Listeners::open(&system, spec).await.expect("it opens");
         Self {
             system,
             http: http.address(),
@@ -190,21 +196,21 @@ async fn gets(address: SocketAddr, what: &str, headers: &str, body: &str) -> Res
 async fn pings(address: SocketAddr) -> Result<bool, Error> {
     let stream = TcpStream::connect(address).await?;
     let (mut socket, _) = client_async(format!("ws://{address}/"), stream).await?;
-    let token = Frame::new(Kind::Token, 0).with_payload(ContentType::Text, TOKEN);
-    let mut name = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, "ping");
-    let mut call = Frame::new(Kind::Call, 1);
+    let token = Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, TOKEN);
+    let mut name = Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, "ping");
+    let mut call = Frame::new(FrameKind::Call, 1);
     (name.target, call.target) = (1, 1);
     let mut bytes = BytesMut::new();
     for frame in [token, name, call] {
         frame.encode_into(1024, &mut bytes).expect("it is short");
     }
     socket.send(Message::Binary(bytes.freeze())).await?;
-    let mut decoder = Decoder::new(1 << 20);
+    let mut decoder = FrameDecoder::new(1 << 20);
     while let Some(Message::Binary(bytes)) = socket.next().await.transpose()? {
         decoder.feed(&bytes);
         while let Some(frame) = decoder.next_frame().expect("frames") {
-            if frame.kind != Kind::Hello {
-                return Ok(frame.kind == Kind::Done);
+            if frame.kind != FrameKind::Hello {
+                return Ok(frame.kind == FrameKind::Done);
             }
         }
     }
@@ -214,7 +220,7 @@ async fn pings(address: SocketAddr) -> Result<bool, Error> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_silent_strangers_are_bounded_and_keep_nobody_out() {
     let count = affordable(1);
-    let limits = (HttpLimits::default(), DoorsSpec::default().limits);
+    let limits = (HttpLimits::default(), ListenersSpec::default().limits);
     let node = Node::start(limits.0.connections).await;
     assert_eq!(node.serves_others().await, 0);
     for (address, path, most) in [

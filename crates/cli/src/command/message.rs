@@ -112,7 +112,7 @@ fn deadline(text: &str) -> Result<Duration, String> {
     let deadline = span::parse(text).map_err(|error| error.to_string())?;
     match u32::try_from(deadline.as_millis()) {
         Ok(1..) => Ok(deadline),
-        _ => Err(ClientError::Deadline(deadline).to_string()),
+        _ => Err(ClientError::InvalidDeadline(deadline).to_string()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use strowger::{Fault, FaultCode};
-use strowger_gateway::method::{Answer, Methods};
+use strowger_gateway::method::{MethodOutput, Methods};
 use tracing::Level;
 
 use super::verbs::LOGS;
@@ -22,7 +22,7 @@ pub(super) fn register(methods: Methods) -> Methods {
         let filter = filter(&params);
         async move {
             let mut reader = book().read(filter?);
-            Ok(Answer::stream(move |cx| reader.poll_next(cx)))
+            Ok(MethodOutput::stream(move |cx| reader.poll_next(cx)))
         }
     })
 }

@@ -128,7 +128,7 @@ fn not_started(error: &StartError) -> Failure {
 pub(super) fn register(methods: Methods, tools: &Tools) -> Methods {
     let (noted, described) = (tools.clone(), tools.clone());
     methods
-        .note(move |path| {
+        .annotate(move |path| {
             let verbs = noted.verbs(path)?;
             let sum = verbs
                 .values()

@@ -21,20 +21,20 @@ pub enum Role {
 
 /// The category of a verb, which decides the roles that may use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Right {
+pub enum Permission {
     /// Needed by every client to start; shows nothing about what the node does.
-    Begin,
+    Basic,
     /// Shows what the node does.
     Read,
     /// Speaks to an actor or calls a tool, and so may change the state of either.
-    Speak,
+    Interact,
     /// Changes the node itself.
     Manage,
 }
 
 impl Role {
     /// The roles that a token may have.
-    pub const OF_TOKENS: [Self; 3] = [Self::Viewer, Self::Operator, Self::Agent];
+    pub const FOR_TOKENS: [Self; 3] = [Self::Viewer, Self::Operator, Self::Agent];
 
     /// Returns the name of the role, as in a configuration.
     #[must_use]
@@ -49,12 +49,12 @@ impl Role {
 
     /// Returns `true` if the role has the right.
     #[must_use]
-    pub const fn has(self, right: Right) -> bool {
-        match right {
-            Right::Begin => true,
-            Right::Read => matches!(self, Self::Viewer | Self::Operator | Self::Owner),
-            Right::Speak => matches!(self, Self::Operator | Self::Agent | Self::Owner),
-            Right::Manage => matches!(self, Self::Operator | Self::Owner),
+    pub const fn grants(self, permission: Permission) -> bool {
+        match permission {
+            Permission::Basic => true,
+            Permission::Read => matches!(self, Self::Viewer | Self::Operator | Self::Owner),
+            Permission::Interact => matches!(self, Self::Operator | Self::Agent | Self::Owner),
+            Permission::Manage => matches!(self, Self::Operator | Self::Owner),
         }
     }
 }
@@ -65,14 +65,14 @@ impl fmt::Display for Role {
     }
 }
 
-impl Right {
+impl Permission {
     /// Returns the name of the right, as `methods` lists it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Begin => "begin",
+            Self::Basic => "begin",
             Self::Read => "read",
-            Self::Speak => "speak",
+            Self::Interact => "speak",
             Self::Manage => "manage",
         }
     }
@@ -80,21 +80,21 @@ impl Right {
     /// Returns `true` if verbs with this right may change something; every use of such a verb is
     /// recorded.
     #[must_use]
-    pub const fn writes(self) -> bool {
+    pub const fn is_write(self) -> bool {
         match self {
-            Self::Begin | Self::Read => false,
-            Self::Speak | Self::Manage => true,
+            Self::Basic | Self::Read => false,
+            Self::Interact | Self::Manage => true,
         }
     }
 
     /// Returns the roles of tokens that have the right.
     pub fn roles(self) -> impl Iterator<Item = Role> {
-        let roles = Role::OF_TOKENS.into_iter();
-        roles.filter(move |role| role.has(self))
+        let roles = Role::FOR_TOKENS.into_iter();
+        roles.filter(move |role| role.grants(self))
     }
 }
 
-impl fmt::Display for Right {
+impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use strowger::PathPattern;
 use subtle::ConstantTimeEq as _;
 
-use super::audit::{Audit, RecordBudgets};
+use super::audit::{AuditBudgets, AuditLog};
 use super::caller::Caller;
 use super::role::Role;
 use super::scope::TokenScope;
@@ -29,7 +29,7 @@ pub struct Token {
     pub(super) role: Role,
     secret: Arc<str>,
     pub(super) scope: Arc<TokenScope>,
-    pub(super) budgets: Arc<RecordBudgets>,
+    pub(super) budgets: Arc<AuditBudgets>,
 }
 
 /// The error returned for tokens that cannot be used together.
@@ -38,19 +38,19 @@ pub struct Token {
 pub enum TokenError {
     /// The secret is empty, so everybody knows it.
     #[error("the secret of the token {name} is empty")]
-    Empty {
+    EmptySecret {
         /// The name of the token.
         name: Arc<str>,
     },
     /// Two tokens have the same name, so their records could not be told apart.
     #[error("two tokens have the name {name}")]
-    SameName {
+    DuplicateName {
         /// The name.
         name: Arc<str>,
     },
     /// Two tokens have the same secret, so their clients could not be told apart.
     #[error("the tokens {first} and {second} have the same secret")]
-    SameSecret {
+    DuplicateSecret {
         /// The name of one token.
         first: Arc<str>,
         /// The name of the other token.
@@ -80,8 +80,8 @@ impl Token {
 
     /// Limits the token to verbs with these names.
     #[must_use]
-    pub fn with_verbs(mut self, verbs: impl IntoIterator<Item = String>) -> Self {
-        Arc::make_mut(&mut self.scope).limit_verbs(verbs);
+    pub fn with_operations(mut self, operations: impl IntoIterator<Item = String>) -> Self {
+        Arc::make_mut(&mut self.scope).limit_operations(operations);
         self
     }
 
@@ -106,14 +106,14 @@ impl Token {
         for token in tokens {
             let name = || Arc::clone(&token.name);
             if token.secret.is_empty() {
-                return Err(TokenError::Empty { name: name() });
+                return Err(TokenError::EmptySecret { name: name() });
             }
             if names.insert(&token.name, ()).is_some() {
-                return Err(TokenError::SameName { name: name() });
+                return Err(TokenError::DuplicateName { name: name() });
             }
             if let Some(first) = secrets.insert(&token.secret, name()) {
                 let second = name();
-                return Err(TokenError::SameSecret { first, second });
+                return Err(TokenError::DuplicateSecret { first, second });
             }
         }
         Ok(())
@@ -136,8 +136,8 @@ pub(crate) struct Callers(Vec<Caller>);
 
 impl Callers {
     /// Creates the callers with these tokens, for the endpoint with this name.
-    pub(crate) fn new(tokens: &[Token], door: &'static str, audit: &Audit) -> Self {
-        let known = |token: &Token| Caller::new(token.clone(), door, audit.clone());
+    pub(crate) fn new(tokens: &[Token], endpoint: &'static str, audit: &AuditLog) -> Self {
+        let known = |token: &Token| Caller::new(token.clone(), endpoint, audit.clone());
         Self(tokens.iter().map(known).collect())
     }
 

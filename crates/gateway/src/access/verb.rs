@@ -4,63 +4,64 @@
 use serde_json::Value;
 use strowger::ActorPath;
 
-use super::role::Right;
+use super::role::Permission;
 
 /// An operation of a caller: a method, a kind of message, or the call of a tool.
 ///
 /// A method is registered with its verb, so there is always a decision about who may call it.
 ///
 /// ```
-/// use strowger_gateway::access::{Right, Role, Subject, Verb};
+/// use strowger_gateway::access::{Permission, Role, Resource, Operation};
 ///
-/// const DRAIN: Verb = Verb::manages("queue.drain").on(Subject::Below("/queues", "name"));
+/// const DRAIN: Operation = Operation::manages("queue.drain").with_resource(Resource::KeyParam("/queues", "name"));
 /// assert_eq!(DRAIN.name(), "queue.drain");
-/// assert!(Role::Operator.has(DRAIN.right()) && !Role::Viewer.has(DRAIN.right()));
+/// assert!(Role::Operator.grants(DRAIN.permission()) && !Role::Viewer.grants(DRAIN.permission()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verb {
+pub struct Operation {
     name: &'static str,
-    right: Right,
-    subject: Subject,
+    permission: Permission,
+    resource: Resource,
     is_recorded: bool,
 }
 
 /// The address that a call is about, which its caller must be able to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Subject {
+pub enum Resource {
     /// No address: the role alone decides.
-    Nothing,
+    NoAddress,
     /// The node as a whole, whose address is `/`.
     Node,
     /// A fixed address.
-    At(&'static str),
+    Address(&'static str),
     /// The address in the parameter with this name; without it, the node.
-    Param(&'static str),
+    AddressParam(&'static str),
     /// The key in a parameter, below an address, as in `Below("/components", "name")`. Without the
     /// parameter, that address.
-    Below(&'static str, &'static str),
+    KeyParam(&'static str, &'static str),
     /// The address in a member of each row, below an address. Rows with an address out of reach are
     /// not shown.
-    Rows(&'static str, &'static str),
+    PerRow(&'static str, &'static str),
 }
 
-impl Verb {
+impl Operation {
     /// A message without a reply.
-    pub const TELL: Self = Self::speaks("tell");
+    pub const TELL: Self = Self::interacts("tell");
     /// A message with a single reply.
-    pub const ASK: Self = Self::speaks("ask");
+    pub const ASK: Self = Self::interacts("ask");
     /// A message that is answered with a stream.
-    pub const STREAM: Self = Self::speaks("stream");
+    pub const STREAM: Self = Self::interacts("stream");
     /// The stream of a topic, at `@(topic/NAME)`.
     pub const SUBSCRIBE: Self = Self::reads("subscribe");
     /// The page of metrics over HTTP.
-    pub const METRICS: Self = Self::reads("metrics").on(Subject::Nothing);
+    pub const METRICS: Self = Self::reads("metrics").with_resource(Resource::NoAddress);
     /// The call of a tool, at `/mcp/tools/NAME`.
-    pub const CALL: Self = Self::speaks("mcp.call").on(Subject::Below("/mcp/tools", "name"));
+    pub const CALL_TOOL: Self =
+        Self::interacts("mcp.call").with_resource(Resource::KeyParam("/mcp/tools", "name"));
 
     /// The verbs that are not control methods: those of messages and metrics.
-    pub const OF_DOORS: [Self; 5] = [
+    pub const OF_ENDPOINTS: [Self; 5] = [
         Self::TELL,
         Self::ASK,
         Self::STREAM,
@@ -68,51 +69,51 @@ impl Verb {
         Self::METRICS,
     ];
 
-    const fn new(name: &'static str, right: Right, subject: Subject) -> Self {
+    const fn new(name: &'static str, permission: Permission, resource: Resource) -> Self {
         Self {
             name,
-            right,
-            subject,
-            is_recorded: right.writes(),
+            permission,
+            resource,
+            is_recorded: permission.is_write(),
         }
     }
 
     /// Creates a verb that every caller may use, and that shows nothing about what the node does.
     #[must_use]
-    pub const fn begins(name: &'static str) -> Self {
-        Self::new(name, Right::Begin, Subject::Nothing)
+    pub const fn basic(name: &'static str) -> Self {
+        Self::new(name, Permission::Basic, Resource::NoAddress)
     }
 
     /// Creates a verb that shows what the node does. Its subject is the node unless set otherwise.
     #[must_use]
     pub const fn reads(name: &'static str) -> Self {
-        Self::new(name, Right::Read, Subject::Node)
+        Self::new(name, Permission::Read, Resource::Node)
     }
 
     /// Creates a verb that speaks to an actor or calls a tool. Its subject is the node unless set
     /// otherwise.
     #[must_use]
-    pub const fn speaks(name: &'static str) -> Self {
-        Self::new(name, Right::Speak, Subject::Node)
+    pub const fn interacts(name: &'static str) -> Self {
+        Self::new(name, Permission::Interact, Resource::Node)
     }
 
     /// Creates a verb that changes the node. Its subject is the node unless set otherwise.
     #[must_use]
     pub const fn manages(name: &'static str) -> Self {
-        Self::new(name, Right::Manage, Subject::Node)
+        Self::new(name, Permission::Manage, Resource::Node)
     }
 
     /// Sets the address that a call is about.
     #[must_use]
-    pub const fn on(mut self, subject: Subject) -> Self {
-        self.subject = subject;
+    pub const fn with_resource(mut self, resource: Resource) -> Self {
+        self.resource = resource;
         self
     }
 
     /// Leaves the record to the operation that the call is passed on to, so that it is not recorded
     /// twice.
     #[must_use]
-    pub const fn passed_on(mut self) -> Self {
+    pub const fn recorded_elsewhere(mut self) -> Self {
         self.is_recorded = false;
         self
     }
@@ -125,14 +126,14 @@ impl Verb {
 
     /// Returns the right that the verb needs.
     #[must_use]
-    pub const fn right(&self) -> Right {
-        self.right
+    pub const fn permission(&self) -> Permission {
+        self.permission
     }
 
     /// Returns the subject.
     #[must_use]
-    pub const fn subject(&self) -> Subject {
-        self.subject
+    pub const fn resource(&self) -> Resource {
+        self.resource
     }
 
     /// Returns `true` if each use is recorded.
@@ -144,12 +145,14 @@ impl Verb {
     /// Returns the address that a call with these parameters is about, if the caller must be able
     /// to reach one before the call runs.
     pub(crate) fn address(&self, params: &Value) -> Option<ActorPath> {
-        Some(match self.subject {
-            Subject::Nothing | Subject::Rows(..) => return None,
-            Subject::Node => ActorPath::root(),
-            Subject::At(path) => ActorPath::from(path),
-            Subject::Param(name) => ActorPath::from(params[name].as_str().unwrap_or_default()),
-            Subject::Below(above, name) => ActorPath::from(
+        Some(match self.resource {
+            Resource::NoAddress | Resource::PerRow(..) => return None,
+            Resource::Node => ActorPath::root(),
+            Resource::Address(path) => ActorPath::from(path),
+            Resource::AddressParam(name) => {
+                ActorPath::from(params[name].as_str().unwrap_or_default())
+            }
+            Resource::KeyParam(above, name) => ActorPath::from(
                 format!("{above}/{}", params[name].as_str().unwrap_or_default()).as_str(),
             ),
         })
@@ -157,8 +160,8 @@ impl Verb {
 
     /// Returns the address of a row, if the listing is filtered by row. A row without an address is
     /// about the node.
-    pub(crate) fn row(&self, row: &Value) -> Option<ActorPath> {
-        let Subject::Rows(member, above) = self.subject else {
+    pub(crate) fn row_address(&self, row: &Value) -> Option<ActorPath> {
+        let Resource::PerRow(member, above) = self.resource else {
             return None;
         };
         let text = row[member].as_str().unwrap_or_default();

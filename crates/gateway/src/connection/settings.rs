@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite;
 
 use super::Connection;
-use super::wire::full;
+use super::wire::too_many_connections;
 use crate::access::{Caller, Callers};
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, FrameKind};
 use crate::limits::Limits;
 use crate::listener::Endpoint;
 use crate::method::Methods;
@@ -44,7 +44,7 @@ impl Endpoint for EndpointSettings {
     type Connection = Connection;
 
     fn max_unauthenticated(&self) -> usize {
-        self.limits.strangers
+        self.limits.unauthenticated
     }
 
     async fn admit(
@@ -58,7 +58,8 @@ impl Endpoint for EndpointSettings {
         } else if let Some(slot) = self.admitted_count.admit(most) {
             ClientStatus::Admitted(slot)
         } else {
-            let error = Frame::new(Kind::Error, 0).with_json(&full(most).to_json());
+            let error =
+                Frame::new(FrameKind::Error, 0).with_json(&too_many_connections(most).to_json());
             let mut bytes = BytesMut::new();
             if error.encode_into(4096, &mut bytes).is_ok() {
                 // A client that does not read it in time sees only the end of the stream.

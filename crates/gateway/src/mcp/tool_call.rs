@@ -11,11 +11,11 @@ use strowger::{Actor, ActorRef, Context, Fault, FaultCode, MailboxSpec};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::raise;
-use super::tool::{McpAnswer, McpCall, RegisteredTool, close};
-use crate::access::Record;
+use super::raise_limit_hint;
+use super::tool::{RegisteredTool, ToolOutput, ToolRequest, close};
+use crate::access::AuditGuard;
 
-type Result<T = McpAnswer> = std::result::Result<T, Fault>;
+type Result<T = ToolOutput> = std::result::Result<T, Fault>;
 
 /// The arguments of a call, taken by its only incarnation.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub(super) struct AlreadyStarted;
 
 pub(super) struct ToolCall {
     tool: Arc<RegisteredTool>,
-    call: Option<McpCall>,
+    call: Option<ToolRequest>,
     deadline: Duration,
     answer: Option<oneshot::Sender<Result>>,
 }
@@ -40,7 +40,7 @@ pub(super) struct ToolCall {
 impl ToolCallArgs {
     pub(super) fn new(
         tool: Arc<RegisteredTool>,
-        call: McpCall,
+        call: ToolRequest,
         deadline: Duration,
     ) -> (Self, oneshot::Receiver<Result>) {
         let (answer, answered) = oneshot::channel();
@@ -76,7 +76,8 @@ impl Actor for ToolCall {
         if let (Some(call), Some(answer)) = (self.call.take(), self.answer.take()) {
             let deadline = self.deadline;
             let done = timeout(deadline, self.tool.call(call)).await;
-            let done = done.unwrap_or_else(|_| Err(late(&self.tool.about.name, deadline)));
+            let done =
+                done.unwrap_or_else(|_| Err(deadline_fault(&self.tool.definition.name, deadline)));
             // The caller may not wait any more.
             let _ = answer.send(done);
         }
@@ -86,11 +87,11 @@ impl Actor for ToolCall {
 }
 
 /// Builds the fault for a call whose deadline passed.
-fn late(name: &str, deadline: Duration) -> Fault {
+fn deadline_fault(name: &str, deadline: Duration) -> Fault {
     let text = format!(
         "{name} was cancelled after {deadline:?} (limit `deadline`): request less at a time, or \
          {}",
-        raise("deadline", "TIME")
+        raise_limit_hint("deadline", "TIME")
     );
     let most = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
     Fault::new(FaultCode::Deadline, text)
@@ -103,7 +104,7 @@ pub(super) struct PendingAnswer {
     actor: ActorRef<StartTool>,
     answer: oneshot::Receiver<Result>,
     answered: bool,
-    record: Option<Record>,
+    record: Option<AuditGuard>,
 }
 
 impl PendingAnswer {
@@ -111,7 +112,7 @@ impl PendingAnswer {
     pub(super) fn new(
         actor: ActorRef<StartTool>,
         answer: oneshot::Receiver<Result>,
-        record: Option<Record>,
+        record: Option<AuditGuard>,
     ) -> Self {
         // If the actor has ended already, the answer reports it.
         let _ = actor.try_tell(StartTool);

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use strowger::{
     Actor, ActorSystem, ChildSpec, Context, Fault, FaultCode, Restart, Strategy, Supervisor,
 };
-use strowger_gateway::access::Verb;
+use strowger_gateway::access::Operation;
 use strowger_gateway::client::{Client, ClientError};
-use strowger_gateway::method::{Answer, Methods};
+use strowger_gateway::method::{MethodOutput, Methods};
 use strowger_gateway::{Gateway, Limits};
 
 struct Idle;
@@ -241,13 +241,16 @@ async fn an_unknown_method_says_which_there_are() {
         "{wrong}"
     );
     let methods = client.call("methods", Value::Null).await.unwrap();
-    assert_eq!(methods.as_array().unwrap().len(), Verb::of_control().len());
+    assert_eq!(
+        methods.as_array().unwrap().len(),
+        Operation::control_methods().len()
+    );
 }
 
 #[tokio::test]
 async fn a_long_listing_comes_row_by_row_and_can_be_given_up() {
-    let many = |_| async { Ok(Answer::rows((0..100_000_u64).map(|n| json!(n)))) };
-    let node = node(Methods::new().register(Verb::reads("many"), many)).await;
+    let many = |_| async { Ok(MethodOutput::rows((0..100_000_u64).map(|n| json!(n)))) };
+    let node = node(Methods::new().register(Operation::reads("many"), many)).await;
     let mut client = node.client().await;
     let mut rows = client.rows("many", Value::Null).await.unwrap();
     for n in 0..1000_u64 {
@@ -264,7 +267,7 @@ async fn a_long_listing_comes_row_by_row_and_can_be_given_up() {
 
 #[tokio::test]
 async fn a_method_that_panics_fails_its_call_alone() {
-    let methods = Methods::new().register(Verb::reads("boom"), |params: Value| async move {
+    let methods = Methods::new().register(Operation::reads("boom"), |params: Value| async move {
         assert_ne!(params, json!("now"), "the fuse is lit");
         Ok(params)
     });
@@ -279,7 +282,7 @@ async fn a_method_that_panics_fails_its_call_alone() {
 #[tokio::test]
 async fn a_deadline_is_the_nodes_own_fault_and_the_connection_stays() {
     let never = |_| async { std::future::pending::<Result<Value, Fault>>().await };
-    let node = node(Methods::new().register(Verb::reads("never"), never)).await;
+    let node = node(Methods::new().register(Operation::reads("never"), never)).await;
     let mut client = node.client().await;
     client.set_deadline(Duration::from_millis(20));
     let late = fault(client.call("never", Value::Null).await);

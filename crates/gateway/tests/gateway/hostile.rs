@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::BytesMut;
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ContentType, FaultCode};
-use strowger_gateway::access::Verb;
+use strowger_gateway::access::Operation;
 use strowger_gateway::client::{Client, ClientError};
-use strowger_gateway::frame::{Decoder, Frame, Kind};
-use strowger_gateway::method::{Answer, Methods};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
+use strowger_gateway::method::{MethodOutput, Methods};
 use strowger_gateway::{Gateway, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A client that writes arbitrary frames.
 struct Raw {
     stream: UnixStream,
-    decoder: Decoder,
+    decoder: FrameDecoder,
 }
 
 struct Node {
@@ -34,16 +34,16 @@ async fn node(change: impl FnOnce(&mut Limits)) -> Node {
     let system = ActorSystem::new("node").expect("inside a runtime");
     let socket = directory.path().join("control.sock");
     let methods = Methods::new()
-        .register(Verb::reads("never"), |_| async {
+        .register(Operation::reads("never"), |_| async {
             std::future::pending::<()>().await;
             Ok(Value::Null)
         })
-        .register(Verb::reads("endless"), |_| async {
-            Ok(Answer::rows(
+        .register(Operation::reads("endless"), |_| async {
+            Ok(MethodOutput::rows(
                 (0_u64..).map(|n| json!([n, "x".repeat(1000)])),
             ))
         })
-        .register(Verb::reads("huge"), |_| async {
+        .register(Operation::reads("huge"), |_| async {
             Ok(json!("x".repeat(100_000)))
         });
     let mut limits = Limits::default();
@@ -66,10 +66,10 @@ impl Node {
             .expect("as the protocol says");
         let mut raw = Raw {
             stream,
-            decoder: Decoder::new(1 << 20),
+            decoder: FrameDecoder::new(1 << 20),
         };
         let hello = raw.next().await.expect("as the protocol says");
-        assert_eq!(hello.kind, Kind::Hello);
+        assert_eq!(hello.kind, FrameKind::Hello);
         raw
     }
 
@@ -101,13 +101,14 @@ impl Raw {
     }
 
     async fn name(&mut self, target: u32, name: &str) {
-        let mut frame = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
+        let mut frame =
+            Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         frame.target = target;
         self.send(frame).await;
     }
 
     async fn call(&mut self, id: u32, target: u32) {
-        let mut frame = Frame::new(Kind::Call, id);
+        let mut frame = Frame::new(FrameKind::Call, id);
         frame.target = target;
         self.send(frame).await;
     }
@@ -134,7 +135,7 @@ impl Raw {
 
     async fn error(&mut self) -> (u32, String, String) {
         let frame = self.next().await.expect("a frame");
-        assert_eq!(frame.kind, Kind::Error, "{frame:?}");
+        assert_eq!(frame.kind, FrameKind::Error, "{frame:?}");
         let error: Value = serde_json::from_slice(&frame.payload).expect("as the protocol says");
         let text = |key: &str| {
             error[key]
@@ -170,7 +171,7 @@ async fn an_oversized_frame_is_refused_before_it_comes() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     let mut octets = BytesMut::new();
-    Frame::new(Kind::Cancel, 1)
+    Frame::new(FrameKind::Cancel, 1)
         .encode_into(10, &mut octets)
         .unwrap();
     octets[..4].copy_from_slice(&u32::MAX.to_be_bytes());
@@ -193,7 +194,7 @@ async fn a_stream_cut_inside_a_frame_is_told() {
 async fn frames_of_the_server_are_not_the_clients_to_send() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
-    raw.send(Frame::new(Kind::Done, 1)).await;
+    raw.send(Frame::new(FrameKind::Done, 1)).await;
     raw.is_ended("protocol", "clients must not send done frames")
         .await;
 }
@@ -225,13 +226,13 @@ async fn wrong_calls_are_answered_and_the_connection_goes_on() {
     raw.call(1, 1).await;
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "bad-request"), "{message}");
-    let mut call = Frame::new(Kind::Call, 2).with_payload(ContentType::Json, "{\"pa");
+    let mut call = Frame::new(FrameKind::Call, 2).with_payload(ContentType::Json, "{\"pa");
     call.target = 1;
     raw.send(call).await;
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (2, "bad-request"), "{message}");
     raw.call(3, 1).await;
-    assert_eq!(raw.next().await.unwrap().kind, Kind::Done);
+    assert_eq!(raw.next().await.unwrap().kind, FrameKind::Done);
 }
 
 #[tokio::test]
@@ -239,7 +240,8 @@ async fn deep_json_is_refused() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "ping").await;
-    let mut call = Frame::new(Kind::Call, 1).with_payload(ContentType::Json, "[".repeat(60_000));
+    let mut call =
+        Frame::new(FrameKind::Call, 1).with_payload(ContentType::Json, "[".repeat(60_000));
     call.target = 1;
     raw.send(call).await;
     let (_, code, message) = raw.error().await;
@@ -257,12 +259,12 @@ async fn calls_beyond_the_limit_are_refused_and_cancelled_ones_make_room() {
     }
     let (id, code, _) = raw.error().await;
     assert_eq!((id, code.as_str()), (3, "full"));
-    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    raw.send(Frame::new(FrameKind::Cancel, 1)).await;
     let (id, code, _) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "cancelled"));
     raw.name(2, "ping").await;
     raw.call(4, 2).await;
-    assert_eq!(raw.next().await.unwrap().kind, Kind::Done);
+    assert_eq!(raw.next().await.unwrap().kind, FrameKind::Done);
 }
 
 #[tokio::test]
@@ -270,22 +272,26 @@ async fn rows_come_for_credit_only() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "endless").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 3);
     raw.send(call).await;
     for _ in 0..3 {
-        assert_eq!(raw.next().await.unwrap().kind, Kind::Item);
+        assert_eq!(raw.next().await.unwrap().kind, FrameKind::Item);
     }
     raw.name(2, "ping").await;
     raw.call(2, 2).await;
     let frame = raw.next().await.unwrap();
-    assert_eq!((frame.kind, frame.id), (Kind::Done, 2), "no fourth row");
-    let mut credit = Frame::new(Kind::Credit, 1);
+    assert_eq!(
+        (frame.kind, frame.id),
+        (FrameKind::Done, 2),
+        "no fourth row"
+    );
+    let mut credit = Frame::new(FrameKind::Credit, 1);
     credit.credit = u32::MAX;
     raw.send(credit.clone()).await;
     raw.send(credit).await;
     for _ in 0..10 {
-        assert_eq!(raw.next().await.unwrap().kind, Kind::Item);
+        assert_eq!(raw.next().await.unwrap().kind, FrameKind::Item);
     }
 }
 
@@ -305,7 +311,7 @@ async fn a_client_that_reads_nothing_is_cut_off() {
     let node = node(|limits| limits.stall = Duration::from_millis(50)).await;
     let mut raw = node.raw().await;
     raw.name(1, "endless").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, u32::MAX);
     raw.send(call).await;
     let mut client = Client::connect(node.gateway.path()).await.unwrap();

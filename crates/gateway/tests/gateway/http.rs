@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use strowger::{Actor, ActorSystem, BoxError, Context};
 use strowger_gateway::OpenError;
 use strowger_gateway::access::{Role, Token};
-use strowger_gateway::health::{Usage, Vitals};
-use strowger_gateway::http::{HttpDoor, HttpLimits};
-use strowger_gateway::metric::{MetricKind, Recorder};
+use strowger_gateway::health::{HealthRegistry, LimitUsage};
+use strowger_gateway::http::{HttpLimits, HttpServer};
+use strowger_gateway::metric::{MetricKind, MetricsRecorder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -86,15 +86,15 @@ async fn get(address: SocketAddr, path: &str) -> Answer {
 /// An HTTP endpoint with its system, which has a recorder of its own.
 struct Door {
     system: ActorSystem,
-    door: HttpDoor,
+    door: HttpServer,
 }
 
 impl Door {
-    async fn open(limits: HttpLimits, vitals: Vitals) -> Self {
+    async fn open(limits: HttpLimits, vitals: HealthRegistry) -> Self {
         let system = ActorSystem::new("watched").expect("inside a runtime");
         let address = "127.0.0.1:0".parse().expect("an address");
-        let recorder = Recorder::default();
-        let door = HttpDoor::open(&system, address, limits, recorder, vitals).await;
+        let recorder = MetricsRecorder::default();
+        let door = HttpServer::open(&system, address, limits, recorder, vitals).await;
         Self {
             door: door.expect("the loopback has ports"),
             system,
@@ -108,8 +108,8 @@ impl Door {
 
 #[tokio::test]
 async fn metrics_are_a_page_that_a_strict_reader_takes() {
-    let vitals = Vitals::new()
-        .limit("lines", || Some(Usage::new(3.0, 12.0)))
+    let vitals = HealthRegistry::new()
+        .limit("lines", || Some(LimitUsage::new(3.0, 12.0)))
         .collect(|page| {
             page.family(
                 "calls_total",
@@ -155,7 +155,7 @@ async fn metrics_are_a_page_that_a_strict_reader_takes() {
 
 #[tokio::test]
 async fn what_is_counted_through_the_facade_is_on_the_page() {
-    let recorder = Recorder::default();
+    let recorder = MetricsRecorder::default();
     metrics::with_local_recorder(&recorder, || {
         metrics::describe_counter!("calls.made", "Calls that were made.");
         metrics::counter!("calls.made", "line" => "7").increment(2);
@@ -168,7 +168,7 @@ async fn what_is_counted_through_the_facade_is_on_the_page() {
             metrics::counter!("many", "number" => number.to_string()).increment(1);
         }
     });
-    let mut page = strowger_gateway::metric::Exposition::default();
+    let mut page = strowger_gateway::metric::MetricsPage::default();
     recorder.write(&mut page);
     let page = exposition::read(page.as_str());
     assert_eq!(page.value("calls_made", &[("line", "7")]), Some(3.0));
@@ -186,7 +186,7 @@ async fn what_is_counted_through_the_facade_is_on_the_page() {
 
 #[tokio::test]
 async fn a_node_that_lives_is_healthy() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+    let door = Door::open(HttpLimits::default(), HealthRegistry::new()).await;
     let answer = door.get("/healthz").await;
     assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
 }
@@ -200,11 +200,18 @@ async fn metrics_may_be_for_those_only_whose_role_reads() {
         Token::new("v", Role::Viewer, "of a viewer"),
         Token::new("o", Role::Operator, "of an operator"),
         Token::new("a", Role::Agent, "of an agent"),
-        Token::new("few", Role::Viewer, "of few verbs").with_verbs(["tree".to_owned()]),
+        Token::new("few", Role::Viewer, "of few verbs").with_operations(["tree".to_owned()]),
         Token::new("far", Role::Viewer, "of one far away").with_addresses(far),
     ];
-    let (limits, recorder) = (HttpLimits::default(), Recorder::default());
-    let door = HttpDoor::open_guarded(&system, any, limits, recorder, Vitals::new(), &tokens);
+    let (limits, recorder) = (HttpLimits::default(), MetricsRecorder::default());
+    let door = HttpServer::open_with_tokens(
+        &system,
+        any,
+        limits,
+        recorder,
+        HealthRegistry::new(),
+        &tokens,
+    );
     let address = door.await.expect("the loopback has ports").address();
     let page = async |path: &str, more: &str| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n");
@@ -244,10 +251,11 @@ async fn metrics_may_be_for_those_only_whose_role_reads() {
 async fn readiness_says_what_is_in_its_way() {
     let connected = Arc::new(AtomicBool::new(false));
     let trunk = Arc::clone(&connected);
-    let vitals = Vitals::new().check("trunk", move || match trunk.load(Ordering::Relaxed) {
-        true => Ok(()),
-        false => Err("the trunk is not connected".to_owned()),
-    });
+    let vitals =
+        HealthRegistry::new().check("trunk", move || match trunk.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("the trunk is not connected".to_owned()),
+        });
     let door = Door::open(HttpLimits::default(), vitals).await;
     let answer = door.get("/readyz").await;
     assert_eq!(answer.status, 503);
@@ -283,7 +291,7 @@ impl Actor for Slow {
 
 #[tokio::test]
 async fn a_node_that_ends_says_so_to_the_last() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+    let door = Door::open(HttpLimits::default(), HealthRegistry::new()).await;
     let end = Arc::new(tokio::sync::Semaphore::new(0));
     door.system
         .spawn::<Slow>("slow", Arc::clone(&end))
@@ -308,7 +316,7 @@ async fn a_node_that_ends_says_so_to_the_last() {
 
 #[tokio::test]
 async fn every_wrong_request_has_its_answer() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+    let door = Door::open(HttpLimits::default(), HealthRegistry::new()).await;
     let long = format!(
         "GET /healthz HTTP/1.1\r\nX: {}\r\n\r\n",
         "y".repeat(100_000)
@@ -347,7 +355,7 @@ async fn every_wrong_request_has_its_answer() {
 
 #[tokio::test]
 async fn a_head_is_answered_without_a_body() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+    let door = Door::open(HttpLimits::default(), HealthRegistry::new()).await;
     let text = sent(door.door.address(), b"HEAD /healthz HTTP/1.1\r\n\r\n").await;
     let answer = Answer::read(&text.expect("the door answers"));
     assert_eq!((answer.status, answer.body.as_str()), (200, ""));
@@ -359,7 +367,7 @@ async fn a_request_that_never_ends_is_cut_off() {
     let mut limits = HttpLimits::default();
     limits.time = Duration::from_millis(50);
     limits.head = 16 * 1024 * 1024;
-    let door = Door::open(limits, Vitals::new()).await;
+    let door = Door::open(limits, HealthRegistry::new()).await;
     let text = loop {
         // A client that is itself too slow to receive the response tries again.
         match sent(door.door.address(), b"GET /metrics HTTP/1.1\r\nX: ").await {
@@ -390,7 +398,7 @@ async fn beyond_the_limit_those_make_room_who_say_nothing() {
     let mut limits = HttpLimits::default();
     limits.connections = 2;
     limits.time = LIMIT;
-    let door = Door::open(limits, Vitals::new()).await;
+    let door = Door::open(limits, HealthRegistry::new()).await;
     let address = door.door.address();
     let mut silent = Vec::new();
     for _ in 0..10 {
@@ -411,14 +419,14 @@ async fn beyond_the_limit_those_make_room_who_say_nothing() {
 
 #[tokio::test]
 async fn a_port_that_is_taken_is_said() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+    let door = Door::open(HttpLimits::default(), HealthRegistry::new()).await;
     let system = ActorSystem::new("second").expect("inside a runtime");
-    let taken = HttpDoor::open(
+    let taken = HttpServer::open(
         &system,
         door.door.address(),
         HttpLimits::default(),
-        Recorder::default(),
-        Vitals::new(),
+        MetricsRecorder::default(),
+        HealthRegistry::new(),
     );
     let error = taken.await.expect_err("the port is taken");
     assert!(matches!(error, OpenError::Bind { .. }), "{error}");
@@ -430,7 +438,7 @@ async fn a_port_that_is_taken_is_said() {
 
 #[tokio::test]
 async fn a_listener_that_panics_comes_back_at_its_port() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+    let door = Door::open(HttpLimits::default(), HealthRegistry::new()).await;
     let listener = door.system.find("/watch/http").expect("it runs");
     listener.inject_panic("a drill");
     while listener.info().restarts == 0 {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger::{ActorSystem, Fault, FaultCode};
 use strowger_gateway::access::Caller;
-use strowger_gateway::mcp::{Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
+use strowger_gateway::mcp::{
+    McpLimits, McpServer, ProgressReporter, Tool, ToolEffect, ToolOutput, ToolSet,
+};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -27,23 +29,23 @@ impl Drop for Told {
 
 /// Tools that answer, wait, panic and report progress; and a receiver for the reports of the
 /// waiting ones.
-fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
+fn tools() -> (ToolSet, mpsc::UnboundedReceiver<&'static str>) {
     let (tell, told) = mpsc::unbounded_channel();
     let none = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
     let number = json!({ "type": "object", "properties": { "number": { "type": "integer" } } });
-    let double = McpTool::new("double", "Doubles a number.", number.clone())
+    let double = Tool::new("double", "Doubles a number.", number.clone())
         .with_output(number)
-        .with_effect(McpEffect::Reads);
-    let wait = McpTool::new("wait", "Waits until it is cancelled.", none());
-    let panic = McpTool::new("panic", "Panics.", none());
-    let count = McpTool::new("count", "Tells how far it is.", none());
-    let tools = McpTools::new("numbers", "1.0")
-        .with_advice("Use double.")
+        .with_effect(ToolEffect::Reads);
+    let wait = Tool::new("wait", "Waits until it is cancelled.", none());
+    let panic = Tool::new("panic", "Panics.", none());
+    let count = Tool::new("count", "Tells how far it is.", none());
+    let tools = ToolSet::new("numbers", "1.0")
+        .with_instructions("Use double.")
         .register(double, |call| async move {
             let Some(number) = call.arguments["number"].as_i64() else {
                 return Err(Fault::new(FaultCode::BadRequest, "number is none"));
             };
-            Ok(McpAnswer::of(json!({ "number": number * 2 })))
+            Ok(ToolOutput::structured(json!({ "number": number * 2 })))
         })
         .register(wait, move |_| {
             let told = Told(tell.clone());
@@ -54,8 +56,8 @@ fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
         })
         .register(panic, |_| async { panic!("as it was told to") })
         .register(count, |call| async move {
-            call.progress.tell(1.0, Some(2.0), "half").await;
-            Ok(McpAnswer::text("counted"))
+            call.progress.report(1.0, Some(2.0), "half").await;
+            Ok(ToolOutput::text("counted"))
         });
     (tools, told)
 }
@@ -63,7 +65,7 @@ fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
 /// An endpoint with its tools.
 struct Office {
     system: ActorSystem,
-    mcp: Mcp,
+    mcp: McpServer,
     told: mpsc::UnboundedReceiver<&'static str>,
 }
 
@@ -73,7 +75,9 @@ impl Office {
         let system = ActorSystem::new("office").expect("inside a runtime");
         let mut limits = McpLimits::default();
         change(&mut limits);
-        let mcp = Mcp::open(&system, tools, limits).await.expect("it opens");
+        let mcp = McpServer::open(&system, tools, limits)
+            .await
+            .expect("it opens");
         Self { system, mcp, told }
     }
 
@@ -121,7 +125,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(mcp: Mcp) -> Self {
+    fn new(mcp: McpServer) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (read, write) = tokio::io::split(theirs);
         let served = tokio::spawn(async move { mcp.serve(read, write).await.is_ok() });
@@ -255,7 +259,7 @@ async fn progress_is_told_to_those_who_want_to_know() {
     assert_eq!(agent.next().await["id"], 5);
 
     let (tell, mut heard) = mpsc::unbounded_channel();
-    let progress = Progress::new(move |done, of, text| {
+    let progress = ProgressReporter::new(move |done, of, text| {
         let _ = tell.send((done, of, text.to_owned()));
     });
     let owner = Caller::owner(&office.system, "test");
@@ -263,7 +267,7 @@ async fn progress_is_told_to_those_who_want_to_know() {
         .mcp
         .call_for(&owner, "count", Value::Null, progress)
         .await;
-    assert_eq!(counted.expect("it counts"), McpAnswer::text("counted"));
+    assert_eq!(counted.expect("it counts"), ToolOutput::text("counted"));
     assert_eq!(
         heard.recv().await,
         Some((1.0, Some(2.0), "half".to_owned()))

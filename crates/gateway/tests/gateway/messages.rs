@@ -8,8 +8,8 @@ use strowger::{
     MailboxSpec, Payload, Reader, Reply, Request, Source, SourceSpec, handlers,
 };
 use strowger_gateway::client::{Client, ClientError};
-use strowger_gateway::doors::{Doors, DoorsSpec};
-use strowger_gateway::frame::{Frame, Kind};
+use strowger_gateway::doors::{Listeners, ListenersSpec};
+use strowger_gateway::frame::{Frame, FrameKind};
 use strowger_gateway::relay::RelaySpec;
 
 mod fuzzed;
@@ -196,13 +196,13 @@ impl Clerk {
 }
 
 struct Node {
-    doors: Doors,
+    doors: Listeners,
     system: ActorSystem,
     clerk: ActorRef<ClerkMessage>,
     directory: tempfile::TempDir,
 }
 
-async fn node(change: impl FnOnce(&mut DoorsSpec)) -> Node {
+async fn node(change: impl FnOnce(&mut ListenersSpec)) -> Node {
     let directory = tempfile::tempdir().expect("a folder of our own");
     let system = ActorSystem::new("node").expect("inside a runtime");
     let clerk = system
@@ -211,10 +211,10 @@ async fn node(change: impl FnOnce(&mut DoorsSpec)) -> Node {
     while system.exports().is_empty() {
         tokio::task::yield_now().await;
     }
-    let mut spec = DoorsSpec::default();
+    let mut spec = ListenersSpec::default();
     spec.socket = Some(directory.path().join("gateway.sock"));
     change(&mut spec);
-    let doors = Doors::open(&system, spec)
+    let doors = Listeners::open(&system, spec)
         .await
         .expect("the folder is ours");
     Node {
@@ -300,11 +300,15 @@ async fn octets_pass_as_they_are() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) echo").await;
-    let mut call = Frame::new(Kind::Call, 1).with_payload(ContentType::Bytes, vec![0, 0xff, 7]);
+    let mut call =
+        Frame::new(FrameKind::Call, 1).with_payload(ContentType::Bytes, vec![0, 0xff, 7]);
     call.target = 1;
     raw.send(call).await;
     let done = raw.next().await.expect("it answers");
-    assert_eq!((done.kind, done.content), (Kind::Done, ContentType::Bytes));
+    assert_eq!(
+        (done.kind, done.content),
+        (FrameKind::Done, ContentType::Bytes)
+    );
     assert_eq!(&done.payload[..], [0, 0xff, 7]);
 }
 
@@ -333,10 +337,10 @@ async fn a_cancel_is_answered_once_and_reaches_the_handler() {
     raw.call(1, 1).await;
     raw.call(2, 2).await;
     assert_eq!(raw.done(2).await, json!(1));
-    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    raw.send(Frame::new(FrameKind::Cancel, 1)).await;
     let (id, code, _) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "cancelled"));
-    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    raw.send(Frame::new(FrameKind::Cancel, 1)).await;
     raw.call(3, 2).await;
     assert_eq!(raw.done(3).await, json!(0));
 }
@@ -347,7 +351,7 @@ async fn a_deadline_that_passes_reaches_the_handler() {
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
     raw.name(2, "@(clerk) held").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.deadline) = (1, 20);
     raw.send(call).await;
     let (id, code, message) = raw.error().await;
@@ -364,7 +368,7 @@ async fn an_earlier_deadline_passes_first() {
     // All at once, so that their deadlines start together.
     let mut calls = BytesMut::new();
     for (id, deadline) in [(1, 60_000), (2, 40), (3, 20)] {
-        let mut call = Frame::new(Kind::Call, id);
+        let mut call = Frame::new(FrameKind::Call, id);
         (call.target, call.deadline) = (1, deadline);
         call.encode_into(0, &mut calls).expect("it is empty");
     }
@@ -378,7 +382,7 @@ async fn items_come_as_far_as_there_is_credit() {
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
     raw.name(2, "@(clerk) streams").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 2);
     raw.send(call.with_json(&json!({}))).await;
     for number in 0..2 {
@@ -386,11 +390,11 @@ async fn items_come_as_far_as_there_is_credit() {
     }
     raw.call(2, 2).await;
     assert_eq!(raw.done(2).await, json!(1), "no third item");
-    let mut credit = Frame::new(Kind::Credit, 1);
+    let mut credit = Frame::new(FrameKind::Credit, 1);
     credit.credit = 1;
     raw.send(credit).await;
     assert_eq!(raw.item(1).await, 2);
-    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    raw.send(Frame::new(FrameKind::Cancel, 1)).await;
     assert_eq!(raw.error().await.1, "cancelled");
     let mut id = 3;
     while raw.ask(id, 2).await != json!(0) {
@@ -404,14 +408,14 @@ async fn an_ask_of_a_stream_is_a_bad_request() {
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
     raw.name(2, "@(clerk) streams").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     call.target = 1;
     raw.send(call.with_json(&json!({}))).await;
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "bad-request"));
     assert!(message.contains("numbers is a stream"), "{message}");
     // This credit comes too late: the call is over.
-    let mut credit = Frame::new(Kind::Credit, 1);
+    let mut credit = Frame::new(FrameKind::Credit, 1);
     credit.credit = 1;
     raw.send(credit).await;
     raw.call(2, 2).await;
@@ -423,18 +427,21 @@ async fn a_stream_ends_without_credit_for_its_end() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 2);
     raw.send(call.with_json(&json!({"to": 2}))).await;
     for number in 0..2 {
         assert_eq!(raw.item(1).await, number);
     }
     let done = raw.next().await.expect("an end");
-    assert_eq!((done.kind, done.content), (Kind::Done, ContentType::None));
-    let mut call = Frame::new(Kind::Call, 2);
+    assert_eq!(
+        (done.kind, done.content),
+        (FrameKind::Done, ContentType::None)
+    );
+    let mut call = Frame::new(FrameKind::Call, 2);
     (call.target, call.credit) = (1, 1);
     raw.send(call.with_json(&json!({"to": 0}))).await;
-    assert_eq!(raw.next().await.expect("an end").kind, Kind::Done);
+    assert_eq!(raw.next().await.expect("an end").kind, FrameKind::Done);
 }
 
 #[tokio::test]
@@ -442,7 +449,7 @@ async fn streams_end_with_the_connection() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 1);
     raw.send(call.with_json(&json!({}))).await;
     assert_eq!(raw.item(1).await, 0);
@@ -468,7 +475,7 @@ async fn a_full_mailbox_is_waited_for_in_turn() {
     raw.name(1, "@(clerk) add").await;
     const CALLS: u32 = 500;
     for id in 1..=CALLS {
-        let mut call = Frame::new(Kind::Call, id);
+        let mut call = Frame::new(FrameKind::Call, id);
         call.target = 1;
         raw.send(call.with_json(&json!(1))).await;
     }
@@ -494,7 +501,7 @@ async fn a_client_that_says_no_more_gets_what_is_open() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) add").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     call.target = 1;
     raw.send(call.with_json(&json!(1))).await;
     raw.shutdown().await;
@@ -509,7 +516,7 @@ async fn an_actor_that_ends_ends_what_waits_for_it() {
     raw.name(1, "@(clerk) hold").await;
     raw.name(2, "@(clerk) numbers").await;
     raw.call(1, 1).await;
-    let mut call = Frame::new(Kind::Call, 2);
+    let mut call = Frame::new(FrameKind::Call, 2);
     (call.target, call.credit) = (2, u32::MAX);
     raw.send(call.with_json(&json!({}))).await;
     assert_eq!(raw.item(2).await, 0);
@@ -517,7 +524,7 @@ async fn an_actor_that_ends_ends_what_waits_for_it() {
     let mut ends = Vec::new();
     while ends.len() < 2 {
         let frame = raw.next().await.expect("the connection goes on");
-        if frame.kind == Kind::Error {
+        if frame.kind == FrameKind::Error {
             ends.push(frame.id);
         }
     }
@@ -537,7 +544,7 @@ async fn a_topic_is_a_stream() {
         .expect("nobody has the key");
     let mut raw = node.raw().await;
     raw.name(1, "@(topic/load) subscribe").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 8);
     raw.send(call).await;
     let topic = node.system.topic::<u32>("load").expect("a name");

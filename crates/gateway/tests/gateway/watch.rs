@@ -7,7 +7,7 @@ use strowger::{
     Actor, ActorRef, ActorSystem, Ask, BoxError, Context, FaultCode, MailboxSpec, Reply, Request,
 };
 use strowger_gateway::client::{Client, ClientError};
-use strowger_gateway::health::{Usage, Vitals};
+use strowger_gateway::health::{HealthRegistry, LimitUsage};
 use strowger_gateway::method::Methods;
 use strowger_gateway::{Gateway, Limits};
 
@@ -77,8 +77,8 @@ async fn code(client: &mut Client, method: &str, params: Value) -> (FaultCode, S
 
 #[tokio::test]
 async fn top_shows_the_deepest_with_totals_and_limits() {
-    let vitals = Vitals::new().limit("lines", || Some(Usage::new(9.0, 10.0)));
-    let node = Node::start(Methods::new().vitals(vitals)).await;
+    let vitals = HealthRegistry::new().limit("lines", || Some(LimitUsage::new(9.0, 10.0)));
+    let node = Node::start(Methods::new().with_health(vitals)).await;
     node.desk("a", 5);
     node.desk("b", 90);
     let mut client = node.client().await;

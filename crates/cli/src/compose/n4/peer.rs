@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::method::{Answer, Methods};
+use strowger_gateway::method::{MethodOutput, Methods};
 use strowger_pfcp::ie::{
     NodeId, NodeReportType, PeerUpRestartReport, RemoteGtpuPeer, UserPlanePathFailureReport,
     UserPlanePathRecoveryReport,
@@ -30,7 +30,7 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
         .register(verbs::PFDS, move |_| {
             let rows = of_pfds.pfds();
             async move {
-                Ok(Answer::rows(rows.into_iter().map(
+                Ok(MethodOutput::rows(rows.into_iter().map(
                     |row| json!({ "application": row.application, "contents": row.contents }),
                 )))
             }

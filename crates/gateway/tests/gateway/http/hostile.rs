@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use strowger_gateway::health::Vitals;
+use strowger_gateway::health::HealthRegistry;
 use strowger_gateway::http::HttpLimits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -26,14 +26,14 @@ async fn told(address: SocketAddr, bytes: &[u8]) -> Answer {
 }
 
 async fn open() -> Door {
-    Door::open(HttpLimits::default(), Vitals::new()).await
+    Door::open(HttpLimits::default(), HealthRegistry::new()).await
 }
 
 /// An endpoint whose connections stay as long as a slow machine needs.
 async fn patient() -> Door {
     let mut limits = HttpLimits::default();
     limits.time = LIMIT;
-    Door::open(limits, Vitals::new()).await
+    Door::open(limits, HealthRegistry::new()).await
 }
 
 /// The responses to these bytes; all but the last leave the connection open.
@@ -135,7 +135,7 @@ async fn answer_closes_a_connection_that_cannot_be_used_again() {
 async fn connection_ends_with_its_answer_while_others_want_its_place() {
     let mut limits = HttpLimits::default();
     (limits.connections, limits.time) = (2, LIMIT);
-    let door = Door::open(limits, Vitals::new()).await;
+    let door = Door::open(limits, HealthRegistry::new()).await;
     let address = door.door.address();
     let ask = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
     assert!(!closes(&told(address, ask).await), "nobody waits");
@@ -156,7 +156,7 @@ async fn connection_ends_with_its_answer_while_others_want_its_place() {
 async fn connection_without_a_next_request_ends() {
     let mut limits = HttpLimits::default();
     limits.time = Duration::from_secs(4);
-    let door = Door::open(limits, Vitals::new()).await;
+    let door = Door::open(limits, HealthRegistry::new()).await;
     let mut stream = TcpStream::connect(door.door.address())
         .await
         .expect("it listens");
@@ -226,7 +226,7 @@ async fn nobody_is_told_to_go_on_whose_body_is_not_read() {
 async fn a_head_may_be_as_long_as_its_limit_and_no_longer() {
     let mut limits = HttpLimits::default();
     limits.head = 1000;
-    let door = Door::open(limits, Vitals::new()).await;
+    let door = Door::open(limits, HealthRegistry::new()).await;
     let address = door.door.address();
     let head = |length: usize| {
         let begin = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: ";
@@ -386,7 +386,7 @@ async fn a_client_that_has_said_all_gets_its_answer() {
 async fn what_comes_too_late_is_told_the_limit() {
     let mut limits = HttpLimits::default();
     limits.time = Duration::from_millis(200);
-    let door = Door::open(limits, Vitals::new()).await;
+    let door = Door::open(limits, HealthRegistry::new()).await;
     let answer = told(door.door.address(), b"GET /healthz HTTP/1.1\r\nX: ").await;
     assert_eq!(answer.status, 408);
     assert!(answer.body.contains("200ms (metrics.time)"), "{answer:?}");

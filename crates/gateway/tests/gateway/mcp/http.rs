@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use strowger::Event;
 use strowger_gateway::access::{Role, Token};
-use strowger_gateway::health::Vitals;
-use strowger_gateway::http::{HttpDoor, HttpLimits};
-use strowger_gateway::mcp::{McpHttp, McpLimits};
-use strowger_gateway::metric::Recorder;
+use strowger_gateway::health::HealthRegistry;
+use strowger_gateway::http::{HttpLimits, HttpServer};
+use strowger_gateway::mcp::{McpHttpSpec, McpLimits};
+use strowger_gateway::metric::MetricsRecorder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -28,7 +28,7 @@ const ORIGIN: &str = "https://agents.example";
 pub(crate) struct Web {
     pub(crate) office: Office,
     pub(crate) address: SocketAddr,
-    door: HttpDoor,
+    door: HttpServer,
 }
 
 impl Web {
@@ -38,8 +38,9 @@ impl Web {
         change(&mut limits, &mut of_agents);
         let office = Office::open(|limits| *limits = of_agents).await;
         let any = "127.0.0.1:0".parse().expect("an address");
-        let recorder = Recorder::default();
-        let door = HttpDoor::open(&office.system, any, limits, recorder, Vitals::new()).await;
+        let recorder = MetricsRecorder::default();
+        let door =
+            HttpServer::open(&office.system, any, limits, recorder, HealthRegistry::new()).await;
         let door = door.expect("the loopback has ports");
         let limited = Token::new("limited", Role::Agent, LIMITED)
             .with_addresses(vec!["/mcp/tools/doub*".parse().expect("a pattern")]);
@@ -49,8 +50,8 @@ impl Web {
             Token::new("operator", Role::Operator, OPERATOR),
             limited,
         ];
-        let agents = McpHttp::new(office.mcp.clone(), tokens);
-        door.offer(agents.with_origins(vec![ORIGIN.to_owned()]));
+        let agents = McpHttpSpec::new(office.mcp.clone(), tokens);
+        door.serve_mcp(agents.with_origins(vec![ORIGIN.to_owned()]));
         Self {
             address: door.address(),
             office,
@@ -633,8 +634,8 @@ async fn no_crowd_of_strangers_delays_a_watcher_or_an_agent() {
 async fn without_tools_there_is_nothing_at_the_path() {
     let office = Office::open(|_| {}).await;
     let any = "127.0.0.1:0".parse().expect("an address");
-    let (limits, recorder) = (HttpLimits::default(), Recorder::default());
-    let door = HttpDoor::open(&office.system, any, limits, recorder, Vitals::new()).await;
+    let (limits, recorder) = (HttpLimits::default(), MetricsRecorder::default());
+    let door = HttpServer::open(&office.system, any, limits, recorder, HealthRegistry::new()).await;
     let door = door.expect("the loopback has ports");
     let web = Web {
         address: door.address(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger::FaultCode;
 use strowger_gateway::client::Client;
-use strowger_gateway::frame::{Frame, Kind};
+use strowger_gateway::frame::{Frame, FrameKind};
 
 use crate::messages::raw::{PATIENCE, Raw};
 use crate::messages::{code, node};
@@ -63,7 +63,7 @@ async fn one_who_floods_does_not_keep_others_from_being_answered() {
         let mut id = 0;
         loop {
             id += 1;
-            let mut tell = Frame::new(Kind::Tell, id);
+            let mut tell = Frame::new(FrameKind::Tell, id);
             tell.target = 1;
             flood.send(tell.with_json(&json!(0))).await;
         }
@@ -93,7 +93,7 @@ async fn one_who_reads_nothing_is_cut_off_and_others_go_on() {
     let node = node(|spec| spec.limits.stall = Duration::from_millis(50)).await;
     let mut slow = node.raw().await;
     slow.name(1, "@(clerk) endless").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, u32::MAX);
     slow.send(call).await;
     let clients = node.system.find("/doors/clients").expect("it is there");
@@ -134,7 +134,7 @@ async fn one_half_open_gets_its_answers_and_no_more_items() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) endless").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 1);
     raw.send(call).await;
     assert_eq!(raw.item(1).await, 0);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use serde_json::Value;
 use strowger::ContentType;
-use strowger_gateway::frame::{Decoder, Frame, Kind};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -23,7 +23,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Both for T {}
 
 pub(crate) struct Raw {
     stream: Box<dyn Both>,
-    decoder: Decoder,
+    decoder: FrameDecoder,
 }
 
 impl Raw {
@@ -40,10 +40,10 @@ impl Raw {
     async fn over(stream: impl Both + 'static) -> Self {
         let mut raw = Self {
             stream: Box::new(stream),
-            decoder: Decoder::new(LIMIT),
+            decoder: FrameDecoder::new(LIMIT),
         };
         let hello = raw.next().await.expect("as the protocol says");
-        assert_eq!(hello.kind, Kind::Hello);
+        assert_eq!(hello.kind, FrameKind::Hello);
         raw
     }
 
@@ -67,13 +67,14 @@ impl Raw {
     }
 
     pub(crate) async fn name(&mut self, target: u32, name: &str) {
-        let mut frame = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
+        let mut frame =
+            Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         frame.target = target;
         self.send(frame).await;
     }
 
     pub(crate) async fn call(&mut self, id: u32, target: u32) {
-        let mut frame = Frame::new(Kind::Call, id);
+        let mut frame = Frame::new(FrameKind::Call, id);
         frame.target = target;
         self.send(frame).await;
     }
@@ -101,7 +102,7 @@ impl Raw {
     /// The answer to a call.
     pub(crate) async fn done(&mut self, id: u32) -> Value {
         let frame = self.next().await.expect("a frame");
-        assert_eq!((frame.kind, frame.id), (Kind::Done, id), "{frame:?}");
+        assert_eq!((frame.kind, frame.id), (FrameKind::Done, id), "{frame:?}");
         frame.into_payload().decode().expect("JSON")
     }
 
@@ -114,13 +115,13 @@ impl Raw {
     /// The next item of a call.
     pub(crate) async fn item(&mut self, id: u32) -> Value {
         let frame = self.next().await.expect("a frame");
-        assert_eq!((frame.kind, frame.id), (Kind::Item, id), "{frame:?}");
+        assert_eq!((frame.kind, frame.id), (FrameKind::Item, id), "{frame:?}");
         frame.into_payload().decode().expect("JSON")
     }
 
     pub(crate) async fn error(&mut self) -> (u32, String, String) {
         let frame = self.next().await.expect("a frame");
-        assert_eq!(frame.kind, Kind::Error, "{frame:?}");
+        assert_eq!(frame.kind, FrameKind::Error, "{frame:?}");
         let error: Value = serde_json::from_slice(&frame.payload).expect("JSON");
         let text = |key: &str| error[key].as_str().expect("text").to_owned();
         (frame.id, text("code"), text("message"))

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{Actor, BoxError, ContentType, Context, Fault, FaultCode, Strategy, Supervisor};
-use strowger_gateway::access::{Audited, Right, Role, Token, Verb};
+use strowger_gateway::access::{AuditRecord, Operation, Permission, Role, Token};
 use strowger_gateway::client::{Client, ClientError};
-use strowger_gateway::frame::{Frame, Kind};
+use strowger_gateway::frame::{Frame, FrameKind};
 use strowger_gateway::method::Methods;
 use strowger_gateway::relay::RelaySpec;
 use tokio::sync::mpsc;
@@ -60,7 +60,8 @@ enum Line {
 
 impl Line {
     async fn open(node: &Node, door: &str, secret: &str) -> Self {
-        let token = Frame::new(Kind::Token, 0).with_payload(ContentType::Text, secret.to_owned());
+        let token =
+            Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, secret.to_owned());
         let mut line = match door {
             "socket" => Self::Stream(node.raw().await),
             "tcp" => Self::Stream(Raw::tcp(node.doors.tcp().expect("asked for")).await),
@@ -88,27 +89,34 @@ impl Line {
     }
 
     /// The outcome of a call: `None` for an answer, or the fault.
-    async fn try_out(&mut self, id: u32, kind: Kind, name: &str, payload: &Value) -> Option<Fault> {
-        let mut bound = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
+    async fn try_out(
+        &mut self,
+        id: u32,
+        kind: FrameKind,
+        name: &str,
+        payload: &Value,
+    ) -> Option<Fault> {
+        let mut bound =
+            Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         bound.target = id;
         self.send(bound).await;
         let mut call = Frame::new(kind, id).with_json(payload);
         call.target = id;
-        if kind == Kind::Call {
+        if kind == FrameKind::Call {
             call.credit = 1000;
         }
         self.send(call).await;
         if name.ends_with(" subscribe") {
             // Without this the call would go on forever.
-            self.send(Frame::new(Kind::Cancel, id)).await;
+            self.send(Frame::new(FrameKind::Cancel, id)).await;
         }
         loop {
             let frame = self.next().await;
             assert_eq!(frame.id, id, "{frame:?}");
             match frame.kind {
-                Kind::Item => {}
-                Kind::Done => return None,
-                Kind::Error => {
+                FrameKind::Item => {}
+                FrameKind::Done => return None,
+                FrameKind::Error => {
                     let fault: Value = frame.into_payload().decode().expect("JSON");
                     return Some(Fault::from_json(&fault).expect("a fault"));
                 }
@@ -119,24 +127,29 @@ impl Line {
 }
 
 /// Each verb with a harmless call.
-fn every_verb() -> Vec<(Verb, Kind, String, Value)> {
-    let methods = Verb::of_control().iter();
-    let method = |verb: &Verb| (*verb, Kind::Call, verb.name().to_owned(), json!({}));
+fn every_verb() -> Vec<(Operation, FrameKind, String, Value)> {
+    let methods = Operation::control_methods().iter();
+    let method = |verb: &Operation| (*verb, FrameKind::Call, verb.name().to_owned(), json!({}));
     let mut calls: Vec<_> = methods.map(method).collect();
-    let mut message = |verb: Verb, kind, name: &str, payload| {
+    let mut message = |verb: Operation, kind, name: &str, payload| {
         calls.push((verb, kind, name.to_owned(), payload));
     };
-    message(Verb::TELL, Kind::Tell, "@(clerk) note", json!("x"));
-    message(Verb::ASK, Kind::Call, "@(clerk) add", json!(1));
     message(
-        Verb::STREAM,
-        Kind::Call,
+        Operation::TELL,
+        FrameKind::Tell,
+        "@(clerk) note",
+        json!("x"),
+    );
+    message(Operation::ASK, FrameKind::Call, "@(clerk) add", json!(1));
+    message(
+        Operation::STREAM,
+        FrameKind::Call,
         "@(clerk) numbers",
         json!({ "to": 1 }),
     );
     message(
-        Verb::SUBSCRIBE,
-        Kind::Call,
+        Operation::SUBSCRIBE,
+        FrameKind::Call,
         "@(topic/a) subscribe",
         json!(null),
     );
@@ -157,14 +170,14 @@ async fn each_role_may_use_its_verbs_at_each_door_and_no_others() {
                 let forbidden = fault
                     .as_ref()
                     .is_some_and(|one| one.code == FaultCode::Forbidden);
-                let expected = !role.has(verb.right());
+                let expected = !role.grants(verb.permission());
                 assert_eq!(forbidden, expected, "{door} {role} {name}: {fault:?}");
                 if let Some(fault) = fault.filter(|_| forbidden) {
                     let said = fault.details.expect("details");
                     // A caller without permission learns nothing about the name, not even that it
                     // is a stream.
-                    let named = if verb == Verb::STREAM {
-                        Verb::ASK
+                    let named = if verb == Operation::STREAM {
+                        Operation::ASK
                     } else {
                         verb
                     };
@@ -174,14 +187,17 @@ async fn each_role_may_use_its_verbs_at_each_door_and_no_others() {
                         (&json!(role), &json!("role"))
                     );
                 }
-                seen.insert((verb.right().name(), forbidden));
+                seen.insert((verb.permission().name(), forbidden));
             }
             // No refusal has ended the connection.
-            let ping = line.try_out(1000, Kind::Call, "ping", &json!({})).await;
+            let ping = line
+                .try_out(1000, FrameKind::Call, "ping", &json!({}))
+                .await;
             assert_eq!(ping, None, "{door} {role}");
         }
     }
-    let tried = [Right::Read, Right::Speak, Right::Manage].map(|right| right.name());
+    let tried =
+        [Permission::Read, Permission::Interact, Permission::Manage].map(|right| right.name());
     for right in tried {
         assert!(
             seen.contains(&(right, true)) && seen.contains(&(right, false)),
@@ -268,7 +284,7 @@ async fn a_token_reaches_its_addresses_and_no_others() {
     for (topic, expected) in [("a", "cancelled"), ("b", "forbidden")] {
         let mut line = Line::open(&node, "tcp", "secret-reader").await;
         let name = format!("@(topic/{topic}) subscribe");
-        let fault = line.try_out(1, Kind::Call, &name, &json!(null)).await;
+        let fault = line.try_out(1, FrameKind::Call, &name, &json!(null)).await;
         assert_eq!(fault.expect("it ends").code.as_str(), expected, "{topic}");
     }
 
@@ -285,7 +301,7 @@ async fn a_token_reaches_its_addresses_and_no_others() {
 #[tokio::test]
 async fn a_token_has_the_verbs_of_its_list_and_can_ask_which() {
     let token = limited("t", Role::Operator, "secret-t", &["/clerk"]);
-    let node = guarded(vec![token.with_verbs(["ask".to_owned()])]).await;
+    let node = guarded(vec![token.with_operations(["ask".to_owned()])]).await;
     let mut client = client(&node, "secret-t").await;
     assert_eq!(code(client.call("@(clerk) add", json!(1)).await), None);
     let told = client.tell("@(clerk) add", json!(1)).await;
@@ -312,28 +328,32 @@ async fn a_token_has_the_verbs_of_its_list_and_can_ask_which() {
 }
 
 /// Forwards published records; first sends `None`, to say that it has subscribed.
-struct Listener(mpsc::UnboundedSender<Option<Arc<Audited>>>);
+struct Listener(mpsc::UnboundedSender<Option<Arc<AuditRecord>>>);
 
 impl Actor for Listener {
-    type Msg = Arc<Audited>;
-    type Args = mpsc::UnboundedSender<Option<Arc<Audited>>>;
+    type Msg = Arc<AuditRecord>;
+    type Args = mpsc::UnboundedSender<Option<Arc<AuditRecord>>>;
     type Error = BoxError;
 
     async fn pre_start(told: Self::Args, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let me = cx.actor_ref().recipient::<Arc<Audited>>();
-        cx.system().subscribe(Audited::TOPIC, me)?;
+        let me = cx.actor_ref().recipient::<Arc<AuditRecord>>();
+        cx.system().subscribe(AuditRecord::TOPIC, me)?;
         let _ = told.send(None);
         Ok(Self(told))
     }
 
-    async fn handle(&mut self, one: Arc<Audited>, _: &mut Context<Self>) -> Result<(), BoxError> {
+    async fn handle(
+        &mut self,
+        one: Arc<AuditRecord>,
+        _: &mut Context<Self>,
+    ) -> Result<(), BoxError> {
         let _ = self.0.send(Some(one));
         Ok(())
     }
 }
 
 /// The audit records of a node.
-struct Records(mpsc::UnboundedReceiver<Option<Arc<Audited>>>);
+struct Records(mpsc::UnboundedReceiver<Option<Arc<AuditRecord>>>);
 
 impl Records {
     async fn of(node: &Node) -> Self {
@@ -345,7 +365,7 @@ impl Records {
         Self(records)
     }
 
-    async fn next(&mut self) -> Arc<Audited> {
+    async fn next(&mut self) -> Arc<AuditRecord> {
         let next = timeout(PATIENCE, self.0.recv()).await;
         next.expect("there is one more")
             .flatten()
@@ -363,8 +383,8 @@ async fn every_write_is_recorded_with_its_outcome_and_no_read() {
     // Reads leave no record.
     assert_eq!(code(operator.call("ps", json!({})).await), None);
     assert_eq!(code(viewer.call("tree", json!({})).await), None);
-    let named = |record: &Audited| {
-        let Audited {
+    let named = |record: &AuditRecord| {
+        let AuditRecord {
             token,
             door,
             verb,
@@ -437,7 +457,7 @@ async fn a_flood_of_messages_is_counted_and_hides_no_kill() {
     loop {
         let record = records.next().await;
         left_out += record.left_out;
-        match record.verb {
+        match record.operation {
             "tell" => told += 1,
             // When the tells take more than a second, the first are summed up before the kill.
             "left-out" => {}

@@ -69,7 +69,7 @@ async fn those_without_a_token_crowd_nobody_out() {
         spec.web = Some(any);
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
         spec.limits.connections = 2;
-        spec.limits.strangers = 8;
+        spec.limits.unauthenticated = 8;
     })
     .await;
     let (tcp, web) = (

@@ -7,13 +7,13 @@ use strowger::{ActorSystem, ContentType};
 use strowger_gateway::OpenError;
 use strowger_gateway::access::{Role, Token};
 use strowger_gateway::client::Client;
-use strowger_gateway::doors::{Doors, DoorsSpec};
-use strowger_gateway::frame::{Frame, Kind};
+use strowger_gateway::doors::{Listeners, ListenersSpec};
+use strowger_gateway::frame::{Frame, FrameKind};
 
 use crate::messages::raw::Raw;
 use crate::messages::{Node, TOKEN, node};
 
-async fn guarded(change: impl FnOnce(&mut DoorsSpec)) -> Node {
+async fn guarded(change: impl FnOnce(&mut ListenersSpec)) -> Node {
     node(|spec| {
         spec.tcp = Some("127.0.0.1:0".parse().expect("an address"));
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
@@ -58,7 +58,7 @@ async fn a_wrong_token_and_none_are_refused() {
         "sixteen-octets-xx",
     ] {
         let mut raw = Raw::tcp(address).await;
-        raw.send(Frame::new(Kind::Token, 0).with_payload(ContentType::Text, token.to_owned()))
+        raw.send(Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, token.to_owned()))
             .await;
         raw.is_ended("refused", "this endpoint does not accept the token")
             .await;
@@ -71,7 +71,7 @@ async fn a_wrong_token_and_none_are_refused() {
     )
     .await;
     let mut raw = Raw::tcp(address).await;
-    raw.send(Frame::new(Kind::Token, 0).with_payload(ContentType::Text, "x".repeat(4096)))
+    raw.send(Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, "x".repeat(4096)))
         .await;
     raw.is_ended("protocol", "limit is 1024").await;
     let mut raw = Raw::tcp(address).await;
@@ -91,16 +91,16 @@ async fn a_stranger_that_says_nothing_is_let_go() {
 #[tokio::test]
 async fn addresses_need_a_token_and_the_loopback() {
     let system = ActorSystem::new("node").expect("inside a runtime");
-    let mut spec = DoorsSpec::default();
+    let mut spec = ListenersSpec::default();
     spec.tcp = Some("127.0.0.1:0".parse().expect("an address"));
-    let refused = Doors::open(&system, spec.clone()).await;
+    let refused = Listeners::open(&system, spec.clone()).await;
     assert!(
         matches!(refused, Err(OpenError::NoToken { .. })),
         "{refused:?}"
     );
     spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
     spec.tcp = Some("0.0.0.0:0".parse().expect("an address"));
-    let refused = Doors::open(&system, spec).await;
+    let refused = Listeners::open(&system, spec).await;
     assert!(
         matches!(refused, Err(OpenError::NotLoopback { .. })),
         "{refused:?}"

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::frame::{Decoder, Frame, FrameError};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameError};
 
 fn vectors() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/messages/frames.json");
@@ -25,7 +25,7 @@ fn number(value: &Value) -> usize {
 
 /// All frames up to the end of the stream.
 fn decode(vector: &Value) -> Result<Vec<Frame>, FrameError> {
-    let mut decoder = Decoder::new(number(&vector["limit"]));
+    let mut decoder = FrameDecoder::new(number(&vector["limit"]));
     decoder.feed(&octets(&vector["octets"]));
     let mut frames = Vec::new();
     while let Some(frame) = decoder.next_frame()? {

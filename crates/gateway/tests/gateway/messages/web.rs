@@ -8,7 +8,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use strowger::ContentType;
 use strowger_gateway::access::{Role, Token};
-use strowger_gateway::frame::{Decoder, Frame, Kind};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -19,7 +19,9 @@ use crate::messages::{Node, TOKEN, node};
 
 const PAGE: &str = "https://example.org";
 
-async fn door(change: impl FnOnce(&mut strowger_gateway::doors::DoorsSpec)) -> (Node, SocketAddr) {
+async fn door(
+    change: impl FnOnce(&mut strowger_gateway::doors::ListenersSpec),
+) -> (Node, SocketAddr) {
     let node = node(|spec| {
         spec.web = Some("127.0.0.1:0".parse().expect("an address"));
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
@@ -50,15 +52,15 @@ async fn shake(
 
 pub(crate) struct Page {
     socket: WebSocketStream<TcpStream>,
-    decoder: Decoder,
+    decoder: FrameDecoder,
 }
 
 impl Page {
     pub(crate) async fn open(address: SocketAddr, origin: Option<&str>) -> Self {
         let socket = shake(address, origin).await.expect("the origin is known");
-        let decoder = Decoder::new(1 << 20);
+        let decoder = FrameDecoder::new(1 << 20);
         let mut page = Self { socket, decoder };
-        assert_eq!(page.next().await.expect("a frame").kind, Kind::Hello);
+        assert_eq!(page.next().await.expect("a frame").kind, FrameKind::Hello);
         page
     }
 
@@ -92,13 +94,13 @@ impl Page {
 }
 
 fn token(text: &str) -> Frame {
-    Frame::new(Kind::Token, 0).with_payload(ContentType::Text, text.to_owned())
+    Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, text.to_owned())
 }
 
 fn add(id: u32, more: u32) -> [Frame; 2] {
-    let mut name = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, "@(clerk) add");
+    let mut name = Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, "@(clerk) add");
     name.target = 1;
-    let mut call = Frame::new(Kind::Call, id).with_json(&json!(more));
+    let mut call = Frame::new(FrameKind::Call, id).with_json(&json!(more));
     call.target = 1;
     [name, call]
 }
@@ -111,7 +113,7 @@ async fn a_page_of_a_known_origin_asks_an_actor() {
         let [name, call] = add(1, 3);
         page.send(&[token(TOKEN), name, call]).await;
         let done = page.next().await.expect("it answers");
-        assert_eq!(done.kind, Kind::Done);
+        assert_eq!(done.kind, FrameKind::Done);
         assert_eq!(done.into_payload().decode::<u64>().expect("a number"), sum);
     }
 }
@@ -141,7 +143,7 @@ async fn a_page_without_the_token_is_refused() {
         let mut page = Page::open(address, Some(PAGE)).await;
         page.send(&[first, call.clone()]).await;
         let error = page.next().await.expect("it says why");
-        assert_eq!((error.kind, error.id), (Kind::Error, 0));
+        assert_eq!((error.kind, error.id), (FrameKind::Error, 0));
         assert_eq!(page.next().await, None);
     }
 }
