@@ -11,7 +11,7 @@ use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, Context, EventStream, MailboxSpec,
     PathPattern, Reply, Request, SystemObserver, TopQuery, TopRank, TraceLimits, TraceReader,
 };
-use strowger_gateway::metric::MetricsRecorder;
+use strowger_gateway::metrics::MetricsRecorder;
 use tracing_subscriber::EnvFilter;
 
 enum Msg {

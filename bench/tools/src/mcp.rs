@@ -23,7 +23,7 @@ use strowger_gateway::access::{Role, Token};
 use strowger_gateway::health::HealthRegistry;
 use strowger_gateway::http::{HttpServer, HttpLimits};
 use strowger_gateway::mcp::{McpServer, ToolOutput, McpHttpSpec, McpLimits, Tool, ToolSet};
-use strowger_gateway::metric::MetricsRecorder;
+use strowger_gateway::metrics::MetricsRecorder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;

@@ -24,7 +24,7 @@ use strowger_gateway::doors::Listeners;
 use strowger_gateway::health::HealthRegistry;
 use strowger_gateway::http::HttpServer;
 use strowger_gateway::method::Methods;
-use strowger_gateway::metric::MetricsRecorder;
+use strowger_gateway::metrics::MetricsRecorder;
 use strowger_gateway::{Gateway, OpenError};
 use strowger_pfcp_node::{Node, NodeError, NodeHandle, NodeParts, StoreError};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::metric::MetricsPage;
+use crate::metrics::MetricsPage;
 
 /// The usage of a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -44,7 +44,7 @@ use crate::gateway::{ConnectionCounter, OpenError};
 use crate::health::HealthRegistry;
 use crate::listener::{Endpoint, ListenAddress, Listener, ListenerArgs};
 use crate::mcp::{McpHttpService, McpHttpSpec};
-use crate::metric::MetricsRecorder;
+use crate::metrics::MetricsRecorder;
 use crate::snapshot::SnapshotTaker;
 use crate::unauthenticated::{self, UnauthenticatedSlot};
 
@@ -90,7 +90,7 @@ impl Default for HttpLimits {
 /// use strowger::ActorSystem;
 /// use strowger_gateway::health::HealthRegistry;
 /// use strowger_gateway::http::{HttpServer, HttpLimits};
-/// use strowger_gateway::metric::MetricsRecorder;
+/// use strowger_gateway::metrics::MetricsRecorder;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -72,7 +72,7 @@ mod limits;
 mod listener;
 pub mod mcp;
 pub mod method;
-pub mod metric;
+pub mod metrics;
 mod process;
 pub mod relay;
 mod snapshot;

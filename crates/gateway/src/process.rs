@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::health::LimitUsage;
-use crate::metric::{MetricKind, MetricsPage};
+use crate::metrics::{MetricKind, MetricsPage};
 
 /// The resident memory, and its limit: that of the control group, or the total memory of the
 /// machine.

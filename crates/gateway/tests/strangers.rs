@@ -18,7 +18,7 @@ use strowger_gateway::health::HealthRegistry;
 use strowger_gateway::http::{HttpLimits, HttpServer};
 use strowger_gateway::mcp::{McpHttpSpec, McpLimits, McpServer, ToolSet};
 use strowger_gateway::method::Methods;
-use strowger_gateway::metric::MetricsRecorder;
+use strowger_gateway::metrics::MetricsRecorder;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};

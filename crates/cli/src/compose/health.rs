@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use strowger::ActorLifecycle;
 use strowger_gateway::health::{HealthRegistry, LimitUsage};
-use strowger_gateway::metric::{MetricKind, MetricsPage};
+use strowger_gateway::metrics::{MetricKind, MetricsPage};
 use strowger_pfcp_node::{NodeHandle, NodeStats, StoreHealth, StoreLoss};
 
 use crate::config::Config;

@@ -13,7 +13,7 @@ use super::{HttpState, SNAPSHOT_TAKER};
 use crate::access::Operation;
 use crate::health::LimitUsage;
 use crate::mcp;
-use crate::metric::{MetricKind, MetricsPage};
+use crate::metrics::{MetricKind, MetricsPage};
 use crate::snapshot::{self, TakeSnapshot};
 
 impl HttpState {

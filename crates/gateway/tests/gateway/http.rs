@@ -12,7 +12,7 @@ use strowger_gateway::OpenError;
 use strowger_gateway::access::{Role, Token};
 use strowger_gateway::health::{HealthRegistry, LimitUsage};
 use strowger_gateway::http::{HttpLimits, HttpServer};
-use strowger_gateway::metric::{MetricKind, MetricsRecorder};
+use strowger_gateway::metrics::{MetricKind, MetricsRecorder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -168,7 +168,7 @@ async fn what_is_counted_through_the_facade_is_on_the_page() {
             metrics::counter!("many", "number" => number.to_string()).increment(1);
         }
     });
-    let mut page = strowger_gateway::metric::MetricsPage::default();
+    let mut page = strowger_gateway::metrics::Exposition::default();
     recorder.write(&mut page);
     let page = exposition::read(page.as_str());
     assert_eq!(page.value("calls_made", &[("line", "7")]), Some(3.0));

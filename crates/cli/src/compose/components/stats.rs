@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger_gateway::health::{HealthRegistry, LimitUsage};
-use strowger_gateway::metric::{MetricKind, MetricsPage};
+use strowger_gateway::metrics::{MetricKind, MetricsPage};
 use strowger_wasm::Deployed;
 
 use super::Components;

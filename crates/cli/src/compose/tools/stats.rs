@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use strowger_gateway::health::HealthRegistry;
-use strowger_gateway::metric::{MetricKind, MetricsPage};
+use strowger_gateway::metrics::{MetricKind, MetricsPage};
 use strowger_tools::Usage;
 
 use super::{Tools, VerbCounts};

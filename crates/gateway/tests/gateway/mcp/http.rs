@@ -10,7 +10,7 @@ use strowger_gateway::access::{Role, Token};
 use strowger_gateway::health::HealthRegistry;
 use strowger_gateway::http::{HttpLimits, HttpServer};
 use strowger_gateway::mcp::{McpHttpSpec, McpLimits};
-use strowger_gateway::metric::MetricsRecorder;
+use strowger_gateway::metrics::MetricsRecorder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;

@@ -34,7 +34,7 @@ impl MetricKind {
 /// A page of metrics in the text format of Prometheus, version 0.0.4.
 ///
 /// ```
-/// use strowger_gateway::metric::{MetricsPage, MetricKind};
+/// use strowger_gateway::metrics::{MetricsPage, MetricKind};
 ///
 /// let mut page = MetricsPage::default();
 /// let mut calls = page.family("calls_total", MetricKind::Counter, "Calls, by how they ended.");
