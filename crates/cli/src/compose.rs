@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
-use strowger_gateway::doors::Listeners;
 use strowger_gateway::health::HealthRegistry;
 use strowger_gateway::http::HttpServer;
+use strowger_gateway::listeners::Listeners;
 use strowger_gateway::method::Methods;
 use strowger_gateway::metrics::MetricsRecorder;
 use strowger_gateway::{Gateway, OpenError};

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use strowger_gateway::Limits;
-use strowger_gateway::doors::ListenersSpec;
 use strowger_gateway::http::HttpLimits;
+use strowger_gateway::listeners::ListenersSpec;
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;

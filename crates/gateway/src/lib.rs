@@ -35,7 +35,7 @@
 //! ```
 //!
 //! The same connections carry messages to actors that were
-//! [exported](strowger::ActorSystem::export), addressed by name. [`Listeners`](doors::Listeners) opens more
+//! [exported](strowger::ActorSystem::export), addressed by name. [`Listeners`](listeners::Listeners) opens more
 //! endpoints for them: a Unix socket, TCP and WebSocket.
 //!
 //! Control endpoints are Unix sockets, so the crate builds on Unix only.
@@ -63,7 +63,7 @@ pub mod access;
 pub mod client;
 mod connection;
 mod control;
-pub mod doors;
+pub mod listeners;
 pub mod frame;
 mod gateway;
 pub mod health;

@@ -12,7 +12,7 @@ use serde_json::json;
 use socket2::SockRef;
 use strowger::{ActorSystem, ContentType};
 use strowger_gateway::access::{Role, Token};
-use strowger_gateway::doors::{Listeners, ListenersSpec};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
 use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 use strowger_gateway::health::HealthRegistry;
 use strowger_gateway::http::{HttpLimits, HttpServer};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::ShutdownReport;
-use strowger_gateway::doors::Listeners;
+use strowger_gateway::listeners::Listeners;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::Instant;

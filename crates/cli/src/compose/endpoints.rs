@@ -9,7 +9,7 @@ use std::sync::Arc;
 use strowger::ActorSystem;
 use strowger_gateway::OpenError;
 use strowger_gateway::access::{Role, Token, TokenError};
-use strowger_gateway::doors::{Listeners, ListenersSpec};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
 use strowger_gateway::method::Methods;
 
 use crate::config::{Config, GatewaySection, OF_GATEWAY, OF_MCP};

@@ -7,7 +7,7 @@ use strowger::{ActorSystem, ContentType};
 use strowger_gateway::OpenError;
 use strowger_gateway::access::{Role, Token};
 use strowger_gateway::client::Client;
-use strowger_gateway::doors::{Listeners, ListenersSpec};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
 use strowger_gateway::frame::{Frame, FrameKind};
 
 use crate::messages::raw::Raw;

@@ -20,7 +20,7 @@ use crate::messages::{Node, TOKEN, node};
 const PAGE: &str = "https://example.org";
 
 async fn door(
-    change: impl FnOnce(&mut strowger_gateway::doors::ListenersSpec),
+    change: impl FnOnce(&mut strowger_gateway::listeners::ListenersSpec),
 ) -> (Node, SocketAddr) {
     let node = node(|spec| {
         spec.web = Some("127.0.0.1:0".parse().expect("an address"));

@@ -70,7 +70,7 @@ impl Default for ListenersSpec {
 /// ```
 /// use strowger::ActorSystem;
 /// use strowger_gateway::access::{Role, Token};
-/// use strowger_gateway::doors::{Listeners, ListenersSpec};
+/// use strowger_gateway::listeners::{Listeners, ListenersSpec};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
