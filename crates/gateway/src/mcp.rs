@@ -12,7 +12,7 @@
 //! ```
 
 mod http;
-mod overlong;
+mod line_limit;
 mod server;
 mod session;
 mod tool;
@@ -35,7 +35,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::http::McpHttpSpec;
 pub(crate) use self::http::{McpHttpService, PATH, token};
-use self::overlong::LineLimitReader;
+use self::line_limit::LineLimitReader;
 use self::server::McpHandler;
 pub use self::tool::{
     ProgressReporter, Tool, ToolContent, ToolEffect, ToolOutput, ToolRequest, ToolSet,
@@ -199,7 +199,7 @@ impl McpServer {
         let ended = self.0.ended.child_token();
         let owner = Some(self.0.owner.clone());
         let server = McpHandler::new(self.clone(), owner);
-        let max_len = self.0.limits.line.max(overlong::MIN_LINE_LIMIT);
+        let max_len = self.0.limits.line.max(line_limit::MIN_LINE_LIMIT);
         let transport = AsyncRwTransport::new(LineLimitReader::new(read, max_len), write);
         let transport = transport.with_max_line_length(max_len);
         let running = server.serve_with_ct(transport, ended).await;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use strowger::{Fault, FaultCode};
 
 use super::McpServer;
-use super::overlong::{self, TOO_LONG};
+use super::line_limit::{self, TOO_LONG};
 use super::tool::{ProgressReporter, Tool, ToolContent, ToolEffect, ToolOutput};
 use crate::access::Caller;
 
@@ -74,7 +74,7 @@ impl ServerHandler for McpHandler {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let max_len = self.mcp.0.limits.line.max(overlong::MIN_LINE_LIMIT);
+        let max_len = self.mcp.0.limits.line.max(line_limit::MIN_LINE_LIMIT);
         Err(request_error(&request.method, request.params, max_len))
     }
 
