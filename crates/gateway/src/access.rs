@@ -18,7 +18,7 @@ mod caller;
 mod role;
 mod scope;
 mod token;
-mod verb;
+mod operation;
 
 pub use self::audit::AuditRecord;
 pub(crate) use self::audit::{AuditGuard, AuditLog};
@@ -27,7 +27,7 @@ pub(crate) use self::caller::RowFilter;
 pub use self::role::{Permission, Role};
 pub(crate) use self::token::Callers;
 pub use self::token::{Token, TokenError};
-pub use self::verb::{Operation, Resource};
+pub use self::operation::{Operation, Resource};
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::caller::Caller;
 use super::role::{Permission, Role};
-use super::verb::Operation;
+use super::operation::Operation;
 
 /// A change that a caller made or was refused; published to [`AuditRecord::TOPIC`].
 #[derive(Debug, Clone, PartialEq, Eq)]

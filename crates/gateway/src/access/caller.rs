@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::audit::{self, AuditGuard, AuditLog};
 use super::role::Role;
 use super::token::Token;
-use super::verb::{Operation, Resource};
+use super::operation::{Operation, Resource};
 
 /// The other side of a connection. Clones refer to the same caller.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use strowger::{ActorPath, PathPattern};
 
-use super::verb::Operation;
+use super::operation::Operation;
 
 /// The addresses and verbs of a token, parsed once.
 #[derive(Debug, Clone, Default)]
