@@ -18,7 +18,7 @@
 //! hyper answers a request that it cannot parse with only a status. The stream suppresses that
 //! answer, and the client gets an explanation with a remedy instead.
 
-mod answer;
+mod response;
 mod client;
 mod client_stream;
 mod connection;
@@ -36,7 +36,7 @@ use strowger::{
     ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 
-pub(crate) use self::answer::{HttpResponse, text_response, unauthorized, unavailable, with_guard};
+pub(crate) use self::response::{HttpResponse, text_response, unauthorized, unavailable, with_guard};
 use self::connection::{HttpConnection, HttpConnectionArgs};
 use crate::access::{AuditLog, Callers, Token};
 use crate::connection::ByteStream;

@@ -12,7 +12,7 @@ use strowger::ActorSystem;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{
+use super::response::{
     HttpResponse, closing_response, text_response, unavailable, with_guard, with_header,
 };
 use super::{HttpLimits, HttpState};

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::HttpState;
-use super::answer::{HttpResponse, closing_response};
+use super::response::{HttpResponse, closing_response};
 use super::client::{EvictReason, HttpClientState};
 use super::client_stream::ClientStream;
 use crate::connection::ByteStream;

@@ -8,7 +8,7 @@ use serde_json::json;
 use strowger::{ActorSystem, TopQuery, TopRank, TopReport};
 use tokio::time::Instant;
 
-use super::answer::{HttpResponse, text_response, typed_response, unauthorized, with_header};
+use super::response::{HttpResponse, text_response, typed_response, unauthorized, with_header};
 use super::{HttpState, SNAPSHOT_TAKER};
 use crate::access::Operation;
 use crate::health::LimitUsage;
