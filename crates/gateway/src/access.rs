@@ -15,19 +15,19 @@
 
 mod audit;
 mod caller;
+mod operation;
 mod role;
 mod scope;
 mod token;
-mod operation;
 
 pub use self::audit::AuditRecord;
 pub(crate) use self::audit::{AuditGuard, AuditLog};
 pub use self::caller::Caller;
 pub(crate) use self::caller::RowFilter;
+pub use self::operation::{Operation, Resource};
 pub use self::role::{Permission, Role};
 pub(crate) use self::token::Callers;
 pub use self::token::{Token, TokenError};
-pub use self::operation::{Operation, Resource};
 
 #[cfg(test)]
 mod tests;

@@ -18,11 +18,11 @@
 //! hyper answers a request that it cannot parse with only a status. The stream suppresses that
 //! answer, and the client gets an explanation with a remedy instead.
 
-mod response;
 mod client;
 mod client_stream;
 mod connection;
 mod page;
+mod response;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -36,8 +36,10 @@ use strowger::{
     ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 
-pub(crate) use self::response::{HttpResponse, text_response, unauthorized, unavailable, with_guard};
 use self::connection::{HttpConnection, HttpConnectionArgs};
+pub(crate) use self::response::{
+    HttpResponse, text_response, unauthorized, unavailable, with_guard,
+};
 use crate::access::{AuditLog, Callers, Token};
 use crate::connection::ByteStream;
 use crate::gateway::{ConnectionCounter, OpenError};

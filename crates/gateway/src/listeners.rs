@@ -19,7 +19,7 @@ use crate::limits::Limits;
 use crate::listener::{ListenAddress, Listener, ListenerArgs};
 use crate::method::Methods;
 use crate::unauthenticated::AdmittedCount;
-use crate::web::Origins;
+use crate::websocket::Origins;
 
 /// The endpoints to open, and their settings.
 #[derive(Debug, Clone)]

@@ -16,8 +16,8 @@ use strowger::{ActorSystem, FaultCode, Topic};
 use tokio::time::Instant;
 
 use super::caller::Caller;
-use super::role::{Permission, Role};
 use super::operation::Operation;
+use super::role::{Permission, Role};
 
 /// A change that a caller made or was refused; published to [`AuditRecord::TOPIC`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use strowger::{ActorPath, ActorSystem, Fault, FaultCode};
 use tokio::time::Instant;
 
 use super::audit::{self, AuditGuard, AuditLog};
+use super::operation::{Operation, Resource};
 use super::role::Role;
 use super::token::Token;
-use super::operation::{Operation, Resource};
 
 /// The other side of a connection. Clones refer to the same caller.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::listener::Endpoint;
 use crate::method::Methods;
 use crate::unauthenticated::{AdmittedCount, AdmittedSlot, UnauthenticatedSlot};
-use crate::web::{self, Origins};
+use crate::websocket::{self, Origins};
 
 /// A bidirectional byte stream.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -121,7 +121,7 @@ impl ConnectionArgs {
         let Some(origins) = &self.settings.origins else {
             return Ok((stream, status));
         };
-        let upgraded = web::handshake(stream, origins, limits.frame);
+        let upgraded = websocket::handshake(stream, origins, limits.frame);
         let upgraded = timeout(within.min(limits.idle), upgraded);
         let upgraded = match &status {
             ClientStatus::Admitted(_) => upgraded.await,

@@ -14,7 +14,7 @@ use crate::connection::ConnectionMsg;
 use crate::frame::{Frame, FrameDecoder, FrameKind};
 use crate::limits::Limits;
 use crate::unauthenticated::{AdmittedCount, AdmittedSlot};
-use crate::web::MAX_MESSAGE;
+use crate::websocket::MAX_MESSAGE;
 
 /// Maximum number of frames to pass on at once.
 const MAX_BATCH: usize = 512;

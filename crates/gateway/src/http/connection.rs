@@ -14,9 +14,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::HttpState;
-use super::response::{HttpResponse, closing_response};
 use super::client::{EvictReason, HttpClientState};
 use super::client_stream::ClientStream;
+use super::response::{HttpResponse, closing_response};
 use crate::connection::ByteStream;
 use crate::unauthenticated::UnauthenticatedSlot;
 

@@ -8,8 +8,8 @@ use strowger::{
     MailboxSpec, Payload, Reader, Reply, Request, Source, SourceSpec, handlers,
 };
 use strowger_gateway::client::{Client, ClientError};
-use strowger_gateway::listeners::{Listeners, ListenersSpec};
 use strowger_gateway::frame::{Frame, FrameKind};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
 use strowger_gateway::relay::RelaySpec;
 
 mod fuzzed;

@@ -7,8 +7,8 @@ use strowger::{ActorSystem, ContentType};
 use strowger_gateway::OpenError;
 use strowger_gateway::access::{Role, Token};
 use strowger_gateway::client::Client;
-use strowger_gateway::listeners::{Listeners, ListenersSpec};
 use strowger_gateway::frame::{Frame, FrameKind};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
 
 use crate::messages::raw::Raw;
 use crate::messages::{Node, TOKEN, node};
