@@ -230,9 +230,9 @@ impl Running {
         json!({
             "n4": self.n4.first().map(ToString::to_string),
             "control": self.control.display().to_string(),
-            "gateway": self.endpoints.as_ref().and_then(Listeners::socket),
-            "tcp": self.endpoints.as_ref().and_then(Listeners::tcp),
-            "web": self.endpoints.as_ref().and_then(Listeners::web),
+            "gateway": self.endpoints.as_ref().and_then(Listeners::socket_path),
+            "tcp": self.endpoints.as_ref().and_then(Listeners::tcp_address),
+            "web": self.endpoints.as_ref().and_then(Listeners::websocket_address),
             "http": self.http.map(|address| address.to_string()),
             "tools": self.tools.addresses().collect::<Vec<_>>(),
         })

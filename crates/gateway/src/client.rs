@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_says_whether_the_call_had_left() {
+    async fn error_tells_if_the_call_was_sent() {
         let before = client_of(|node| async move { drop(node) }).await;
         assert_eq!(
             before.map(drop).map_err(|error| error.code()),
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_does_not_answer_is_a_deadline() {
+    async fn silent_node_is_a_deadline_error() {
         let silent = client_of(|mut node| async move {
             hello(&mut node).await;
             std::future::pending().await
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deadline_that_cannot_be_sent_is_refused_and_nothing_is_sent() {
+    async fn unencodable_deadline_is_refused_before_anything_is_sent() {
         let node = client_of(|mut node| async move {
             hello(&mut node).await;
             let _ = node.read_u8().await;

@@ -3,8 +3,8 @@
 //! | method | parameters | answer |
 //! |---|---|---|
 //! | `ping` | none | `name`, `version`, `pid`, `actors` |
-//! | `methods` | none | rows: `name`, `permission`, `writes`, `roles` |
-//! | `whoami` | none | `token`, `role`, `door`, `addresses`, `operations` of the caller |
+//! | `methods` | none | rows: `name`, `right`, `writes`, `roles` |
+//! | `whoami` | none | `token`, `role`, `door`, `addresses`, `verbs` of the caller |
 //! | `ps` | `path`, `sort`, `limit`, all optional | rows: the stats of actors |
 //! | `tree` | `path`, `limit`, optional | rows: parents before children, at most `limit` of each |
 //! | `inspect` | `path` | the stats of one actor, and `details` if there are any |

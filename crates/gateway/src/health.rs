@@ -37,10 +37,10 @@ type CollectFn = dyn Fn(&mut MetricsPage) + Send + Sync;
 /// ```
 /// use strowger_gateway::health::{LimitUsage, HealthRegistry};
 ///
-/// let vitals = HealthRegistry::new()
+/// let health = HealthRegistry::new()
 ///     .limit("lines", || Some(LimitUsage::new(3.0, 100.0)))
 ///     .check("trunk", || Err("the trunk is not connected".to_owned()));
-/// assert_eq!(vitals.failed_checks(), [("trunk", "the trunk is not connected".to_owned())]);
+/// assert_eq!(health.failed_checks(), [("trunk", "the trunk is not connected".to_owned())]);
 /// ```
 #[derive(Clone)]
 pub struct HealthRegistry {

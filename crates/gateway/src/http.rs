@@ -100,8 +100,8 @@ impl Default for HttpLimits {
 /// let recorder = MetricsRecorder::install()?;
 /// let any_port = "127.0.0.1:0".parse()?;
 /// let limits = HttpLimits::default();
-/// let door = HttpServer::open(&system, any_port, limits, recorder, HealthRegistry::new()).await?;
-/// println!("http://{}/metrics", door.address());
+/// let server = HttpServer::open(&system, any_port, limits, recorder, HealthRegistry::new()).await?;
+/// println!("http://{}/metrics", server.address());
 /// # Ok(())
 /// # }
 /// ```

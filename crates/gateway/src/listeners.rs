@@ -30,7 +30,7 @@ pub struct ListenersSpec {
     /// A loopback address for frames over TCP; port 0 lets the system choose.
     pub tcp: Option<SocketAddr>,
     /// A loopback address for frames over WebSocket; port 0 lets the system choose.
-    pub web: Option<SocketAddr>,
+    pub websocket: Option<SocketAddr>,
     /// The origins of web pages that may connect, such as `https://example.org`.
     pub origins: Vec<String>,
     /// The tokens for clients of the TCP and WebSocket addresses, with the rights of each.
@@ -49,7 +49,7 @@ impl Default for ListenersSpec {
         Self {
             socket: None,
             tcp: None,
-            web: None,
+            websocket: None,
             origins: Vec::new(),
             tokens: Vec::new(),
             methods: None,
@@ -78,8 +78,8 @@ impl Default for ListenersSpec {
 /// let mut spec = ListenersSpec::default();
 /// spec.tcp = Some("127.0.0.1:0".parse()?);
 /// spec.tokens = vec![Token::new("console", Role::Viewer, "not told to anybody")];
-/// let doors = Listeners::open(&system, spec).await?;
-/// assert!(doors.tcp().is_some());
+/// let listeners = Listeners::open(&system, spec).await?;
+/// assert!(listeners.tcp_address().is_some());
 /// # Ok(())
 /// # }
 /// ```
@@ -87,7 +87,7 @@ impl Default for ListenersSpec {
 pub struct Listeners {
     socket: Option<PathBuf>,
     tcp: Option<SocketAddr>,
-    web: Option<SocketAddr>,
+    websocket: Option<SocketAddr>,
     supervisor: SupervisorRef,
 }
 
@@ -133,18 +133,18 @@ impl Listeners {
             let admission = check_address(address, TCP)?;
             endpoints.push((TCP, ListenAddress::Tcp(address), admission, None));
         }
-        if let Some(address) = spec.web {
+        if let Some(address) = spec.websocket {
             let admission = check_address(address, WEB)?;
             let origins = Arc::new(Origins::new(spec.origins));
             endpoints.push((WEB, ListenAddress::Tcp(address), admission, Some(origins)));
         }
         let (counter, admitted_count) = (ConnectionCounter::default(), AdmittedCount::default());
-        let (mut tcp, mut web) = (None, None);
+        let (mut tcp, mut websocket) = (None, None);
         for (key, address, admission, origins) in endpoints {
             let bound = address.bind()?;
             match key {
                 TCP => tcp = bound.socket_address(),
-                WEB => web = bound.socket_address(),
+                WEB => websocket = bound.socket_address(),
                 _ => {}
             }
             let args = ListenerArgs {
@@ -167,27 +167,27 @@ impl Listeners {
         Ok(Self {
             socket: spec.socket,
             tcp,
-            web,
+            websocket,
             supervisor,
         })
     }
 
     /// Returns the path of the Unix socket, if any.
     #[must_use]
-    pub fn socket(&self) -> Option<&Path> {
+    pub fn socket_path(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
 
     /// Returns the address for frames over TCP, if any.
     #[must_use]
-    pub const fn tcp(&self) -> Option<SocketAddr> {
+    pub const fn tcp_address(&self) -> Option<SocketAddr> {
         self.tcp
     }
 
     /// Returns the address for WebSocket connections, if any.
     #[must_use]
-    pub const fn web(&self) -> Option<SocketAddr> {
-        self.web
+    pub const fn websocket_address(&self) -> Option<SocketAddr> {
+        self.websocket
     }
 
     /// Closes the endpoints by stopping the subtree.

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_break_a_line_is_escaped() {
+    fn special_characters_are_escaped() {
         let mut page = MetricsPage::default();
         page.family("a.b-c", MetricKind::Gauge, "back\\slash\nline \"quote\"")
             .sample(&[("7l", "x\"y\\z\n")], f64::NEG_INFINITY)

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_stranger_has_its_moment_and_makes_room_after_it() {
+    async fn unauthenticated_client_is_protected_only_for_a_moment() {
         let budget = UnauthenticatedBudget::new(2);
         let first = budget.admit(1);
         let answered = budget.admit(2);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_crowd_is_larger_than_the_burst() {
+    async fn unauthenticated_clients_are_bounded_by_the_burst() {
         let budget = UnauthenticatedBudget::new(2);
         let crowd = (0..2 * BURST as u64).map(|number| {
             let slot = budget.admit(number);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn one_goes_where_the_system_has_no_descriptors() {
+    fn one_client_is_evicted_if_descriptors_run_out() {
         let budget = UnauthenticatedBudget::new(8);
         budget.evict_one();
         let first = budget.admit(1);

@@ -230,15 +230,15 @@ fn announce(args: &RunArgs, running: &Running, output: &mut Output) -> CliResult
         let control = output.paint(TextStyle::Bold, running.control.display());
         output.line(format!("control  {control}"))?;
         let endpoints = running.endpoints.as_ref();
-        if let Some(path) = endpoints.and_then(Listeners::socket) {
+        if let Some(path) = endpoints.and_then(Listeners::socket_path) {
             let gateway = output.paint(TextStyle::Bold, path.display());
             output.line(format!("gateway  {gateway}"))?;
         }
-        if let Some(address) = endpoints.and_then(Listeners::tcp) {
+        if let Some(address) = endpoints.and_then(Listeners::tcp_address) {
             let address = output.paint(TextStyle::Bold, format!("tcp://{address}"));
             output.line(format!("gateway  {address}"))?;
         }
-        if let Some(address) = endpoints.and_then(Listeners::web) {
+        if let Some(address) = endpoints.and_then(Listeners::websocket_address) {
             let address = output.paint(TextStyle::Bold, format!("ws://{address}"));
             output.line(format!("gateway  {address}"))?;
         }

@@ -34,7 +34,7 @@ pub(super) async fn open(
     let mut spec = ListenersSpec::default();
     spec.socket = section.socket.clone();
     spec.tcp = section.tcp;
-    spec.web = section.web;
+    spec.websocket = section.web;
     spec.origins = section.origins.clone();
     spec.tokens.clone_from(&tokens.gateway);
     spec.methods = section.control.then_some(methods);

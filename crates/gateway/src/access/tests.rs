@@ -15,7 +15,7 @@ const PERMISSIONS: [Permission; 4] = [
 ];
 
 #[test]
-fn each_role_has_the_rights_that_its_words_say() {
+fn each_role_grants_its_documented_permissions() {
     for (role, permissions) in [
         (Role::Owner, &PERMISSIONS[..]),
         (Role::Operator, &PERMISSIONS[..]),
@@ -42,7 +42,7 @@ fn token(patterns: &[&str]) -> Token {
 }
 
 #[test]
-fn an_address_is_in_reach_where_a_pattern_matches() {
+fn address_is_allowed_if_a_pattern_matches() {
     const KILL: Operation =
         Operation::manages("kill").with_resource(Resource::AddressParam("path"));
     for (patterns, path, expected) in [
@@ -68,7 +68,7 @@ fn an_address_is_in_reach_where_a_pattern_matches() {
 }
 
 #[test]
-fn verbs_that_are_not_listed_are_refused_with_the_rule() {
+fn unlisted_operation_is_refused_with_the_rule() {
     let token = token(&["/**"]).with_operations(["ask".to_owned()]);
     let callers = callers(token);
     let caller = callers.find(b"secret").unwrap();
@@ -96,7 +96,7 @@ fn verbs_that_are_not_listed_are_refused_with_the_rule() {
 }
 
 #[test]
-fn tokens_that_cannot_be_told_apart_are_refused() {
+fn ambiguous_tokens_are_rejected() {
     let token = |name: &str, secret: &str| Token::new(name, Role::Viewer, secret);
     let same = Token::check(&[token("a", "x"), token("b", "x")]);
     assert!(
@@ -117,7 +117,7 @@ fn tokens_that_cannot_be_told_apart_are_refused() {
 }
 
 #[test]
-fn rows_out_of_reach_are_not_shown() {
+fn rows_outside_the_addresses_are_hidden() {
     const PS: Operation = Operation::reads("ps").with_resource(Resource::PerRow("path", ""));
     let of = |patterns: &[&str]| {
         let callers = callers(token(patterns));
@@ -145,7 +145,7 @@ fn rows_out_of_reach_are_not_shown() {
 }
 
 #[test]
-fn the_address_of_a_row_is_read_as_it_is_written() {
+fn row_addresses_are_parsed_in_every_notation() {
     let exposed = Operation::reads("exposed").with_resource(Resource::PerRow("address", ""));
     let row = |operation: &Operation, row| operation.row_address(&row).unwrap();
     let at = json!({ "address": "@(tools/files)" });
@@ -157,7 +157,7 @@ fn the_address_of_a_row_is_read_as_it_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_is_a_burst_and_then_a_rate() {
+async fn audit_budget_allows_a_burst_and_then_a_rate() {
     let budget = AuditBudget::default();
     let admitted = |count: u64| (0..count).filter(|_| budget.admit(Instant::now())).count();
     assert_eq!(admitted(1000), 100);

@@ -274,7 +274,7 @@ mod tests {
     use crate::access::{AuditLog, Role, Token};
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_beyond_its_pace_waits() {
+    async fn client_above_the_rate_limit_waits() {
         let start = Instant::now();
         let mut limiter = RateLimiter::new(1000);
         limiter.wait_for(100).await;
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_right_as_a_whole_or_not_at_all() {
+    fn token_matches_only_as_a_whole() {
         let tokens = [
             Token::new("first", Role::Viewer, "secret"),
             Token::new("second", Role::Agent, "another"),

@@ -27,7 +27,7 @@ fn frames() -> impl Strategy<Value = Frame> {
 
 proptest! {
     #[test]
-    fn frames_come_out_as_they_went_in_however_the_stream_is_cut(
+    fn frames_survive_any_segmentation(
         list in prop::collection::vec(frames(), 1..8),
         cuts in prop::collection::vec(1_usize..60, 1..80),
     ) {
@@ -54,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_an_error_or_a_frame_but_never_a_panic(
+    fn garbage_never_panics(
         garbage in prop::collection::vec(any::<u8>(), 0..400),
     ) {
         let mut decoder = FrameDecoder::new(LIMIT);
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_octet_never_yields_more_than_came(
+    fn changed_byte_never_yields_more_than_was_sent(
         frame in frames(), at in 0_usize..HEADER_LEN, to in any::<u8>(),
     ) {
         let mut bytes = encoded(&frame);
@@ -83,7 +83,7 @@ proptest! {
 }
 
 #[test]
-fn the_header_is_as_written_down() {
+fn header_has_the_documented_layout() {
     let mut frame = Frame::new(FrameKind::Call, 0x0102_0304).with_payload(ContentType::Json, "{}");
     (frame.target, frame.deadline, frame.credit) = (5, 6000, 7);
     let bytes = encoded(&frame);
@@ -95,7 +95,7 @@ fn the_header_is_as_written_down() {
 }
 
 #[test]
-fn an_announced_length_reserves_nothing() {
+fn announced_length_reserves_no_memory() {
     let mut bytes = encoded(&Frame::new(FrameKind::Call, 1).with_payload(ContentType::Bytes, "x"));
     let limit = u32::MAX as usize;
     bytes[..4].copy_from_slice(&u32::MAX.to_be_bytes());
@@ -106,7 +106,7 @@ fn an_announced_length_reserves_nothing() {
 }
 
 #[test]
-fn a_frame_over_the_limit_is_refused_by_its_header_alone() {
+fn oversized_frame_is_refused_by_its_header() {
     let mut bytes = encoded(&Frame::new(FrameKind::Call, 1).with_payload(ContentType::Bytes, "x"));
     bytes[..4].copy_from_slice(&5000_u32.to_be_bytes());
     let mut decoder = FrameDecoder::new(LIMIT);
@@ -119,7 +119,7 @@ fn a_frame_over_the_limit_is_refused_by_its_header_alone() {
 }
 
 #[test]
-fn a_frame_over_the_limit_is_not_sent() {
+fn oversized_frame_is_not_encoded() {
     let frame = Frame::new(FrameKind::Done, 1).with_payload(ContentType::Bytes, vec![0; 11]);
     let mut out = BytesMut::new();
     assert!(frame.encode_into(10, &mut out).is_err());
@@ -127,7 +127,7 @@ fn a_frame_over_the_limit_is_not_sent() {
 }
 
 #[test]
-fn errors_name_the_octet_at_which_the_frame_starts() {
+fn errors_tell_the_offset_of_the_frame() {
     let good = encoded(&Frame::new(FrameKind::Cancel, 1));
     for (at, value, kind) in [
         (4, 0, FrameErrorKind::UnknownKind(0)),
@@ -150,7 +150,7 @@ fn errors_name_the_octet_at_which_the_frame_starts() {
 }
 
 #[test]
-fn a_stream_that_ends_inside_a_frame_says_so() {
+fn truncated_stream_is_an_error() {
     let bytes = encoded(&Frame::new(FrameKind::Call, 1).with_payload(ContentType::Json, "null"));
     for (have, need) in [(1, HEADER_LEN), (23, HEADER_LEN), (24, 28), (27, 28)] {
         let mut decoder = FrameDecoder::new(LIMIT);

@@ -195,13 +195,13 @@ mod tests {
     use super::*;
 
     fn scanned(text: &str) -> Option<Value> {
-        let mut scan = IdScanner::default();
-        text.bytes().for_each(|byte| scan.take(byte));
-        scan.id()
+        let mut scanner = IdScanner::default();
+        text.bytes().for_each(|byte| scanner.take(byte));
+        scanner.id()
     }
 
     #[test]
-    fn the_id_is_that_of_the_message_and_of_nothing_in_it() {
+    fn only_the_top_level_id_is_found() {
         for (text, id) in [
             (r#"{"jsonrpc":"2.0","id":7,"method":"x"}"#, json!(7)),
             (
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_follows_one_that_is_too_long_and_no_other() {
+    async fn notice_follows_only_overlong_lines() {
         let text = "{\"id\":1}\n{\"id\":22}\n[\"a text\"]\n{\"id\":3}";
         let mut lines = LineLimitReader::new(text.as_bytes(), 9);
         let mut read = String::new();

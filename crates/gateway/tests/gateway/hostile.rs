@@ -18,7 +18,7 @@ use tokio::net::UnixStream;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client that writes arbitrary frames.
-struct Raw {
+struct RawClient {
     stream: UnixStream,
     decoder: FrameDecoder,
 }
@@ -60,11 +60,11 @@ async fn node(change: impl FnOnce(&mut Limits)) -> Node {
 }
 
 impl Node {
-    async fn raw(&self) -> Raw {
+    async fn raw(&self) -> RawClient {
         let stream = UnixStream::connect(self.gateway.path())
             .await
             .expect("as the protocol says");
-        let mut raw = Raw {
+        let mut raw = RawClient {
             stream,
             decoder: FrameDecoder::new(1 << 20),
         };
@@ -84,17 +84,17 @@ impl Node {
     }
 }
 
-impl Raw {
+impl RawClient {
     async fn send(&mut self, frame: Frame) {
-        let mut octets = BytesMut::new();
+        let mut bytes = BytesMut::new();
         frame
-            .encode_into(1 << 20, &mut octets)
+            .encode_into(1 << 20, &mut bytes)
             .expect("as the protocol says");
-        self.octets(&octets).await;
+        self.send_bytes(&bytes).await;
     }
 
-    async fn octets(&mut self, octets: &[u8]) {
-        match self.stream.write_all(octets).await {
+    async fn send_bytes(&mut self, bytes: &[u8]) {
+        match self.stream.write_all(bytes).await {
             Ok(()) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::BrokenPipe),
         }
@@ -120,10 +120,10 @@ impl Raw {
                 if let Some(frame) = self.decoder.next_frame().expect("as the protocol says") {
                     return Some(frame);
                 }
-                let mut octets = [0; 4096];
-                match self.stream.read(&mut octets).await {
+                let mut bytes = [0; 4096];
+                match self.stream.read(&mut bytes).await {
                     Ok(0) => return None,
-                    Ok(n) => self.decoder.feed(&octets[..n]),
+                    Ok(n) => self.decoder.feed(&bytes[..n]),
                     Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
                     Err(error) => panic!("{error}"),
                 }
@@ -156,10 +156,10 @@ impl Raw {
 }
 
 #[tokio::test]
-async fn garbage_ends_the_connection_with_the_place() {
+async fn garbage_closes_the_connection_and_tells_the_offset() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
-    raw.octets(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    raw.send_bytes(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await;
     raw.is_ended("protocol", "frame at byte 0: unknown kind 47")
         .await;
@@ -167,31 +167,31 @@ async fn garbage_ends_the_connection_with_the_place() {
 }
 
 #[tokio::test]
-async fn an_oversized_frame_is_refused_before_it_comes() {
+async fn oversized_frame_is_refused_before_its_payload() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
-    let mut octets = BytesMut::new();
+    let mut bytes = BytesMut::new();
     Frame::new(FrameKind::Cancel, 1)
-        .encode_into(10, &mut octets)
+        .encode_into(10, &mut bytes)
         .unwrap();
-    octets[..4].copy_from_slice(&u32::MAX.to_be_bytes());
-    raw.octets(&octets).await;
+    bytes[..4].copy_from_slice(&u32::MAX.to_be_bytes());
+    raw.send_bytes(&bytes).await;
     raw.is_ended("protocol", "payload of 4294967295 bytes, limit is 65536")
         .await;
 }
 
 #[tokio::test]
-async fn a_stream_cut_inside_a_frame_is_told() {
+async fn truncated_stream_is_reported() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
-    raw.octets(&[0, 0, 0, 9, 3]).await;
+    raw.send_bytes(&[0, 0, 0, 9, 3]).await;
     raw.stream.shutdown().await.unwrap();
     raw.is_ended("protocol", "the stream ended after 5 of 24 bytes")
         .await;
 }
 
 #[tokio::test]
-async fn frames_of_the_server_are_not_the_clients_to_send() {
+async fn server_frames_from_a_client_are_refused() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.send(Frame::new(FrameKind::Done, 1)).await;
@@ -216,7 +216,7 @@ async fn names_are_bounded_in_length_and_number() {
 }
 
 #[tokio::test]
-async fn wrong_calls_are_answered_and_the_connection_goes_on() {
+async fn invalid_calls_keep_the_connection() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.call(1, 77).await;
@@ -250,7 +250,7 @@ async fn deep_json_is_refused() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_limit_are_refused_and_cancelled_ones_make_room() {
+async fn excess_calls_are_refused_until_others_are_cancelled() {
     let node = node(|limits| limits.in_flight = 2).await;
     let mut raw = node.raw().await;
     raw.name(1, "never").await;
@@ -268,7 +268,7 @@ async fn calls_beyond_the_limit_are_refused_and_cancelled_ones_make_room() {
 }
 
 #[tokio::test]
-async fn rows_come_for_credit_only() {
+async fn rows_need_credit() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "endless").await;
@@ -296,7 +296,7 @@ async fn rows_come_for_credit_only() {
 }
 
 #[tokio::test]
-async fn rows_that_nobody_takes_are_a_bad_request() {
+async fn listing_without_credit_is_a_bad_request() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "endless").await;
@@ -307,7 +307,7 @@ async fn rows_that_nobody_takes_are_a_bad_request() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_cut_off() {
+async fn client_that_does_not_read_is_disconnected() {
     let node = node(|limits| limits.stall = Duration::from_millis(50)).await;
     let mut raw = node.raw().await;
     raw.name(1, "endless").await;
@@ -327,15 +327,15 @@ async fn a_client_that_reads_nothing_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_silent_client_is_told_and_let_go() {
+async fn silent_client_is_disconnected_with_a_reason() {
     let node = node(|limits| limits.idle = Duration::from_millis(40)).await;
     let mut raw = node.raw().await;
-    raw.octets(&[0, 0, 0]).await;
+    raw.send_bytes(&[0, 0, 0]).await;
     raw.is_ended("idle", "no frame for 40ms").await;
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_told_why() {
+async fn excess_connection_is_refused_with_a_reason() {
     let node = node(|limits| limits.connections = 2).await;
     let (first, _second) = (node.raw().await, node.raw().await);
     match Client::connect(node.gateway.path()).await {
@@ -352,7 +352,7 @@ async fn one_connection_too_many_is_told_why() {
 }
 
 #[tokio::test]
-async fn an_answer_over_the_frame_limit_is_a_fault() {
+async fn oversized_reply_is_a_fault() {
     let node = node(|_| {}).await;
     let mut client = Client::connect(node.gateway.path()).await.unwrap();
     match client.call("huge", Value::Null).await {
@@ -366,21 +366,21 @@ async fn an_answer_over_the_frame_limit_is_a_fault() {
 }
 
 #[tokio::test]
-async fn a_thousand_clients_of_garbage_leave_nothing_behind() {
+async fn thousand_garbage_clients_leak_nothing() {
     let node = node(|_| {}).await;
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..1000 {
         let Ok(mut stream) = UnixStream::connect(node.gateway.path()).await else {
             continue;
         };
-        let mut octets = [0; 64];
-        for octet in &mut octets {
+        let mut bytes = [0; 64];
+        for octet in &mut bytes {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             *octet = seed.to_be_bytes()[0];
         }
-        octets[..2].copy_from_slice(&[0, 0]);
-        octets[4] &= 7;
-        let _ = stream.write_all(&octets).await;
+        bytes[..2].copy_from_slice(&[0, 0]);
+        bytes[4] &= 7;
+        let _ = stream.write_all(&bytes).await;
     }
     let clean = async {
         loop {

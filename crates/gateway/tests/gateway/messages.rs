@@ -21,7 +21,7 @@ mod tokens;
 mod vectors;
 mod web;
 
-use raw::{PATIENCE, Raw};
+use raw::{PATIENCE, RawClient};
 
 /// The token that a client shows where an endpoint requires one.
 const TOKEN: &str = "sixteen-octets-x";
@@ -102,7 +102,7 @@ impl strowger::Actor for Clerk {
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(4);
 
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let door = Export::new()
+        let exports = Export::new()
             .ask::<Add>("add")
             .ask::<Hold>("hold")
             .ask::<Held>("held")
@@ -113,7 +113,7 @@ impl strowger::Actor for Clerk {
             .ask::<Streams>("streams")
             .ask_with("echo", |payload| Ok(Echo(payload.clone())), Ok)
             .ask::<Crash>("crash");
-        cx.system().export(&cx.actor_ref(), door)?;
+        cx.system().export(&cx.actor_ref(), exports)?;
         Ok(Self::default())
     }
 
@@ -156,16 +156,16 @@ impl strowger::Actor for Clerk {
         let mut source = cx.source(SourceSpec::DEFAULT);
         ask.reply.send(source.reader()?);
         self.sources.push((source, 0));
-        self.go_on(cx);
+        self.send_pending_items(cx);
         Ok(())
     }
 
     async fn ready(&mut self, _: Completion<()>, cx: &mut Context<Self>) {
-        self.go_on(cx);
+        self.send_pending_items(cx);
     }
 
-    async fn long(&mut self, Long(octets): Long) -> String {
-        "x".repeat(octets)
+    async fn long(&mut self, Long(bytes): Long) -> String {
+        "x".repeat(bytes)
     }
 
     async fn streams(&mut self, _: Streams) -> usize {
@@ -183,7 +183,7 @@ impl strowger::Actor for Clerk {
 
 impl Clerk {
     /// Sends as many items to each stream as its reader accepts.
-    fn go_on(&mut self, cx: &Context<Self>) {
+    fn send_pending_items(&mut self, cx: &Context<Self>) {
         for (source, next) in &mut self.sources {
             while source.info().readers > 0 && source.try_send(*next).is_ok() {
                 *next += 1;
@@ -196,7 +196,7 @@ impl Clerk {
 }
 
 struct Node {
-    doors: Listeners,
+    listeners: Listeners,
     system: ActorSystem,
     clerk: ActorRef<ClerkMessage>,
     directory: tempfile::TempDir,
@@ -214,11 +214,11 @@ async fn node(change: impl FnOnce(&mut ListenersSpec)) -> Node {
     let mut spec = ListenersSpec::default();
     spec.socket = Some(directory.path().join("gateway.sock"));
     change(&mut spec);
-    let doors = Listeners::open(&system, spec)
+    let listeners = Listeners::open(&system, spec)
         .await
         .expect("the folder is ours");
     Node {
-        doors,
+        listeners,
         system,
         clerk,
         directory,
@@ -231,8 +231,8 @@ impl Node {
         Client::connect(socket).await.expect("the node listens")
     }
 
-    async fn raw(&self) -> Raw {
-        Raw::unix(&self.directory.path().join("gateway.sock")).await
+    async fn raw(&self) -> RawClient {
+        RawClient::unix(&self.directory.path().join("gateway.sock")).await
     }
 }
 
@@ -244,7 +244,7 @@ fn code(result: Result<Value, ClientError>) -> FaultCode {
 }
 
 #[tokio::test]
-async fn an_actor_is_asked_and_told_by_its_address() {
+async fn ask_and_tell_by_address() {
     let node = node(|_| {}).await;
     let mut client = node.client().await;
     assert_eq!(
@@ -273,7 +273,7 @@ async fn an_actor_is_asked_and_told_by_its_address() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_with_a_code() {
+async fn unreachable_targets_have_fault_codes() {
     let node = node(|_| {}).await;
     let mut client = node.client().await;
     let calls = [
@@ -296,7 +296,7 @@ async fn what_cannot_be_reached_is_told_with_a_code() {
 }
 
 #[tokio::test]
-async fn octets_pass_as_they_are() {
+async fn bytes_pass_unchanged() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) echo").await;
@@ -313,7 +313,7 @@ async fn octets_pass_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_address_ends_the_connection() {
+async fn invalid_address_closes_the_connection() {
     let node = node(|_| {}).await;
     for name in [
         "@(clerk)",
@@ -329,7 +329,7 @@ async fn a_name_that_is_no_address_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_cancel_is_answered_once_and_reaches_the_handler() {
+async fn cancel_is_answered_once_and_reaches_the_handler() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
@@ -346,7 +346,7 @@ async fn a_cancel_is_answered_once_and_reaches_the_handler() {
 }
 
 #[tokio::test]
-async fn a_deadline_that_passes_reaches_the_handler() {
+async fn expired_deadline_reaches_the_handler() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
@@ -361,7 +361,7 @@ async fn a_deadline_that_passes_reaches_the_handler() {
 }
 
 #[tokio::test]
-async fn an_earlier_deadline_passes_first() {
+async fn earlier_deadline_expires_first() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
@@ -372,12 +372,12 @@ async fn an_earlier_deadline_passes_first() {
         (call.target, call.deadline) = (1, deadline);
         call.encode_into(0, &mut calls).expect("it is empty");
     }
-    raw.octets(&calls).await;
+    raw.send_bytes(&calls).await;
     assert_eq!((raw.error().await.0, raw.error().await.0), (3, 2));
 }
 
 #[tokio::test]
-async fn items_come_as_far_as_there_is_credit() {
+async fn items_need_credit() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
@@ -403,7 +403,7 @@ async fn items_come_as_far_as_there_is_credit() {
 }
 
 #[tokio::test]
-async fn an_ask_of_a_stream_is_a_bad_request() {
+async fn ask_to_a_stream_is_a_bad_request() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
@@ -423,7 +423,7 @@ async fn an_ask_of_a_stream_is_a_bad_request() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_without_credit_for_its_end() {
+async fn stream_end_needs_no_credit() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
@@ -469,7 +469,7 @@ async fn streams_end_with_the_connection() {
 }
 
 #[tokio::test]
-async fn a_full_mailbox_is_waited_for_in_turn() {
+async fn messages_wait_in_order_for_a_full_mailbox() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) add").await;
@@ -497,7 +497,7 @@ async fn calls_beyond_the_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_no_more_gets_what_is_open() {
+async fn half_closed_client_gets_open_replies() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) add").await;
@@ -510,7 +510,7 @@ async fn a_client_that_says_no_more_gets_what_is_open() {
 }
 
 #[tokio::test]
-async fn an_actor_that_ends_ends_what_waits_for_it() {
+async fn actor_exit_fails_waiting_calls() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
@@ -533,7 +533,7 @@ async fn an_actor_that_ends_ends_what_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_topic_is_a_stream() {
+async fn topic_is_a_stream() {
     let node = node(|_| {}).await;
     let relay = RelaySpec::<u32>::new("load", |load| json!({ "percent": load }));
     let relays =
@@ -561,7 +561,7 @@ async fn a_topic_is_a_stream() {
 }
 
 #[tokio::test]
-async fn methods_are_there_only_where_they_were_given() {
+async fn methods_need_configuration() {
     let node = node(|spec| spec.methods = Some(strowger_gateway::method::Methods::new())).await;
     let mut client = node.client().await;
     assert_eq!(

@@ -18,26 +18,26 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest payload that the client reads or writes.
 const LIMIT: usize = 16 << 20;
 
-trait Both: AsyncRead + AsyncWrite + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Unpin> Both for T {}
+trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> ByteStream for T {}
 
-pub(crate) struct Raw {
-    stream: Box<dyn Both>,
+pub(crate) struct RawClient {
+    stream: Box<dyn ByteStream>,
     decoder: FrameDecoder,
 }
 
-impl Raw {
+impl RawClient {
     pub(crate) async fn unix(path: &Path) -> Self {
         let stream = UnixStream::connect(path).await;
-        Self::over(stream.expect("the node listens")).await
+        Self::from_stream(stream.expect("the node listens")).await
     }
 
     pub(crate) async fn tcp(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await;
-        Self::over(stream.expect("the node listens")).await
+        Self::from_stream(stream.expect("the node listens")).await
     }
 
-    async fn over(stream: impl Both + 'static) -> Self {
+    async fn from_stream(stream: impl ByteStream + 'static) -> Self {
         let mut raw = Self {
             stream: Box::new(stream),
             decoder: FrameDecoder::new(LIMIT),
@@ -48,15 +48,15 @@ impl Raw {
     }
 
     pub(crate) async fn send(&mut self, frame: Frame) {
-        let mut octets = BytesMut::new();
+        let mut bytes = BytesMut::new();
         frame
-            .encode_into(LIMIT, &mut octets)
+            .encode_into(LIMIT, &mut bytes)
             .expect("within the limit");
-        self.octets(&octets).await;
+        self.send_bytes(&bytes).await;
     }
 
-    pub(crate) async fn octets(&mut self, octets: &[u8]) {
-        match self.stream.write_all(octets).await {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
+        match self.stream.write_all(bytes).await {
             Ok(()) => {}
             Err(error) => assert!(is_end(error.kind()), "{error}"),
         }
@@ -86,10 +86,10 @@ impl Raw {
                 if let Some(frame) = self.decoder.next_frame().expect("as the protocol says") {
                     return Some(frame);
                 }
-                let mut octets = [0; 4096];
-                match self.stream.read(&mut octets).await {
+                let mut bytes = [0; 4096];
+                match self.stream.read(&mut bytes).await {
                     Ok(0) => return None,
-                    Ok(n) => self.decoder.feed(&octets[..n]),
+                    Ok(n) => self.decoder.feed(&bytes[..n]),
                     Err(error) if is_end(error.kind()) => return None,
                     Err(error) => panic!("{error}"),
                 }

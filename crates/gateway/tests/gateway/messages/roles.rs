@@ -14,7 +14,7 @@ use strowger_gateway::relay::RelaySpec;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::messages::raw::{PATIENCE, Raw};
+use crate::messages::raw::{PATIENCE, RawClient};
 use crate::messages::web::Page;
 use crate::messages::{Node, node};
 
@@ -35,10 +35,10 @@ fn limited(name: &'static str, role: Role, secret: &'static str, patterns: &[&st
 }
 
 /// A node with control methods at each endpoint, and two topics.
-async fn guarded(tokens: Vec<Token>) -> Node {
+async fn start_with_tokens(tokens: Vec<Token>) -> Node {
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let node = node(|spec| {
-        (spec.tcp, spec.web) = (Some(any), Some(any));
+        (spec.tcp, spec.websocket) = (Some(any), Some(any));
         spec.tokens = tokens;
         spec.methods = Some(Methods::new());
     })
@@ -53,24 +53,26 @@ async fn guarded(tokens: Vec<Token>) -> Node {
 }
 
 /// A connection through one of the endpoints.
-enum Line {
-    Stream(Raw),
+enum TestClient {
+    Stream(RawClient),
     Page(Box<Page>),
 }
 
-impl Line {
-    async fn open(node: &Node, door: &str, secret: &str) -> Self {
+impl TestClient {
+    async fn open(node: &Node, endpoint: &str, secret: &str) -> Self {
         let token =
             Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, secret.to_owned());
-        let mut line = match door {
+        let mut client_under_test = match endpoint {
             "socket" => Self::Stream(node.raw().await),
-            "tcp" => Self::Stream(Raw::tcp(node.doors.tcp().expect("asked for")).await),
+            "tcp" => {
+                Self::Stream(RawClient::tcp(node.listeners.tcp_address().expect("asked for")).await)
+            }
             _ => Self::Page(Box::new(
-                Page::open(node.doors.web().expect("asked for"), None).await,
+                Page::open(node.listeners.websocket_address().expect("asked for"), None).await,
             )),
         };
-        line.send(token).await;
-        line
+        client_under_test.send(token).await;
+        client_under_test
     }
 
     async fn send(&mut self, frame: Frame) {
@@ -89,7 +91,7 @@ impl Line {
     }
 
     /// The outcome of a call: `None` for an answer, or the fault.
-    async fn try_out(
+    async fn attempt(
         &mut self,
         id: u32,
         kind: FrameKind,
@@ -127,12 +129,19 @@ impl Line {
 }
 
 /// Each verb with a harmless call.
-fn every_verb() -> Vec<(Operation, FrameKind, String, Value)> {
+fn every_operation() -> Vec<(Operation, FrameKind, String, Value)> {
     let methods = Operation::control_methods().iter();
-    let method = |verb: &Operation| (*verb, FrameKind::Call, verb.name().to_owned(), json!({}));
+    let method = |operation: &Operation| {
+        (
+            *operation,
+            FrameKind::Call,
+            operation.name().to_owned(),
+            json!({}),
+        )
+    };
     let mut calls: Vec<_> = methods.map(method).collect();
-    let mut message = |verb: Operation, kind, name: &str, payload| {
-        calls.push((verb, kind, name.to_owned(), payload));
+    let mut message = |operation: Operation, kind, name: &str, payload| {
+        calls.push((operation, kind, name.to_owned(), payload));
     };
     message(
         Operation::TELL,
@@ -157,29 +166,33 @@ fn every_verb() -> Vec<(Operation, FrameKind, String, Value)> {
 }
 
 #[tokio::test]
-async fn each_role_may_use_its_verbs_at_each_door_and_no_others() {
-    let node = guarded(all()).await;
+async fn each_role_has_only_its_operations_at_each_endpoint() {
+    let node = start_with_tokens(all()).await;
     let mut seen = BTreeSet::new();
-    for door in ["socket", "tcp", "web"] {
+    for endpoint in ["socket", "tcp", "web"] {
         for (role, secret) in ROLES {
-            let mut line = Line::open(&node, door, secret).await;
+            let mut client_under_test = TestClient::open(&node, endpoint, secret).await;
             // The owner's socket asks for no token, and a token does not restrict its role.
-            let role = if door == "socket" { Role::Owner } else { role };
-            for (id, (verb, kind, name, payload)) in (1..).zip(every_verb()) {
-                let fault = line.try_out(id, kind, &name, &payload).await;
+            let role = if endpoint == "socket" {
+                Role::Owner
+            } else {
+                role
+            };
+            for (id, (operation, kind, name, payload)) in (1..).zip(every_operation()) {
+                let fault = client_under_test.attempt(id, kind, &name, &payload).await;
                 let forbidden = fault
                     .as_ref()
                     .is_some_and(|one| one.code == FaultCode::Forbidden);
-                let expected = !role.grants(verb.permission());
-                assert_eq!(forbidden, expected, "{door} {role} {name}: {fault:?}");
+                let expected = !role.grants(operation.permission());
+                assert_eq!(forbidden, expected, "{endpoint} {role} {name}: {fault:?}");
                 if let Some(fault) = fault.filter(|_| forbidden) {
                     let said = fault.details.expect("details");
                     // A caller without permission learns nothing about the name, not even that it
                     // is a stream.
-                    let named = if verb == Operation::STREAM {
+                    let named = if operation == Operation::STREAM {
                         Operation::ASK
                     } else {
-                        verb
+                        operation
                     };
                     assert_eq!(said["verb"], named.name(), "{said}");
                     assert_eq!(
@@ -187,27 +200,27 @@ async fn each_role_may_use_its_verbs_at_each_door_and_no_others() {
                         (&json!(role), &json!("role"))
                     );
                 }
-                seen.insert((verb.permission().name(), forbidden));
+                seen.insert((operation.permission().name(), forbidden));
             }
             // No refusal has ended the connection.
-            let ping = line
-                .try_out(1000, FrameKind::Call, "ping", &json!({}))
+            let ping = client_under_test
+                .attempt(1000, FrameKind::Call, "ping", &json!({}))
                 .await;
-            assert_eq!(ping, None, "{door} {role}");
+            assert_eq!(ping, None, "{endpoint} {role}");
         }
     }
-    let tried =
-        [Permission::Read, Permission::Interact, Permission::Manage].map(|right| right.name());
-    for right in tried {
+    let tried = [Permission::Read, Permission::Interact, Permission::Manage]
+        .map(|permission| permission.name());
+    for permission in tried {
         assert!(
-            seen.contains(&(right, true)) && seen.contains(&(right, false)),
-            "{right}"
+            seen.contains(&(permission, true)) && seen.contains(&(permission, false)),
+            "{permission}"
         );
     }
 }
 
 async fn client(node: &Node, secret: &str) -> Client {
-    let address = node.doors.tcp().expect("it was asked for");
+    let address = node.listeners.tcp_address().expect("it was asked for");
     Client::connect_tcp(address, secret)
         .await
         .expect("it listens")
@@ -222,8 +235,8 @@ fn code(result: Result<Value, ClientError>) -> Option<FaultCode> {
 }
 
 #[tokio::test]
-async fn a_token_reaches_its_addresses_and_no_others() {
-    let node = guarded(vec![
+async fn token_reaches_only_its_addresses() {
+    let node = start_with_tokens(vec![
         limited("in", Role::Operator, "secret-in", &["/clerk", "/relays/**"]),
         limited("out", Role::Operator, "secret-out", &["/topic/a"]),
         limited(
@@ -282,9 +295,11 @@ async fn a_token_reaches_its_addresses_and_no_others() {
 
     // A topic is reached like any other address.
     for (topic, expected) in [("a", "cancelled"), ("b", "forbidden")] {
-        let mut line = Line::open(&node, "tcp", "secret-reader").await;
+        let mut client_under_test = TestClient::open(&node, "tcp", "secret-reader").await;
         let name = format!("@(topic/{topic}) subscribe");
-        let fault = line.try_out(1, FrameKind::Call, &name, &json!(null)).await;
+        let fault = client_under_test
+            .attempt(1, FrameKind::Call, &name, &json!(null))
+            .await;
         assert_eq!(fault.expect("it ends").code.as_str(), expected, "{topic}");
     }
 
@@ -299,9 +314,9 @@ async fn a_token_reaches_its_addresses_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_token_has_the_verbs_of_its_list_and_can_ask_which() {
+async fn token_has_only_its_listed_operations() {
     let token = limited("t", Role::Operator, "secret-t", &["/clerk"]);
-    let node = guarded(vec![token.with_operations(["ask".to_owned()])]).await;
+    let node = start_with_tokens(vec![token.with_operations(["ask".to_owned()])]).await;
     let mut client = client(&node, "secret-t").await;
     assert_eq!(code(client.call("@(clerk) add", json!(1)).await), None);
     let told = client.tell("@(clerk) add", json!(1)).await;
@@ -328,9 +343,9 @@ async fn a_token_has_the_verbs_of_its_list_and_can_ask_which() {
 }
 
 /// Forwards published records; first sends `None`, to say that it has subscribed.
-struct Listener(mpsc::UnboundedSender<Option<Arc<AuditRecord>>>);
+struct AuditSubscriber(mpsc::UnboundedSender<Option<Arc<AuditRecord>>>);
 
-impl Actor for Listener {
+impl Actor for AuditSubscriber {
     type Msg = Arc<AuditRecord>;
     type Args = mpsc::UnboundedSender<Option<Arc<AuditRecord>>>;
     type Error = BoxError;
@@ -353,12 +368,12 @@ impl Actor for Listener {
 }
 
 /// The audit records of a node.
-struct Records(mpsc::UnboundedReceiver<Option<Arc<AuditRecord>>>);
+struct AuditRecords(mpsc::UnboundedReceiver<Option<Arc<AuditRecord>>>);
 
-impl Records {
+impl AuditRecords {
     async fn of(node: &Node) -> Self {
         let (told, mut records) = mpsc::unbounded_channel();
-        let spawned = node.system.spawn::<Listener>("listener", told);
+        let spawned = node.system.spawn::<AuditSubscriber>("listener", told);
         spawned.expect("nobody has the key");
         let begun = timeout(PATIENCE, records.recv()).await;
         assert_eq!(begun.expect("it begins"), Some(None));
@@ -374,9 +389,9 @@ impl Records {
 }
 
 #[tokio::test]
-async fn every_write_is_recorded_with_its_outcome_and_no_read() {
-    let node = guarded(all()).await;
-    let mut records = Records::of(&node).await;
+async fn only_writes_are_audited_with_their_outcome() {
+    let node = start_with_tokens(all()).await;
+    let mut records = AuditRecords::of(&node).await;
     let mut operator = client(&node, ROLES[1].1).await;
     let mut viewer = client(&node, ROLES[0].1).await;
     let mut owner = node.client().await;
@@ -386,13 +401,13 @@ async fn every_write_is_recorded_with_its_outcome_and_no_read() {
     let named = |record: &AuditRecord| {
         let AuditRecord {
             token,
-            door,
-            verb,
+            endpoint,
+            operation,
             address,
             outcome,
             ..
         } = record;
-        format!("{token} {door} {verb} {address} {outcome}")
+        format!("{token} {endpoint} {operation} {address} {outcome}")
     };
     let _ = operator.call("@(clerk) add", json!(1)).await;
     assert_eq!(
@@ -442,10 +457,10 @@ async fn every_write_is_recorded_with_its_outcome_and_no_read() {
 }
 
 #[tokio::test]
-async fn a_flood_of_messages_is_counted_and_hides_no_kill() {
+async fn message_flood_does_not_hide_a_kill_from_the_audit() {
     const TELLS: u64 = 2000;
-    let node = guarded(all()).await;
-    let mut records = Records::of(&node).await;
+    let node = start_with_tokens(all()).await;
+    let mut records = AuditRecords::of(&node).await;
     let mut operator = client(&node, ROLES[1].1).await;
     for _ in 0..TELLS {
         let told = operator.tell("@(clerk) note", json!("")).await;

@@ -19,21 +19,24 @@ use crate::messages::{Node, TOKEN, node};
 
 const PAGE: &str = "https://example.org";
 
-async fn door(
+async fn open(
     change: impl FnOnce(&mut strowger_gateway::listeners::ListenersSpec),
 ) -> (Node, SocketAddr) {
     let node = node(|spec| {
-        spec.web = Some("127.0.0.1:0".parse().expect("an address"));
+        spec.websocket = Some("127.0.0.1:0".parse().expect("an address"));
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
         spec.origins = vec![PAGE.to_owned()];
         change(spec);
     })
     .await;
-    let address = node.doors.web().expect("it was asked for");
+    let address = node
+        .listeners
+        .websocket_address()
+        .expect("it was asked for");
     (node, address)
 }
 
-async fn shake(
+async fn handshake(
     address: SocketAddr,
     origin: Option<&str>,
 ) -> Result<WebSocketStream<TcpStream>, Error> {
@@ -57,7 +60,9 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) async fn open(address: SocketAddr, origin: Option<&str>) -> Self {
-        let socket = shake(address, origin).await.expect("the origin is known");
+        let socket = handshake(address, origin)
+            .await
+            .expect("the origin is known");
         let decoder = FrameDecoder::new(1 << 20);
         let mut page = Self { socket, decoder };
         assert_eq!(page.next().await.expect("a frame").kind, FrameKind::Hello);
@@ -65,15 +70,15 @@ impl Page {
     }
 
     pub(crate) async fn send(&mut self, frames: &[Frame]) {
-        let mut octets = BytesMut::new();
+        let mut bytes = BytesMut::new();
         for frame in frames {
             frame
-                .encode_into(1 << 20, &mut octets)
+                .encode_into(1 << 20, &mut bytes)
                 .expect("within the limit");
         }
         // Splits the bytes inside a frame.
-        let rest = octets.split_off(octets.len() / 2 + 1);
-        for part in [octets, rest] {
+        let rest = bytes.split_off(bytes.len() / 2 + 1);
+        for part in [bytes, rest] {
             let message = Message::Binary(part.freeze());
             self.socket.send(message).await.expect("it is open");
         }
@@ -85,7 +90,7 @@ impl Page {
                 return Some(frame);
             }
             match self.socket.next().await {
-                Some(Ok(Message::Binary(octets))) => self.decoder.feed(&octets),
+                Some(Ok(Message::Binary(bytes))) => self.decoder.feed(&bytes),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
                 Some(Ok(_)) => {}
             }
@@ -106,8 +111,8 @@ fn add(id: u32, more: u32) -> [Frame; 2] {
 }
 
 #[tokio::test]
-async fn a_page_of_a_known_origin_asks_an_actor() {
-    let (_node, address) = door(|_| {}).await;
+async fn page_with_an_allowed_origin_asks_an_actor() {
+    let (_node, address) = open(|_| {}).await;
     for (origin, sum) in [(Some(PAGE), 3), (None, 6)] {
         let mut page = Page::open(address, origin).await;
         let [name, call] = add(1, 3);
@@ -119,15 +124,15 @@ async fn a_page_of_a_known_origin_asks_an_actor() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_is_refused() {
-    let (node, address) = door(|_| {}).await;
+async fn page_with_another_origin_is_refused() {
+    let (node, address) = open(|_| {}).await;
     for origin in [
         "https://example.org.evil",
         "null",
         "http://example.org",
         "https://EXAMPLE.org",
     ] {
-        match shake(address, Some(origin)).await {
+        match handshake(address, Some(origin)).await {
             Err(Error::Http(answer)) => assert_eq!(answer.status(), 403, "{origin}"),
             other => panic!("{origin}: {other:?}"),
         }
@@ -136,8 +141,8 @@ async fn a_page_of_another_origin_is_refused() {
 }
 
 #[tokio::test]
-async fn a_page_without_the_token_is_refused() {
-    let (_node, address) = door(|_| {}).await;
+async fn page_without_a_token_is_refused() {
+    let (_node, address) = open(|_| {}).await;
     let [name, call] = add(1, 3);
     for first in [token("sixteen-octets-y"), name] {
         let mut page = Page::open(address, Some(PAGE)).await;
@@ -149,8 +154,8 @@ async fn a_page_without_the_token_is_refused() {
 }
 
 #[tokio::test]
-async fn a_text_message_and_one_too_long_end_the_connection() {
-    let (_node, address) = door(|_| {}).await;
+async fn text_and_oversized_messages_close_the_connection() {
+    let (_node, address) = open(|_| {}).await;
     let long = Message::Binary(Bytes::from(vec![0; (1 << 20) + 65_537]));
     for message in [Message::text("hello"), long] {
         let mut page = Page::open(address, Some(PAGE)).await;
@@ -161,8 +166,8 @@ async fn a_text_message_and_one_too_long_end_the_connection() {
 }
 
 #[tokio::test]
-async fn one_who_does_not_shake_hands_is_let_go() {
-    let (_node, address) = door(|spec| spec.limits.idle = Duration::from_millis(50)).await;
+async fn missing_handshake_times_out() {
+    let (_node, address) = open(|spec| spec.limits.idle = Duration::from_millis(50)).await;
     let mut half = TcpStream::connect(address).await.expect("it listens");
     half.write_all(b"GET / HTTP/1.1\r\nUpgrade:")
         .await
