@@ -11,7 +11,7 @@ use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, Context, EventStream, MailboxSpec,
     PathPattern, Reply, Request, SystemObserver, TopQuery, TopRank, TraceLimits, TraceReader,
 };
-use strowger_gateway::Recorder;
+use strowger_gateway::metrics::MetricsRecorder;
 use tracing_subscriber::EnvFilter;
 
 enum Msg {
@@ -125,7 +125,7 @@ async fn ask(counter: &ActorRef<Msg>, messages: u64, watch: &mut Watch) -> Resul
 
 async fn run(way: &str, work: &str, messages: u64) -> Result<(), BoxError> {
     let _recorder = match way {
-        "recorder" => Some(Recorder::install()?),
+        "recorder" => Some(MetricsRecorder::install()?),
         _ => None,
     };
     if way == "subscriber" {

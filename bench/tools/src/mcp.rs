@@ -19,10 +19,11 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use strowger::ActorSystem;
 use strowger_bench::{Case, Sample, workers};
-use strowger_gateway::{
-    HttpDoor, HttpLimits, Mcp, McpAnswer, McpHttp, McpLimits, McpTool, McpTools, Recorder, Role,
-    Token, Vitals,
-};
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::health::HealthRegistry;
+use strowger_gateway::http::{HttpLimits, HttpServer};
+use strowger_gateway::mcp::{McpHttpSpec, McpLimits, McpServer, Tool, ToolOutput, ToolSet};
+use strowger_gateway::metrics::MetricsRecorder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -121,20 +122,21 @@ fn percentile(
 }
 
 /// Starts the endpoint of a node with one tool.
-async fn door() -> (HttpDoor, ActorSystem) {
+async fn door() -> (HttpServer, ActorSystem) {
     let system = ActorSystem::new("bench").expect("it starts");
-    let double = McpTool::new("double", "Doubles a number.", schema());
-    let tools = McpTools::new("bench", "1").register(double, |call| async move {
+    let double = Tool::new("double", "Doubles a number.", schema());
+    let tools = ToolSet::new("bench", "1").register(double, |call| async move {
         let number = call.arguments["number"].as_u64().expect("a number");
-        Ok(McpAnswer::of(doubled(number)))
+        Ok(ToolOutput::structured(doubled(number)))
     });
-    let mcp = Mcp::open(&system, tools, McpLimits::default()).await;
+    let mcp = McpServer::open(&system, tools, McpLimits::default()).await;
     let limits = HttpLimits::default();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let door = HttpDoor::open(&system, any, limits, Recorder::default(), Vitals::new()).await;
+    let (recorder, health) = (MetricsRecorder::default(), HealthRegistry::new());
+    let door = HttpServer::open(&system, any, limits, recorder, health).await;
     let door = door.expect("the loopback has ports");
     let tokens = vec![Token::new("bench", Role::Agent, TOKEN)];
-    door.offer(McpHttp::new(mcp.expect("it opens"), tokens));
+    door.serve_mcp(McpHttpSpec::new(mcp.expect("it opens"), tokens));
     (door, system)
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use strowger::ActorSystem;
-use strowger_gateway::McpTools;
+use strowger_gateway::mcp::ToolSet;
 
 pub(crate) use self::node::{add as add_node, decode as add_decode};
 pub(crate) use self::proxy::{of as of_node, register};
@@ -34,12 +34,12 @@ const ADVICE: &str = "Files are accessible only below the allowed directories, w
                       call; another path to the same file is refused as well.";
 
 /// Returns an empty set of tools.
-pub(crate) fn none() -> McpTools {
-    McpTools::new(NAME, env!("CARGO_PKG_VERSION")).with_advice(ADVICE)
+pub(crate) fn none() -> ToolSet {
+    ToolSet::new(NAME, env!("CARGO_PKG_VERSION")).with_instructions(ADVICE)
 }
 
 /// Adds the verbs for files and for streams, if `tools` has any.
-pub(crate) fn add_tools(to: McpTools, tools: &Tools, roots: &Roots) -> McpTools {
+pub(crate) fn add_tools(to: ToolSet, tools: &Tools, roots: &Roots) -> ToolSet {
     let of_files = match roots.is_empty() {
         true => to,
         false => files::add(to, roots),
@@ -52,7 +52,7 @@ pub(crate) fn add_tools(to: McpTools, tools: &Tools, roots: &Roots) -> McpTools 
 
 /// Adds the verbs that run code and programs, if they are granted. Code and programs may be given
 /// the tools that `to` already contains.
-pub(crate) fn add_code(to: McpTools, system: &ActorSystem, tools: &Tools) -> McpTools {
+pub(crate) fn add_code(to: ToolSet, system: &ActorSystem, tools: &Tools) -> ToolSet {
     let granted = to.clone();
     let with_code = match tools.code() {
         Some(code) => code::add(to, code, &granted),

@@ -20,7 +20,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
-use strowger_gateway::{Doors, Gateway, HttpDoor, Methods, OpenError, Recorder, Vitals};
+use strowger_gateway::health::HealthRegistry;
+use strowger_gateway::http::HttpServer;
+use strowger_gateway::listeners::Listeners;
+use strowger_gateway::method::Methods;
+use strowger_gateway::metrics::MetricsRecorder;
+use strowger_gateway::{Gateway, OpenError};
 use strowger_pfcp_node::{Node, NodeError, NodeHandle, NodeParts, StoreError};
 
 use crate::agent;
@@ -44,7 +49,7 @@ pub(crate) struct Running {
     /// The path of the control socket.
     pub(crate) control: PathBuf,
     /// The endpoints for clients of actors, if any.
-    pub(crate) endpoints: Option<Doors>,
+    pub(crate) endpoints: Option<Listeners>,
     /// The HTTP address for monitoring, if any.
     pub(crate) http: Option<SocketAddr>,
     pub(crate) system: ActorSystem,
@@ -61,7 +66,7 @@ pub(crate) struct Running {
 pub(crate) async fn start(config: &Config) -> CliResult<Running> {
     let tokens = endpoints::tokens(config)?;
     // Installed before the system, which describes its metrics and counts its first actors.
-    let recorder = config.metrics.listen.map(|_| Recorder::install());
+    let recorder = config.metrics.listen.map(|_| MetricsRecorder::install());
     let recorder = recorder.transpose();
     let recorder = recorder.map_err(|error| Failure::outside(format!("metrics: {error}")))?;
     let system = ActorSystem::new(config.node.name.as_str())
@@ -77,7 +82,7 @@ async fn start_in(
     system: &ActorSystem,
     config: &Config,
     tokens: &EndpointTokens,
-    recorder: Option<Recorder>,
+    recorder: Option<MetricsRecorder>,
 ) -> CliResult<Running> {
     let (later, later_components) = (LateNode::default(), components::LateComponents::default());
     let later_tools = tools::LateTools::default();
@@ -103,7 +108,7 @@ async fn start_in(
     let node = node.map_err(|error| refused(&error))?;
     // Nothing else sets it.
     let _ = later.set(node.clone());
-    let methods = logs::register(Methods::new().vitals(health));
+    let methods = logs::register(Methods::new().with_health(health));
     let methods = n4::register(methods, &node);
     let methods = components::register(methods, &components);
     let methods = tools::register(methods, &tools);
@@ -121,7 +126,7 @@ async fn start_in(
         n4: node.local_addrs(),
         control: gateway.path().to_owned(),
         endpoints,
-        http: http.as_ref().map(HttpDoor::address),
+        http: http.as_ref().map(HttpServer::address),
         system: system.clone(),
         node,
         components,
@@ -135,9 +140,9 @@ async fn watch(
     system: &ActorSystem,
     config: &Config,
     tokens: &EndpointTokens,
-    recorder: Recorder,
-    health: &Vitals,
-) -> CliResult<Option<HttpDoor>> {
+    recorder: MetricsRecorder,
+    health: &HealthRegistry,
+) -> CliResult<Option<HttpServer>> {
     let Some(address) = config.metrics.listen else {
         return Ok(None);
     };
@@ -146,10 +151,11 @@ async fn watch(
         let (recorder, health) = (recorder.clone(), health.clone());
         async move {
             match config.metrics.tokens {
-                false => HttpDoor::open(system, address, limits, recorder, health).await,
+                false => HttpServer::open(system, address, limits, recorder, health).await,
                 true => {
                     let tokens = &tokens.shared;
-                    HttpDoor::open_guarded(system, address, limits, recorder, health, tokens).await
+                    HttpServer::open_with_tokens(system, address, limits, recorder, health, tokens)
+                        .await
                 }
             }
         }
@@ -224,9 +230,9 @@ impl Running {
         json!({
             "n4": self.n4.first().map(ToString::to_string),
             "control": self.control.display().to_string(),
-            "gateway": self.endpoints.as_ref().and_then(Doors::socket),
-            "tcp": self.endpoints.as_ref().and_then(Doors::tcp),
-            "web": self.endpoints.as_ref().and_then(Doors::web),
+            "gateway": self.endpoints.as_ref().and_then(Listeners::socket_path),
+            "tcp": self.endpoints.as_ref().and_then(Listeners::tcp_address),
+            "web": self.endpoints.as_ref().and_then(Listeners::websocket_address),
             "http": self.http.map(|address| address.to_string()),
             "tools": self.tools.addresses().collect::<Vec<_>>(),
         })

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_gateway::{DoorsSpec, HttpLimits, Limits};
+use strowger_gateway::Limits;
+use strowger_gateway::http::HttpLimits;
+use strowger_gateway::listeners::ListenersSpec;
 use strowger_pfcp_node::NodeConfig;
 
 pub(crate) use self::change::changes;
@@ -178,7 +180,7 @@ impl Default for ControlSection {
 
 impl Default for GatewaySection {
     fn default() -> Self {
-        let limits = DoorsSpec::default().limits;
+        let limits = ListenersSpec::default().limits;
         Self {
             socket: None,
             tcp: None,
@@ -188,7 +190,7 @@ impl Default for GatewaySection {
             control: false,
             conformance: false,
             connections: limits.connections,
-            strangers: limits.strangers,
+            strangers: limits.unauthenticated,
             frame: limits.frame,
             in_flight: limits.in_flight,
             names: limits.names,
@@ -206,7 +208,7 @@ impl GatewaySection {
     pub(crate) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         limits.connections = self.connections;
-        limits.strangers = self.strangers;
+        limits.unauthenticated = self.strangers;
         limits.frame = self.frame;
         limits.in_flight = self.in_flight;
         limits.names = self.names;

@@ -27,7 +27,7 @@ use strowger::{
     Overflow, Payload, Reader, Reply, Request, Restart, SendError, Source, SourceSpec, StartError,
     Strategy, Supervisor, handlers,
 };
-use strowger_gateway::RelaySpec;
+use strowger_gateway::relay::RelaySpec;
 
 /// Starts the actors, supervised, and the topic that they publish to.
 pub(crate) async fn start(system: &ActorSystem) -> Result<(), StartError> {

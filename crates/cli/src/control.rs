@@ -5,7 +5,8 @@ use std::future::Future;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use strowger_gateway::{Client, ClientError, FaultCode};
+use strowger::FaultCode;
+use strowger_gateway::client::{Client, ClientError};
 
 use crate::exit::{CliResult, Failure};
 
@@ -52,7 +53,7 @@ pub(crate) fn failed(error: &ClientError) -> Failure {
             FaultCode::BadRequest => Failure::input(&fault.message),
             _ => Failure::outside(&fault.message),
         },
-        ClientError::Deadline(_) => Failure::input(error.to_string()),
+        ClientError::InvalidDeadline(_) => Failure::input(error.to_string()),
         _ => Failure::outside(error.to_string()),
     }
 }

@@ -1,33 +1,32 @@
-//! Access control: the roles of callers, the rights of verbs, and a single decision for all
-//! endpoints.
+//! Access control: tokens, roles, and one decision for all endpoints about each operation.
 //!
 //! A [`Caller`] is the other side of a connection: the owner of the node, whose endpoints are files
-//! with mode 0600, or a [`Token`] with a role, addresses and verbs. A [`Verb`] is an operation of a
-//! caller. This module decides if the operation is permitted before any of it runs, and records
-//! operations that change something when they end.
+//! with mode 0600, or a [`Token`] with a role, addresses and operations. An
+//! [`Operation`] is a method, a kind of message or the call of a tool. This module decides if it is
+//! allowed before any of it runs, and records operations that change something when they end.
 //!
 //! ```text
 //! control methods ─────┐
 //! messages ────────────┤   Caller::begin ── refused ──▶ Fault `forbidden`, counted
 //! tools of agents ─────┤        │
-//! /metrics ────────────┘        └── granted ──▶ the verb runs ──▶ Record: log and topic
+//! /metrics ────────────┘        └── granted ──▶ the operation runs ──▶ AuditGuard: log and topic
 //! ```
 
 mod audit;
 mod caller;
+mod operation;
 mod role;
 mod scope;
 mod token;
-mod verb;
 
-pub use self::audit::Audited;
-pub(crate) use self::audit::{Audit, Record};
+pub use self::audit::AuditRecord;
+pub(crate) use self::audit::{AuditGuard, AuditLog};
 pub use self::caller::Caller;
 pub(crate) use self::caller::RowFilter;
-pub use self::role::{Right, Role};
+pub use self::operation::{Operation, Resource};
+pub use self::role::{Permission, Role};
 pub(crate) use self::token::Callers;
 pub use self::token::{Token, TokenError};
-pub use self::verb::{Subject, Verb};
 
 #[cfg(test)]
 mod tests;

@@ -15,9 +15,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::{ByteStream, PROTOCOL};
-use crate::frame::{Decoder, Frame, FrameError, HEADER, Kind};
+use crate::frame::{Frame, FrameDecoder, FrameError, FrameKind, HEADER_LEN};
 
-/// The error returned when a call has no answer.
+/// The error returned when a call fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -44,8 +44,8 @@ pub enum ClientError {
     },
     /// The deadline cannot be encoded. Nothing was sent.
     #[error("invalid deadline {0:?}: must be from 1 ms to 2^32 - 1 ms")]
-    Deadline(Duration),
-    /// The peer does not speak this version of the protocol.
+    InvalidDeadline(Duration),
+    /// The peer does not support this version of the protocol.
     #[error("not a node, or an incompatible version: {0}")]
     NotANode(String),
     /// The peer sent bytes that are not a frame.
@@ -54,7 +54,7 @@ pub enum ClientError {
     /// The node answered with a fault.
     #[error("{}", .0.message)]
     Fault(Fault),
-    /// The node did not answer in time.
+    /// The node did not reply before the deadline, plus two seconds.
     #[error("no reply within {0:?}")]
     TimedOut(Duration),
 }
@@ -71,17 +71,17 @@ impl ClientError {
             Self::NotANode(_) | Self::Frame(_) => FaultCode::Protocol,
             Self::Fault(fault) => fault.code,
             Self::TimedOut(_) => FaultCode::Deadline,
-            Self::Deadline(_) => FaultCode::BadRequest,
+            Self::InvalidDeadline(_) => FaultCode::BadRequest,
         }
     }
 }
 
 /// Converts a deadline to milliseconds, as frames encode it.
-fn millis(deadline: Duration) -> Result<u32, ClientError> {
+fn deadline_millis(deadline: Duration) -> Result<u32, ClientError> {
     // Zero would select the node's own deadline, and a longer one would be truncated.
     match u32::try_from(deadline.as_millis()) {
-        Ok(millis @ 1..) => Ok(millis),
-        _ => Err(ClientError::Deadline(deadline)),
+        Ok(deadline_millis @ 1..) => Ok(deadline_millis),
+        _ => Err(ClientError::InvalidDeadline(deadline)),
     }
 }
 
@@ -99,23 +99,25 @@ const CREDIT_WINDOW: u32 = 256;
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A connection to a running node, for one call at a time.
+///
+/// A payload may be up to 16 MiB.
 pub struct Client {
     stream: Box<dyn ByteStream>,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     names: BTreeMap<String, u32>,
     last_id: u32,
     deadline: Duration,
     /// Calls whose rows are not read any more.
     abandoned: VecDeque<u32>,
     /// Set before the first byte of a call is written.
-    left: bool,
+    call_sent: bool,
 }
 
 impl Client {
     /// Connects to the node whose control socket is at `path`.
     ///
     /// # Errors
-    /// Returns an error if no node listens there.
+    /// Returns an error if no node listens there, or it sends no hello frame within ten seconds.
     pub async fn connect(path: impl AsRef<Path>) -> Result<Self, ClientError> {
         let path = path.as_ref();
         let stream = UnixStream::connect(path).await;
@@ -126,40 +128,44 @@ impl Client {
             },
             _ => ClientError::Io(source),
         })?;
-        Self::over(stream).await
+        Self::from_stream(stream).await
     }
 
     /// Connects to the node that accepts frames at `address`, and sends the token that it requires.
     ///
     /// # Errors
-    /// Returns an error if no node listens there. A wrong token is reported by the first call.
+    /// Returns an error if no node listens there, or it sends no hello frame within ten seconds. A
+    /// wrong token is reported by the first call.
     pub async fn connect_tcp(address: SocketAddr, token: &str) -> Result<Self, ClientError> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let mut client = Self::over(stream).await?;
-        let token = Frame::new(Kind::Token, 0).with_payload(ContentType::Text, token.to_owned());
-        let mut octets = BytesMut::new();
-        token.encode_into(MAX_FRAME, &mut octets)?;
-        client.send(&octets, Instant::now() + HELLO_TIMEOUT).await?;
+        let mut client = Self::from_stream(stream).await?;
+        let token =
+            Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, token.to_owned());
+        let mut bytes = BytesMut::new();
+        token.encode_into(MAX_FRAME, &mut bytes)?;
+        client.send(&bytes, Instant::now() + HELLO_TIMEOUT).await?;
         Ok(client)
     }
 
-    pub(crate) async fn over(stream: impl ByteStream + 'static) -> Result<Self, ClientError> {
+    pub(crate) async fn from_stream(
+        stream: impl ByteStream + 'static,
+    ) -> Result<Self, ClientError> {
         let mut client = Self {
             stream: Box::new(stream),
-            decoder: Decoder::new(MAX_FRAME),
+            decoder: FrameDecoder::new(MAX_FRAME),
             names: BTreeMap::new(),
             last_id: 0,
             deadline: DEFAULT_DEADLINE,
             abandoned: VecDeque::new(),
-            left: false,
+            call_sent: false,
         };
         let hello = client
             .receive(Instant::now() + HELLO_TIMEOUT, HELLO_TIMEOUT)
             .await?;
         match hello.kind {
-            Kind::Error => return Err(ClientError::Fault(fault_of(&hello))),
-            Kind::Hello => {}
+            FrameKind::Error => return Err(ClientError::Fault(fault_of(&hello))),
+            FrameKind::Hello => {}
             other => {
                 let text = format!("the first frame has kind {other}");
                 return Err(ClientError::NotANode(text));
@@ -180,10 +186,10 @@ impl Client {
     }
 
     /// Calls a method, or asks an actor by an address and the name of a message, as in
-    /// `@(counter) sum`, and waits for the answer. The rows of a listing are returned as an array.
+    /// `@(counter) sum`, and waits for the reply. The rows of a listing are returned as an array.
     ///
     /// # Errors
-    /// Returns an error if there is no answer, or the answer is a fault.
+    /// Returns an error if there is no reply before the deadline, or the reply is a fault.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, ClientError> {
         let mut rows = self.rows(method, params).await?;
         let mut list = Vec::new();
@@ -196,15 +202,15 @@ impl Client {
         }
     }
 
-    /// Asks an actor as [`call`](Self::call) does, and returns the answer unchanged, whether it is
+    /// Asks an actor as [`call`](Self::call) does, and returns the reply unchanged, whether it is
     /// bytes or JSON. To read a stream, use [`stream`](Self::stream).
     ///
     /// # Errors
-    /// Returns an error if there is no answer, or the answer is a fault: [`FaultCode::BadRequest`]
-    /// if the message is a stream.
+    /// Returns an error if there is no reply before the deadline, or the reply is a fault:
+    /// [`FaultCode::BadRequest`] if the message is a stream.
     pub async fn ask(&mut self, name: &str, payload: Value) -> Result<Payload, ClientError> {
         let deadline = Some(self.deadline);
-        let asked = self.begin(Kind::Call, name, &payload, deadline, 0);
+        let asked = self.begin(FrameKind::Call, name, &payload, deadline, 0);
         match asked.await?.step().await? {
             RowStep::Value(value) => Ok(value),
             RowStep::End => Ok(Payload::EMPTY),
@@ -215,13 +221,18 @@ impl Client {
         }
     }
 
-    /// Calls a method and reads its rows one by one, as they arrive.
+    /// Calls a method and reads its rows one by one, as they arrive. The node sends at most 256 rows
+    /// ahead of the reader.
     ///
     /// # Errors
     /// Returns an error if the call cannot be sent.
-    pub async fn rows(&mut self, method: &str, params: Value) -> Result<Rows<'_>, ClientError> {
+    pub async fn rows(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> Result<RowReader<'_>, ClientError> {
         let deadline = Some(self.deadline);
-        self.begin(Kind::Call, method, &params, deadline, CREDIT_WINDOW)
+        self.begin(FrameKind::Call, method, &params, deadline, CREDIT_WINDOW)
             .await
     }
 
@@ -229,8 +240,12 @@ impl Client {
     ///
     /// # Errors
     /// Returns an error if the call cannot be sent.
-    pub async fn stream(&mut self, name: &str, payload: Value) -> Result<Rows<'_>, ClientError> {
-        self.begin(Kind::Call, name, &payload, None, CREDIT_WINDOW)
+    pub async fn stream(
+        &mut self,
+        name: &str,
+        payload: Value,
+    ) -> Result<RowReader<'_>, ClientError> {
+        self.begin(FrameKind::Call, name, &payload, None, CREDIT_WINDOW)
             .await
     }
 
@@ -241,32 +256,33 @@ impl Client {
     /// Returns an error if the message is refused.
     pub async fn tell(&mut self, name: &str, payload: Value) -> Result<(), ClientError> {
         let deadline = Some(self.deadline);
-        let told = self.begin(Kind::Tell, name, &payload, deadline, 0);
+        let told = self.begin(FrameKind::Tell, name, &payload, deadline, 0);
         told.await?.step().await.map(drop)
     }
 
     async fn begin(
         &mut self,
-        kind: Kind,
+        kind: FrameKind,
         method: &str,
         params: &Value,
         deadline: Option<Duration>,
         credit: u32,
-    ) -> Result<Rows<'_>, ClientError> {
-        let millis = deadline.map_or(Ok(0), millis)?;
-        let until = Instant::now() + deadline.map_or(FOREVER, |deadline| deadline + DEADLINE_SLACK);
-        let mut octets = BytesMut::new();
+    ) -> Result<RowReader<'_>, ClientError> {
+        let deadline_millis = deadline.map_or(Ok(0), deadline_millis)?;
+        let expires_at =
+            Instant::now() + deadline.map_or(FOREVER, |deadline| deadline + DEADLINE_SLACK);
+        let mut bytes = BytesMut::new();
         while let Some(id) = self.abandoned.pop_front() {
-            Frame::new(Kind::Cancel, id).encode_into(MAX_FRAME, &mut octets)?;
+            Frame::new(FrameKind::Cancel, id).encode_into(MAX_FRAME, &mut bytes)?;
         }
         let target = match self.names.get(method) {
             Some(target) => *target,
             None => {
                 let target = u32::try_from(self.names.len()).unwrap_or(u32::MAX - 1) + 1;
-                let mut name =
-                    Frame::new(Kind::Name, 0).with_payload(ContentType::Text, method.to_owned());
+                let mut name = Frame::new(FrameKind::Name, 0)
+                    .with_payload(ContentType::Text, method.to_owned());
                 name.target = target;
-                name.encode_into(MAX_FRAME, &mut octets)?;
+                name.encode_into(MAX_FRAME, &mut bytes)?;
                 self.names.insert(method.to_owned(), target);
                 target
             }
@@ -278,62 +294,62 @@ impl Client {
             params => Frame::new(kind, id).with_json(params),
         };
         call.target = target;
-        call.deadline = millis;
+        call.deadline = deadline_millis;
         call.credit = credit;
-        call.encode_into(MAX_FRAME, &mut octets)?;
-        self.left = true;
-        self.send(&octets, until).await?;
-        Ok(Rows {
+        call.encode_into(MAX_FRAME, &mut bytes)?;
+        self.call_sent = true;
+        self.send(&bytes, expires_at).await?;
+        Ok(RowReader {
             client: self,
             id,
-            until,
-            taken: 0,
+            expires_at,
+            consumed: 0,
             ended: false,
         })
     }
 
-    async fn send(&mut self, octets: &[u8], until: Instant) -> Result<(), ClientError> {
-        match timeout_at(until, self.stream.write_all(octets)).await {
+    async fn send(&mut self, bytes: &[u8], expires_at: Instant) -> Result<(), ClientError> {
+        match timeout_at(expires_at, self.stream.write_all(bytes)).await {
             Ok(Ok(())) => Ok(()),
-            // An error frame sent before closing tells more than the broken pipe.
+            // An error frame sent before closing is more specific than the broken pipe.
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                match self.receive(until, self.deadline).await {
-                    Ok(frame) if frame.kind == Kind::Error => {
+                match self.receive(expires_at, self.deadline).await {
+                    Ok(frame) if frame.kind == FrameKind::Error => {
                         Err(ClientError::Fault(fault_of(&frame)))
                     }
-                    _ => Err(self.gone(None)),
+                    _ => Err(self.lost(None)),
                 }
             }
-            Ok(Err(error)) => Err(self.gone(Some(error))),
+            Ok(Err(error)) => Err(self.lost(Some(error))),
             Err(_) => Err(ClientError::TimedOut(self.deadline)),
         }
     }
 
     /// Builds the error for a lost connection.
-    fn gone(&self, source: Option<io::Error>) -> ClientError {
+    fn lost(&self, source: Option<io::Error>) -> ClientError {
         match source {
-            source if self.left => ClientError::Lost { source },
+            source if self.call_sent => ClientError::Lost { source },
             Some(source) => ClientError::Io(source),
             None => ClientError::Closed,
         }
     }
 
-    async fn receive(&mut self, until: Instant, span: Duration) -> Result<Frame, ClientError> {
+    async fn receive(&mut self, expires_at: Instant, span: Duration) -> Result<Frame, ClientError> {
         loop {
             if let Some(frame) = self.decoder.next_frame()? {
                 return Ok(frame);
             }
             let read = self.stream.read_buf(self.decoder.buffer());
-            match timeout_at(until, read).await {
+            match timeout_at(expires_at, read).await {
                 Ok(Ok(0)) => {
                     // An incomplete frame is lost with its connection.
-                    return Err(self.gone(None));
+                    return Err(self.lost(None));
                 }
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Err(self.gone(None));
+                    return Err(self.lost(None));
                 }
-                Ok(Err(error)) => return Err(self.gone(Some(error))),
+                Ok(Err(error)) => return Err(self.lost(Some(error))),
                 Err(_) => return Err(ClientError::TimedOut(span)),
             }
         }
@@ -356,16 +372,16 @@ enum RowStep {
 
 /// The rows of a listing, as they arrive. Dropping it cancels the call.
 #[derive(Debug)]
-pub struct Rows<'a> {
+pub struct RowReader<'a> {
     client: &'a mut Client,
     id: u32,
-    until: Instant,
-    taken: u32,
+    expires_at: Instant,
+    consumed: u32,
     ended: bool,
 }
 
-impl Rows<'_> {
-    /// Returns the next row; `None` after the last one. The answer of a method without a listing is
+impl RowReader<'_> {
+    /// Returns the next row; `None` after the last one. The output of a method without a listing is
     /// returned as a single row.
     ///
     /// # Errors
@@ -384,23 +400,23 @@ impl Rows<'_> {
         loop {
             let frame = self
                 .client
-                .receive(self.until, self.client.deadline)
+                .receive(self.expires_at, self.client.deadline)
                 .await?;
-            let ours = frame.id == self.id;
+            let is_ours = frame.id == self.id;
             match frame.kind {
-                Kind::Error if ours || frame.id == 0 => {
+                FrameKind::Error if is_ours || frame.id == 0 => {
                     self.ended = true;
                     return Err(ClientError::Fault(fault_of(&frame)));
                 }
-                Kind::Done if ours => {
+                FrameKind::Done if is_ours => {
                     self.ended = true;
                     return Ok(match frame.content {
                         ContentType::None => RowStep::End,
                         _ => RowStep::Value(frame.into_payload()),
                     });
                 }
-                Kind::Item if ours => {
-                    self.take_more().await?;
+                FrameKind::Item if is_ours => {
+                    self.replenish_credit().await?;
                     return Ok(RowStep::Row(frame.into_payload()));
                 }
                 // Answers to calls that were abandoned before.
@@ -410,21 +426,21 @@ impl Rows<'_> {
     }
 
     /// Grants more credit when half of the rows requested so far have arrived.
-    async fn take_more(&mut self) -> Result<(), ClientError> {
-        self.taken += 1;
-        if self.taken < CREDIT_WINDOW / 2 {
+    async fn replenish_credit(&mut self) -> Result<(), ClientError> {
+        self.consumed += 1;
+        if self.consumed < CREDIT_WINDOW / 2 {
             return Ok(());
         }
-        let mut credit = Frame::new(Kind::Credit, self.id);
-        credit.credit = self.taken;
-        self.taken = 0;
-        let mut octets = BytesMut::with_capacity(HEADER);
-        credit.encode_into(MAX_FRAME, &mut octets)?;
-        self.client.send(&octets, self.until).await
+        let mut credit = Frame::new(FrameKind::Credit, self.id);
+        credit.credit = self.consumed;
+        self.consumed = 0;
+        let mut bytes = BytesMut::with_capacity(HEADER_LEN);
+        credit.encode_into(MAX_FRAME, &mut bytes)?;
+        self.client.send(&bytes, self.expires_at).await
     }
 }
 
-impl Drop for Rows<'_> {
+impl Drop for RowReader<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.client.abandoned.push_back(self.id);
@@ -455,35 +471,35 @@ mod tests {
     use super::*;
 
     /// Creates a client of a node that runs this function and then disconnects.
-    async fn of<F: Future<Output = ()> + Send + 'static>(
+    async fn client_of<F: Future<Output = ()> + Send + 'static>(
         node: impl FnOnce(DuplexStream) -> F,
     ) -> Result<Client, ClientError> {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         tokio::spawn(node(theirs));
-        Client::over(ours).await
+        Client::from_stream(ours).await
     }
 
     async fn hello(node: &mut DuplexStream) {
-        let mut octets = BytesMut::new();
-        let hello = Frame::new(Kind::Hello, 0).with_json(&json!({ "protocol": PROTOCOL }));
+        let mut bytes = BytesMut::new();
+        let hello = Frame::new(FrameKind::Hello, 0).with_json(&json!({ "protocol": PROTOCOL }));
         hello
-            .encode_into(MAX_FRAME, &mut octets)
+            .encode_into(MAX_FRAME, &mut bytes)
             .expect("it is short");
-        node.write_all(&octets).await.expect("there is room");
+        node.write_all(&bytes).await.expect("there is room");
     }
 
     #[tokio::test]
-    async fn an_error_says_whether_the_call_had_left() {
-        let before = of(|node| async move { drop(node) }).await;
+    async fn error_tells_if_the_call_was_sent() {
+        let before = client_of(|node| async move { drop(node) }).await;
         assert_eq!(
             before.map(drop).map_err(|error| error.code()),
             Err(FaultCode::Unreachable)
         );
-        let after_hello = of(|mut node| async move { hello(&mut node).await }).await;
+        let after_hello = client_of(|mut node| async move { hello(&mut node).await }).await;
         let mut client = after_hello.expect("it says hello");
         let lost = client.call("tree", Value::Null).await;
         assert_eq!(lost.map_err(|error| error.code()), Err(FaultCode::Lost));
-        let after_call = of(|mut node| async move {
+        let after_call = client_of(|mut node| async move {
             hello(&mut node).await;
             node.read_u8().await.expect("a call comes");
         });
@@ -493,8 +509,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_does_not_answer_is_a_deadline() {
-        let silent = of(|mut node| async move {
+    async fn silent_node_is_a_deadline_error() {
+        let silent = client_of(|mut node| async move {
             hello(&mut node).await;
             std::future::pending().await
         });
@@ -504,8 +520,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deadline_that_cannot_be_sent_is_refused_and_nothing_is_sent() {
-        let node = of(|mut node| async move {
+    async fn unencodable_deadline_is_refused_before_anything_is_sent() {
+        let node = client_of(|mut node| async move {
             hello(&mut node).await;
             let _ = node.read_u8().await;
         });
@@ -529,9 +545,9 @@ mod tests {
                 );
             }
         }
-        assert!(!client.left, "nothing was sent");
-        assert_eq!(millis(Duration::from_millis(1)).ok(), Some(1));
+        assert!(!client.call_sent, "nothing was sent");
+        assert_eq!(deadline_millis(Duration::from_millis(1)).ok(), Some(1));
         let most = Duration::from_millis(u64::from(u32::MAX));
-        assert_eq!(millis(most).ok(), Some(u32::MAX));
+        assert_eq!(deadline_millis(most).ok(), Some(u32::MAX));
     }
 }

@@ -1,7 +1,7 @@
 //! A client connection: an actor that receives frames and makes sure that each call is answered.
 //!
 //! ```text
-//!                        ┌── puts ──▶ exposed actors ──── answers ────┐
+//!                        ┌── sends ─▶ exposed actors ──── replies ────┐
 //! reader ──frames──▶ connection ──starts──▶ calls of methods ─────────┤
 //! (task)                 │                                            ▼
 //!                        └── faults, goodbye ────────────────────▶ outbox ──▶ writer (task)
@@ -41,9 +41,11 @@ use self::pump::pump;
 use self::settings::AcceptError;
 pub(crate) use self::settings::{Admission, ByteStream, ConnectionArgs, EndpointSettings};
 use self::wire::{AdmittedClient, PendingClient};
-use crate::access::{Caller, Record};
-use crate::connection::method_call::{MethodCall, MethodCallArgs, StartMethod, stream_asked};
-use crate::frame::{Frame, Kind};
+use crate::access::{AuditGuard, Caller};
+use crate::connection::method_call::{
+    MethodCall, MethodCallArgs, StartMethod, stream_needs_credit,
+};
+use crate::frame::{Frame, FrameKind};
 use crate::limits::Limits;
 use crate::method::Methods;
 
@@ -60,7 +62,7 @@ pub(crate) struct Connection {
     /// Running method calls.
     method_calls: HashMap<u32, ActorRef<StartMethod>>,
     /// The running method calls whose caller reads rows.
-    rows: HashSet<u32>,
+    row_calls: HashSet<u32>,
     /// Messages that wait for room in mailboxes.
     queues: MailboxQueues,
     /// Messages that wait at a mailbox, and streams in progress.
@@ -88,7 +90,7 @@ pub(crate) enum ConnectionMsg {
     /// An actor answered with a stream.
     Items(Completion<PayloadStream>),
     /// A message was put into its mailbox, or was refused.
-    Delivered(u32, Kind, Result<DeliveryHandle, Fault>),
+    Delivered(u32, FrameKind, Result<DeliveryHandle, Fault>),
     /// A stream ended; `None` if its call had ended before.
     Streamed(u32, Option<Result<(), Fault>>),
 }
@@ -124,7 +126,7 @@ impl Actor for Connection {
         } = args.settings;
         let (read, write) = tokio::io::split(stream);
         let outbox = Arc::new(Outbox::new(limits, cx.lane()));
-        let hello = Frame::new(Kind::Hello, 0).with_json(&json!({
+        let hello = Frame::new(FrameKind::Hello, 0).with_json(&json!({
             "protocol": PROTOCOL,
             "frame": limits.frame,
             "in_flight": limits.in_flight,
@@ -149,7 +151,7 @@ impl Actor for Connection {
             last_id: 0,
             outbox,
             method_calls: HashMap::new(),
-            rows: HashSet::new(),
+            row_calls: HashSet::new(),
             queues: MailboxQueues::new(limits.memory),
             pipes: HashMap::new(),
             deadline_timer: EarliestTimer::new(),
@@ -157,9 +159,10 @@ impl Actor for Connection {
             is_unauthenticated,
             admitted,
         };
-        cx.send_every(connection.patience() / 4 + Duration::from_millis(1), || {
-            ConnectionMsg::CheckIdle
-        });
+        cx.send_every(
+            connection.idle_timeout() / 4 + Duration::from_millis(1),
+            || ConnectionMsg::CheckIdle,
+        );
         Ok(connection)
     }
 
@@ -170,44 +173,44 @@ impl Actor for Connection {
     ) -> Result<(), AcceptError> {
         match message {
             ConnectionMsg::Frames(frames) => {
-                self.outbox.ready().await;
+                self.outbox.ready_for_frames().await;
                 self.is_unauthenticated = false;
                 self.last_frame = cx.now();
                 for frame in frames {
-                    if let Err(fault) = self.frame(frame, cx) {
+                    if let Err(fault) = self.handle_frame(frame, cx) {
                         self.close(&fault);
                         break;
                     }
                 }
             }
             ConnectionMsg::Ended => {
-                self.outbox.end();
-                self.end_streams(cx);
+                self.outbox.end_input();
+                self.fail_streams(cx);
             }
             ConnectionMsg::ReadFailed(fault) => self.close(&fault),
             ConnectionMsg::CheckIdle => {
                 if let Ok(caller) = self.caller() {
-                    caller.flush();
+                    caller.flush_audit();
                 }
                 let silent = cx.now().saturating_duration_since(self.last_frame);
-                let patience = self.patience();
-                if silent >= patience && self.outbox.is_idle() {
-                    let text = format!("idle: no frame for {patience:?}");
+                let idle_timeout = self.idle_timeout();
+                if silent >= idle_timeout && self.outbox.is_idle() {
+                    let text = format!("idle: no frame for {idle_timeout:?}");
                     self.close(&Fault::new(FaultCode::Idle, text));
                 }
             }
             ConnectionMsg::CheckDeadlines => {
                 self.deadline_timer.clear();
-                self.overdue(cx);
+                self.fail_overdue_calls(cx);
             }
             ConnectionMsg::Items(Completion { token, result }) => {
                 if let (Ok(id), Ok(items)) = (u32::try_from(token), result) {
-                    self.stream(id, items, cx);
+                    self.start_stream(id, items, cx);
                 }
             }
             ConnectionMsg::Delivered(id, kind, put) => {
                 self.pipes.remove(&id);
-                self.put(id, kind, put);
+                self.on_delivered(id, kind, put);
                 self.deliver_next(id, cx);
             }
             ConnectionMsg::Streamed(id, end) => {
@@ -223,17 +226,17 @@ impl Actor for Connection {
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), AcceptError> {
         match signal {
             Signal::TaskEnded { name } if &*name == "writer" => {
-                self.end_runs();
+                self.kill_method_calls();
                 cx.stop();
             }
-            Signal::ChildEnded { key, exit, .. } => self.method_ended(&key, &exit),
+            Signal::ChildEnded { key, exit, .. } => self.on_method_exit(&key, &exit),
             Signal::PipePanicked { pipe, panic } => {
                 let call = self.pipes.iter().find(|(_, one)| **one == pipe);
                 if let Some(id) = call.map(|(id, _)| *id) {
                     self.pipes.remove(&id);
                     let fault =
                         Fault::new(FaultCode::Failed, format!("panic in a stream: {panic}"));
-                    self.outbox.give_up(id, fault);
+                    self.outbox.fail(id, fault);
                     self.deliver_next(id, cx);
                 }
             }
@@ -243,9 +246,9 @@ impl Actor for Connection {
     }
 
     async fn post_stop(self, _: &Exit, _: &mut Context<Self>) {
-        self.outbox.gone();
+        self.outbox.disconnect();
         if let Ok(caller) = self.caller() {
-            caller.flush();
+            caller.flush_audit();
         }
     }
 }
@@ -258,26 +261,26 @@ impl Connection {
         admitted.ok_or_else(|| Fault::new(FaultCode::Refused, "the client is not authenticated"))
     }
 
-    fn frame(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
+    fn handle_frame(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
         match frame.kind {
-            Kind::Call | Kind::Tell => {
+            FrameKind::Call | FrameKind::Tell => {
                 let id = frame.id;
-                if let Err(fault) = self.call(frame, cx) {
-                    self.outbox.reply(id, Err(fault));
+                if let Err(fault) = self.start_call(frame, cx) {
+                    self.outbox.reply_unlisted(id, Err(fault));
                 }
             }
-            Kind::Name => {
+            FrameKind::Name => {
                 let caller = self.caller()?.clone();
                 self.names.bind(&frame, &caller)?;
             }
-            Kind::Cancel => {
+            FrameKind::Cancel => {
                 let fault = Fault::new(FaultCode::Cancelled, "cancelled by the caller");
-                self.give_up(frame.id, fault, cx);
+                self.fail_call(frame.id, fault, cx);
             }
-            Kind::Credit => self.outbox.grant(frame.id, frame.credit),
+            FrameKind::Credit => self.outbox.add_credit(frame.id, frame.credit),
             // The reader has checked the token already, if one is required.
-            Kind::Token => {}
-            Kind::Hello | Kind::Item | Kind::Done | Kind::Error => {
+            FrameKind::Token => {}
+            FrameKind::Hello | FrameKind::Item | FrameKind::Done | FrameKind::Error => {
                 let text = format!("clients must not send {} frames", frame.kind);
                 return Err(Fault::new(FaultCode::Protocol, text));
             }
@@ -285,7 +288,7 @@ impl Connection {
         Ok(())
     }
 
-    fn call(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
+    fn start_call(&mut self, frame: Frame, cx: &mut Context<Self>) -> Result<(), Fault> {
         if frame.id <= self.last_id {
             let text = format!("call {} after call {}", frame.id, self.last_id);
             return Err(Fault::new(
@@ -301,19 +304,19 @@ impl Connection {
             }
             Some(BoundName::Method(name)) => {
                 let name = Arc::clone(name);
-                self.run(frame, name, cx)
+                self.start_method(frame, name, cx)
             }
             Some(BoundName::Message {
                 address,
                 kind,
-                rights,
+                permissions,
                 entry,
             }) => {
                 let admitted = self.admitted.get().map(|admitted| &admitted.caller);
                 let Some(caller) = admitted else {
                     return Ok(());
                 };
-                rights.look(caller, frame.kind, cx.now())?;
+                permissions.check_frame(caller, frame.kind, cx.now())?;
                 if entry.as_ref().is_none_or(|entry| !entry.is_alive()) {
                     *entry = None;
                     *entry = Some(cx.system().remote_entry(address, kind)?);
@@ -321,11 +324,12 @@ impl Connection {
                 match entry.clone() {
                     Some(entry) => {
                         let pattern = entry.pattern();
-                        let record = rights.begin(caller, frame.kind, pattern, cx.now())?;
-                        if is_asked(&frame) && pattern == MessagePattern::Stream {
-                            return Err(stream_asked(kind));
+                        let record =
+                            permissions.authorize(caller, frame.kind, pattern, cx.now())?;
+                        if expects_single_reply(&frame) && pattern == MessagePattern::Stream {
+                            return Err(stream_needs_credit(kind));
                         }
-                        self.message(frame, &entry, record, cx)
+                        self.send_message(frame, &entry, record, cx)
                     }
                     None => Ok(()),
                 }
@@ -334,34 +338,34 @@ impl Connection {
     }
 
     /// Sends a message to an exposed actor.
-    fn message(
+    fn send_message(
         &mut self,
         frame: Frame,
         entry: &RemoteEntry,
-        record: Option<Record>,
+        record: Option<AuditGuard>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
         let (id, kind) = (frame.id, frame.kind);
         let asked = Duration::from_millis(frame.deadline.into());
         let span = match (frame.deadline, entry.pattern()) {
-            (0, MessagePattern::Stream) if kind == Kind::Call => None,
+            (0, MessagePattern::Stream) if kind == FrameKind::Call => None,
             (0, _) => Some(DEFAULT_DEADLINE.min(self.limits.deadline)),
             (_, MessagePattern::Stream) => Some(asked),
             _ => Some(asked.min(self.limits.deadline)),
         };
-        let due = span.map(|span| (cx.now() + span, span));
+        let deadline = span.map(|span| (cx.now() + span, span));
         let credit = (frame.credit > 0).then(|| {
             let credit = Semaphore::new(0);
-            outbox::grant(&credit, frame.credit);
+            outbox::add_permits(&credit, frame.credit);
             Arc::new(credit)
         });
         let open = OpenCall {
-            ticket: None,
-            due,
+            delivery: None,
+            deadline,
             credit,
             record,
         };
-        self.outbox.admit(id, open)?;
+        self.outbox.add_call(id, open)?;
         let waiting = QueuedMessage {
             id,
             kind,
@@ -375,7 +379,7 @@ impl Connection {
             Ok(None) => {}
             Err(fault) => self.outbox.finish(id, Err(fault)),
         }
-        if let Some((at, _)) = due {
+        if let Some((at, _)) = deadline {
             self.deadline_timer
                 .arm(at, ConnectionMsg::CheckDeadlines, cx);
         }
@@ -391,7 +395,7 @@ impl Connection {
             payload,
         } = message;
         let put = match kind {
-            Kind::Tell => entry.tell(&payload),
+            FrameKind::Tell => entry.tell(&payload),
             _ => {
                 let outbox = Arc::clone(&self.outbox);
                 entry.call(&payload, id.into(), outbox as Arc<dyn CallSink>)
@@ -399,13 +403,13 @@ impl Connection {
         };
         match put {
             Delivery::Settled(done) => {
-                self.put(id, kind, done);
+                self.on_delivered(id, kind, done);
                 true
             }
             Delivery::Queued(waits) => {
                 self.queues.set_first(entry.actor().id(), id);
                 let pipe = cx.pipe(waits, move |done| ConnectionMsg::Delivered(id, kind, done));
-                self.keep(id, pipe);
+                self.track_pipe(id, pipe);
                 false
             }
         }
@@ -424,18 +428,18 @@ impl Connection {
     }
 
     /// Continues with a message that was put into its mailbox or refused.
-    fn put(&self, id: u32, kind: Kind, put: Result<DeliveryHandle, Fault>) {
+    fn on_delivered(&self, id: u32, kind: FrameKind, put: Result<DeliveryHandle, Fault>) {
         match put {
-            Ok(_) if kind == Kind::Tell => self.outbox.finish(id, Ok(Payload::EMPTY)),
-            Ok(ticket) => self.outbox.hold(id, ticket),
+            Ok(_) if kind == FrameKind::Tell => self.outbox.finish(id, Ok(Payload::EMPTY)),
+            Ok(delivery) => self.outbox.set_delivery(id, delivery),
             Err(fault) => self.outbox.finish(id, Err(fault)),
         }
     }
 
     /// Starts to send the items of a stream, as far as credit allows.
-    fn stream(&mut self, id: u32, items: PayloadStream, cx: &mut Context<Self>) {
+    fn start_stream(&mut self, id: u32, items: PayloadStream, cx: &mut Context<Self>) {
         if self.outbox.is_ending() {
-            self.outbox.finish(id, Err(unread()));
+            self.outbox.finish(id, Err(client_stopped_sending()));
             return;
         }
         let Some(credit) = self.outbox.credit(id) else {
@@ -443,43 +447,48 @@ impl Connection {
         };
         let pump = pump(id, items, credit, Arc::clone(&self.outbox));
         let pipe = cx.pipe(pump, move |end| ConnectionMsg::Streamed(id, end));
-        self.keep(id, pipe);
+        self.track_pipe(id, pipe);
     }
 
     /// Records the pipe that works for a call.
-    fn keep(&mut self, id: u32, pipe: Result<PipeId, TooManyPipes>) {
+    fn track_pipe(&mut self, id: u32, pipe: Result<PipeId, TooManyPipes>) {
         match pipe {
             Ok(pipe) => {
                 self.pipes.insert(id, pipe);
             }
             Err(error) => {
                 let fault = Fault::new(FaultCode::Full, error.to_string());
-                self.outbox.give_up(id, fault);
+                self.outbox.fail(id, fault);
             }
         }
     }
 
     /// Ends the streams of a client that sends nothing more: it cannot grant them credit.
-    fn end_streams(&mut self, cx: &mut Context<Self>) {
+    fn fail_streams(&mut self, cx: &mut Context<Self>) {
         let ids = self.pipes.keys().copied();
         let streams = ids.filter(|id| self.queues.waits_at(*id).is_none());
-        let streams: Vec<_> = streams.chain(self.rows.iter().copied()).collect();
+        let streams: Vec<_> = streams.chain(self.row_calls.iter().copied()).collect();
         for id in streams {
-            self.give_up(id, unread(), cx);
+            self.fail_call(id, client_stopped_sending(), cx);
         }
     }
 
     /// Runs a method as an actor of its own.
-    fn run(&mut self, frame: Frame, name: Arc<str>, cx: &mut Context<Self>) -> Result<(), Fault> {
+    fn start_method(
+        &mut self,
+        frame: Frame,
+        name: Arc<str>,
+        cx: &mut Context<Self>,
+    ) -> Result<(), Fault> {
         let id = frame.id;
-        if frame.kind == Kind::Tell {
+        if frame.kind == FrameKind::Tell {
             let text = format!("{name} is a method: call it instead of sending a message");
             return Err(Fault::new(FaultCode::BadRequest, text));
         }
         let caller = self.caller()?.clone();
-        self.outbox.admit(id, OpenCall::default())?;
-        self.outbox.grant(id, frame.credit);
-        let reads = frame.credit > 0;
+        self.outbox.add_call(id, OpenCall::default())?;
+        self.outbox.add_credit(id, frame.credit);
+        let reads_rows = frame.credit > 0;
         let asked = Duration::from_millis(frame.deadline.into());
         let deadline = match frame.deadline {
             0 => self.limits.deadline,
@@ -492,7 +501,7 @@ impl Connection {
             methods: Arc::clone(&self.methods),
             caller,
             deadline,
-            reads,
+            reads_rows,
             outbox: Arc::clone(&self.outbox),
         };
         match cx.spawn::<MethodCall>(id.to_string(), args) {
@@ -500,30 +509,30 @@ impl Connection {
                 // If this fails, the actor has ended already, and its end is reported separately.
                 let _ = actor.try_tell(StartMethod);
                 self.method_calls.insert(id, actor);
-                if reads {
-                    self.rows.insert(id);
+                if reads_rows {
+                    self.row_calls.insert(id);
                 }
             }
             Err(error) => {
                 let fault = Fault::new(FaultCode::Failed, error.to_string());
-                self.outbox.give_up(id, fault);
+                self.outbox.fail(id, fault);
             }
         }
         Ok(())
     }
 
-    fn method_ended(&mut self, key: &str, exit: &Exit) {
+    fn on_method_exit(&mut self, key: &str, exit: &Exit) {
         let Some(id) = key.parse().ok() else { return };
-        self.rows.remove(&id);
+        self.row_calls.remove(&id);
         if self.method_calls.remove(&id).is_some() && !exit.is_orderly() {
             let fault = Fault::new(FaultCode::Failed, format!("the method {exit}"));
-            self.outbox.give_up(id, fault);
+            self.outbox.fail(id, fault);
         }
     }
 
     /// Answers a call with a fault and ends the work for it.
-    fn give_up(&mut self, id: u32, fault: Fault, cx: &mut Context<Self>) {
-        if !self.outbox.give_up(id, fault) {
+    fn fail_call(&mut self, id: u32, fault: Fault, cx: &mut Context<Self>) {
+        if !self.outbox.fail(id, fault) {
             return;
         }
         if let Some(actor) = self.method_calls.get(&id) {
@@ -535,11 +544,11 @@ impl Connection {
         }
     }
 
-    fn overdue(&mut self, cx: &mut Context<Self>) {
+    fn fail_overdue_calls(&mut self, cx: &mut Context<Self>) {
         let (over, next) = self.outbox.overdue(cx.now());
         for (id, span) in over {
             let fault = Fault::new(FaultCode::Deadline, format!("no reply within {span:?}"));
-            self.give_up(id, fault, cx);
+            self.fail_call(id, fault, cx);
         }
         if let Some(next) = next {
             self.deadline_timer
@@ -548,7 +557,7 @@ impl Connection {
     }
 
     /// Time for which the client may be silent.
-    fn patience(&self) -> Duration {
+    fn idle_timeout(&self) -> Duration {
         if self.is_unauthenticated {
             self.limits.idle.min(AUTHENTICATION_TIMEOUT)
         } else {
@@ -559,10 +568,10 @@ impl Connection {
     /// Sends the reason for closing; the connection ends once it is written.
     fn close(&self, fault: &Fault) {
         self.outbox.close(fault);
-        self.end_runs();
+        self.kill_method_calls();
     }
 
-    fn end_runs(&self) {
+    fn kill_method_calls(&self) {
         for actor in self.method_calls.values() {
             actor.kill();
         }
@@ -570,10 +579,10 @@ impl Connection {
 }
 
 /// Returns `true` for a call that expects a single answer: a call that reads items grants credit.
-fn is_asked(frame: &Frame) -> bool {
-    frame.kind == Kind::Call && frame.credit == 0
+fn expects_single_reply(frame: &Frame) -> bool {
+    frame.kind == FrameKind::Call && frame.credit == 0
 }
 
-fn unread() -> Fault {
+fn client_stopped_sending() -> Fault {
     Fault::new(FaultCode::Cancelled, "the client stopped sending")
 }

@@ -34,8 +34,8 @@ use strowger::{
     ActorInfo, ActorLifecycle, ActorPath, ActorSystem, Address, AnyRef, Fault, FaultCode,
 };
 
-use crate::access::{Role, Subject, Verb};
-use crate::method::{Answer, Methods, Notes};
+use crate::access::{Operation, Resource, Role};
+use crate::method::{Annotations, MethodOutput, Methods};
 
 /// Interval at which `kill` checks if the actor has ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
@@ -44,24 +44,24 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) fn with_control_methods(methods: Methods) -> Methods {
     let described = Arc::new(methods.clone());
     let health = methods.health().clone();
-    let [of_ps, of_tree, of_top] = std::array::from_fn(|_| methods.notes());
+    let [of_ps, of_tree, of_top] = std::array::from_fn(|_| methods.annotations());
     let methods = methods
         .add(PING, |request| async move { Ok(ping(&request.system)) })
         .add(PS, move |request| {
-            let notes = of_ps.clone();
-            async move { ps(&request.system, &request.params, notes) }
+            let annotations = of_ps.clone();
+            async move { ps(&request.system, &request.params, annotations) }
         })
         .add(TREE, move |request| {
-            let notes = of_tree.clone();
-            async move { tree(&request.system, &request.params, notes) }
+            let annotations = of_tree.clone();
+            async move { tree(&request.system, &request.params, annotations) }
         })
         .add(INSPECT, move |request| {
             let described = Arc::clone(&described);
             async move { inspect(&request.system, &described, &request.params).await }
         })
         .add(TOP, move |request| {
-            let (health, notes) = (health.clone(), of_top.clone());
-            async move { watch::top(&request.system, &health, &notes, &request.params).await }
+            let (health, annotations) = (health.clone(), of_top.clone());
+            async move { watch::top(&request.system, &health, &annotations, &request.params).await }
         })
         .add(TRACE, |request| async move {
             watch::trace(&request.system, &request.params).await
@@ -74,48 +74,50 @@ pub(crate) fn with_control_methods(methods: Methods) -> Methods {
         });
     let methods =
         methods.register_for_caller(WHOAMI, |caller, _| async move { Ok(caller.to_json()) });
-    let mut verbs: Vec<Verb> = methods.verbs().copied().collect();
-    verbs.push(METHODS);
-    verbs.sort_by_key(Verb::name);
+    let mut operations: Vec<Operation> = methods.operations().copied().collect();
+    operations.push(METHODS);
+    operations.sort_by_key(Operation::name);
     methods.register(METHODS, move |_| {
-        let rows: Vec<Value> = verbs.iter().map(described_verb).collect();
-        async move { Ok(Answer::rows(rows)) }
+        let rows: Vec<Value> = operations.iter().map(operation_row).collect();
+        async move { Ok(MethodOutput::rows(rows)) }
     })
 }
 
-/// Describes a verb to a caller.
-fn described_verb(verb: &Verb) -> Value {
-    let right = verb.right();
-    let roles: Vec<&str> = right.roles().map(Role::name).collect();
+/// Describes an operation to a caller.
+fn operation_row(operation: &Operation) -> Value {
+    let permission = operation.permission();
+    let roles: Vec<&str> = permission.roles().map(Role::name).collect();
     json!({
-        "name": verb.name(),
-        "right": right.name(),
-        "writes": right.writes(),
+        "name": operation.name(),
+        "right": permission.name(),
+        "writes": permission.is_write(),
         "roles": roles,
     })
 }
 
-const PING: Verb = Verb::begins("ping");
-const METHODS: Verb = Verb::begins("methods");
-const WHOAMI: Verb = Verb::begins("whoami");
-const PS: Verb = Verb::reads("ps").on(Subject::Rows("path", ""));
-const TREE: Verb = Verb::reads("tree").on(Subject::Rows("path", ""));
-const INSPECT: Verb = Verb::reads("inspect").on(Subject::Param("path"));
-const TOP: Verb = Verb::reads("top").on(Subject::Rows("path", ""));
-const TRACE: Verb = Verb::reads("trace").on(Subject::Rows("path", ""));
-const EXPOSED: Verb = Verb::reads("exposed").on(Subject::Rows("address", ""));
-const KILL: Verb = Verb::manages("kill").on(Subject::Param("path"));
+const PING: Operation = Operation::basic("ping");
+const METHODS: Operation = Operation::basic("methods");
+const WHOAMI: Operation = Operation::basic("whoami");
+const PS: Operation = Operation::reads("ps").with_resource(Resource::PerRow("path", ""));
+const TREE: Operation = Operation::reads("tree").with_resource(Resource::PerRow("path", ""));
+const INSPECT: Operation =
+    Operation::reads("inspect").with_resource(Resource::AddressParam("path"));
+const TOP: Operation = Operation::reads("top").with_resource(Resource::PerRow("path", ""));
+const TRACE: Operation = Operation::reads("trace").with_resource(Resource::PerRow("path", ""));
+const EXPOSED: Operation =
+    Operation::reads("exposed").with_resource(Resource::PerRow("address", ""));
+const KILL: Operation = Operation::manages("kill").with_resource(Resource::AddressParam("path"));
 
-/// The verbs of the control methods.
-const CONTROL_VERBS: [Verb; 10] = [
+/// The operations of the control methods.
+const CONTROL_OPERATIONS: [Operation; 10] = [
     PING, METHODS, WHOAMI, PS, TREE, INSPECT, TOP, TRACE, EXPOSED, KILL,
 ];
 
-impl Verb {
-    /// Returns the verbs of the control methods, which every node has.
+impl Operation {
+    /// Returns the operations of the control methods, which every node has.
     #[must_use]
-    pub const fn of_control() -> &'static [Self] {
-        &CONTROL_VERBS
+    pub const fn control_methods() -> &'static [Self] {
+        &CONTROL_OPERATIONS
     }
 }
 
@@ -128,24 +130,28 @@ fn ping(system: &ActorSystem) -> Value {
     })
 }
 
-fn tree(system: &ActorSystem, params: &Value, notes: Notes) -> Result<Answer, Fault> {
+fn tree(
+    system: &ActorSystem,
+    params: &Value,
+    annotations: Annotations,
+) -> Result<MethodOutput, Fault> {
     let params = Params::of(params, &["path", "limit"])?;
-    let mut actors = below(system, &params)?;
+    let mut actors = subtree(system, &params)?;
     if let Some(limit) = params.number("limit")? {
         prune(&mut actors, limit);
     }
-    Ok(rows(actors, notes))
+    Ok(rows(actors, annotations))
 }
 
 /// Lists the stats of actors, with the members added by notes.
-fn rows(actors: Vec<ActorInfo>, notes: Notes) -> Answer {
-    let row = move |info: ActorInfo| noted(&info, &notes);
-    Answer::rows(actors.into_iter().map(row))
+fn rows(actors: Vec<ActorInfo>, annotations: Annotations) -> MethodOutput {
+    let row = move |info: ActorInfo| annotated_stats(&info, &annotations);
+    MethodOutput::rows(actors.into_iter().map(row))
 }
 
-fn noted(info: &ActorInfo, notes: &Notes) -> Value {
+fn annotated_stats(info: &ActorInfo, annotations: &Annotations) -> Value {
     let mut row = stats(info);
-    notes.add(&info.path, &mut row);
+    annotations.add(&info.path, &mut row);
     row
 }
 
@@ -176,9 +182,13 @@ fn prune(actors: &mut Vec<ActorInfo>, limit: u64) {
     });
 }
 
-fn ps(system: &ActorSystem, params: &Value, notes: Notes) -> Result<Answer, Fault> {
+fn ps(
+    system: &ActorSystem,
+    params: &Value,
+    annotations: Annotations,
+) -> Result<MethodOutput, Fault> {
     let params = Params::of(params, &["path", "sort", "limit"])?;
-    let mut actors = below(system, &params)?;
+    let mut actors = subtree(system, &params)?;
     if let Some(key) = params.text("sort")? {
         let number = sort_key(key)?;
         actors.sort_by_key(|info| Reverse(number(info)));
@@ -186,10 +196,10 @@ fn ps(system: &ActorSystem, params: &Value, notes: Notes) -> Result<Answer, Faul
     if let Some(limit) = params.number("limit")? {
         actors.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     }
-    Ok(rows(actors, notes))
+    Ok(rows(actors, annotations))
 }
 
-fn exposed(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
+fn exposed(system: &ActorSystem, params: &Value) -> Result<MethodOutput, Fault> {
     let params = Params::of(params, &["address"])?;
     let mut exposed = system.exports();
     if let Some(wanted) = params.text("address")? {
@@ -200,7 +210,7 @@ fn exposed(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
             return Err(Fault::new(FaultCode::UnknownTarget, text));
         }
     }
-    Ok(Answer::rows(exposed.into_iter().map(|exposed| {
+    Ok(MethodOutput::rows(exposed.into_iter().map(|exposed| {
         let messages = exposed.messages.iter();
         let messages = messages
             .map(|(name, pattern)| json!({ "name": &**name, "pattern": pattern.to_string() }));
@@ -210,9 +220,9 @@ fn exposed(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
 }
 
 async fn inspect(system: &ActorSystem, methods: &Methods, params: &Value) -> Result<Value, Fault> {
-    let actor = one(system, &Params::of(params, &["path"])?)?;
-    let mut value = noted(&actor.info(), &methods.notes());
-    if let Some(details) = methods.described(&actor.path()).await {
+    let actor = find_actor(system, &Params::of(params, &["path"])?)?;
+    let mut value = annotated_stats(&actor.info(), &methods.annotations());
+    if let Some(details) = methods.description(&actor.path()).await {
         value["details"] = details;
     }
     Ok(value)
@@ -220,7 +230,7 @@ async fn inspect(system: &ActorSystem, methods: &Methods, params: &Value) -> Res
 
 async fn kill(system: &ActorSystem, params: &Value) -> Result<Value, Fault> {
     let params = Params::of(params, &["path", "panic"])?;
-    let actor = one(system, &params)?;
+    let actor = find_actor(system, &params)?;
     let (path, before) = (actor.path(), actor.info().restarts);
     if params.flag("panic")? {
         actor.inject_panic("requested through the control socket");
@@ -290,17 +300,17 @@ fn sort_key(key: &str) -> Result<fn(&ActorInfo) -> u64, Fault> {
 }
 
 /// Returns the actor at `path`, which must exist.
-fn one(system: &ActorSystem, params: &Params<'_>) -> Result<AnyRef, Fault> {
+fn find_actor(system: &ActorSystem, params: &Params<'_>) -> Result<AnyRef, Fault> {
     let Some(path) = params.text("path")? else {
         let text = "missing parameter \"path\", such as \"/gateway/control\"";
         return Err(Fault::new(FaultCode::BadRequest, text));
     };
     let found = system.find(path);
-    found.ok_or_else(|| Fault::new(FaultCode::UnknownTarget, missing(system, path)))
+    found.ok_or_else(|| Fault::new(FaultCode::UnknownTarget, not_found_text(system, path)))
 }
 
 /// Returns the actor at `path` and its descendants, or all actors.
-fn below(system: &ActorSystem, params: &Params<'_>) -> Result<Vec<ActorInfo>, Fault> {
+fn subtree(system: &ActorSystem, params: &Params<'_>) -> Result<Vec<ActorInfo>, Fault> {
     let mut actors = system.actors();
     let path = params.text("path")?.map(ActorPath::from);
     let Some(path) = path.filter(|path| *path != ActorPath::root()) else {
@@ -309,14 +319,14 @@ fn below(system: &ActorSystem, params: &Params<'_>) -> Result<Vec<ActorInfo>, Fa
     let inside = format!("{path}/");
     actors.retain(|info| info.path == path || info.path.as_str().starts_with(&inside));
     if actors.is_empty() {
-        let text = missing(system, path.as_str());
+        let text = not_found_text(system, path.as_str());
         return Err(Fault::new(FaultCode::UnknownTarget, text));
     }
     Ok(actors)
 }
 
 /// Describes which part of a path exists, and what is below it.
-fn missing(system: &ActorSystem, path: &str) -> String {
+fn not_found_text(system: &ActorSystem, path: &str) -> String {
     let path = ActorPath::from(path);
     let mut reached = String::new();
     for key in path.keys() {

@@ -5,11 +5,11 @@
 //! | field | meaning |
 //! |---|---|
 //! | length | bytes of the payload, without the header |
-//! | kind | one of [`Kind`] |
+//! | kind | one of [`FrameKind`] |
 //! | content | the type of the payload, one of [`ContentType`] |
 //! | flags | none is defined: zero |
 //! | id | a call on this connection, chosen by the client, not zero; zero is the connection |
-//! | target | a number that an earlier [`Kind::Name`] frame bound to a name |
+//! | target | a number that an earlier [`FrameKind::Name`] frame bound to a name |
 //! | deadline | milliseconds that the call may take; zero leaves it to the server |
 //! | credit | number of additional items that the other side may send |
 //!
@@ -26,22 +26,22 @@
 //! | 9 tell | client | the payload of a tell |
 //! | 10 token | client, first, if `hello` asks for it | text: a token of the endpoint |
 //!
-//! A [`Decoder`] takes bytes as they arrive. It never reserves memory for a length that was only
-//! announced.
+//! A [`FrameDecoder`] takes bytes as they arrive. It never reserves memory for a length that was
+//! only announced.
 
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use strowger::{ContentType, Payload};
 
-/// Length of a header, in bytes.
-pub const HEADER: usize = 24;
+/// Length of the header of a frame, in bytes.
+pub const HEADER_LEN: usize = 24;
 
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// The first frame of the server.
     Hello = 1,
     /// Binds a target number to a name.
@@ -64,7 +64,7 @@ pub enum Kind {
     Token = 10,
 }
 
-impl Kind {
+impl FrameKind {
     const ALL: [Self; 10] = [
         Self::Hello,
         Self::Name,
@@ -78,13 +78,13 @@ impl Kind {
         Self::Token,
     ];
 
-    fn from_octet(octet: u8) -> Option<Self> {
-        let place = usize::from(octet).checked_sub(1)?;
-        Self::ALL.get(place).copied()
+    fn from_byte(byte: u8) -> Option<Self> {
+        let index = usize::from(byte).checked_sub(1)?;
+        Self::ALL.get(index).copied()
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FrameKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&format!("{self:?}").to_lowercase())
     }
@@ -95,7 +95,7 @@ impl fmt::Display for Kind {
 #[non_exhaustive]
 pub struct Frame {
     /// The kind of the frame.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The type of the payload.
     pub content: ContentType,
     /// The identifier of the call; zero is the connection.
@@ -106,14 +106,14 @@ pub struct Frame {
     pub deadline: u32,
     /// Number of additional items that the other side may send.
     pub credit: u32,
-    /// The payload.
+    /// The payload; at most `u32::MAX` bytes.
     pub payload: Bytes,
 }
 
 impl Frame {
     /// Creates a frame without payload; all other fields are zero.
     #[must_use]
-    pub const fn new(kind: Kind, id: u32) -> Self {
+    pub const fn new(kind: FrameKind, id: u32) -> Self {
         Self {
             kind,
             content: ContentType::None,
@@ -151,7 +151,7 @@ impl Frame {
     /// Returns an error if the payload is longer than `limit`; nothing is appended then.
     pub fn encode_into(&self, limit: usize, out: &mut BytesMut) -> Result<(), FrameError> {
         let too_long = || FrameError {
-            at: 0,
+            offset: 0,
             kind: FrameErrorKind::TooLong {
                 length: u64::try_from(self.payload.len()).unwrap_or(u64::MAX),
                 limit,
@@ -161,7 +161,7 @@ impl Frame {
             return Err(too_long());
         }
         let length = u32::try_from(self.payload.len()).map_err(|_| too_long())?;
-        out.reserve(HEADER + self.payload.len());
+        out.reserve(HEADER_LEN + self.payload.len());
         out.put_u32(length);
         out.put_u8(self.kind as u8);
         out.put_u8(self.content as u8);
@@ -177,11 +177,11 @@ impl Frame {
 
 /// The error returned for bytes that are not a valid frame, with their position in the stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("frame at byte {at}: {kind}")]
+#[error("frame at byte {offset}: {kind}")]
 #[non_exhaustive]
 pub struct FrameError {
     /// Offset of the frame from the start of the connection, in bytes.
-    pub at: u64,
+    pub offset: u64,
     /// The kind of the error.
     pub kind: FrameErrorKind,
 }
@@ -203,7 +203,7 @@ pub enum FrameErrorKind {
     UnknownKind(u8),
     /// The content type is unknown.
     #[error("unknown content type {0}")]
-    UnknownContent(u8),
+    UnknownContentType(u8),
     /// An undefined flag is set.
     #[error("unknown flags {0:#06x}")]
     UnknownFlags(u16),
@@ -226,34 +226,34 @@ pub enum FrameErrorKind {
 ///
 /// ```
 /// use bytes::BytesMut;
-/// use strowger_gateway::{Decoder, Frame, Kind};
+/// use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 ///
-/// let mut octets = BytesMut::new();
-/// Frame::new(Kind::Cancel, 7).encode_into(1024, &mut octets)?;
-/// let mut decoder = Decoder::new(1024);
-/// decoder.feed(&octets[..10]);
+/// let mut bytes = BytesMut::new();
+/// Frame::new(FrameKind::Cancel, 7).encode_into(1024, &mut bytes)?;
+/// let mut decoder = FrameDecoder::new(1024);
+/// decoder.feed(&bytes[..10]);
 /// assert_eq!(decoder.next_frame()?, None);
-/// decoder.feed(&octets[10..]);
-/// assert_eq!(decoder.next_frame()?, Some(Frame::new(Kind::Cancel, 7)));
-/// # Ok::<(), strowger_gateway::FrameError>(())
+/// decoder.feed(&bytes[10..]);
+/// assert_eq!(decoder.next_frame()?, Some(Frame::new(FrameKind::Cancel, 7)));
+/// # Ok::<(), strowger_gateway::frame::FrameError>(())
 /// ```
 #[derive(Debug)]
-pub struct Decoder {
+pub struct FrameDecoder {
     buffer: BytesMut,
     limit: usize,
-    at: u64,
-    broken: Option<FrameError>,
+    offset: u64,
+    error_state: Option<FrameError>,
 }
 
-impl Decoder {
+impl FrameDecoder {
     /// Creates a decoder for payloads of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
             limit,
-            at: 0,
-            broken: None,
+            offset: 0,
+            error_state: None,
         }
     }
 
@@ -263,13 +263,14 @@ impl Decoder {
     }
 
     /// Appends received bytes. They are buffered until the frames are taken out.
-    pub fn feed(&mut self, octets: &[u8]) {
-        if self.broken.is_none() {
-            self.buffer.extend_from_slice(octets);
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if self.error_state.is_none() {
+            self.buffer.extend_from_slice(bytes);
         }
     }
 
-    /// Returns the buffer, with spare capacity, for a reader to fill instead of [`Decoder::feed`].
+    /// Returns the buffer, with spare capacity, for a reader to fill instead of
+    /// [`FrameDecoder::feed`].
     pub(crate) fn buffer(&mut self) -> &mut BytesMut {
         self.buffer.reserve(READ_SIZE);
         &mut self.buffer
@@ -279,17 +280,20 @@ impl Decoder {
     ///
     /// # Errors
     /// Returns an error if the bytes are not a frame, or the frame is too long; the header is
-    /// enough to tell.
+    /// enough to detect that.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
-        if let Some(error) = &self.broken {
+        if let Some(error) = &self.error_state {
             return Err(error.clone());
         }
         match self.parse() {
             Ok(frame) => Ok(frame),
             Err(kind) => {
-                let error = FrameError { at: self.at, kind };
+                let error = FrameError {
+                    offset: self.offset,
+                    kind,
+                };
                 self.buffer = BytesMut::new();
-                self.broken = Some(error.clone());
+                self.error_state = Some(error.clone());
                 Err(error)
             }
         }
@@ -298,32 +302,35 @@ impl Decoder {
     /// Checks that the stream does not end inside a frame.
     ///
     /// # Errors
-    /// Returns an error if it does.
+    /// Returns [`FrameErrorKind::Truncated`] if it does, or the error of an earlier frame.
     pub fn finish(&mut self) -> Result<(), FrameError> {
-        if let Some(error) = &self.broken {
+        if let Some(error) = &self.error_state {
             return Err(error.clone());
         }
         let have = self.buffer.len();
         if have == 0 {
             return Ok(());
         }
-        let need = self.buffer.first_chunk().map_or(HEADER, |length| {
-            HEADER.saturating_add(u32::from_be_bytes(*length) as usize)
+        let need = self.buffer.first_chunk().map_or(HEADER_LEN, |length| {
+            HEADER_LEN.saturating_add(u32::from_be_bytes(*length) as usize)
         });
-        let need = if have < HEADER { HEADER } else { need };
+        let need = if have < HEADER_LEN { HEADER_LEN } else { need };
         let kind = FrameErrorKind::Truncated { have, need };
-        Err(FrameError { at: self.at, kind })
+        Err(FrameError {
+            offset: self.offset,
+            kind,
+        })
     }
 
     fn parse(&mut self) -> Result<Option<Frame>, FrameErrorKind> {
-        let Some(mut header) = self.buffer.get(..HEADER) else {
+        let Some(mut header) = self.buffer.get(..HEADER_LEN) else {
             return Ok(None);
         };
         let announced = header.get_u32();
         let (kind, content, flags) = (header.get_u8(), header.get_u8(), header.get_u16());
-        let kind = Kind::from_octet(kind).ok_or(FrameErrorKind::UnknownKind(kind))?;
+        let kind = FrameKind::from_byte(kind).ok_or(FrameErrorKind::UnknownKind(kind))?;
         let content =
-            ContentType::from_byte(content).ok_or(FrameErrorKind::UnknownContent(content))?;
+            ContentType::from_byte(content).ok_or(FrameErrorKind::UnknownContentType(content))?;
         if flags != 0 {
             return Err(FrameErrorKind::UnknownFlags(flags));
         }
@@ -342,12 +349,12 @@ impl Decoder {
         frame.target = header.get_u32();
         frame.deadline = header.get_u32();
         frame.credit = header.get_u32();
-        if self.buffer.len() - HEADER < length {
+        if self.buffer.len() - HEADER_LEN < length {
             return Ok(None);
         }
-        self.buffer.advance(HEADER);
+        self.buffer.advance(HEADER_LEN);
         frame.payload = self.buffer.split_to(length).freeze();
-        self.at += (HEADER + length) as u64;
+        self.offset += (HEADER_LEN + length) as u64;
         Ok(Some(frame))
     }
 }

@@ -3,54 +3,54 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::metric::Exposition;
+use crate::metrics::MetricsPage;
 
-/// The usage of a limit.
+/// The usage of a limit, in the unit of the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Usage {
+pub struct LimitUsage {
     /// The amount used.
     pub used: f64,
     /// The limit; `None` if unknown.
-    pub most: Option<f64>,
+    pub limit: Option<f64>,
 }
 
-impl Usage {
+impl LimitUsage {
     /// Creates a usage from the amount used and the limit.
     #[must_use]
-    pub const fn new(used: f64, most: f64) -> Self {
+    pub const fn new(used: f64, limit: f64) -> Self {
         Self {
             used,
-            most: Some(most),
+            limit: Some(limit),
         }
     }
 }
 
-type LimitFn = dyn Fn() -> Option<Usage> + Send + Sync;
+type LimitFn = dyn Fn() -> Option<LimitUsage> + Send + Sync;
 type CheckFn = dyn Fn() -> Result<(), String> + Send + Sync;
-type CollectFn = dyn Fn(&mut Exposition) + Send + Sync;
+type CollectFn = dyn Fn(&mut MetricsPage) + Send + Sync;
 
 /// The health of a node: its limits, its readiness checks, and its own metrics.
 ///
 /// All of these are functions that are called on each request; they must not block.
 ///
 /// ```
-/// use strowger_gateway::{Usage, Vitals};
+/// use strowger_gateway::health::{HealthRegistry, LimitUsage};
 ///
-/// let vitals = Vitals::new()
-///     .limit("lines", || Some(Usage::new(3.0, 100.0)))
+/// let health = HealthRegistry::new()
+///     .limit("lines", || Some(LimitUsage::new(3.0, 100.0)))
 ///     .check("trunk", || Err("the trunk is not connected".to_owned()));
-/// assert_eq!(vitals.obstacles(), [("trunk", "the trunk is not connected".to_owned())]);
+/// assert_eq!(health.failed_checks(), [("trunk", "the trunk is not connected".to_owned())]);
 /// ```
 #[derive(Clone)]
-pub struct Vitals {
+pub struct HealthRegistry {
     limits: Vec<(&'static str, Arc<LimitFn>)>,
     checks: Vec<(&'static str, Arc<CheckFn>)>,
     collect: Vec<Arc<CollectFn>>,
 }
 
-impl Vitals {
-    /// Creates health data with one limit: the memory of the process, if the system reports it.
+impl HealthRegistry {
+    /// Creates a registry with one limit: the memory of the process, if the system reports it.
     #[must_use]
     pub fn new() -> Self {
         let nothing = Self {
@@ -67,7 +67,7 @@ impl Vitals {
     pub fn limit(
         mut self,
         name: &'static str,
-        usage: impl Fn() -> Option<Usage> + Send + Sync + 'static,
+        usage: impl Fn() -> Option<LimitUsage> + Send + Sync + 'static,
     ) -> Self {
         self.limits.push((name, Arc::new(usage)));
         self
@@ -87,38 +87,38 @@ impl Vitals {
 
     /// Adds metrics, which are collected whenever metrics are requested.
     #[must_use]
-    pub fn collect(mut self, collect: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Self {
+    pub fn collect(mut self, collect: impl Fn(&mut MetricsPage) + Send + Sync + 'static) -> Self {
         self.collect.push(Arc::new(collect));
         self
     }
 
     /// Returns the limits whose current usage is known.
-    pub fn usages(&self) -> impl Iterator<Item = (&'static str, Usage)> {
+    pub fn limit_usages(&self) -> impl Iterator<Item = (&'static str, LimitUsage)> {
         let usage = |(name, usage): &(&'static str, Arc<LimitFn>)| Some((*name, usage()?));
         self.limits.iter().filter_map(usage)
     }
 
-    /// Returns the checks that fail at present, with the reasons.
+    /// Runs the checks, and returns the failed ones with their reasons.
     #[must_use]
-    pub fn obstacles(&self) -> Vec<(&'static str, String)> {
+    pub fn failed_checks(&self) -> Vec<(&'static str, String)> {
         let obstacle = |(name, check): &(&'static str, Arc<CheckFn>)| Some((*name, check().err()?));
         self.checks.iter().filter_map(obstacle).collect()
     }
 
-    pub(crate) fn write(&self, exposition: &mut Exposition) {
+    pub(crate) fn write(&self, page: &mut MetricsPage) {
         for collect in &self.collect {
-            collect(exposition);
+            collect(page);
         }
     }
 }
 
-impl Default for Vitals {
+impl Default for HealthRegistry {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Vitals {
+impl fmt::Debug for HealthRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limits = self.limits.iter().map(|(name, _)| name);
         let checks = self.checks.iter().map(|(name, _)| name);

@@ -4,25 +4,25 @@
 //! shows a token, its requests have heads of bounded length and bodies that are not read, and they
 //! are bounded in number and by a single time limit for all of them. At the maximum number of
 //! connections, the connection that has been silent for longest is closed, and one that has its
-//! answer.
+//! response.
 //!
-//! The path `/mcp` serves agents once tools were [offered](HttpDoor::offer). Their requests have
+//! The path `/mcp` serves agents once MCP was [enabled](HttpServer::serve_mcp). Their requests have
 //! bodies, and their connections may stay open: from the first head with a token on, a connection
 //! is counted separately and serves any number of requests.
 //!
 //! ```text
-//! socket ──▶ stream ──▶ hyper ──▶ client ──▶ page ────▶ answer
-//!                                      └───▶ /mcp ───▶ answer
+//! socket ──▶ stream ──▶ hyper ──▶ client ──▶ page ────▶ response
+//!                                      └───▶ /mcp ───▶ response
 //! ```
 //!
 //! hyper answers a request that it cannot parse with only a status. The stream suppresses that
-//! answer, and the client gets an explanation with a remedy instead.
+//! response, and the client gets an explanation with a remedy instead.
 
-mod answer;
 mod client;
 mod client_stream;
 mod connection;
 mod page;
+mod response;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -36,22 +36,24 @@ use strowger::{
     ActorSystem, ChildSpec, Dynamic, Restart, Shutdown, Strategy, Supervisor, SupervisorRef,
 };
 
-pub(crate) use self::answer::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
 use self::connection::{HttpConnection, HttpConnectionArgs};
-use crate::access::{Audit, Callers, Token};
+pub(crate) use self::response::{
+    HttpResponse, text_response, unauthorized, unavailable, with_guard,
+};
+use crate::access::{AuditLog, Callers, Token};
 use crate::connection::ByteStream;
 use crate::gateway::{ConnectionCounter, OpenError};
-use crate::health::Vitals;
+use crate::health::HealthRegistry;
 use crate::listener::{Endpoint, ListenAddress, Listener, ListenerArgs};
-use crate::mcp::{McpHttp, McpHttpService};
-use crate::metric::Recorder;
+use crate::mcp::{McpHttpService, McpHttpSpec};
+use crate::metrics::MetricsRecorder;
 use crate::snapshot::SnapshotTaker;
 use crate::unauthenticated::{self, UnauthenticatedSlot};
 
 /// Limits for HTTP clients, for each one and for all together.
 ///
 /// ```
-/// let mut limits = strowger_gateway::HttpLimits::default();
+/// let mut limits = strowger_gateway::http::HttpLimits::default();
 /// limits.connections = 4;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,11 +61,11 @@ use crate::unauthenticated::{self, UnauthenticatedSlot};
 pub struct HttpLimits {
     /// Maximum number of connections without a token: monitoring clients, and new clients. Beyond
     /// it each client still has a moment to send its request; it is disconnected once it has its
-    /// answer, or when it has been silent for longest.
+    /// response, or when it has been silent for longest.
     pub connections: usize,
     /// Maximum length of the request line and all headers, in bytes.
     pub head: usize,
-    /// Maximum duration of a connection, from its start until the client has read its answers. In
+    /// Maximum duration of a connection, from its start until the client has read its responses. In
     /// its first half the client may send further requests.
     pub time: Duration,
     /// Maximum number of connections of agents with a token, in addition; these may stay open.
@@ -88,27 +90,30 @@ impl Default for HttpLimits {
 ///
 /// ```
 /// use strowger::ActorSystem;
-/// use strowger_gateway::{HttpDoor, HttpLimits, Recorder, Vitals};
+/// use strowger_gateway::health::HealthRegistry;
+/// use strowger_gateway::http::{HttpLimits, HttpServer};
+/// use strowger_gateway::metrics::MetricsRecorder;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = ActorSystem::new("node")?;
-/// let recorder = Recorder::install()?;
+/// let recorder = MetricsRecorder::install()?;
 /// let any_port = "127.0.0.1:0".parse()?;
 /// let limits = HttpLimits::default();
-/// let door = HttpDoor::open(&system, any_port, limits, recorder, Vitals::new()).await?;
-/// println!("http://{}/metrics", door.address());
+/// let health = HealthRegistry::new();
+/// let server = HttpServer::open(&system, any_port, limits, recorder, health).await?;
+/// println!("http://{}/metrics", server.address());
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct HttpDoor {
+pub struct HttpServer {
     address: SocketAddr,
     state: Arc<HttpState>,
     supervisor: SupervisorRef,
 }
 
-impl HttpDoor {
+impl HttpServer {
     /// Opens the endpoint at an address; port 0 lets the system choose.
     ///
     /// # Errors
@@ -117,38 +122,38 @@ impl HttpDoor {
         system: &ActorSystem,
         address: SocketAddr,
         limits: HttpLimits,
-        recorder: Recorder,
-        health: Vitals,
+        recorder: MetricsRecorder,
+        health: HealthRegistry,
     ) -> Result<Self, OpenError> {
         Self::begin(system, address, (limits, recorder, health), None).await
     }
 
-    /// Opens the endpoint at an address, and requires a token with the right to read metrics for
+    /// Opens the endpoint at an address, and requires a token whose role may read metrics for
     /// the page of metrics, as `Authorization: Bearer TOKEN`. Health needs no token.
     ///
     /// # Errors
-    /// Returns the errors of [`HttpDoor::open`], and an error if the tokens conflict.
-    pub async fn open_guarded(
+    /// Returns the errors of [`HttpServer::open`], and an error if the tokens conflict.
+    pub async fn open_with_tokens(
         system: &ActorSystem,
         address: SocketAddr,
         limits: HttpLimits,
-        recorder: Recorder,
-        health: Vitals,
+        recorder: MetricsRecorder,
+        health: HealthRegistry,
         tokens: &[Token],
     ) -> Result<Self, OpenError> {
         Token::check(tokens)?;
-        let callers = Callers::new(tokens, "http", &Audit::of(system));
+        let callers = Callers::new(tokens, "http", &AuditLog::of(system));
         Self::begin(system, address, (limits, recorder, health), Some(callers)).await
     }
 
     async fn begin(
         system: &ActorSystem,
         address: SocketAddr,
-        (limits, recorder, health): (HttpLimits, Recorder, Vitals),
-        readers: Option<Callers>,
+        (limits, recorder, health): (HttpLimits, MetricsRecorder, HealthRegistry),
+        metrics_readers: Option<Callers>,
     ) -> Result<Self, OpenError> {
-        let wanted = ListenAddress::Tcp(address);
-        let bound = wanted.bind()?;
+        let listen_address = ListenAddress::Tcp(address);
+        let bound = listen_address.bind()?;
         let address = bound.socket_address().unwrap_or(address);
         metrics::with_local_recorder(&recorder, || {
             describe_counter!(RESPONSES, "HTTP requests answered, by status.");
@@ -166,10 +171,10 @@ impl HttpDoor {
             recorder,
             health,
             agents: OnceLock::new(),
-            readers,
+            metrics_readers,
         });
         let args = ListenerArgs {
-            address: wanted,
+            address: listen_address,
             bound: Arc::new(Mutex::new(Some(bound))),
             endpoint: Arc::clone(&state),
             connections_key: "connections",
@@ -198,7 +203,7 @@ impl HttpDoor {
     }
 
     /// Serves agents at `/mcp` from now on. Only the first call has an effect.
-    pub fn offer(&self, agents: McpHttp) {
+    pub fn serve_mcp(&self, agents: McpHttpSpec) {
         self.state
             .agents
             .get_or_init(|| Arc::new(McpHttpService::new(agents)));
@@ -210,7 +215,7 @@ impl HttpDoor {
         self.address
     }
 
-    /// Closes the endpoint by stopping the subtree.
+    /// Closes the endpoint by stopping the subtree. Connections get 200 ms to end.
     pub async fn close(self) {
         self.supervisor.stop();
         self.supervisor.stopped().await;
@@ -223,11 +228,11 @@ const SNAPSHOT_TAKER: &str = "/watch/reader";
 /// The state that all connections share.
 pub(crate) struct HttpState {
     limits: HttpLimits,
-    recorder: Recorder,
-    health: Vitals,
+    recorder: MetricsRecorder,
+    health: HealthRegistry,
     agents: OnceLock<Arc<McpHttpService>>,
-    /// The callers that may read metrics; `None` if everybody may.
-    readers: Option<Callers>,
+    /// The callers that may read metrics; `None` if no token is needed.
+    metrics_readers: Option<Callers>,
 }
 
 const RESPONSES: &str = "strowger_http_responses_total";
@@ -254,7 +259,7 @@ const STATUSES: [StatusCode; 16] = [
 ];
 
 impl HttpState {
-    fn count_answer(&self, status: StatusCode) {
+    fn count_response(&self, status: StatusCode) {
         metrics::with_local_recorder(&self.recorder, || {
             counter!(RESPONSES, "status" => status.as_str().to_owned()).increment(1);
         });

@@ -1,23 +1,40 @@
-//! The endpoints of a node: framed connections, HTTP, MCP, and the control socket for local tools.
+//! Access to a Strowger node from outside: sockets, WebSocket, HTTP for monitoring, and MCP for
+//! agents.
 //!
-//! A [`Gateway`] is a subtree of a running [`ActorSystem`](strowger::ActorSystem). Every client is
-//! an actor with limits, and every method call is an actor below it, so a client that is slow,
-//! silent or hostile harms only itself. [`Methods`] lists what clients can call; the control
+//! The crate is for programs that run an [`ActorSystem`](strowger::ActorSystem) and let other
+//! processes inspect it, call its methods or talk to its actors, and for the [`client`] side of
+//! the same protocol.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | root | [`Gateway`]: the control socket of the node's owner |
+//! | [`listeners`] | Unix socket, TCP and WebSocket for clients that talk to exported actors |
+//! | [`method`] | methods that clients call by name |
+//! | [`client`], [`frame`] | a client of both, and the frames that it exchanges with the node |
+//! | [`access`] | tokens, roles, and the decision if a caller may use an operation |
+//! | [`http`], [`metrics`], [`health`] | metrics and health checks for monitoring systems |
+//! | [`mcp`] | tools for agents, over the Model Context Protocol |
+//! | [`relay`] | topics as streams for clients |
+//!
+//! Each endpoint is a subtree of the system. Every client is an actor with limits and every method
+//! call an actor below it, so a slow, silent or hostile client harms only itself. The control
 //! methods (`ping`, `methods`, `whoami`, `ps`, `tree`, `top`, `inspect`, `trace`, `exposed`,
-//! `kill`) are always included. An [`HttpDoor`] serves metrics and health to monitoring systems.
-//! [`Mcp`] serves tools to agents over the Model Context Protocol.
+//! `kill`) are always served on the control socket.
 //!
 //! ```
 //! use serde_json::json;
 //! use strowger::ActorSystem;
-//! use strowger_gateway::{Client, Gateway, Limits, Methods, Verb};
+//! use strowger_gateway::access::Operation;
+//! use strowger_gateway::client::Client;
+//! use strowger_gateway::method::Methods;
+//! use strowger_gateway::{Gateway, Limits};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let socket = directory.path().join("control.sock");
 //! let system = ActorSystem::new("node")?;
-//! let greet = Verb::reads("greet");
+//! let greet = Operation::reads("greet");
 //! let methods = Methods::new().register(greet, |_| async { Ok(json!("hello")) });
 //! let gateway = Gateway::open(&system, &socket, Limits::default(), methods).await?;
 //!
@@ -30,16 +47,12 @@
 //! # }
 //! ```
 //!
-//! The same connections carry messages to actors that were
-//! [exported](strowger::ActorSystem::export), addressed by name. [`Doors`] opens more endpoints for
-//! them: a Unix socket, TCP and WebSocket.
-//!
-//! Control endpoints are Unix sockets, so the crate builds on Unix only.
+//! Endpoints of the owner are Unix sockets, so the crate builds on Unix only.
 //!
 //! # Wire protocol
 //!
-//! A connection carries frames in both directions; [`Frame`] and [`Kind`] define their fields and
-//! kinds.
+//! A connection carries frames in both directions; [`Frame`](frame::Frame) and
+//! [`FrameKind`](frame::FrameKind) define their fields and kinds.
 //!
 //! ```text
 //!  offset  0        4     5        6      8    12      16        20      24
@@ -53,41 +66,27 @@
 //! increase, starting from 1. A call is answered by one `done` or `error` frame. A listing or a
 //! stream sends `item` frames before, one for each unit of credit that the client granted. An
 //! `error` with id 0 concerns the connection, which closes after it. Faults are
-//! `{"code", "message", "retryable"}`, with the codes of [`FaultCode`].
+//! `{"code", "message", "retryable"}`, with the codes of [`FaultCode`](strowger::FaultCode).
 
-mod access;
-mod client;
+pub mod access;
+pub mod client;
 mod connection;
 mod control;
-mod doors;
-mod frame;
+pub mod frame;
 mod gateway;
-mod health;
-mod http;
+pub mod health;
+pub mod http;
 mod limits;
 mod listener;
-mod mcp;
-mod method;
-mod metric;
+pub mod listeners;
+pub mod mcp;
+pub mod method;
+pub mod metrics;
 mod process;
-mod relay;
+pub mod relay;
 mod snapshot;
 mod unauthenticated;
-mod web;
+mod websocket;
 
-pub use access::{Audited, Caller, Right, Role, Subject, Token, TokenError, Verb};
-pub use client::{Client, ClientError, Rows};
-pub use doors::{Doors, DoorsSpec};
-pub use frame::{Decoder, Frame, FrameError, FrameErrorKind, HEADER, Kind};
 pub use gateway::{Gateway, OpenError};
-pub use health::{Usage, Vitals};
-pub use http::{HttpDoor, HttpLimits};
 pub use limits::Limits;
-pub use mcp::{
-    Mcp, McpAnswer, McpCall, McpContent, McpEffect, McpError, McpHttp, McpLimits, McpTool,
-    McpTools, Progress,
-};
-pub use method::{Answer, Methods, Stream};
-pub use metric::{Exposition, Family, MetricKind, Recorder};
-pub use relay::RelaySpec;
-pub use strowger::{ContentType, Fault, FaultCode};

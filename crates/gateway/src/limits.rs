@@ -7,7 +7,12 @@ use crate::unauthenticated::BURST;
 /// Limits for each client, and for all clients together. Each limit has a safe default.
 ///
 /// A client beyond a limit gets a fault that names the limit, or has to wait; other clients are not
-/// affected.
+/// affected. Sizes are in bytes.
+///
+/// ```
+/// let mut limits = strowger_gateway::Limits::default();
+/// limits.in_flight = 64;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -16,7 +21,7 @@ pub struct Limits {
     /// Maximum number of unauthenticated connections per endpoint that requires a token. Beyond it
     /// each client still has a moment to send its token; then the one that has been silent for
     /// longest is disconnected.
-    pub strangers: usize,
+    pub unauthenticated: usize,
     /// Maximum payload of a frame, in bytes, in both directions.
     pub frame: usize,
     /// Maximum number of concurrent calls per connection.
@@ -41,7 +46,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 64,
-            strangers: 64,
+            unauthenticated: 64,
             frame: 1024 * 1024,
             in_flight: 16,
             names: 256,
@@ -55,14 +60,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Maximum number of connections below this number of endpoints, including those that were told
-    /// to close but have not closed yet.
+    /// Maximum number of connections below this number of endpoints, including those that are
+    /// closing.
     pub(crate) const fn children(&self, endpoints: usize) -> usize {
-        let strangers = self.strangers.saturating_add(BURST);
-        let strangers = strangers.saturating_mul(2).saturating_mul(endpoints);
+        let unauthenticated = self.unauthenticated.saturating_add(BURST);
+        let unauthenticated = unauthenticated.saturating_mul(2).saturating_mul(endpoints);
         // A connection that ends frees its slot a moment before the actor tree removes it.
         self.connections
-            .saturating_add(strangers)
+            .saturating_add(unauthenticated)
             .saturating_add(16)
     }
 }

@@ -30,7 +30,7 @@ pub(crate) trait Endpoint: Clone + Send + Sync + 'static {
     /// Maximum number of unauthenticated clients.
     fn max_unauthenticated(&self) -> usize;
 
-    /// Returns the arguments of the actor that serves a client; `None` if it was turned away.
+    /// Returns the arguments of the actor that serves a client; `None` if it was refused.
     fn admit(
         &self,
         stream: Box<dyn ByteStream>,
@@ -55,7 +55,7 @@ impl fmt::Display for ListenAddress {
 }
 
 impl ListenAddress {
-    pub(crate) fn failed(&self, source: io::Error) -> OpenError {
+    pub(crate) fn open_error(&self, source: io::Error) -> OpenError {
         match self {
             Self::Unix(path) => OpenError::Io {
                 path: path.clone(),
@@ -78,7 +78,7 @@ impl ListenAddress {
                     SockRef::from(&listener).listen(BACKLOG)?;
                     Ok(BoundSocket::Tcp(listener))
                 });
-                bound.map_err(|source| self.failed(source))
+                bound.map_err(|source| self.open_error(source))
             }
         }
     }
@@ -170,7 +170,7 @@ impl<E> ListenerArgs<E> {
                 shared.map(ListeningSocket::Tcp)
             }
         };
-        listening.map_err(|source| self.address.failed(source))
+        listening.map_err(|source| self.address.open_error(source))
     }
 }
 
@@ -187,8 +187,8 @@ impl<E: Endpoint> Actor for Listener<E> {
 
     async fn pre_start(args: ListenerArgs<E>, cx: &mut Context<Self>) -> Result<Self, OpenError> {
         let path = cx.path();
-        let above = path.as_str().trim_end_matches(path.key());
-        let connections_path = format!("{above}{}", args.connections_key);
+        let parent = path.as_str().trim_end_matches(path.key());
+        let connections_path = format!("{parent}{}", args.connections_key);
         let accepting = accept(
             args.listener()?,
             args.clone(),
@@ -207,7 +207,7 @@ impl<E: Endpoint> Actor for Listener<E> {
         match signal {
             Signal::TaskEnded { .. } => {
                 let error = io::Error::other("the listener stopped accepting connections");
-                Err(self.0.address.failed(error))
+                Err(self.0.address.open_error(error))
             }
             _ => Ok(()),
         }
@@ -253,10 +253,10 @@ async fn accept<E: Endpoint>(
             return;
         };
         let number = 1 + args.counter.fetch_add(1, Ordering::Relaxed);
-        let Some(made) = args.endpoint.admit(stream, budget.admit(number)).await else {
+        let Some(connection_args) = args.endpoint.admit(stream, budget.admit(number)).await else {
             continue;
         };
-        match connections.start_child(format!("c{number}"), made) {
+        match connections.start_child(format!("c{number}"), connection_args) {
             Ok(_) => {}
             Err(StartError::ParentEnding { .. }) => return,
             Err(error) => tracing::warn!(%error, "client dropped"),

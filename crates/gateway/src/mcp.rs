@@ -1,10 +1,10 @@
-//! The endpoint for agents: tools over the Model Context Protocol (MCP).
+//! Tools for agents over the Model Context Protocol (MCP).
 //!
-//! The tools are a value, [`McpTools`]; this module knows none by name. Each call runs as an actor
+//! The tools are registered in a [`ToolSet`]. Each call runs as an actor
 //! of its own below `/mcp/calls`: it has a deadline, its panic is a fault of that call only, and it
 //! ends when the agent cancels it or disconnects. An agent connects over a pair of streams, such as
-//! standard input and output ([`Mcp::serve`]), or over HTTP
-//! ([`HttpDoor::offer`](crate::HttpDoor::offer)).
+//! standard input and output ([`McpServer::serve`]), or over HTTP
+//! ([`HttpServer::serve_mcp`](crate::http::HttpServer::serve_mcp)).
 //!
 //! ```text
 //! agent ──bytes───▶ protocol (rmcp) ──▶ tool by name ──▶ /mcp/calls/7 ──▶ actors that it asks
@@ -12,7 +12,7 @@
 //! ```
 
 mod http;
-mod overlong;
+mod line_limit;
 mod server;
 mod session;
 mod tool;
@@ -33,18 +33,20 @@ use strowger::{
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use self::http::McpHttp;
+pub use self::http::McpHttpSpec;
 pub(crate) use self::http::{McpHttpService, PATH, token};
-use self::overlong::OverlongLines;
+use self::line_limit::LineLimitReader;
 use self::server::McpHandler;
-pub use self::tool::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Progress};
+pub use self::tool::{
+    ProgressReporter, Tool, ToolContent, ToolEffect, ToolOutput, ToolRequest, ToolSet,
+};
 use self::tool_call::{PendingAnswer, ToolCall, ToolCallArgs};
-use crate::access::{Audit, Caller};
+use crate::access::{AuditLog, Caller};
 
 /// Limits for all agents together.
 ///
 /// ```
-/// let mut limits = strowger_gateway::McpLimits::default();
+/// let mut limits = strowger_gateway::mcp::McpLimits::default();
 /// limits.calls = 16;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,23 +85,23 @@ impl Default for McpLimits {
 }
 
 /// Advice on how to raise a limit of the endpoint.
-fn raise(key: &str, value: &str) -> String {
+fn raise_limit_hint(key: &str, value: &str) -> String {
     format!(
         "raise `{key}` in [mcp] of the node's configuration, or with --limit {key}={value} of \
          strowger mcp"
     )
 }
 
-/// The error returned when an agent is not served any more.
+/// The error returned by [`McpServer::serve`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum McpError {
+pub enum McpServeError {
     /// The agent did not complete the handshake of the protocol.
     #[error("MCP initialization failed: {0}")]
     Handshake(String),
     /// The task that serves the agent failed.
     #[error("MCP session failed: {0}")]
-    Ended(String),
+    Session(String),
 }
 
 /// The open MCP endpoint: the subtree `/mcp`. Clones refer to the same endpoint.
@@ -107,35 +109,35 @@ pub enum McpError {
 /// ```
 /// use serde_json::json;
 /// use strowger::ActorSystem;
-/// use strowger_gateway::{Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools};
+/// use strowger_gateway::mcp::{McpLimits, McpServer, Tool, ToolEffect, ToolOutput, ToolSet};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = ActorSystem::new("node")?;
 /// let number = json!({ "type": "object", "properties": { "number": { "type": "integer" } } });
-/// let double = McpTool::new("double", "Doubles a number.", number).with_effect(McpEffect::Reads);
-/// let tools = McpTools::new("numbers", "1.0").register(double, |call| async move {
+/// let double = Tool::new("double", "Doubles a number.", number).with_effect(ToolEffect::Reads);
+/// let tools = ToolSet::new("numbers", "1.0").register(double, |call| async move {
 ///     let number = call.arguments["number"].as_i64().unwrap_or(0);
-///     Ok(McpAnswer::of(json!({ "doubled": number * 2 })))
+///     Ok(ToolOutput::structured(json!({ "doubled": number * 2 })))
 /// });
-/// let mcp = Mcp::open(&system, tools, McpLimits::default()).await?;
-/// let answer = mcp.call("double", json!({ "number": 21 })).await?;
-/// assert_eq!(answer.structured, Some(json!({ "doubled": 42 })));
+/// let mcp = McpServer::open(&system, tools, McpLimits::default()).await?;
+/// let output = mcp.call("double", json!({ "number": 21 })).await?;
+/// assert_eq!(output.structured, Some(json!({ "doubled": 42 })));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Mcp(Arc<McpInner>);
+pub struct McpServer(Arc<McpInner>);
 
 #[derive(Debug)]
 struct McpInner {
-    tools: McpTools,
+    tools: ToolSet,
     limits: McpLimits,
     calls: DynamicRef<ToolCall>,
     /// The caller if no other is given: the process itself, or the process that started it.
     owner: Caller,
     /// The destination of audit records.
-    audit: Audit,
+    audit: AuditLog,
     /// The number of the next call.
     next: AtomicU64,
     /// Ends the protocol's own tasks when the subtree ends.
@@ -145,14 +147,14 @@ struct McpInner {
 /// The key of the subtree.
 const KEY: &str = "mcp";
 
-impl Mcp {
+impl McpServer {
     /// Starts the subtree, without serving agents yet.
     ///
     /// # Errors
     /// Returns an error if the system is shutting down, or already has the subtree.
     pub async fn open(
         system: &ActorSystem,
-        tools: McpTools,
+        tools: ToolSet,
         limits: McpLimits,
     ) -> Result<Self, StartError> {
         let ended = CancellationToken::new();
@@ -172,7 +174,7 @@ impl Mcp {
             limits,
             calls: calls.dynamic().ok_or_else(closed)?,
             owner: Caller::owner(system, "stdio"),
-            audit: Audit::of(system),
+            audit: AuditLog::of(system),
             next: AtomicU64::new(1),
             ended,
         })))
@@ -180,7 +182,7 @@ impl Mcp {
 
     /// Returns the tools.
     #[must_use]
-    pub fn tools(&self) -> &McpTools {
+    pub fn tools(&self) -> &ToolSet {
         &self.0.tools
     }
 
@@ -189,7 +191,7 @@ impl Mcp {
     /// # Errors
     /// Returns an error if the agent does not complete the handshake, or the task that serves it
     /// fails.
-    pub async fn serve<R, W>(&self, read: R, write: W) -> Result<(), McpError>
+    pub async fn serve<R, W>(&self, read: R, write: W) -> Result<(), McpServeError>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -197,14 +199,14 @@ impl Mcp {
         let ended = self.0.ended.child_token();
         let owner = Some(self.0.owner.clone());
         let server = McpHandler::new(self.clone(), owner);
-        let longest = self.0.limits.line.max(overlong::MIN_LINE);
-        let transport = AsyncRwTransport::new(OverlongLines::new(read, longest), write);
-        let transport = transport.with_max_line_length(longest);
+        let max_len = self.0.limits.line.max(line_limit::MIN_LINE_LIMIT);
+        let transport = AsyncRwTransport::new(LineLimitReader::new(read, max_len), write);
+        let transport = transport.with_max_line_length(max_len);
         let running = server.serve_with_ct(transport, ended).await;
-        let running = running.map_err(|error| McpError::Handshake(error.to_string()))?;
+        let running = running.map_err(|error| McpServeError::Handshake(error.to_string()))?;
         match running.waiting().await {
             Ok(_) => Ok(()),
-            Err(error) => Err(McpError::Ended(error.to_string())),
+            Err(error) => Err(McpServeError::Session(error.to_string())),
         }
     }
 
@@ -214,23 +216,24 @@ impl Mcp {
     /// # Errors
     /// Returns `unknown-target` if there is no such tool, `full` if too many calls are in progress,
     /// `deadline` if the call takes too long; else the fault of the tool.
-    pub async fn call(&self, name: &str, arguments: Value) -> Result<McpAnswer, Fault> {
+    pub async fn call(&self, name: &str, arguments: Value) -> Result<ToolOutput, Fault> {
         let owner = &self.0.owner;
-        self.call_for(owner, name, arguments, Progress::default())
+        self.call_for(owner, name, arguments, ProgressReporter::default())
             .await
     }
 
     /// Calls a tool for a caller, with progress reports.
     ///
     /// # Errors
-    /// Returns `forbidden` if the caller may not call the tool; else the errors of [`Mcp::call`].
+    /// Returns `forbidden` if the caller may not call the tool; else the errors of
+    /// [`McpServer::call`].
     pub async fn call_for(
         &self,
         caller: &Caller,
         name: &str,
         arguments: Value,
-        progress: Progress,
-    ) -> Result<McpAnswer, Fault> {
+        progress: ProgressReporter,
+    ) -> Result<ToolOutput, Fault> {
         self.run(caller, name, arguments, progress)?.await
     }
 
@@ -240,11 +243,11 @@ impl Mcp {
         caller: &Caller,
         name: &str,
         arguments: Value,
-        progress: Progress,
+        progress: ProgressReporter,
     ) -> Result<PendingAnswer, Fault> {
         let inner = &*self.0;
         let (tool, mut record) = inner.tools.begin(name, caller)?;
-        let call = McpCall {
+        let call = ToolRequest {
             arguments,
             progress,
             caller: caller.clone(),
@@ -275,7 +278,7 @@ fn start_fault(error: &StartError, calls: usize) -> Fault {
     let text = format!(
         "the call was not started: {calls} of {calls} calls in progress (limit `calls`): wait for \
          one to end, or {}",
-        raise("calls", "N")
+        raise_limit_hint("calls", "N")
     );
     let details = json!({ "reason": "calls", "most": calls, "used": calls, "calls": calls });
     Fault::new(FaultCode::Full, text).with_details(details)

@@ -11,23 +11,23 @@ use serde_json::{Map, Value};
 use strowger::{ActorPath, ActorSystem, Fault, FaultCode};
 use tokio::time::Instant;
 
-use crate::access::{Caller, RowFilter, Verb};
-use crate::health::Vitals;
+use crate::access::{Caller, Operation, RowFilter};
+use crate::health::HealthRegistry;
 
-/// The answer of a method.
-pub enum Answer {
+/// The output of a method.
+pub enum MethodOutput {
     /// A single value.
     Value(Value),
     /// A listing whose rows are produced one by one, as the caller takes them.
     Rows(Box<dyn Iterator<Item = Value> + Send>),
     /// A listing whose rows arrive over time.
-    Stream(Stream),
+    Stream(RowStream),
 }
 
 /// A stream of rows: polled for the next row, and over when it returns `None`.
-pub type Stream = Box<dyn FnMut(&mut task::Context<'_>) -> Poll<Option<Value>> + Send>;
+pub type RowStream = Box<dyn FnMut(&mut task::Context<'_>) -> Poll<Option<Value>> + Send>;
 
-impl Answer {
+impl MethodOutput {
     /// Creates a listing of these rows.
     pub fn rows<I>(rows: I) -> Self
     where
@@ -45,13 +45,13 @@ impl Answer {
     }
 }
 
-impl From<Value> for Answer {
+impl From<Value> for MethodOutput {
     fn from(value: Value) -> Self {
         Self::Value(value)
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for MethodOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value(value) => write!(f, "Value({value})"),
@@ -61,11 +61,11 @@ impl fmt::Debug for Answer {
     }
 }
 
-type MethodFuture = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
+type MethodFuture = Pin<Box<dyn Future<Output = Result<MethodOutput, Fault>> + Send>>;
 type MethodHandler = dyn Fn(MethodRequest) -> MethodFuture + Send + Sync;
-type Describing = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
-type Describer = dyn Fn(ActorPath) -> Describing + Send + Sync;
-type Noter = dyn Fn(&ActorPath) -> Option<Map<String, Value>> + Send + Sync;
+type DescribeFuture = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
+type DescribeFn = dyn Fn(ActorPath) -> DescribeFuture + Send + Sync;
+type AnnotateFn = dyn Fn(&ActorPath) -> Option<Map<String, Value>> + Send + Sync;
 
 /// A call of a method.
 pub(crate) struct MethodRequest {
@@ -77,35 +77,38 @@ pub(crate) struct MethodRequest {
 /// A method: its description and its implementation.
 #[derive(Clone)]
 struct Method {
-    verb: Verb,
+    operation: Operation,
     handler: Arc<MethodHandler>,
 }
 
 /// The methods of an endpoint.
 ///
-/// Each method has a [`Verb`], which decides who may call it.
+/// Each method has an [`Operation`], which decides who may call it.
 ///
 /// A method runs as an actor of its own below its connection: if it panics, only its caller
 /// notices, by the fault `failed`; if its deadline passes, it is ended.
 ///
 /// ```
 /// use serde_json::json;
-/// use strowger_gateway::{Answer, Methods, Verb};
+/// use strowger_gateway::access::Operation;
+/// use strowger_gateway::method::{MethodOutput, Methods};
 ///
 /// let methods = Methods::new()
-///     .register(Verb::reads("double"), |params| async move {
+///     .register(Operation::reads("double"), |params| async move {
 ///         let number = params["number"].as_i64().unwrap_or(0);
 ///         Ok(json!({ "number": number * 2 }))
 ///     })
-///     .register(Verb::reads("count"), |_| async { Ok(Answer::rows((0..3).map(|n| json!(n)))) });
+///     .register(Operation::reads("count"), |_| async {
+///         Ok(MethodOutput::rows((0..3).map(|n| json!(n))))
+///     });
 /// assert!(methods.names().any(|name| name == "double"));
 /// ```
 #[derive(Clone, Default)]
 pub struct Methods {
     by_name: BTreeMap<&'static str, Method>,
-    describers: Vec<Arc<Describer>>,
-    notes: Notes,
-    health: Vitals,
+    describers: Vec<Arc<DescribeFn>>,
+    annotations: Annotations,
+    health: HealthRegistry,
 }
 
 impl Methods {
@@ -122,32 +125,34 @@ impl Methods {
     #[must_use]
     pub fn register<F, A>(
         self,
-        verb: Verb,
+        operation: Operation,
         method: impl Fn(Value) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<A, Fault>> + Send + 'static,
-        A: Into<Answer>,
+        A: Into<MethodOutput>,
     {
-        self.add(verb, move |request| method(request.params))
+        self.add(operation, move |request| method(request.params))
     }
 
     /// Adds a method that needs to know its caller, for example to forward calls or to report the
-    /// caller's rights.
+    /// caller's permissions.
     ///
     /// # Panics
     /// Panics if the name is taken.
     #[must_use]
     pub fn register_for_caller<F, A>(
         self,
-        verb: Verb,
+        operation: Operation,
         method: impl Fn(Caller, Value) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<A, Fault>> + Send + 'static,
-        A: Into<Answer>,
+        A: Into<MethodOutput>,
     {
-        self.add(verb, move |request| method(request.caller, request.params))
+        self.add(operation, move |request| {
+            method(request.caller, request.params)
+        })
     }
 
     /// Adds details about some actors to `inspect`: the value that the function returns for their
@@ -166,26 +171,26 @@ impl Methods {
     /// the function returns for their path. The function is called for each row, so it must be
     /// fast.
     #[must_use]
-    pub fn note(
+    pub fn annotate(
         mut self,
-        note: impl Fn(&ActorPath) -> Option<Map<String, Value>> + Send + Sync + 'static,
+        annotate: impl Fn(&ActorPath) -> Option<Map<String, Value>> + Send + Sync + 'static,
     ) -> Self {
-        self.notes.0.push(Arc::new(note));
+        self.annotations.0.push(Arc::new(annotate));
         self
     }
 
-    pub(crate) fn notes(&self) -> Notes {
-        self.notes.clone()
+    pub(crate) fn annotations(&self) -> Annotations {
+        self.annotations.clone()
     }
 
-    /// Sets the limits that `top` shows; the default is [`Vitals::new`].
+    /// Sets the limits that `top` shows; the default is [`HealthRegistry::new`].
     #[must_use]
-    pub fn vitals(mut self, health: Vitals) -> Self {
+    pub fn with_health(mut self, health: HealthRegistry) -> Self {
         self.health = health;
         self
     }
 
-    pub(crate) const fn health(&self) -> &Vitals {
+    pub(crate) const fn health(&self) -> &HealthRegistry {
         &self.health
     }
 
@@ -194,27 +199,27 @@ impl Methods {
         self.by_name.keys().copied()
     }
 
-    /// Returns the verbs of all methods, in the order of their names.
-    pub fn verbs(&self) -> impl Iterator<Item = &Verb> {
-        self.by_name.values().map(|method| &method.verb)
+    /// Returns the operations of all methods, in the order of their names.
+    pub fn operations(&self) -> impl Iterator<Item = &Operation> {
+        self.by_name.values().map(|method| &method.operation)
     }
 
     /// Adds a method that needs the system. The method must not keep the system alive.
     pub(crate) fn add<F, A>(
         mut self,
-        verb: Verb,
+        operation: Operation,
         method: impl Fn(MethodRequest) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<A, Fault>> + Send + 'static,
-        A: Into<Answer>,
+        A: Into<MethodOutput>,
     {
         let handler: Arc<MethodHandler> = Arc::new(move |request| {
             let answer = method(request);
             Box::pin(async move { answer.await.map(Into::into) })
         });
-        let name = verb.name();
-        let before = self.by_name.insert(name, Method { verb, handler });
+        let name = operation.name();
+        let before = self.by_name.insert(name, Method { operation, handler });
         assert!(before.is_none(), "the method {name} is registered twice");
         self
     }
@@ -225,19 +230,19 @@ impl Methods {
         &self,
         name: &str,
         request: MethodRequest,
-    ) -> Result<(Answer, Option<RowFilter>), Fault> {
-        let Some(Method { verb, handler }) = self.by_name.get(name) else {
+    ) -> Result<(MethodOutput, Option<RowFilter>), Fault> {
+        let Some(Method { operation, handler }) = self.by_name.get(name) else {
             return Err(self.unknown(name));
         };
-        let (caller, address) = (request.caller.clone(), verb.address(&request.params));
-        let mut record = caller.begin(verb, address.as_ref(), Instant::now())?;
+        let (caller, address) = (request.caller.clone(), operation.address(&request.params));
+        let mut record = caller.authorize(operation, address.as_ref(), Instant::now())?;
         let answer = handler(request).await;
         if let Some(record) = &mut record {
             record.close(answer.as_ref().map(|_| ()).map_err(|fault| fault.code));
         }
         let answer =
             answer.map_err(|fault| without_neighbours(fault, &caller, address.as_ref()))?;
-        filtered(answer, RowFilter::of(&caller, verb))
+        filtered(answer, RowFilter::of(&caller, operation))
     }
 
     fn unknown(&self, name: &str) -> Fault {
@@ -253,7 +258,7 @@ impl Methods {
     }
 
     /// Returns the details about an actor, from the first describer that has some.
-    pub(crate) async fn described(&self, path: &ActorPath) -> Option<Value> {
+    pub(crate) async fn description(&self, path: &ActorPath) -> Option<Value> {
         for describe in &self.describers {
             if let Some(value) = describe(path.clone()).await {
                 return Some(value);
@@ -266,7 +271,7 @@ impl Methods {
 /// Hides details of a fault from a caller with limited reach: an unknown target lists its
 /// neighbours, which may be out of reach.
 fn without_neighbours(fault: Fault, caller: &Caller, address: Option<&ActorPath>) -> Fault {
-    if fault.code != FaultCode::UnknownTarget || !caller.is_limited() {
+    if fault.code != FaultCode::UnknownTarget || !caller.has_address_limits() {
         return fault;
     }
     let message = match address {
@@ -278,16 +283,16 @@ fn without_neighbours(fault: Fault, caller: &Caller, address: Option<&ActorPath>
 
 /// Filters the rows of a complete value; rows of a listing are filtered as they arrive.
 fn filtered(
-    answer: Answer,
+    answer: MethodOutput,
     filter: Option<RowFilter>,
-) -> Result<(Answer, Option<RowFilter>), Fault> {
+) -> Result<(MethodOutput, Option<RowFilter>), Fault> {
     match (answer, filter) {
-        (Answer::Value(mut value), Some(mut filter)) => {
+        (MethodOutput::Value(mut value), Some(mut filter)) => {
             if let Some(rows) = value["rows"].as_array_mut() {
                 rows.retain(|row| filter.shows(row));
             }
-            filter.end()?;
-            Ok((Answer::Value(value), None))
+            filter.finish()?;
+            Ok((MethodOutput::Value(value), None))
         }
         (answer, filter) => Ok((answer, filter)),
     }
@@ -295,15 +300,15 @@ fn filtered(
 
 /// Functions that add members to the entries of single actors.
 #[derive(Clone, Default)]
-pub(crate) struct Notes(Vec<Arc<Noter>>);
+pub(crate) struct Annotations(Vec<Arc<AnnotateFn>>);
 
-impl Notes {
+impl Annotations {
     /// Adds the members for an actor to its stats.
     pub(crate) fn add(&self, path: &ActorPath, stats: &mut Value) {
         let Value::Object(into) = stats else {
             return;
         };
-        for more in self.0.iter().filter_map(|note| note(path)) {
+        for more in self.0.iter().filter_map(|annotate| annotate(path)) {
             into.extend(more);
         }
     }

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use crate::health::Usage;
-use crate::metric::{Exposition, MetricKind};
+use crate::health::LimitUsage;
+use crate::metrics::{MetricKind, MetricsPage};
 
 /// The resident memory, and its limit: that of the control group, or the total memory of the
 /// machine.
-pub(crate) fn memory() -> Option<Usage> {
-    Some(Usage {
+pub(crate) fn memory() -> Option<LimitUsage> {
+    Some(LimitUsage {
         used: resident()?,
-        most: group_limit().or_else(total),
+        limit: group_limit().or_else(total),
     })
 }
 
@@ -56,7 +56,7 @@ fn descriptors() -> Option<f64> {
 }
 
 /// Writes the available values under the conventional Prometheus names.
-pub(crate) fn write(exposition: &mut Exposition) {
+pub(crate) fn write(page: &mut MetricsPage) {
     let rows: [(&str, MetricKind, &str, Option<f64>); 3] = [
         (
             "process_resident_memory_bytes",
@@ -79,7 +79,7 @@ pub(crate) fn write(exposition: &mut Exposition) {
     ];
     for (name, kind, help, value) in rows {
         if let Some(value) = value {
-            exposition.one(name, kind, help, value);
+            page.single(name, kind, help, value);
         }
     }
 }

@@ -26,7 +26,7 @@ impl<T: Send + Sync + 'static> RelaySpec<T> {
     /// ```
     /// use serde_json::json;
     /// use strowger::{ActorSystem, Strategy, Supervisor};
-    /// use strowger_gateway::RelaySpec;
+    /// use strowger_gateway::relay::RelaySpec;
     ///
     /// struct Load(u32);
     ///
@@ -115,7 +115,7 @@ impl<T: Send + Sync + 'static> Actor for Relay<T> {
         let spec = SourceSpec::DEFAULT
             .slow_reader(SlowReader::Miss)
             .window(WINDOW);
-        let door = Export::new().stream_with(
+        let export = Export::new().stream_with(
             "subscribe",
             |_| Ok(Subscribe),
             |reply: Result<Reader<Arc<Value>>, Fault>| reply,
@@ -124,7 +124,7 @@ impl<T: Send + Sync + 'static> Actor for Relay<T> {
                 missed => Payload::from_json(&json!({ "value": &*value, "missed": missed })),
             },
         );
-        system.export_as(&format!("topic/{}", args.topic), &cx.actor_ref(), door)?;
+        system.export_as(&format!("topic/{}", args.topic), &cx.actor_ref(), export)?;
         Ok(Self {
             source: cx.source(spec),
             encode: args.encode,

@@ -1,8 +1,8 @@
 //! Connections of unauthenticated clients: a small budget per endpoint.
 //!
-//! Before a client has sent anything, it cannot be told from an attacker. So no client has to wait
-//! to be accepted, and none is rejected for arriving late. A new client has a moment to send its
-//! token or its request, whatever the others do. After that moment, and as soon as it has its
+//! Before a client has sent anything, it is indistinguishable from an attacker. So no client has to
+//! wait to be accepted, and none is rejected for arriving late. A new client has a moment to send
+//! its token or its request, whatever the others do. After that moment, and as soon as it has its
 //! answer, it stays only while the budget is not exceeded. A client that shows a token leaves the
 //! budget at once. The number of clients within their first moment is bounded as well: beyond it,
 //! the client whose moment ends first is disconnected at once.
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// The budget of an endpoint for unauthenticated clients.
 #[derive(Debug)]
 pub(crate) struct UnauthenticatedBudget {
-    most: usize,
+    limit: usize,
     entries: Mutex<Vec<SlotEntry>>,
 }
 
@@ -34,7 +34,7 @@ struct SlotEntry {
 /// A slot in the budget, freed on drop.
 #[derive(Debug)]
 pub(crate) struct UnauthenticatedSlot {
-    of: Arc<UnauthenticatedBudget>,
+    budget: Arc<UnauthenticatedBudget>,
     number: u64,
     eviction: CancellationToken,
 }
@@ -48,9 +48,9 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) const BURST: usize = 1024;
 
 impl UnauthenticatedBudget {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
-            most: most.max(1),
+            limit: limit.max(1),
             entries: Mutex::default(),
         })
     }
@@ -64,7 +64,7 @@ impl UnauthenticatedBudget {
             eviction: eviction.clone(),
         });
         UnauthenticatedSlot {
-            of: Arc::clone(self),
+            budget: Arc::clone(self),
             number,
             eviction,
         }
@@ -74,9 +74,9 @@ impl UnauthenticatedBudget {
     /// next client's protection ends, if there are still too many.
     pub(crate) fn evict_excess(&self) -> Option<Instant> {
         let (now, mut entries) = (Instant::now(), self.entries.lock());
-        while entries.len() > self.most {
+        while entries.len() > self.limit {
             let protected_until = entries.iter().map(|entry| entry.protected_until).min()?;
-            if protected_until > now && entries.len() <= self.most.saturating_add(BURST) {
+            if protected_until > now && entries.len() <= self.limit.saturating_add(BURST) {
                 return Some(protected_until);
             }
             evict_first(&mut entries);
@@ -110,7 +110,7 @@ impl UnauthenticatedSlot {
     /// Keeps the slot for this long from now, because the client is being served. Zero once it has
     /// its answer: it is disconnected as soon as there are too many.
     pub(crate) fn protect_for(&self, span: Duration) {
-        let mut entries = self.of.entries.lock();
+        let mut entries = self.budget.entries.lock();
         let mine = entries.iter_mut().find(|entry| entry.number == self.number);
         if let Some(entry) = mine {
             entry.protected_until = Instant::now() + span;
@@ -118,8 +118,8 @@ impl UnauthenticatedSlot {
     }
 
     /// Returns `true` if there are too many clients, so that this one leaves once it is answered.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.of.entries.lock().len() > self.of.most
+    pub(crate) fn is_contended(&self) -> bool {
+        self.budget.entries.lock().len() > self.budget.limit
     }
 
     /// Returns a token that is cancelled when the client has to leave.
@@ -135,7 +135,7 @@ impl UnauthenticatedSlot {
 
 impl Drop for UnauthenticatedSlot {
     fn drop(&mut self) {
-        let mut entries = self.of.entries.lock();
+        let mut entries = self.budget.entries.lock();
         entries.retain(|entry| entry.number != self.number);
     }
 }
@@ -149,9 +149,9 @@ pub(crate) struct AdmittedCount(Arc<AtomicUsize>);
 pub(crate) struct AdmittedSlot(AdmittedCount);
 
 impl AdmittedCount {
-    /// Takes a slot, if fewer than `most` are taken.
-    pub(crate) fn admit(&self, most: usize) -> Option<AdmittedSlot> {
-        let add = |now| (now < most).then_some(now + 1);
+    /// Takes a slot, if fewer than `limit` are taken.
+    pub(crate) fn admit(&self, limit: usize) -> Option<AdmittedSlot> {
+        let add = |now| (now < limit).then_some(now + 1);
         let admitted = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_stranger_has_its_moment_and_makes_room_after_it() {
+    async fn unauthenticated_client_is_protected_only_for_a_moment() {
         let budget = UnauthenticatedBudget::new(2);
         let first = budget.admit(1);
         let answered = budget.admit(2);
@@ -182,10 +182,10 @@ mod tests {
         asks.protect_for(Duration::from_secs(60));
         let _last = budget.admit(4);
         assert!(!first.eviction.is_cancelled());
-        assert!(asks.is_wanted());
+        assert!(asks.is_contended());
         tokio::time::advance(GRACE).await;
         assert_eq!(budget.evict_excess(), None);
-        assert!(!asks.is_wanted());
+        assert!(!asks.is_contended());
         assert!(
             first.eviction.is_cancelled(),
             "it has been silent the longest"
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_crowd_is_larger_than_the_burst() {
+    async fn unauthenticated_clients_are_bounded_by_the_burst() {
         let budget = UnauthenticatedBudget::new(2);
         let crowd = (0..2 * BURST as u64).map(|number| {
             let slot = budget.admit(number);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn one_goes_where_the_system_has_no_descriptors() {
+    fn one_client_is_evicted_if_descriptors_run_out() {
         let budget = UnauthenticatedBudget::new(8);
         budget.evict_one();
         let first = budget.admit(1);

@@ -10,11 +10,15 @@ use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::json;
 use socket2::SockRef;
-use strowger::ActorSystem;
-use strowger_gateway::{
-    ContentType, Decoder, Doors, DoorsSpec, Frame, HttpDoor, HttpLimits, Kind, Mcp, McpHttp,
-    McpLimits, McpTools, Methods, Recorder, Role, Token, Vitals,
-};
+use strowger::{ActorSystem, ContentType};
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
+use strowger_gateway::health::HealthRegistry;
+use strowger_gateway::http::{HttpLimits, HttpServer};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
+use strowger_gateway::mcp::{McpHttpSpec, McpLimits, McpServer, ToolSet};
+use strowger_gateway::method::Methods;
+use strowger_gateway::metrics::MetricsRecorder;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};
@@ -23,7 +27,7 @@ use tokio_tungstenite::client_async;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 /// Number of clients, if there are descriptors for them.
-const STRANGERS: usize = 10_000;
+const CLIENTS: usize = 10_000;
 
 /// Time limit of each step: far longer than any takes.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -34,16 +38,16 @@ const MEMORY: usize = 64 << 10;
 
 /// Descriptors that the process needs beside those of silent clients: those of new clients that the
 /// node has not told to leave yet, and those of clients that are served.
-const OTHERS: usize = 4096;
+const SPARE_DESCRIPTORS: usize = 4096;
 
 const TOKEN: &str = "a token of sixteen";
 
 /// The tests share the descriptors and the memory of the process.
-static ALONE: Mutex<()> = Mutex::const_new(());
+static SERIAL: Mutex<()> = Mutex::const_new(());
 
 /// Returns the number of clients for which there are descriptors, `sides` for each, after raising
 /// the limit as far as it goes.
-fn affordable(sides: usize) -> usize {
+fn clients_for_descriptors(sides: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
     let raised = Rlimit {
@@ -54,9 +58,9 @@ fn affordable(sides: usize) -> usize {
     let room = maximum.map_or(usize::MAX, |most| {
         usize::try_from(most).unwrap_or(usize::MAX)
     });
-    let count = STRANGERS.min(room.saturating_sub(OTHERS) / sides);
-    if count < STRANGERS {
-        eprintln!("{count} clients instead of {STRANGERS}: there are {room} descriptors");
+    let count = CLIENTS.min(room.saturating_sub(SPARE_DESCRIPTORS) / sides);
+    if count < CLIENTS {
+        eprintln!("{count} clients instead of {CLIENTS}: there are {room} descriptors");
     }
     count
 }
@@ -74,13 +78,13 @@ struct Node {
     system: ActorSystem,
     http: SocketAddr,
     web: SocketAddr,
-    _doors: (HttpDoor, Doors),
+    _listeners: (HttpServer, Listeners),
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Node {
     async fn start(connections: usize) -> Self {
-        let alone = ALONE.lock().await;
+        let alone = SERIAL.lock().await;
         let system = ActorSystem::new("node").expect("inside a runtime");
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let tokens = || vec![Token::new("test", Role::Operator, TOKEN)];
@@ -88,36 +92,42 @@ impl Node {
         limits.connections = connections;
         // Only their number makes clients leave.
         limits.time = Duration::from_secs(3600);
-        let http = HttpDoor::open(&system, any, limits, Recorder::default(), Vitals::new());
+        let http = HttpServer::open(
+            &system,
+            any,
+            limits,
+            MetricsRecorder::default(),
+            HealthRegistry::new(),
+        );
         let http = http.await.expect("the loopback has ports");
-        let tools = McpTools::new("none", "1.0");
-        let mcp = Mcp::open(&system, tools, McpLimits::default()).await;
-        http.offer(McpHttp::new(mcp.expect("it opens"), tokens()));
-        let mut spec = DoorsSpec::default();
-        (spec.web, spec.tokens) = (Some(any), tokens());
+        let tools = ToolSet::new("none", "1.0");
+        let mcp = McpServer::open(&system, tools, McpLimits::default()).await;
+        http.serve_mcp(McpHttpSpec::new(mcp.expect("it opens"), tokens()));
+        let mut spec = ListenersSpec::default();
+        (spec.websocket, spec.tokens) = (Some(any), tokens());
         spec.methods = Some(Methods::new());
         spec.limits.idle = Duration::from_secs(3600);
-        let doors = Doors::open(&system, spec).await.expect("it opens");
+        let listeners = Listeners::open(&system, spec).await.expect("it opens");
         Self {
             system,
             http: http.address(),
-            web: doors.web().expect("it was asked for"),
-            _doors: (http, doors),
+            web: listeners.websocket_address().expect("it was asked for"),
+            _listeners: (http, listeners),
             _alone: alone,
         }
     }
 
     /// Connects silent clients, each of which ends without a trace once it is dropped.
-    async fn strangers(address: SocketAddr, count: usize) -> Vec<TcpStream> {
-        let mut strangers = Vec::new();
+    async fn silent_clients(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+        let mut clients = Vec::new();
         for _ in 0..count {
             let stream = timeout(LIMIT, TcpStream::connect(address)).await;
             let stream = stream.expect("it accepts").expect("it listens");
             let linger = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
             linger.expect("it is open");
-            strangers.push(stream);
+            clients.push(stream);
         }
-        strangers
+        clients
     }
 
     /// The number of connections at an endpoint.
@@ -186,21 +196,21 @@ async fn gets(address: SocketAddr, what: &str, headers: &str, body: &str) -> Res
 async fn pings(address: SocketAddr) -> Result<bool, Error> {
     let stream = TcpStream::connect(address).await?;
     let (mut socket, _) = client_async(format!("ws://{address}/"), stream).await?;
-    let token = Frame::new(Kind::Token, 0).with_payload(ContentType::Text, TOKEN);
-    let mut name = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, "ping");
-    let mut call = Frame::new(Kind::Call, 1);
+    let token = Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, TOKEN);
+    let mut name = Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, "ping");
+    let mut call = Frame::new(FrameKind::Call, 1);
     (name.target, call.target) = (1, 1);
     let mut bytes = BytesMut::new();
     for frame in [token, name, call] {
         frame.encode_into(1024, &mut bytes).expect("it is short");
     }
     socket.send(Message::Binary(bytes.freeze())).await?;
-    let mut decoder = Decoder::new(1 << 20);
+    let mut decoder = FrameDecoder::new(1 << 20);
     while let Some(Message::Binary(bytes)) = socket.next().await.transpose()? {
         decoder.feed(&bytes);
         while let Some(frame) = decoder.next_frame().expect("frames") {
-            if frame.kind != Kind::Hello {
-                return Ok(frame.kind == Kind::Done);
+            if frame.kind != FrameKind::Hello {
+                return Ok(frame.kind == FrameKind::Done);
             }
         }
     }
@@ -208,21 +218,21 @@ async fn pings(address: SocketAddr) -> Result<bool, Error> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_silent_strangers_are_bounded_and_keep_nobody_out() {
-    let count = affordable(1);
-    let limits = (HttpLimits::default(), DoorsSpec::default().limits);
+async fn ten_thousand_silent_clients_are_bounded_and_block_no_other() {
+    let count = clients_for_descriptors(1);
+    let limits = (HttpLimits::default(), ListenersSpec::default().limits);
     let node = Node::start(limits.0.connections).await;
     assert_eq!(node.serves_others().await, 0);
     for (address, path, most) in [
         (node.http, "/watch/connections", limits.0.connections),
-        (node.web, "/doors/clients", limits.1.strangers),
+        (node.web, "/doors/clients", limits.1.unauthenticated),
     ] {
         let before = resident();
         let (mut peak, connected) = (0, AtomicBool::new(false));
         let connecting = async {
-            let strangers = Node::strangers(address, count).await;
+            let clients = Node::silent_clients(address, count).await;
             connected.store(true, Ordering::Relaxed);
-            strangers
+            clients
         };
         let serving = async {
             while !connected.load(Ordering::Relaxed) {
@@ -230,7 +240,7 @@ async fn ten_thousand_silent_strangers_are_bounded_and_keep_nobody_out() {
                 node.serves_others().await;
             }
         };
-        let (strangers, ()) = tokio::join!(connecting, serving);
+        let (clients, ()) = tokio::join!(connecting, serving);
         // Beyond the limit each new client has a moment, but no more than a burst of them; those
         // that were told to leave may still be there.
         assert!(peak <= 2 * (most + 1024) + 16, "{path} had {peak}");
@@ -239,7 +249,7 @@ async fn ten_thousand_silent_strangers_are_bounded_and_keep_nobody_out() {
         assert!(grown < count * MEMORY / 4, "{path}: {grown} bytes");
         // Once the moment of the last is over, no try is in vain.
         assert_eq!(node.serves_others().await, 0);
-        drop(strangers);
+        drop(clients);
         node.settles(path, 0..=0).await;
     }
     let restarts = node.system.actors();
@@ -250,12 +260,12 @@ async fn ten_thousand_silent_strangers_are_bounded_and_keep_nobody_out() {
 /// The twin: as many clients as the configuration permits stay, and each is served in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_clients_within_the_limit_stay_and_are_served() {
-    let count = affordable(2);
+    let count = clients_for_descriptors(2);
     // More for those that are served beside them.
     let node = Node::start(count + 16).await;
     assert_eq!(node.serves_others().await, 0);
     let before = resident();
-    let clients = Node::strangers(node.http, count).await;
+    let clients = Node::silent_clients(node.http, count).await;
     node.settles("/watch/connections", count..=count).await;
     let each = resident().saturating_sub(before) / count;
     eprintln!("{each} bytes for each of {count} clients");

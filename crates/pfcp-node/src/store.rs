@@ -74,7 +74,8 @@ pub(crate) type RequestKey = (ResponseKey, Recovery);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredResponse {
     pub(crate) key: ResponseKey,
-    /// The incarnation of the peer that received the response; `None` if an earlier build stored it.
+    /// The incarnation of the peer that received the response; `None` if an earlier build stored
+    /// it.
     pub(crate) recovery: Option<Recovery>,
     /// The complete message.
     pub(crate) octets: Arc<[u8]>,

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use strowger_bench::{Case, Counted, Pick, Plan, Sample};
-use strowger_gateway::Client;
+use strowger_gateway::client::Client;
 
 use bare::Bare;
 use node::Node;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use bytes::BytesMut;
 use serde_json::json;
-use strowger_gateway::{ContentType, Decoder, Frame, Kind};
+use strowger::ContentType;
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 
 /// The longest payload.
 const LIMIT: usize = 1 << 20;
@@ -15,7 +16,7 @@ const ECHO: u32 = 1;
 
 pub(crate) struct Pipeline {
     stream: UnixStream,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     written: BytesMut,
     read: Vec<u8>,
     last: u32,
@@ -26,14 +27,14 @@ impl Pipeline {
         let stream = UnixStream::connect(socket).expect("the node listens");
         let mut pipeline = Self {
             stream,
-            decoder: Decoder::new(LIMIT),
+            decoder: FrameDecoder::new(LIMIT),
             written: BytesMut::new(),
             read: vec![0; 16 * 1024],
             last: 0,
         };
-        assert_eq!(pipeline.next().kind, Kind::Hello);
+        assert_eq!(pipeline.next().kind, FrameKind::Hello);
         let name = "@(conformance/echo) echo";
-        let mut name = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name);
+        let mut name = Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, name);
         name.target = ECHO;
         pipeline.write(&name);
         pipeline
@@ -44,7 +45,7 @@ impl Pipeline {
         let first = self.last + 1;
         for number in 0..questions {
             self.last += 1;
-            let mut call = Frame::new(Kind::Call, self.last).with_json(&json!(number));
+            let mut call = Frame::new(FrameKind::Call, self.last).with_json(&json!(number));
             call.target = ECHO;
             call.deadline = 60_000;
             self.write(&call);
@@ -53,7 +54,7 @@ impl Pipeline {
         self.written.clear();
         for _ in 0..questions {
             let answer = self.next();
-            assert_eq!(answer.kind, Kind::Done);
+            assert_eq!(answer.kind, FrameKind::Done);
             let asked = u64::from(answer.id - first);
             let answer: u64 = answer.into_payload().decode().expect("a number");
             assert_eq!(answer, asked);

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use strowger_bench::Counted;
-use strowger_gateway::Client;
+use strowger_gateway::client::Client;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{ActorRef, Fault, FaultCode};
-use strowger_gateway::{Caller, McpAnswer, McpCall, McpContent, McpTool, McpTools, Verb};
+use strowger_gateway::access::{Caller, Operation};
+use strowger_gateway::mcp::{Tool, ToolContent, ToolOutput, ToolRequest, ToolSet};
 use strowger_tools::{
     CodeBudget, CodeError, CodeMessage, Execute, Executed, FollowRun, Functions, Language, Level,
     Line, Thrown, Told,
@@ -14,7 +15,7 @@ use strowger_tools::{
 use super::{ASK_TIMEOUT, a, list, object};
 
 /// Adds the verb that runs code. The code may be given the granted tools as functions.
-pub(super) fn add(tools: McpTools, code: &ActorRef<CodeMessage>, granted: &McpTools) -> McpTools {
+pub(super) fn add(tools: ToolSet, code: &ActorRef<CodeMessage>, granted: &ToolSet) -> ToolSet {
     let about = "Runs JavaScript or TypeScript in a sandbox without files, network, processes, \
                  modules or clock. The result is the value of the last expression; top-level \
                  `await` is allowed. `functions` passes other tools to the code, so that one run \
@@ -26,7 +27,7 @@ pub(super) fn add(tools: McpTools, code: &ActorRef<CodeMessage>, granted: &McpTo
                  same realm. Without it, each run starts with fresh globals.";
     let args = "Value of the global `args` in the code.";
     let [language, functions, time, deadline, memory] = terms(granted);
-    let execute = McpTool::new(
+    let execute = Tool::new(
         "code_execute",
         about,
         object(
@@ -53,7 +54,7 @@ pub(super) fn add(tools: McpTools, code: &ActorRef<CodeMessage>, granted: &McpTo
 type Property = (&'static str, Value);
 
 /// Returns the schemas of the inputs and limits that runs and programs share.
-pub(super) fn terms(granted: &McpTools) -> [Property; 5] {
+pub(super) fn terms(granted: &ToolSet) -> [Property; 5] {
     let names: Vec<&str> = granted.names().collect();
     let given = "Names of tools that the code can call as functions in `fns`. Each takes the \
                  arguments of the tool and returns a promise of its structured content, or of its \
@@ -141,7 +142,7 @@ pub(super) fn budget(
 ///
 /// The functions act on behalf of the caller: code cannot reach anything that its caller cannot.
 pub(super) fn given(
-    granted: &McpTools,
+    granted: &ToolSet,
     names: Vec<String>,
     caller: &Caller,
 ) -> Result<Functions, Fault> {
@@ -152,7 +153,7 @@ pub(super) fn given(
             return Err(Fault::new(FaultCode::BadRequest, text));
         }
         // Checked here, before the code has run half of its way, and again on each call.
-        caller.reaches(&Verb::CALL, &format!("/mcp/tools/{name}"))?;
+        caller.check_address(&Operation::CALL_TOOL, &format!("/mcp/tools/{name}"))?;
         let (granted, tool) = (granted.clone(), Arc::<str>::from(&*name));
         let caller = caller.clone();
         functions = functions.promise(&name, move |values| {
@@ -169,14 +170,14 @@ pub(super) fn given(
 }
 
 /// Converts an answer to a value: its structured form if it has one, else its text.
-fn plain(answer: McpAnswer) -> Value {
-    if let Some(value) = answer.for_code.or(answer.structured) {
+fn plain(answer: ToolOutput) -> Value {
+    if let Some(value) = answer.local_value.or(answer.structured) {
         return value;
     }
     let mut texts = String::new();
     for piece in &answer.content {
         match piece {
-            McpContent::Text { text } => texts.push_str(text),
+            ToolContent::Text { text } => texts.push_str(text),
             _ => return json!(answer.content),
         }
     }
@@ -185,11 +186,12 @@ fn plain(answer: McpAnswer) -> Value {
 
 async fn run(
     code: ActorRef<CodeMessage>,
-    granted: McpTools,
-    call: McpCall,
-) -> Result<McpAnswer, Fault> {
-    call.caller.reaches(&Verb::CALL, "/tools/code")?;
-    let params: CodeExecuteParams = call.read()?;
+    granted: ToolSet,
+    call: ToolRequest,
+) -> Result<ToolOutput, Fault> {
+    call.caller
+        .check_address(&Operation::CALL_TOOL, "/tools/code")?;
+    let params: CodeExecuteParams = call.parse_arguments()?;
     let execute = Execute {
         code: params.code,
         language: params.language,
@@ -209,7 +211,7 @@ async fn run(
             Told::Line(line) => {
                 output.push(line);
                 let (count, text) = (output.len() as f64, &output[output.len() - 1].text);
-                call.progress.tell(count, None, text).await;
+                call.progress.report(count, None, text).await;
             }
             // The code was given no function that would be called back through this stream.
             Told::Called(_) => {}
@@ -220,23 +222,23 @@ async fn run(
 }
 
 /// Returns a block with the output, if there is any, and a block with the result.
-fn answer(outcome: Result<Executed, CodeError>, output: &[Line]) -> McpAnswer {
-    let mut answer = McpAnswer::default();
+fn answer(outcome: Result<Executed, CodeError>, output: &[Line]) -> ToolOutput {
+    let mut answer = ToolOutput::default();
     if !output.is_empty() {
         let lines: Vec<String> = output.iter().map(shown).collect();
-        answer = answer.and_text(lines.join("\n"));
+        answer = answer.with_text(lines.join("\n"));
     }
     let lines = output.len();
     match outcome {
         Ok(Executed { value, fresh, .. }) => answer
-            .and_text(value.to_string())
+            .with_text(value.to_string())
             .with_structured(json!({ "lines": lines, "fresh": fresh }))
-            .with_value_for_code(json!({ "value": value, "output": output, "fresh": fresh })),
+            .with_local_value(json!({ "value": value, "output": output, "fresh": fresh })),
         Err(error) => answer
-            .and_text(told(&error))
+            .with_text(told(&error))
             .with_structured(json!({ "lines": lines, "error": facts(&error) }))
-            .with_value_for_code(json!({ "output": output, "error": wrong(&error) }))
-            .as_failure(),
+            .with_local_value(json!({ "output": output, "error": wrong(&error) }))
+            .into_failure(),
     }
 }
 

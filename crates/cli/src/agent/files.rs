@@ -8,13 +8,13 @@ use std::future::Future;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use strowger::Fault;
-use strowger_gateway::{McpAnswer, McpEffect, McpTool, McpTools, Progress};
+use strowger_gateway::mcp::{ProgressReporter, Tool, ToolEffect, ToolOutput, ToolSet};
 
 use super::roots::Roots;
 use super::{a, list, object};
 
 /// Adds the verbs. Those that write are added only if some root may be written to.
-pub(super) fn add(tools: McpTools, roots: &Roots) -> McpTools {
+pub(super) fn add(tools: ToolSet, roots: &Roots) -> ToolSet {
     let tools = looking(tools, roots);
     match roots.iter().all(|root| root.read_only) {
         true => tools,
@@ -24,21 +24,21 @@ pub(super) fn add(tools: McpTools, roots: &Roots) -> McpTools {
 
 /// Adds a verb.
 fn verb<A, F>(
-    tools: McpTools,
+    tools: ToolSet,
     roots: &Roots,
-    tool: McpTool,
-    run: fn(Roots, A, Progress) -> F,
-) -> McpTools
+    tool: Tool,
+    run: fn(Roots, A, ProgressReporter) -> F,
+) -> ToolSet
 where
     A: DeserializeOwned + Send + 'static,
-    F: Future<Output = Result<McpAnswer, Fault>> + Send + 'static,
+    F: Future<Output = Result<ToolOutput, Fault>> + Send + 'static,
 {
     let roots = roots.clone();
     tools.register(tool, move |call| {
         let roots = roots.clone();
         async move {
             let roots = roots.within(&call.caller)?;
-            run(roots, call.read()?, call.progress).await
+            run(roots, call.parse_arguments()?, call.progress).await
         }
     })
 }
@@ -51,15 +51,15 @@ fn path() -> (&'static str, Value) {
     ("path", a("string", PATH_ABOUT))
 }
 
-fn reads(name: &'static str, about: &'static str, input: Value, output: Value) -> McpTool {
-    let tool = McpTool::new(name, about, input).with_effect(McpEffect::Reads);
+fn reads(name: &'static str, about: &'static str, input: Value, output: Value) -> Tool {
+    let tool = Tool::new(name, about, input).with_effect(ToolEffect::Reads);
     tool.with_output(output)
 }
 
 /// Returns a tool that answers with texts of any length and no facts beside them. It has no output
 /// schema, because structured content would be sent in addition to the same text.
-fn texts(name: &'static str, about: &'static str, input: Value) -> McpTool {
-    McpTool::new(name, about, input).with_effect(McpEffect::Reads)
+fn texts(name: &'static str, about: &'static str, input: Value) -> Tool {
+    Tool::new(name, about, input).with_effect(ToolEffect::Reads)
 }
 
 /// Returns the schema of the facts of a page, whose entries are in the text.
@@ -74,7 +74,7 @@ fn page_facts() -> Value {
     )
 }
 
-fn looking(tools: McpTools, roots: &Roots) -> McpTools {
+fn looking(tools: ToolSet, roots: &Roots) -> ToolSet {
     let text = || {
         let members = [
             path(),
@@ -112,11 +112,11 @@ fn looking(tools: McpTools, roots: &Roots) -> McpTools {
         work::read_text,
     );
     let about = "Reads an image, audio or other binary file, as base64 with its media type.";
-    let media = McpTool::new("read_media_file", about, object([path()], &["path"]));
+    let media = Tool::new("read_media_file", about, object([path()], &["path"]));
     let tools = verb(
         tools,
         roots,
-        media.with_effect(McpEffect::Reads),
+        media.with_effect(ToolEffect::Reads),
         work::read_media,
     );
     let several = texts(
@@ -139,7 +139,7 @@ fn count(least: u64, about: &str) -> Value {
     json!({ "type": "integer", "minimum": least, "description": about })
 }
 
-fn listing(tools: McpTools, roots: &Roots) -> McpTools {
+fn listing(tools: ToolSet, roots: &Roots) -> ToolSet {
     let after = "Continue after this entry: the last name of the previous page, or its `uri` if \
                  it has one.";
     let after = || ("after", a("string", after));
@@ -196,7 +196,7 @@ fn excluded() -> (&'static str, Value) {
     ("excludePatterns", list(&pattern, about))
 }
 
-fn searching(tools: McpTools, roots: &Roots) -> McpTools {
+fn searching(tools: ToolSet, roots: &Roots) -> ToolSet {
     let found = || {
         let skipped = "Files that were not searched: counts by reason.";
         let cut = "The limit that ended the search; there may be more matches.";
@@ -252,7 +252,7 @@ fn searching(tools: McpTools, roots: &Roots) -> McpTools {
     verb(tools, roots, text, work::search_text)
 }
 
-fn changing(tools: McpTools, roots: &Roots) -> McpTools {
+fn changing(tools: ToolSet, roots: &Roots) -> ToolSet {
     let holding = |content| {
         object(
             [path(), ("content", a("string", content))],
@@ -263,19 +263,19 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
         let members = [path(), ("octets", a("integer", "Number of bytes written."))];
         object(members, &["path", "octets"])
     };
-    let write = McpTool::new(
+    let write = Tool::new(
         "write_file",
         "Creates or replaces a text file atomically: readers see the old or the new content, \
          never a mixture. The parent directory must exist.",
         holding("New content of the file."),
     );
     let tools = verb(tools, roots, write.with_output(written()), work::write_file);
-    let append = McpTool::new(
+    let append = Tool::new(
         "append_file",
         "Appends to a file of any size.",
         holding("Text to append."),
     );
-    let append = append.with_output(written()).with_effect(McpEffect::Adds);
+    let append = append.with_output(written()).with_effect(ToolEffect::Adds);
     let tools = verb(tools, roots, append, work::append_file);
     let change = object(
         [
@@ -291,7 +291,7 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
         ],
         &["oldText", "newText"],
     );
-    let edit = McpTool::new(
+    let edit = Tool::new(
         "edit_file",
         "Edits a text file: applies all edits in order, or none. Returns a unified diff.",
         object(
@@ -312,8 +312,8 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
     moving(tools, roots)
 }
 
-fn moving(tools: McpTools, roots: &Roots) -> McpTools {
-    let make = McpTool::new(
+fn moving(tools: ToolSet, roots: &Roots) -> ToolSet {
+    let make = Tool::new(
         "create_directory",
         "Creates a directory and its missing parents; an existing directory is left unchanged.",
         object([path()], &["path"]),
@@ -321,7 +321,7 @@ fn moving(tools: McpTools, roots: &Roots) -> McpTools {
     let tools = verb(
         tools,
         roots,
-        make.with_effect(McpEffect::Adds),
+        make.with_effect(ToolEffect::Adds),
         work::create_directory,
     );
     let to = [
@@ -332,11 +332,11 @@ fn moving(tools: McpTools, roots: &Roots) -> McpTools {
         ),
     ];
     let about = "Moves or renames a file or directory within one allowed directory.";
-    let rename = McpTool::new("move_file", about, object(to, &["source", "destination"]));
+    let rename = Tool::new("move_file", about, object(to, &["source", "destination"]));
     let tools = verb(tools, roots, rename, work::move_file);
     let all = "Delete a directory with its content.";
     let about = "Deletes a file, a link or a directory.";
     let members = [path(), ("recursive", a("boolean", all))];
-    let delete = McpTool::new("delete_file", about, object(members, &["path"]));
+    let delete = Tool::new("delete_file", about, object(members, &["path"]));
     verb(tools, roots, delete, work::delete_file)
 }

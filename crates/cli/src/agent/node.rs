@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::{Client, ClientError, McpAnswer, McpEffect, McpTool, McpTools, Verb};
+use strowger_gateway::access::Operation;
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::mcp::{Tool, ToolEffect, ToolOutput, ToolSet};
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Index, MessageView, frames};
 
@@ -14,11 +16,11 @@ use super::{a, object};
 use crate::command::pfcp::hex;
 
 /// Adds the views of the node whose control socket is at `control`, once it is open.
-pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools {
+pub(crate) fn add(tools: ToolSet, control: &Arc<OnceLock<PathBuf>>) -> ToolSet {
     let (of_tree, of_inspect) = (Arc::clone(control), Arc::clone(control));
     let path = "Path of an actor, such as /node/n4. By default, all actors.";
     let most = "Maximum number of children per actor, by default 50.";
-    let tree = McpTool::new(
+    let tree = Tool::new(
         "actor_tree",
         "Lists the supervised actors of the node with their statistics (state, mailbox, restarts, \
          last exit) as JSON, parents first. Use it to see what is running and what is failing.",
@@ -27,8 +29,8 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
             &[],
         ),
     )
-    .with_effect(McpEffect::Reads);
-    let inspect = McpTool::new(
+    .with_effect(ToolEffect::Reads);
+    let inspect = Tool::new(
         "inspect",
         "Returns details of one actor as JSON: its statistics and, for a PFCP session, a \
          component or a tool, its content.",
@@ -40,30 +42,30 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
             &["path"],
         ),
     )
-    .with_effect(McpEffect::Reads);
+    .with_effect(ToolEffect::Reads);
     let tools = tools.register(tree, move |call| {
         let control = of_tree.clone();
         async move {
-            let ActorTreeParams { path, most } = call.read()?;
+            let ActorTreeParams { path, most } = call.parse_arguments()?;
             let params = json!({ "path": path, "limit": most.unwrap_or(DEFAULT_CHILDREN) });
             let mut actors = self::call(there(&control)?, "tree", params).await?;
             if let Some(actors) = actors.as_array_mut() {
                 let sees = |actor: &Value| {
                     let path = actor["path"].as_str();
-                    path.is_some_and(|path| call.caller.sees(path))
+                    path.is_some_and(|path| call.caller.can_reach(path))
                 };
                 actors.retain(sees);
             }
-            Ok(McpAnswer::json(json!({ "actors": actors })))
+            Ok(ToolOutput::json(json!({ "actors": actors })))
         }
     });
     let tools = tools.register(inspect, move |call| {
         let control = of_inspect.clone();
         async move {
-            let InspectParams { path } = call.read()?;
-            call.caller.reaches(&Verb::CALL, &path)?;
+            let InspectParams { path } = call.parse_arguments()?;
+            call.caller.check_address(&Operation::CALL_TOOL, &path)?;
             let actor = self::call(there(&control)?, "inspect", json!({ "path": path })).await?;
-            Ok(McpAnswer::json(actor))
+            Ok(ToolOutput::json(actor))
         }
     });
     decode(tools)
@@ -104,18 +106,18 @@ pub(super) fn told(error: ClientError) -> Fault {
 }
 
 /// Adds the verb that decodes PFCP, which needs no node.
-pub(crate) fn decode(tools: McpTools) -> McpTools {
+pub(crate) fn decode(tools: ToolSet) -> ToolSet {
     let hex = "The bytes of one datagram in hex, such as 2001000c00000100006000040a0b0c0d; \
                spaces, colons and 0x are ignored.";
-    let decode = McpTool::new(
+    let decode = Tool::new(
         "pfcp_decode",
         "Decodes a PFCP datagram (3GPP TS 29.244, N4 interface) into messages, elements and \
          fields, as JSON.",
         object([("hex", a("string", hex))], &["hex"]),
     )
-    .with_effect(McpEffect::Reads);
+    .with_effect(ToolEffect::Reads);
     tools.register(decode, |call| async move {
-        let PfcpDecodeParams { hex } = call.read()?;
+        let PfcpDecodeParams { hex } = call.parse_arguments()?;
         let wrong = |text: String| Fault::new(FaultCode::BadRequest, text);
         if hex.len() > MAX_HEX {
             return Err(wrong(format!(
@@ -133,7 +135,7 @@ pub(crate) fn decode(tools: McpTools) -> McpTools {
             let view = view.map_err(|error| wrong(error.to_string()))?;
             messages.push(dictionary.to_json(&view));
         }
-        Ok(McpAnswer::json(json!({ "messages": messages })))
+        Ok(ToolOutput::json(json!({ "messages": messages })))
     })
 }
 

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, ActorSystem, Ask, Fault, FaultCode, Request};
-use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools, Verb};
+use strowger_gateway::access::Operation;
+use strowger_gateway::mcp::{Tool, ToolEffect, ToolOutput, ToolRequest, ToolSet};
 use strowger_tools::{
     Language, ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,
 };
@@ -18,11 +19,11 @@ const ADDRESS: &str = "/tools/programs";
 
 /// Adds the verbs for programs, which may be given the granted tools.
 pub(super) fn add(
-    tools: McpTools,
+    tools: ToolSet,
     system: &ActorSystem,
     programs: &ProgramsRef,
-    granted: &McpTools,
-) -> McpTools {
+    granted: &ToolSet,
+) -> ToolSet {
     let granted = granted.clone();
     let (of_publish, of_list, of_remove) = (programs.clone(), programs.clone(), programs.clone());
     let (system, programs) = (system.clone(), programs.clone());
@@ -42,7 +43,7 @@ fn name() -> (&'static str, Value) {
     ("name", a("string", name))
 }
 
-fn publishing(granted: &McpTools) -> McpTool {
+fn publishing(granted: &ToolSet) -> Tool {
     let about = "Publishes a program, replacing one of the same name: code that defines \
                  handle(input), which may be async. The code runs once, handles one message at a \
                  time, and keeps its global `state`. Call it with program_call.";
@@ -65,7 +66,7 @@ fn publishing(granted: &McpTools) -> McpTool {
         ],
         &["name", "code"],
     );
-    McpTool::new("program_publish", about, input).with_output(object(
+    Tool::new("program_publish", about, input).with_output(object(
         [(
             "address",
             a("string", "Address of the program for actors and clients."),
@@ -74,9 +75,9 @@ fn publishing(granted: &McpTools) -> McpTool {
     ))
 }
 
-fn calling() -> McpTool {
+fn calling() -> Tool {
     let what = "Input of handle(input); must match the program's input schema, if it has one.";
-    McpTool::new(
+    Tool::new(
         "program_call",
         "Calls a published program. Returns its `output` as JSON.",
         object(
@@ -86,19 +87,19 @@ fn calling() -> McpTool {
     )
 }
 
-fn listing() -> McpTool {
-    McpTool::new(
+fn listing() -> Tool {
+    Tool::new(
         "program_list",
         "Lists the published programs by name, as JSON: each with its `state` (`draft`, \
          `resident`, `passive` or `stopped`), its `calls`, how many of them `failed`, and its \
          `restarts`.",
         object([], &[]),
     )
-    .with_effect(McpEffect::Reads)
+    .with_effect(ToolEffect::Reads)
 }
 
-fn removing() -> McpTool {
-    McpTool::new(
+fn removing() -> Tool {
+    Tool::new(
         "program_remove",
         "Stops a program and removes it.",
         object([name()], &["name"]),
@@ -143,11 +144,11 @@ struct ProgramRemoveParams {
 
 async fn publish(
     programs: ProgramsRef,
-    granted: McpTools,
-    call: McpCall,
-) -> Result<McpAnswer, Fault> {
-    call.caller.reaches(&Verb::CALL, ADDRESS)?;
-    let params: ProgramPublishParams = call.read()?;
+    granted: ToolSet,
+    call: ToolRequest,
+) -> Result<ToolOutput, Fault> {
+    call.caller.check_address(&Operation::CALL_TOOL, ADDRESS)?;
+    let params: ProgramPublishParams = call.parse_arguments()?;
     let publish = Publish {
         functions: given(&granted, params.functions, &call.caller)?,
         name: params.name.clone(),
@@ -162,17 +163,17 @@ async fn publish(
         .await?
         .map_err(|error| told(&error))?;
     let address = format!("@(programs/{})", params.name);
-    Ok(McpAnswer::of(json!({ "address": address })))
+    Ok(ToolOutput::structured(json!({ "address": address })))
 }
 
 async fn perform(
     system: ActorSystem,
     programs: ProgramsRef,
-    call: McpCall,
-) -> Result<McpAnswer, Fault> {
-    let ProgramCallParams { name, input } = call.read()?;
+    call: ToolRequest,
+) -> Result<ToolOutput, Fault> {
+    let ProgramCallParams { name, input } = call.parse_arguments()?;
     call.caller
-        .reaches(&Verb::CALL, &format!("/programs/{name}"))?;
+        .check_address(&Operation::CALL_TOOL, &format!("/programs/{name}"))?;
     let Some(program) = Programs::find(&system, &programs, &name) else {
         let name: String = name.chars().take(64).collect();
         let text = format!("no program {name:?}; program_list lists the published programs");
@@ -180,24 +181,24 @@ async fn perform(
     };
     let output = ask(&program, Perform(input)).await?;
     let output = output.map_err(|error| told(&error))?;
-    Ok(McpAnswer::json(json!({ "output": output })))
+    Ok(ToolOutput::json(json!({ "output": output })))
 }
 
-async fn all(programs: ProgramsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn all(programs: ProgramsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct ProgramListParams {}
-    let ProgramListParams {} = call.read()?;
-    call.caller.reaches(&Verb::CALL, ADDRESS)?;
+    let ProgramListParams {} = call.parse_arguments()?;
+    call.caller.check_address(&Operation::CALL_TOOL, ADDRESS)?;
     let programs = ask(&programs, ListPrograms).await?;
-    Ok(McpAnswer::json(json!({ "programs": programs })))
+    Ok(ToolOutput::json(json!({ "programs": programs })))
 }
 
-async fn remove(programs: ProgramsRef, call: McpCall) -> Result<McpAnswer, Fault> {
-    let ProgramRemoveParams { name } = call.read()?;
-    call.caller.reaches(&Verb::CALL, ADDRESS)?;
+async fn remove(programs: ProgramsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+    let ProgramRemoveParams { name } = call.parse_arguments()?;
+    call.caller.check_address(&Operation::CALL_TOOL, ADDRESS)?;
     let removed = ask(&programs, Withdraw { name }).await?;
-    Ok(McpAnswer::of(json!({ "removed": removed })))
+    Ok(ToolOutput::structured(json!({ "removed": removed })))
 }
 
 async fn ask<M, R>(actor: &ActorRef<M>, request: R) -> Result<R::Reply, Fault>

@@ -14,9 +14,10 @@ use std::task::Poll;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::{
-    Answer, Caller, Client, Mcp, McpAnswer, McpCall, McpTool, McpTools, Methods, Progress,
-};
+use strowger_gateway::access::Caller;
+use strowger_gateway::client::Client;
+use strowger_gateway::mcp::{McpServer, ProgressReporter, Tool, ToolOutput, ToolRequest, ToolSet};
+use strowger_gateway::method::{MethodOutput, Methods};
 use tokio::sync::mpsc;
 
 use super::node::{call, told};
@@ -26,10 +27,10 @@ use crate::compose::verbs::{CALL, TOOLS};
 ///
 /// # Errors
 /// Returns a fault if no node listens there, or if it is an older version without these methods.
-pub(crate) async fn of(control: &Path) -> Result<McpTools, Fault> {
+pub(crate) async fn of(control: &Path) -> Result<ToolSet, Fault> {
     let list = call(control, TOOLS.name(), Value::Null).await?;
-    let list = Vec::<McpTool>::deserialize(list).map_err(|error| unread(&error))?;
-    let add = |tools: McpTools, tool: McpTool| {
+    let list = Vec::<Tool>::deserialize(list).map_err(|error| unread(&error))?;
+    let add = |tools: ToolSet, tool: Tool| {
         let (control, name) = (control.to_owned(), tool.name.clone());
         tools.register(tool, move |call| {
             pass(control.clone(), name.to_string(), call)
@@ -46,13 +47,13 @@ fn unread(error: &serde_json::Error) -> Fault {
 }
 
 /// Passes a call on.
-async fn pass(control: PathBuf, name: String, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn pass(control: PathBuf, name: String, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let mut client = Client::connect(&control).await.map_err(told)?;
     let params = json!({ "name": name, "arguments": call.arguments });
     let mut rows = client.stream(CALL.name(), params).await.map_err(told)?;
     while let Some(row) = rows.next().await.map_err(told)? {
         match CallRow::deserialize(row).map_err(|error| unread(&error))? {
-            CallRow::Progress { done, of, text } => call.progress.tell(done, of, &text).await,
+            CallRow::Progress { done, of, text } => call.progress.report(done, of, &text).await,
             CallRow::Answer(answer) => return Ok(answer),
             CallRow::Fault(fault) => return Err(Fault::from_json(&fault)?),
         }
@@ -72,7 +73,7 @@ enum CallRow {
         of: Option<f64>,
         text: String,
     },
-    Answer(McpAnswer),
+    Answer(ToolOutput),
     Fault(Value),
 }
 
@@ -80,13 +81,13 @@ enum CallRow {
 const MAX_PROGRESS: usize = 16;
 
 /// Adds the methods of the control socket.
-pub(crate) fn register(methods: Methods, mcp: &Mcp) -> Methods {
+pub(crate) fn register(methods: Methods, mcp: &McpServer) -> Methods {
     let (listed, called) = (mcp.clone(), mcp.clone());
     methods
         .register_for_caller(TOOLS, move |caller, _| {
             let tools = listed.tools().list_for(&caller);
             let rows: Vec<Value> = tools.map(|tool| json!(tool)).collect();
-            async move { Ok(Answer::rows(rows)) }
+            async move { Ok(MethodOutput::rows(rows)) }
         })
         .register_for_caller(CALL, move |caller, params| {
             let mcp = called.clone();
@@ -109,9 +110,9 @@ struct ToolCallParams {
 }
 
 /// Runs a call and returns its rows. The call proceeds as the rows are read.
-fn rows(mcp: Mcp, caller: Caller, name: String, arguments: Value) -> Answer {
+fn rows(mcp: McpServer, caller: Caller, name: String, arguments: Value) -> MethodOutput {
     let (progress, mut told) = mpsc::channel(MAX_PROGRESS);
-    let progress = Progress::new(move |done, of, text| {
+    let progress = ProgressReporter::new(move |done, of, text| {
         let row = json!({ "progress": { "done": done, "of": of, "text": text } });
         // Dropped if the channel is full: the next report says more.
         let _ = progress.try_send(row);
@@ -123,7 +124,7 @@ fn rows(mcp: Mcp, caller: Caller, name: String, arguments: Value) -> Answer {
         }
     }));
     let mut last = None;
-    Answer::stream(move |cx| {
+    MethodOutput::stream(move |cx| {
         if let Some(work) = &mut running
             && let Poll::Ready(row) = work.as_mut().poll(cx)
         {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
-use strowger_gateway::{Caller, Verb};
+use strowger_gateway::access::{Caller, Operation};
 use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri, shown_path};
 
 use super::ASK_TIMEOUT;
@@ -76,11 +76,11 @@ impl Roots {
     /// Returns `forbidden` if the caller may reach none of them.
     pub(super) fn within(&self, caller: &Caller) -> Result<Self, Fault> {
         let address = |root: &Root| format!("/tools/{}", root.name);
-        let is_near = |root: &&Root| caller.sees(&address(root));
+        let is_near = |root: &&Root| caller.can_reach(&address(root));
         let near = self.0.iter().filter(is_near).count();
         match (near, self.0.first()) {
             (0, Some(first)) => {
-                caller.reaches(&Verb::CALL, &address(first))?;
+                caller.check_address(&Operation::CALL_TOOL, &address(first))?;
                 Ok(self.clone())
             }
             (near, _) if near == self.0.len() => Ok(self.clone()),

@@ -9,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
-use strowger_gateway::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Verb};
+use strowger_gateway::access::Operation;
+use strowger_gateway::mcp::{Tool, ToolContent, ToolEffect, ToolOutput, ToolRequest, ToolSet};
 use strowger_tools::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamsMessage,
 };
@@ -20,9 +21,9 @@ use super::{ASK_TIMEOUT, a, object};
 
 /// Adds the verbs for streams. The verb that writes a stream to a file is added only if some root
 /// may be written to.
-pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &Roots) -> McpTools {
+pub(super) fn add(tools: ToolSet, streams: &ActorRef<StreamsMessage>, roots: &Roots) -> ToolSet {
     let name = || ("stream", a("string", "Name of the stream."));
-    let open = McpTool::new(
+    let open = Tool::new(
         "stream_open",
         "Opens a stream of text items from one producer to many readers.",
         object(
@@ -36,7 +37,7 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
             &["stream"],
         ),
     );
-    let write = McpTool::new(
+    let write = Tool::new(
         "stream_write",
         "Writes an item; returns once every reader has space for it.",
         object(
@@ -52,13 +53,13 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
         &["readers"],
     ));
     let why = "Error message; without it the stream ends normally.";
-    let end = McpTool::new(
+    let end = Tool::new(
         "stream_end",
         "Closes a stream.",
         object([name(), ("error", a("string", why))], &["stream"]),
     );
     let wait = "Time to wait for the next item, in milliseconds; by default 1000.";
-    let read = McpTool::new(
+    let read = Tool::new(
         "stream_read",
         "Reads a stream: past items and new ones, one block per item, with progress \
          notifications.",
@@ -86,12 +87,12 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
         &["count", "ended", "failed"],
     ));
     let about = "Lists the open streams, as JSON.";
-    let listed = McpTool::new("stream_list", about, object([], &[]));
-    let tools = verb(tools, streams, open.with_effect(McpEffect::Adds), begin);
-    let tools = verb(tools, streams, write.with_effect(McpEffect::Adds), put);
+    let listed = Tool::new("stream_list", about, object([], &[]));
+    let tools = verb(tools, streams, open.with_effect(ToolEffect::Adds), begin);
+    let tools = verb(tools, streams, write.with_effect(ToolEffect::Adds), put);
     let tools = verb(tools, streams, end, finish);
-    let tools = verb(tools, streams, read.with_effect(McpEffect::Reads), take);
-    let tools = verb(tools, streams, listed.with_effect(McpEffect::Reads), all);
+    let tools = verb(tools, streams, read.with_effect(ToolEffect::Reads), take);
+    let tools = verb(tools, streams, listed.with_effect(ToolEffect::Reads), all);
     match roots.iter().all(|root| root.read_only) {
         true => tools,
         false => file::add(tools, streams, roots),
@@ -104,19 +105,19 @@ type StreamsRef = ActorRef<StreamsMessage>;
 const STREAMS: &str = "/tools/streams";
 
 fn verb<F>(
-    tools: McpTools,
+    tools: ToolSet,
     streams: &StreamsRef,
-    tool: McpTool,
-    run: fn(StreamsRef, McpCall) -> F,
-) -> McpTools
+    tool: Tool,
+    run: fn(StreamsRef, ToolRequest) -> F,
+) -> ToolSet
 where
-    F: Future<Output = Result<McpAnswer, Fault>> + Send + 'static,
+    F: Future<Output = Result<ToolOutput, Fault>> + Send + 'static,
 {
     let streams = streams.clone();
     tools.register(tool, move |call| {
         let streams = streams.clone();
         async move {
-            call.caller.reaches(&Verb::CALL, STREAMS)?;
+            call.caller.check_address(&Operation::CALL_TOOL, STREAMS)?;
             run(streams, call).await
         }
     })
@@ -151,45 +152,45 @@ struct StreamReadParams {
     wait_ms: Option<u64>,
 }
 
-async fn begin(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
-    let StreamOpenParams { stream, replay } = call.read()?;
+async fn begin(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+    let StreamOpenParams { stream, replay } = call.parse_arguments()?;
     let text = format!("Opened {stream}.");
     let mut open = OpenStream::new(stream);
     open.replay = replay;
     ask(&streams, open).await?;
-    Ok(McpAnswer::text(text))
+    Ok(ToolOutput::text(text))
 }
 
-async fn put(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
-    let StreamWriteParams { stream, text } = call.read()?;
+async fn put(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+    let StreamWriteParams { stream, text } = call.parse_arguments()?;
     let readers = ask(&streams, Put::text(stream, text)).await?;
-    Ok(McpAnswer::of(json!({ "readers": readers })))
+    Ok(ToolOutput::structured(json!({ "readers": readers })))
 }
 
-async fn finish(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
-    let StreamEndParams { stream, error } = call.read()?;
+async fn finish(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+    let StreamEndParams { stream, error } = call.parse_arguments()?;
     let text = format!("Closed {stream}.");
     match error {
         Some(message) => ask(&streams, FailStream { stream, message }).await?,
         None => ask(&streams, EndStream { stream }).await?,
     }
-    Ok(McpAnswer::text(text))
+    Ok(ToolOutput::text(text))
 }
 
 /// Default and maximum number of pieces in one answer.
 const DEFAULT_PIECES: usize = 16;
 const MAX_PIECES: usize = 256;
 
-async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn take(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let StreamReadParams {
         stream,
         most,
         wait_ms,
-    } = call.read()?;
+    } = call.parse_arguments()?;
     let most = most.unwrap_or(DEFAULT_PIECES).min(MAX_PIECES);
     let wait = Duration::from_millis(wait_ms.unwrap_or(1000));
     let mut reader = ask(&streams, Follow::new(stream.clone())).await?;
-    let (mut pieces, mut answer) = (Vec::new(), McpAnswer::default());
+    let (mut pieces, mut answer) = (Vec::new(), ToolOutput::default());
     let (mut ended, mut error) = (false, None);
     while pieces.len() < most && !ended {
         match timeout(wait, reader.recv()).await {
@@ -201,7 +202,7 @@ async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
                 answer.content.push(block);
                 pieces.push(value);
                 call.progress
-                    .tell(pieces.len() as f64, None, "item received")
+                    .report(pieces.len() as f64, None, "item received")
                     .await;
             }
         }
@@ -217,35 +218,35 @@ async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
         (None, true) => "(ended)".to_owned(),
         (None, false) => "(more may follow)".to_owned(),
     };
-    let answer = answer.and_text(said).with_structured(facts);
-    Ok(answer.with_value_for_code(value))
+    let answer = answer.with_text(said).with_structured(facts);
+    Ok(answer.with_local_value(value))
 }
 
 /// Converts a piece to a block of an answer and to a value.
-fn shown(piece: Piece, stream: &str) -> (McpContent, Value) {
+fn shown(piece: Piece, stream: &str) -> (ToolContent, Value) {
     match piece {
         Piece::Text(text) => {
             let value = json!({ "text": text });
-            (McpContent::Text { text }, value)
+            (ToolContent::Text { text }, value)
         }
         piece => {
             let data = STANDARD.encode(piece.into_payload().bytes);
             let value = json!({ "base64": data });
             let mime = "application/octet-stream".to_owned();
             let uri = format!("strowger:/tools/streams/{stream}");
-            (McpContent::Blob { data, mime, uri }, value)
+            (ToolContent::Blob { data, mime, uri }, value)
         }
     }
 }
 
-async fn all(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn all(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct StreamListParams {}
-    let StreamListParams {} = call.read()?;
+    let StreamListParams {} = call.parse_arguments()?;
     let list = streams.ask_within(ListStreams, ASK_TIMEOUT).await;
     let list = list.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
-    Ok(McpAnswer::json(json!({ "streams": list })))
+    Ok(ToolOutput::json(json!({ "streams": list })))
 }
 
 async fn ask<R, T>(streams: &StreamsRef, request: R) -> Result<T, Fault>

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use strowger::{ActorSystem, Fault};
-use strowger_gateway::Mcp;
+use strowger_gateway::mcp::McpServer;
 use strowger_wasm::Host;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
@@ -120,7 +120,7 @@ async fn serve_in(system: &ActorSystem, args: &McpArgs) -> CliResult {
         let for_agents = agent::add_code(agent::add_decode(for_agents), system, &tools);
         (for_agents, limits)
     };
-    let mcp = Mcp::open(system, tools, limits).await;
+    let mcp = McpServer::open(system, tools, limits).await;
     let mcp = mcp.map_err(|error| Failure::outside(error.to_string()))?;
     let (read, write, written) = standard()?;
     tokio::select! {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::{Address, Payload};
-use strowger_gateway::{Client, ClientError, ContentType, FaultCode};
+use strowger::{Address, ContentType, FaultCode, Payload};
+use strowger_gateway::client::{Client, ClientError};
 
 use crate::command::observe::readable;
 use crate::command::signals::Signals;
@@ -112,7 +112,7 @@ fn deadline(text: &str) -> Result<Duration, String> {
     let deadline = span::parse(text).map_err(|error| error.to_string())?;
     match u32::try_from(deadline.as_millis()) {
         Ok(1..) => Ok(deadline),
-        _ => Err(ClientError::Deadline(deadline).to_string()),
+        _ => Err(ClientError::InvalidDeadline(deadline).to_string()),
     }
 }
 

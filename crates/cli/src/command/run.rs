@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::ShutdownReport;
-use strowger_gateway::Doors;
+use strowger_gateway::listeners::Listeners;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -230,15 +230,15 @@ fn announce(args: &RunArgs, running: &Running, output: &mut Output) -> CliResult
         let control = output.paint(TextStyle::Bold, running.control.display());
         output.line(format!("control  {control}"))?;
         let endpoints = running.endpoints.as_ref();
-        if let Some(path) = endpoints.and_then(Doors::socket) {
+        if let Some(path) = endpoints.and_then(Listeners::socket_path) {
             let gateway = output.paint(TextStyle::Bold, path.display());
             output.line(format!("gateway  {gateway}"))?;
         }
-        if let Some(address) = endpoints.and_then(Doors::tcp) {
+        if let Some(address) = endpoints.and_then(Listeners::tcp_address) {
             let address = output.paint(TextStyle::Bold, format!("tcp://{address}"));
             output.line(format!("gateway  {address}"))?;
         }
-        if let Some(address) = endpoints.and_then(Doors::web) {
+        if let Some(address) = endpoints.and_then(Listeners::websocket_address) {
             let address = output.paint(TextStyle::Bold, format!("ws://{address}"));
             output.line(format!("gateway  {address}"))?;
         }

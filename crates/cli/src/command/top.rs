@@ -9,7 +9,7 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client, ClientError};
+use strowger_gateway::client::{Client, ClientError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use strowger::{ActorSystem, Fault};
-use strowger_gateway::{HttpDoor, Mcp, McpHttp};
+use strowger_gateway::http::HttpServer;
+use strowger_gateway::mcp::{McpHttpSpec, McpServer};
 
 use super::endpoints::EndpointTokens;
 use super::tools::Tools;
@@ -21,13 +22,13 @@ pub(super) async fn open(
     section: &McpSection,
     tools: &Tools,
     control: &Control,
-) -> CliResult<Mcp> {
+) -> CliResult<McpServer> {
     let roots = Roots::of(tools).await.map_err(|fault| failed(&fault))?;
     let for_agents = agent::add_tools(agent::none(), tools, &roots);
     let for_agents = agent::add_node(for_agents, control);
     // Added last, because code may be given the tools that are already there.
     let for_agents = agent::add_code(for_agents, system, tools);
-    let opened = Mcp::open(system, for_agents, section.limits()).await;
+    let opened = McpServer::open(system, for_agents, section.limits()).await;
     opened.map_err(|error| Failure::outside(format!("mcp: {error}")))
 }
 
@@ -36,10 +37,15 @@ fn failed(fault: &Fault) -> Failure {
 }
 
 /// Serves agents over HTTP, if configured.
-pub(super) fn offer(config: &Config, tokens: &EndpointTokens, mcp: &Mcp, http: Option<&HttpDoor>) {
+pub(super) fn offer(
+    config: &Config,
+    tokens: &EndpointTokens,
+    mcp: &McpServer,
+    http: Option<&HttpServer>,
+) {
     // `endpoints::tokens` has checked that an HTTP endpoint is configured.
     if let Some(door) = http.filter(|_| config.mcp.http) {
-        let agents = McpHttp::new(mcp.clone(), tokens.agents.clone());
-        door.offer(agents.with_origins(config.mcp.origins.clone()));
+        let agents = McpHttpSpec::new(mcp.clone(), tokens.agents.clone());
+        door.serve_mcp(agents.with_origins(config.mcp.origins.clone()));
     }
 }

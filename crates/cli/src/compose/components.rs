@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use strowger::{ActorPath, ActorSystem};
-use strowger_gateway::RelaySpec;
+use strowger_gateway::relay::RelaySpec;
 use strowger_wasm::{
     Change, ComponentRegistry, Deployed, Event, Host, Image, LoadError, LoadStage, Manifest,
     RegistryError, Widening,

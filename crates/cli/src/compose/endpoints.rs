@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use strowger::ActorSystem;
-use strowger_gateway::{Doors, DoorsSpec, Methods, OpenError, Role, Token, TokenError};
+use strowger_gateway::OpenError;
+use strowger_gateway::access::{Role, Token, TokenError};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
+use strowger_gateway::method::Methods;
 
 use crate::config::{Config, GatewaySection, OF_GATEWAY, OF_MCP};
 use crate::conformance;
@@ -20,7 +23,7 @@ pub(super) async fn open(
     section: &GatewaySection,
     tokens: &EndpointTokens,
     methods: Methods,
-) -> CliResult<Option<Doors>> {
+) -> CliResult<Option<Listeners>> {
     if section.conformance {
         let started = conformance::start(system).await;
         started.map_err(|error| Failure::outside(error.to_string()))?;
@@ -28,15 +31,15 @@ pub(super) async fn open(
     if !has_endpoints(section) {
         return Ok(None);
     }
-    let mut spec = DoorsSpec::default();
+    let mut spec = ListenersSpec::default();
     spec.socket = section.socket.clone();
     spec.tcp = section.tcp;
-    spec.web = section.web;
+    spec.websocket = section.web;
     spec.origins = section.origins.clone();
     spec.tokens.clone_from(&tokens.gateway);
     spec.methods = section.control.then_some(methods);
     spec.limits = section.limits();
-    let opened = Doors::open(system, spec).await;
+    let opened = Listeners::open(system, spec).await;
     let endpoints = opened.map_err(|error| {
         let failure = Failure::outside(error.to_string());
         match &error {
@@ -80,7 +83,7 @@ pub(crate) fn tokens(config: &Config) -> CliResult<EndpointTokens> {
         let token = Token::new(section.name.as_str(), section.role, secret(&section.file)?);
         let token = token.with_addresses(section.addresses.clone());
         shared.push(match &section.verbs {
-            Some(verbs) => token.with_verbs(verbs.iter().cloned()),
+            Some(verbs) => token.with_operations(verbs.iter().cloned()),
             None => token,
         });
     }

@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use strowger::ActorLifecycle;
-use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
+use strowger_gateway::health::{HealthRegistry, LimitUsage};
+use strowger_gateway::metrics::{MetricKind, MetricsPage};
 use strowger_pfcp_node::{NodeHandle, NodeStats, StoreHealth, StoreLoss};
 
 use crate::config::Config;
@@ -12,11 +13,11 @@ use crate::config::Config;
 pub(super) type LateNode = Arc<OnceLock<NodeHandle>>;
 
 /// Returns the health of a node with this configuration.
-pub(super) fn of(config: &Config, node: &LateNode) -> Vitals {
+pub(super) fn of(config: &Config, node: &LateNode) -> HealthRegistry {
     let limits = &config.n4.limits;
     let (sessions, associations) = (limits.sessions, limits.associations);
     let [held, peers, bound, free, counted] = std::array::from_fn(|_| Arc::clone(node));
-    Vitals::new()
+    HealthRegistry::new()
         .limit("sessions", move || {
             Some(usage(held.get()?.stats().sessions, sessions))
         })
@@ -38,8 +39,8 @@ pub(super) fn of(config: &Config, node: &LateNode) -> Vitals {
         })
 }
 
-fn usage(used: usize, most: usize) -> Usage {
-    Usage::new(used as f64, most as f64)
+fn usage(used: usize, most: usize) -> LimitUsage {
+    LimitUsage::new(used as f64, most as f64)
 }
 
 /// The actor that owns the sockets for PFCP.
@@ -109,12 +110,12 @@ const COUNTERS: [NodeMetric; 19] = node_metrics! {
     "strowger_n4_usage_reports_refused_total" usage.refused: "Usage reports refused by peers.";
 };
 
-fn write(stats: &NodeStats, page: &mut Exposition) {
+fn write(stats: &NodeStats, page: &mut MetricsPage) {
     for (name, help, read) in GAUGES {
-        page.one(name, MetricKind::Gauge, help, read(stats));
+        page.single(name, MetricKind::Gauge, help, read(stats));
     }
     for (name, help, read) in COUNTERS {
-        page.one(name, MetricKind::Counter, help, read(stats));
+        page.single(name, MetricKind::Counter, help, read(stats));
     }
     let help = "Requests refused, by cause number.";
     let mut refused = page.family("strowger_n4_refused_total", MetricKind::Counter, help);
@@ -224,13 +225,13 @@ fn loss(store: &StoreHealth, read: fn(&StoreLoss) -> u64) -> f64 {
     store.loss.as_ref().map_or(0.0, |loss| read(loss) as f64)
 }
 
-fn write_store(store: &StoreHealth, page: &mut Exposition) {
+fn write_store(store: &StoreHealth, page: &mut MetricsPage) {
     for (name, kind, help, read) in STORE {
-        page.one(name, kind, help, read(store));
+        page.single(name, kind, help, read(store));
     }
     let longest = store.longest.as_secs_f64();
     let help = "Longest commit since the node started.";
-    page.one(
+    page.single(
         "strowger_n4_store_commit_seconds_max",
         MetricKind::Gauge,
         help,

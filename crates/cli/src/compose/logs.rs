@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use strowger_gateway::{Answer, Fault, FaultCode, Methods};
+use strowger::{Fault, FaultCode};
+use strowger_gateway::method::{MethodOutput, Methods};
 use tracing::Level;
 
 use super::verbs::LOGS;
@@ -21,7 +22,7 @@ pub(super) fn register(methods: Methods) -> Methods {
         let filter = filter(&params);
         async move {
             let mut reader = book().read(filter?);
-            Ok(Answer::stream(move |cx| reader.poll_next(cx)))
+            Ok(MethodOutput::stream(move |cx| reader.poll_next(cx)))
         }
     })
 }

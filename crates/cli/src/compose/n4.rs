@@ -17,8 +17,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use strowger::ActorPath;
-use strowger_gateway::{Answer, Fault, FaultCode, Methods};
+use strowger::{ActorPath, Fault, FaultCode};
+use strowger_gateway::method::{MethodOutput, Methods};
 use strowger_pfcp::{Frame, Header, Index, MessageType, MessageView, Seid, Sequence, to_json};
 use strowger_pfcp_node::{
     AssociationInfo, NodeHandle, PolicyStats, SessionFilter, SessionInfo, StoreHealth, UsageStats,
@@ -35,17 +35,17 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
             let sessions = filter(&params).map(|filter| of_sessions.sessions(&filter));
             async move {
                 let rows = sessions?.into_iter().map(|info| session(&info));
-                Ok(Answer::rows(rows))
+                Ok(MethodOutput::rows(rows))
             }
         })
         .register(verbs::RULES, move |params| {
             let rows = filter(&params).map(|filter| rules(&of_rules, &filter));
-            async move { Ok(Answer::rows(rows?)) }
+            async move { Ok(MethodOutput::rows(rows?)) }
         })
         .register(verbs::ASSOCIATIONS, move |_| {
             let rows = of_associations.associations();
             async move {
-                Ok(Answer::rows(
+                Ok(MethodOutput::rows(
                     rows.into_iter().map(|info| association(&info)),
                 ))
             }

@@ -15,7 +15,7 @@ use strowger::{
     ActorPath, ActorRef, ActorSystem, ChildSpec, Export, StartError, Strategy, Supervisor,
     SupervisorRef,
 };
-use strowger_gateway::Methods;
+use strowger_gateway::method::Methods;
 use strowger_tools::{
     CodeMessage, Files, FilesMessage, FilesWatch, ProgramsMessage, StreamsMessage, Usage,
     VerbUsage, files_door,
@@ -128,7 +128,7 @@ fn not_started(error: &StartError) -> Failure {
 pub(super) fn register(methods: Methods, tools: &Tools) -> Methods {
     let (noted, described) = (tools.clone(), tools.clone());
     methods
-        .note(move |path| {
+        .annotate(move |path| {
             let verbs = noted.verbs(path)?;
             let sum = verbs
                 .values()

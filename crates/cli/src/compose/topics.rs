@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, StartError, Strategy, Supervisor};
-use strowger_gateway::{Audited, RelaySpec};
+use strowger_gateway::access::AuditRecord;
+use strowger_gateway::relay::RelaySpec;
 use strowger_pfcp_node::{PeerRestartEvent, SessionEvent, UsageMeasurement, UsageReported};
 use strowger_wasm::Event;
 
@@ -19,7 +20,7 @@ pub(super) async fn relay(
         .child(sessions)
         .child(usage)
         .child(restarts)
-        .child(RelaySpec::new(Audited::TOPIC, Audited::to_json).child("audit"));
+        .child(RelaySpec::new(AuditRecord::TOPIC, AuditRecord::to_json).child("audit"));
     for (at, (topic, relay)) in components.into_iter().enumerate() {
         // A topic may contain slashes, a key may not.
         let key = format!("{at}.{}", topic.replace('/', "."));

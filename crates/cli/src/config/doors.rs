@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use strowger::PathPattern;
-use strowger_gateway::{Role, Verb};
+use strowger_gateway::access::{Operation, Role};
 
 use super::problem::Problem;
 use crate::compose::verbs;
@@ -84,7 +84,7 @@ fn verbs_of<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, 
     let names = Vec::<String>::deserialize(input)?;
     for name in &names {
         if verb(name).is_none() {
-            let known: Vec<&str> = verbs::all().map(Verb::name).collect();
+            let known: Vec<&str> = verbs::all().map(Operation::name).collect();
             let text = format!(
                 "unknown verb {name:?}; expected one of {}",
                 known.join(", ")
@@ -95,7 +95,7 @@ fn verbs_of<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, 
     Ok(Some(names))
 }
 
-fn verb(name: &str) -> Option<&'static Verb> {
+fn verb(name: &str) -> Option<&'static Operation> {
     verbs::all().find(|verb| verb.name() == name)
 }
 
@@ -118,9 +118,9 @@ impl DoorsSection {
             let named = token.verbs.iter().flatten();
             let beyond = named
                 .filter_map(|name| verb(name))
-                .find(|verb| !role.has(verb.right()));
+                .find(|verb| !role.grants(verb.permission()));
             if let Some(verb) = beyond {
-                let roles: Vec<&str> = verb.right().roles().map(Role::name).collect();
+                let roles: Vec<&str> = verb.permission().roles().map(Role::name).collect();
                 let what = format!(
                     "gives {name:?} the verb {:?}, which its role {role} does not have; it has {}",
                     verb.name(),

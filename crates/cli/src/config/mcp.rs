@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_gateway::{HttpLimits, McpLimits};
+use strowger_gateway::http::HttpLimits;
+use strowger_gateway::mcp::McpLimits;
 
 use super::limit::{self, LimitSet};
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use strowger_gateway::Client as Control;
+use strowger_gateway::client::Client as Control;
 
 use crate::binary::{Ran, strowger};
 use crate::files::Files;

@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use strowger::ActorSystem;
-use strowger_gateway::Client as Control;
+use strowger_gateway::client::Client as Control;
 use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
 use strowger_pfcp_node::{Client, ClientConfig, ClientError, Session, SessionRules};
 

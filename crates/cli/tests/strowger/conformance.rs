@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use strowger_gateway::{ContentType, Frame, Kind};
+use strowger::ContentType;
+use strowger_gateway::frame::{Frame, FrameKind};
 
 use crate::running::Running;
 use line::{Line, Next, Refusal, SMALL};
@@ -115,7 +116,7 @@ fn long() -> Value {
 }
 
 fn calls(payload: &Value) -> Frame {
-    Frame::new(Kind::Call, 0).with_json(payload)
+    Frame::new(FrameKind::Call, 0).with_json(payload)
 }
 
 /// An ask with a deadline of `ms` milliseconds.
@@ -164,12 +165,12 @@ fn answers(line: &mut Line) {
 
 fn octets(line: &mut Line) {
     let octets: Vec<u8> = (0..=255).collect();
-    let frame = Frame::new(Kind::Call, 0).with_payload(ContentType::Bytes, octets.clone());
+    let frame = Frame::new(FrameKind::Call, 0).with_payload(ContentType::Bytes, octets.clone());
     let id = line.call(line::ECHO, "echo", frame);
     let answer = line.frame(id);
     assert_eq!(
         (answer.kind, answer.content),
-        (Kind::Done, ContentType::Bytes)
+        (FrameKind::Done, ContentType::Bytes)
     );
     assert_eq!(answer.payload, octets);
 }
@@ -203,7 +204,7 @@ fn told(line: &mut Line) {
 fn nobody(line: &mut Line) {
     let mut stream = calls(&json!(1));
     stream.credit = 8;
-    let told = Frame::new(Kind::Tell, 0).with_json(&json!(1));
+    let told = Frame::new(FrameKind::Tell, 0).with_json(&json!(1));
     for frame in [calls(&json!(1)), told, stream] {
         let id = line.call("nobody/here", "echo", frame);
         assert_eq!(code(line.answer(id)), is("unknown-target", false));
@@ -227,7 +228,7 @@ fn no_stream(line: &mut Line) {
     let answer = line.frame(id);
     assert_eq!(
         (answer.kind, answer.content),
-        (Kind::Done, ContentType::Json)
+        (FrameKind::Done, ContentType::Json)
     );
 }
 
@@ -338,7 +339,7 @@ fn crash_loses_nothing(line: &mut Line) {
 
 fn no_room(line: &mut Line) {
     let held = line.call(SMALL, WAIT, calls(&long()));
-    let add = |n: u32| Frame::new(Kind::Tell, 0).with_json(&json!(n));
+    let add = |n: u32| Frame::new(FrameKind::Tell, 0).with_json(&json!(n));
     let told: Vec<u32> = (0..10).map(|n| line.call(SMALL, "add", add(n))).collect();
     let answers: Vec<_> = told.into_iter().map(|id| line.answer(id)).collect();
     let refused: Vec<_> = answers
@@ -426,7 +427,7 @@ fn crash_ends_streams(line: &mut Line) {
 
 fn topic(line: &mut Line) {
     let readers = [(); 2].map(|()| {
-        let mut frame = Frame::new(Kind::Call, 0);
+        let mut frame = Frame::new(FrameKind::Call, 0);
         frame.credit = 64;
         line.call("topic/conformance", "subscribe", frame)
     });

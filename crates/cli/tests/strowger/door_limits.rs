@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use strowger_gateway::McpLimits;
+use strowger_gateway::mcp::McpLimits;
 use tempfile::TempDir;
 
 use crate::agent::Agent;

@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client, ClientError, Fault, FaultCode};
+use strowger::{Fault, FaultCode};
+use strowger_gateway::client::{Client, ClientError};
 
 use crate::binary::strowger;
 use crate::running::Running;

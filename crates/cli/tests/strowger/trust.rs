@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client as Control, ClientError};
+use strowger_gateway::client::{Client as Control, ClientError};
 
 use crate::binary::{Ran, strowger};
 use crate::running::Running;

@@ -1,9 +1,9 @@
 //! The audit trail: changes made by callers, as lines in the log and messages on a topic.
 //!
 //! A flood of writes must not fill the log, nor slow the writers down. So each token has two
-//! budgets of records, one for verbs that speak and one for verbs that manage: a flood of tells
-//! does not hide a kill. Records beyond a budget are counted, and the next record says how many
-//! were left out.
+//! budgets of records, one for messages and tool calls and one for changes of the node: a flood of
+//! tells does not hide a kill. Records beyond a budget are counted, and the next record says how
+//! many were left out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use strowger::{ActorSystem, FaultCode, Topic};
 use tokio::time::Instant;
 
 use super::caller::Caller;
-use super::role::{Right, Role};
-use super::verb::Verb;
+use super::operation::Operation;
+use super::role::{Permission, Role};
 
-/// A change that a caller made or was refused; published to [`Audited::TOPIC`].
+/// A change that a caller made or was refused; published to [`AuditRecord::TOPIC`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Audited {
+pub struct AuditRecord {
     /// Time when the call ended, in milliseconds since 1970.
     pub at_ms: u64,
     /// The name of the token; `owner` for the owner.
@@ -30,9 +30,9 @@ pub struct Audited {
     /// The role of the caller.
     pub role: Role,
     /// The endpoint that the caller used.
-    pub door: &'static str,
-    /// The verb; [`Audited::LEFT_OUT`] if the record only has a count.
-    pub verb: &'static str,
+    pub endpoint: &'static str,
+    /// The name of the operation; [`AuditRecord::LEFT_OUT`] if the record only has a count.
+    pub operation: &'static str,
     /// The address of the call's subject.
     pub address: String,
     /// `done`, `begun` for a stream, or the code of the fault. `lost` is the code of a call that
@@ -42,10 +42,10 @@ pub struct Audited {
     pub left_out: u64,
 }
 
-impl Audited {
-    /// The name of the topic.
+impl AuditRecord {
+    /// The topic on which the records are published.
     pub const TOPIC: &'static str = "doors/audit";
-    /// The verb of a record that only counts others that were left out.
+    /// The operation of a record that only has the count of records left out.
     pub const LEFT_OUT: &'static str = "left-out";
 
     /// Converts the record to a JSON object.
@@ -55,8 +55,8 @@ impl Audited {
             "at_ms": self.at_ms,
             "token": &*self.token,
             "role": self.role.name(),
-            "door": self.door,
-            "verb": self.verb,
+            "door": self.endpoint,
+            "verb": self.operation,
             "address": self.address,
             "outcome": self.outcome,
             "left_out": self.left_out,
@@ -64,25 +64,25 @@ impl Audited {
     }
 }
 
-/// The destination of records. Clones share it.
+/// The destination of audit records: the log, and a topic. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Audit(Option<Topic<Audited>>);
+pub(crate) struct AuditLog(Option<Topic<AuditRecord>>);
 
-impl Audit {
+impl AuditLog {
     /// Creates the audit trail of a system, without keeping the system alive.
     pub(crate) fn of(system: &ActorSystem) -> Self {
         describe();
         // If the system has no room for another topic, the log remains.
-        Self(system.topic::<Audited>(Audited::TOPIC).ok())
+        Self(system.topic::<AuditRecord>(AuditRecord::TOPIC).ok())
     }
 
-    fn write(&self, record: Audited) {
+    fn write(&self, record: AuditRecord) {
         tracing::info!(
             target: "strowger::audit",
             token = &*record.token,
             role = record.role.name(),
-            door = record.door,
-            verb = record.verb,
+            door = record.endpoint,
+            verb = record.operation,
             address = record.address,
             outcome = record.outcome,
             left_out = record.left_out,
@@ -94,24 +94,24 @@ impl Audit {
     }
 }
 
-impl fmt::Debug for Audit {
+impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Audit").finish_non_exhaustive()
+        f.debug_tuple("AuditLog").finish_non_exhaustive()
     }
 }
 
 const RECORDS: &str = "strowger_audit_records_total";
-const OMITTED: &str = "strowger_audit_left_out_total";
+const LEFT_OUT: &str = "strowger_audit_left_out_total";
 const FORBIDDEN: &str = "strowger_forbidden_total";
 
-/// Registers the help texts of the metrics.
+/// Registers the help texts of the audit metrics.
 fn describe() {
     describe_counter!(
         RECORDS,
         "Writes recorded in the audit log, by role of the caller."
     );
     describe_counter!(
-        OMITTED,
+        LEFT_OUT,
         "Writes not recorded in the audit log because of its rate limit."
     );
     describe_counter!(
@@ -121,33 +121,33 @@ fn describe() {
 }
 
 /// Counts a refusal.
-pub(super) fn count_refusal(role: Role, verb: &Verb) {
-    counter!(FORBIDDEN, "role" => role.name(), "verb" => verb.name()).increment(1);
+pub(super) fn count_refusal(role: Role, operation: &Operation) {
+    counter!(FORBIDDEN, "role" => role.name(), "verb" => operation.name()).increment(1);
 }
 
 /// The record budgets of a token.
 #[derive(Debug, Default)]
-pub(super) struct RecordBudgets {
-    speak: RecordBudget,
-    manage: RecordBudget,
+pub(super) struct AuditBudgets {
+    interact: AuditBudget,
+    manage: AuditBudget,
 }
 
-impl RecordBudgets {
-    /// Returns the budget for verbs with a right that writes.
-    const fn of(&self, right: Right) -> &RecordBudget {
-        match right {
-            Right::Manage => &self.manage,
-            Right::Begin | Right::Read | Right::Speak => &self.speak,
+impl AuditBudgets {
+    /// Returns the budget for operations with a permission that changes something.
+    const fn of(&self, permission: Permission) -> &AuditBudget {
+        match permission {
+            Permission::Manage => &self.manage,
+            Permission::Basic | Permission::Read | Permission::Interact => &self.interact,
         }
     }
 
     fn left_out(&self) -> u64 {
-        self.speak.take_left_out() + self.manage.take_left_out()
+        self.interact.take_left_out() + self.manage.take_left_out()
     }
 
     /// Returns `true` if something was left out since the last record.
     fn has_left_out(&self) -> bool {
-        [&self.speak, &self.manage]
+        [&self.interact, &self.manage]
             .iter()
             .any(|meter| meter.left_out.load(Ordering::Relaxed) > 0)
     }
@@ -155,7 +155,7 @@ impl RecordBudgets {
 
 /// A budget of records: a burst, then a steady rate.
 #[derive(Debug)]
-pub(crate) struct RecordBudget {
+pub(crate) struct AuditBudget {
     base: Instant,
     /// Time when the budget is full again, in nanoseconds after `base`.
     full_at: AtomicU64,
@@ -167,7 +167,7 @@ const RECORD_BURST: u64 = 100;
 /// Time in which the budget regains one record.
 const REFILL_INTERVAL: Duration = Duration::from_millis(50);
 
-impl Default for RecordBudget {
+impl Default for AuditBudget {
     fn default() -> Self {
         Self {
             base: Instant::now(),
@@ -177,7 +177,7 @@ impl Default for RecordBudget {
     }
 }
 
-impl RecordBudget {
+impl AuditBudget {
     /// Takes one record from the budget, or counts it as left out. Never allocates, because it runs
     /// for every message.
     pub(crate) fn admit(&self, now: Instant) -> bool {
@@ -205,29 +205,39 @@ impl RecordBudget {
 }
 
 /// The record of a write in progress, which is written on drop.
-pub(crate) struct Record(Box<OpenRecord>);
+pub(crate) struct AuditGuard(Box<AuditGuardInner>);
 
-struct OpenRecord {
+struct AuditGuardInner {
     caller: Caller,
-    verb: &'static str,
+    operation: &'static str,
     address: String,
     outcome: &'static str,
 }
 
 /// Maximum length of an address in a record, in characters.
-const MAX_SHOWN_ADDRESS: usize = 256;
+const MAX_RECORDED_ADDRESS: usize = 256;
 
-impl Record {
+impl AuditGuard {
     /// Opens a record, if the budget allows.
-    pub(super) fn open(caller: &Caller, verb: &Verb, address: &str, now: Instant) -> Option<Self> {
-        caller.token().budgets.of(verb.right()).admit(now).then(|| {
-            Self(Box::new(OpenRecord {
-                caller: caller.clone(),
-                verb: verb.name(),
-                address: shown(address),
-                outcome: FaultCode::Lost.as_str(),
-            }))
-        })
+    pub(super) fn open(
+        caller: &Caller,
+        operation: &Operation,
+        address: &str,
+        now: Instant,
+    ) -> Option<Self> {
+        caller
+            .token()
+            .budgets
+            .of(operation.permission())
+            .admit(now)
+            .then(|| {
+                Self(Box::new(AuditGuardInner {
+                    caller: caller.clone(),
+                    operation: operation.name(),
+                    address: sanitized(address),
+                    outcome: FaultCode::Lost.as_str(),
+                }))
+            })
     }
 
     /// Sets the outcome.
@@ -244,22 +254,22 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for AuditGuard {
     fn drop(&mut self) {
-        let OpenRecord {
+        let AuditGuardInner {
             caller,
-            verb,
+            operation,
             address,
             outcome,
         } = &mut *self.0;
-        write(caller, verb, std::mem::take(address), outcome);
+        write(caller, operation, std::mem::take(address), outcome);
     }
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for AuditGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Record")
-            .field("verb", &self.0.verb)
+        f.debug_struct("AuditGuard")
+            .field("operation", &self.0.operation)
             .finish_non_exhaustive()
     }
 }
@@ -268,23 +278,23 @@ impl fmt::Debug for Record {
 /// reported.
 pub(super) fn flush(caller: &Caller) {
     if caller.token().budgets.has_left_out() {
-        write(caller, Audited::LEFT_OUT, String::new(), "done");
+        write(caller, AuditRecord::LEFT_OUT, String::new(), "done");
     }
 }
 
-fn write(caller: &Caller, verb: &'static str, address: String, outcome: &'static str) {
+fn write(caller: &Caller, operation: &'static str, address: String, outcome: &'static str) {
     let token = caller.token();
     let left_out = token.budgets.left_out();
     let role = caller.role();
     counter!(RECORDS, "role" => role.name()).increment(1);
-    counter!(OMITTED, "role" => role.name()).increment(left_out);
+    counter!(LEFT_OUT, "role" => role.name()).increment(left_out);
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    caller.audit().write(Audited {
+    caller.audit().write(AuditRecord {
         at_ms: u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX),
         token: Arc::clone(&token.name),
         role,
-        door: caller.door(),
-        verb,
+        endpoint: caller.endpoint(),
+        operation,
         address,
         outcome,
         left_out,
@@ -292,7 +302,7 @@ fn write(caller: &Caller, verb: &'static str, address: String, outcome: &'static
 }
 
 /// Sanitizes external text for a line of the log.
-fn shown(text: &str) -> String {
+fn sanitized(text: &str) -> String {
     let fit = |one: char| if one.is_control() { '\u{fffd}' } else { one };
-    text.chars().take(MAX_SHOWN_ADDRESS).map(fit).collect()
+    text.chars().take(MAX_RECORDED_ADDRESS).map(fit).collect()
 }

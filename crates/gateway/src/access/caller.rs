@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use strowger::{ActorPath, ActorSystem, Fault, FaultCode};
 use tokio::time::Instant;
 
-use super::audit::{self, Audit, Record};
+use super::audit::{self, AuditGuard, AuditLog};
+use super::operation::{Operation, Resource};
 use super::role::Role;
 use super::token::Token;
-use super::verb::{Subject, Verb};
 
 /// The other side of a connection. Clones refer to the same caller.
 #[derive(Clone)]
@@ -18,29 +18,33 @@ pub struct Caller(Arc<CallerInner>);
 
 struct CallerInner {
     token: Token,
-    door: &'static str,
-    audit: Audit,
+    endpoint: &'static str,
+    audit: AuditLog,
 }
 
 /// The rule that forbids a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RefusalRule {
     Role,
-    Verbs,
+    Operations,
     Addresses,
 }
 
 impl Caller {
-    pub(super) fn new(token: Token, door: &'static str, audit: Audit) -> Self {
-        Self(Arc::new(CallerInner { token, door, audit }))
+    pub(super) fn new(token: Token, endpoint: &'static str, audit: AuditLog) -> Self {
+        Self(Arc::new(CallerInner {
+            token,
+            endpoint,
+            audit,
+        }))
     }
 
     /// Creates the owner of a node, who may do everything, for an endpoint with this name.
     #[must_use]
-    pub fn owner(system: &ActorSystem, door: &'static str) -> Self {
+    pub fn owner(system: &ActorSystem, endpoint: &'static str) -> Self {
         // No client shows this token: the endpoints of the owner want none.
         let token = Token::new(Role::Owner.name(), Role::Owner, "");
-        Self::new(token, door, Audit::of(system))
+        Self::new(token, endpoint, AuditLog::of(system))
     }
 
     /// Returns the name of the token; `owner` for the owner.
@@ -57,90 +61,90 @@ impl Caller {
 
     /// Returns the name of the endpoint that the caller uses.
     #[must_use]
-    pub fn door(&self) -> &'static str {
-        self.0.door
+    pub fn endpoint(&self) -> &'static str {
+        self.0.endpoint
     }
 
-    /// Checks that the caller may reach an address, for a verb that was granted but determines the
-    /// address only while it runs, as tools do.
+    /// Checks that the caller may reach an address, for an operation that was allowed but
+    /// determines the address only while it runs, as tools do.
     ///
     /// # Errors
     /// Returns `forbidden`, which is counted.
-    pub fn reaches(&self, verb: &Verb, address: &str) -> Result<(), Fault> {
+    pub fn check_address(&self, operation: &Operation, address: &str) -> Result<(), Fault> {
         let address = ActorPath::from(address);
-        match self.0.token.scope.has_address(&address) {
+        match self.0.token.scope.allows_address(&address) {
             true => Ok(()),
-            false => Err(self.refuse(verb, Some(&address), RefusalRule::Addresses)),
+            false => Err(self.refuse(operation, Some(&address), RefusalRule::Addresses)),
         }
     }
 
     /// Returns `true` if the caller may reach an address. A refusal is not counted: lists just omit
     /// the address.
     #[must_use]
-    pub fn sees(&self, address: &str) -> bool {
-        self.0.token.scope.has_all_addresses()
-            || self.0.token.scope.has_address(&ActorPath::from(address))
+    pub fn can_reach(&self, address: &str) -> bool {
+        self.0.token.scope.allows_all_addresses()
+            || self.0.token.scope.allows_address(&ActorPath::from(address))
     }
 
-    /// Returns the rights of the caller as a JSON object.
+    /// Returns the role and the limits of the caller as a JSON object.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "token": self.name(),
             "role": self.role().name(),
-            "door": self.0.door,
+            "door": self.0.endpoint,
             "addresses": self.0.token.scope.addresses(),
-            "verbs": self.0.token.scope.verbs(),
+            "verbs": self.0.token.scope.operations(),
         })
     }
 
     /// Returns `true` if some addresses are out of reach.
-    pub(crate) fn is_limited(&self) -> bool {
-        !self.0.token.scope.has_all_addresses()
+    pub(crate) fn has_address_limits(&self) -> bool {
+        !self.0.token.scope.allows_all_addresses()
     }
 
-    /// Returns `true` if the verb is permitted. Nothing is counted or recorded.
-    pub(crate) fn may(&self, verb: &Verb, address: Option<&ActorPath>) -> bool {
-        self.rule_against(verb, address).is_none()
+    /// Returns `true` if the operation is allowed. Nothing is counted or recorded.
+    pub(crate) fn is_allowed(&self, operation: &Operation, address: Option<&ActorPath>) -> bool {
+        self.violated_rule(operation, address).is_none()
     }
 
-    /// Decides if the verb is permitted, and opens the record of a write.
+    /// Decides if the operation is allowed, and opens the audit record of a write.
     ///
     /// # Errors
     /// Returns `forbidden`, which is counted, and recorded if the call would have been a write.
-    pub(crate) fn begin(
+    pub(crate) fn authorize(
         &self,
-        verb: &Verb,
+        operation: &Operation,
         address: Option<&ActorPath>,
         now: Instant,
-    ) -> Result<Option<Record>, Fault> {
-        let mut record = match verb.is_recorded() {
-            true => self.record(verb, address, now),
+    ) -> Result<Option<AuditGuard>, Fault> {
+        let mut record = match operation.is_recorded() {
+            true => self.open_record(operation, address, now),
             false => None,
         };
-        match self.rule_against(verb, address) {
+        match self.violated_rule(operation, address) {
             None => Ok(record),
             Some(rule) => {
                 if let Some(record) = &mut record {
                     record.close(Err(FaultCode::Forbidden));
                 }
-                Err(self.refuse(verb, address, rule))
+                Err(self.refuse(operation, address, rule))
             }
         }
     }
 
     /// Opens the record of a write that was authorized before.
-    pub(crate) fn record(
+    pub(crate) fn open_record(
         &self,
-        verb: &Verb,
+        operation: &Operation,
         address: Option<&ActorPath>,
         now: Instant,
-    ) -> Option<Record> {
+    ) -> Option<AuditGuard> {
         let address = address.map_or("/", ActorPath::as_str);
-        Record::open(self, verb, address, now)
+        AuditGuard::open(self, operation, address, now)
     }
 
     /// Writes a record with the number of records left out, if any.
-    pub(crate) fn flush(&self) {
+    pub(crate) fn flush_audit(&self) {
         audit::flush(self);
     }
 
@@ -148,39 +152,48 @@ impl Caller {
         &self.0.token
     }
 
-    pub(super) fn audit(&self) -> &Audit {
+    pub(super) fn audit(&self) -> &AuditLog {
         &self.0.audit
     }
 
-    /// Returns the rule that forbids the verb, if any.
-    fn rule_against(&self, verb: &Verb, address: Option<&ActorPath>) -> Option<RefusalRule> {
+    /// Returns the rule that forbids the operation, if any.
+    fn violated_rule(
+        &self,
+        operation: &Operation,
+        address: Option<&ActorPath>,
+    ) -> Option<RefusalRule> {
         let Token { role, scope, .. } = self.token();
-        if !role.has(verb.right()) {
+        if !role.grants(operation.permission()) {
             return Some(RefusalRule::Role);
         }
-        if !scope.has_verb(verb) {
-            return Some(RefusalRule::Verbs);
+        if !scope.allows_operation(operation) {
+            return Some(RefusalRule::Operations);
         }
-        let is_near = address.is_none_or(|address| scope.has_address(address));
-        (!is_near).then_some(RefusalRule::Addresses)
+        let in_scope = address.is_none_or(|address| scope.allows_address(address));
+        (!in_scope).then_some(RefusalRule::Addresses)
     }
 
-    fn refuse(&self, verb: &Verb, address: Option<&ActorPath>, rule: RefusalRule) -> Fault {
+    fn refuse(
+        &self,
+        operation: &Operation,
+        address: Option<&ActorPath>,
+        rule: RefusalRule,
+    ) -> Fault {
         let Token { name, role, .. } = self.token();
-        audit::count_refusal(*role, verb);
+        audit::count_refusal(*role, operation);
         let at = address.map_or("/", ActorPath::as_str);
         let (shown, more) = match at.char_indices().nth(MAX_REFUSED_ADDRESS) {
             Some((end, _)) => (&at[..end], "..."),
             None => (at, ""),
         };
-        let wanted = verb.name();
+        let wanted = operation.name();
         let why = match rule {
             RefusalRule::Role => {
-                let roles: Vec<&str> = verb.right().roles().map(Role::name).collect();
+                let roles: Vec<&str> = operation.permission().roles().map(Role::name).collect();
                 let roles = roles.join(" or ");
                 format!("it needs the role {roles}: use a token with that role")
             }
-            RefusalRule::Verbs => format!("its `verbs` do not include {wanted}: add it"),
+            RefusalRule::Operations => format!("its `verbs` do not include {wanted}: add it"),
             RefusalRule::Addresses => {
                 format!("none of its `addresses` matches {shown:?}{more}: add a pattern that does")
             }
@@ -206,7 +219,7 @@ impl RefusalRule {
     const fn name(self) -> &'static str {
         match self {
             Self::Role => "role",
-            Self::Verbs => "verbs",
+            Self::Operations => "verbs",
             Self::Addresses => "addresses",
         }
     }
@@ -219,7 +232,7 @@ impl fmt::Debug for Caller {
             "Caller({}, {}, {})",
             self.name(),
             self.role(),
-            self.door()
+            self.endpoint()
         )
     }
 }
@@ -228,18 +241,18 @@ impl fmt::Debug for Caller {
 #[derive(Debug)]
 pub(crate) struct RowFilter {
     caller: Caller,
-    verb: Verb,
+    operation: Operation,
     shown: u64,
     hidden: u64,
 }
 
 impl RowFilter {
     /// Creates the filter for a listing; `None` if the caller may see all of it.
-    pub(crate) fn of(caller: &Caller, verb: &Verb) -> Option<Self> {
-        let by_row = matches!(verb.subject(), Subject::Rows(..));
-        (by_row && caller.is_limited()).then(|| Self {
+    pub(crate) fn of(caller: &Caller, operation: &Operation) -> Option<Self> {
+        let by_row = matches!(operation.resource(), Resource::PerRow(..));
+        (by_row && caller.has_address_limits()).then(|| Self {
             caller: caller.clone(),
-            verb: *verb,
+            operation: *operation,
             shown: 0,
             hidden: 0,
         })
@@ -251,10 +264,10 @@ impl RowFilter {
         if row.get("end").is_some() {
             return true;
         }
-        let Some(address) = self.verb.row(row) else {
+        let Some(address) = self.operation.row_address(row) else {
             return true;
         };
-        let sees = self.caller.0.token.scope.has_address(&address);
+        let sees = self.caller.0.token.scope.allows_address(&address);
         match sees {
             true => self.shown += 1,
             false => self.hidden += 1,
@@ -264,10 +277,12 @@ impl RowFilter {
 
     /// Refuses a listing if all of its rows were hidden: an empty listing would suggest that
     /// nothing exists.
-    pub(crate) fn end(self) -> Result<(), Fault> {
+    pub(crate) fn finish(self) -> Result<(), Fault> {
         if self.hidden == 0 || self.shown > 0 {
             return Ok(());
         }
-        Err(self.caller.refuse(&self.verb, None, RefusalRule::Addresses))
+        Err(self
+            .caller
+            .refuse(&self.operation, None, RefusalRule::Addresses))
     }
 }

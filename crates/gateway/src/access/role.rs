@@ -1,4 +1,4 @@
-//! Roles and their rights.
+//! Roles, and the permissions that they grant.
 
 use std::fmt;
 
@@ -10,31 +10,31 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// Reads, and changes nothing.
     Viewer,
-    /// Reads, speaks to actors and tools, and manages the node.
+    /// Reads, sends messages to actors, calls tools, and manages the node.
     Operator,
-    /// Speaks to actors and calls tools, and does nothing else.
+    /// Sends messages to actors and calls tools, and does nothing else.
     Agent,
     /// The user who may open the node's Unix sockets. No token has this role.
     #[serde(skip_deserializing)]
     Owner,
 }
 
-/// The category of a verb, which decides the roles that may use it.
+/// The category of an operation, which decides the roles that may use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Right {
-    /// Needed by every client to start; shows nothing about what the node does.
-    Begin,
-    /// Shows what the node does.
+pub enum Permission {
+    /// Identification of the node and the client. Every role grants it.
+    Basic,
+    /// Reads the state of the node.
     Read,
-    /// Speaks to an actor or calls a tool, and so may change the state of either.
-    Speak,
+    /// Sends a message to an actor or calls a tool, which may change the state of either.
+    Interact,
     /// Changes the node itself.
     Manage,
 }
 
 impl Role {
     /// The roles that a token may have.
-    pub const OF_TOKENS: [Self; 3] = [Self::Viewer, Self::Operator, Self::Agent];
+    pub const FOR_TOKENS: [Self; 3] = [Self::Viewer, Self::Operator, Self::Agent];
 
     /// Returns the name of the role, as in a configuration.
     #[must_use]
@@ -47,14 +47,14 @@ impl Role {
         }
     }
 
-    /// Returns `true` if the role has the right.
+    /// Returns `true` if the role grants the permission.
     #[must_use]
-    pub const fn has(self, right: Right) -> bool {
-        match right {
-            Right::Begin => true,
-            Right::Read => matches!(self, Self::Viewer | Self::Operator | Self::Owner),
-            Right::Speak => matches!(self, Self::Operator | Self::Agent | Self::Owner),
-            Right::Manage => matches!(self, Self::Operator | Self::Owner),
+    pub const fn grants(self, permission: Permission) -> bool {
+        match permission {
+            Permission::Basic => true,
+            Permission::Read => matches!(self, Self::Viewer | Self::Operator | Self::Owner),
+            Permission::Interact => matches!(self, Self::Operator | Self::Agent | Self::Owner),
+            Permission::Manage => matches!(self, Self::Operator | Self::Owner),
         }
     }
 }
@@ -65,36 +65,36 @@ impl fmt::Display for Role {
     }
 }
 
-impl Right {
-    /// Returns the name of the right, as `methods` lists it.
+impl Permission {
+    /// Returns the name of the permission, as `methods` lists it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Begin => "begin",
+            Self::Basic => "begin",
             Self::Read => "read",
-            Self::Speak => "speak",
+            Self::Interact => "speak",
             Self::Manage => "manage",
         }
     }
 
-    /// Returns `true` if verbs with this right may change something; every use of such a verb is
-    /// recorded.
+    /// Returns `true` if operations with this permission may change something; every use of such an
+    /// operation is recorded.
     #[must_use]
-    pub const fn writes(self) -> bool {
+    pub const fn is_write(self) -> bool {
         match self {
-            Self::Begin | Self::Read => false,
-            Self::Speak | Self::Manage => true,
+            Self::Basic | Self::Read => false,
+            Self::Interact | Self::Manage => true,
         }
     }
 
-    /// Returns the roles of tokens that have the right.
+    /// Returns the roles of tokens that grant the permission.
     pub fn roles(self) -> impl Iterator<Item = Role> {
-        let roles = Role::OF_TOKENS.into_iter();
-        roles.filter(move |role| role.has(self))
+        let roles = Role::FOR_TOKENS.into_iter();
+        roles.filter(move |role| role.grants(self))
     }
 }
 
-impl fmt::Display for Right {
+impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -1,18 +1,18 @@
-//! The addresses and verbs that a token is limited to.
+//! The addresses and operations that a token is limited to.
 
 use std::collections::BTreeSet;
 
 use strowger::{ActorPath, PathPattern};
 
-use super::verb::Verb;
+use super::operation::Operation;
 
-/// The addresses and verbs of a token, parsed once.
+/// The addresses and operations of a token, parsed once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TokenScope {
     /// `None` if every address is in reach.
     addresses: Option<Vec<PathPattern>>,
-    /// `None` if every verb of the role is permitted.
-    verbs: Option<BTreeSet<String>>,
+    /// `None` if every operation of the role is allowed.
+    operations: Option<BTreeSet<String>>,
 }
 
 impl TokenScope {
@@ -21,25 +21,26 @@ impl TokenScope {
         self.addresses = (!patterns.iter().any(is_all)).then_some(patterns);
     }
 
-    pub(super) fn limit_verbs(&mut self, verbs: impl IntoIterator<Item = String>) {
-        self.verbs = Some(verbs.into_iter().collect());
+    pub(super) fn limit_operations(&mut self, operations: impl IntoIterator<Item = String>) {
+        self.operations = Some(operations.into_iter().collect());
     }
 
     /// Returns `true` if no address is out of reach.
-    pub(super) const fn has_all_addresses(&self) -> bool {
+    pub(super) const fn allows_all_addresses(&self) -> bool {
         self.addresses.is_none()
     }
 
-    pub(super) fn has_address(&self, address: &ActorPath) -> bool {
+    pub(super) fn allows_address(&self, address: &ActorPath) -> bool {
         let any = |patterns: &Vec<PathPattern>| patterns.iter().any(|one| one.matches(address));
         self.addresses.as_ref().is_none_or(any)
     }
 
-    /// Returns `true` if the verb is permitted. Verbs with [`Right::Begin`](super::Right::Begin)
-    /// always are.
-    pub(super) fn has_verb(&self, verb: &Verb) -> bool {
-        let is_named = |verbs: &BTreeSet<String>| verbs.contains(verb.name());
-        verb.right() == super::Right::Begin || self.verbs.as_ref().is_none_or(is_named)
+    /// Returns `true` if the operation is allowed. Operations with
+    /// [`Permission::Basic`](super::Permission::Basic) always are.
+    pub(super) fn allows_operation(&self, operation: &Operation) -> bool {
+        let is_named = |operations: &BTreeSet<String>| operations.contains(operation.name());
+        operation.permission() == super::Permission::Basic
+            || self.operations.as_ref().is_none_or(is_named)
     }
 
     pub(super) fn addresses(&self) -> Vec<String> {
@@ -49,8 +50,8 @@ impl TokenScope {
         }
     }
 
-    pub(super) fn verbs(&self) -> Option<Vec<&str>> {
-        let verbs = self.verbs.as_ref()?;
-        Some(verbs.iter().map(String::as_str).collect())
+    pub(super) fn operations(&self) -> Option<Vec<&str>> {
+        let operations = self.operations.as_ref()?;
+        Some(operations.iter().map(String::as_str).collect())
     }
 }

@@ -4,27 +4,36 @@ use serde_json::json;
 use strowger::{ActorPath, FaultCode};
 use tokio::time::Instant;
 
-use super::audit::{Audit, RecordBudget};
-use super::{Callers, Right, Role, RowFilter, Subject, Token, TokenError, Verb};
+use super::audit::{AuditBudget, AuditLog};
+use super::{Callers, Operation, Permission, Resource, Role, RowFilter, Token, TokenError};
 
-const RIGHTS: [Right; 4] = [Right::Begin, Right::Read, Right::Speak, Right::Manage];
+const PERMISSIONS: [Permission; 4] = [
+    Permission::Basic,
+    Permission::Read,
+    Permission::Interact,
+    Permission::Manage,
+];
 
 #[test]
-fn each_role_has_the_rights_that_its_words_say() {
-    for (role, rights) in [
-        (Role::Owner, &RIGHTS[..]),
-        (Role::Operator, &RIGHTS[..]),
-        (Role::Viewer, &[Right::Begin, Right::Read][..]),
-        (Role::Agent, &[Right::Begin, Right::Speak][..]),
+fn each_role_grants_its_documented_permissions() {
+    for (role, permissions) in [
+        (Role::Owner, &PERMISSIONS[..]),
+        (Role::Operator, &PERMISSIONS[..]),
+        (Role::Viewer, &[Permission::Basic, Permission::Read][..]),
+        (Role::Agent, &[Permission::Basic, Permission::Interact][..]),
     ] {
-        for right in RIGHTS {
-            assert_eq!(role.has(right), rights.contains(&right), "{role} {right}");
+        for permission in PERMISSIONS {
+            assert_eq!(
+                role.grants(permission),
+                permissions.contains(&permission),
+                "{role} {permission}"
+            );
         }
     }
 }
 
 fn callers(token: Token) -> Callers {
-    Callers::new(&[token], "tcp", &Audit::default())
+    Callers::new(&[token], "tcp", &AuditLog::default())
 }
 
 fn token(patterns: &[&str]) -> Token {
@@ -33,8 +42,9 @@ fn token(patterns: &[&str]) -> Token {
 }
 
 #[test]
-fn an_address_is_in_reach_where_a_pattern_matches() {
-    const KILL: Verb = Verb::manages("kill").on(Subject::Param("path"));
+fn address_is_allowed_if_a_pattern_matches() {
+    const KILL: Operation =
+        Operation::manages("kill").with_resource(Resource::AddressParam("path"));
     for (patterns, path, expected) in [
         (&["/**"][..], "/", true),
         (&["/tools/**"], "/tools/files", true),
@@ -49,7 +59,7 @@ fn an_address_is_in_reach_where_a_pattern_matches() {
         let callers = callers(token(patterns));
         let caller = callers.find(b"secret").unwrap();
         let address = KILL.address(&json!({ "path": path }));
-        let granted = caller.begin(&KILL, address.as_ref(), Instant::now());
+        let granted = caller.authorize(&KILL, address.as_ref(), Instant::now());
         assert_eq!(granted.is_ok(), expected, "{patterns:?} {path}");
     }
     // A path that is not text means the node as a whole.
@@ -58,15 +68,15 @@ fn an_address_is_in_reach_where_a_pattern_matches() {
 }
 
 #[test]
-fn verbs_that_are_not_listed_are_refused_with_the_rule() {
-    let token = token(&["/**"]).with_verbs(["ask".to_owned()]);
+fn unlisted_operation_is_refused_with_the_rule() {
+    let token = token(&["/**"]).with_operations(["ask".to_owned()]);
     let callers = callers(token);
     let caller = callers.find(b"secret").unwrap();
     let at = ActorPath::from("/a");
-    let begin = |verb: &Verb| caller.begin(verb, Some(&at), Instant::now());
-    assert!(begin(&Verb::ASK).is_ok());
-    assert!(begin(&Verb::begins("ping")).is_ok());
-    let fault = begin(&Verb::TELL).expect_err("it is not listed");
+    let begin = |operation: &Operation| caller.authorize(operation, Some(&at), Instant::now());
+    assert!(begin(&Operation::ASK).is_ok());
+    assert!(begin(&Operation::basic("ping")).is_ok());
+    let fault = begin(&Operation::TELL).expect_err("it is not listed");
     assert_eq!(fault.code, FaultCode::Forbidden);
     assert!(!fault.retryable);
     let details = *fault.details.unwrap();
@@ -86,23 +96,29 @@ fn verbs_that_are_not_listed_are_refused_with_the_rule() {
 }
 
 #[test]
-fn tokens_that_cannot_be_told_apart_are_refused() {
+fn ambiguous_tokens_are_rejected() {
     let token = |name: &str, secret: &str| Token::new(name, Role::Viewer, secret);
     let same = Token::check(&[token("a", "x"), token("b", "x")]);
     assert!(
-        matches!(same, Err(TokenError::SameSecret { .. })),
+        matches!(same, Err(TokenError::DuplicateSecret { .. })),
         "{same:?}"
     );
     let same = Token::check(&[token("a", "x"), token("a", "y")]);
-    assert!(matches!(same, Err(TokenError::SameName { .. })), "{same:?}");
+    assert!(
+        matches!(same, Err(TokenError::DuplicateName { .. })),
+        "{same:?}"
+    );
     let empty = Token::check(&[token("a", "")]);
-    assert!(matches!(empty, Err(TokenError::Empty { .. })), "{empty:?}");
+    assert!(
+        matches!(empty, Err(TokenError::EmptySecret { .. })),
+        "{empty:?}"
+    );
     assert_eq!(Token::check(&[token("a", "x"), token("b", "y")]), Ok(()));
 }
 
 #[test]
-fn rows_out_of_reach_are_not_shown() {
-    const PS: Verb = Verb::reads("ps").on(Subject::Rows("path", ""));
+fn rows_outside_the_addresses_are_hidden() {
+    const PS: Operation = Operation::reads("ps").with_resource(Resource::PerRow("path", ""));
     let of = |patterns: &[&str]| {
         let callers = callers(token(patterns));
         RowFilter::of(callers.find(b"secret").unwrap(), &PS)
@@ -116,33 +132,33 @@ fn rows_out_of_reach_are_not_shown() {
         "it is about the node"
     );
     assert!(filter.shows(&json!({ "end": null, "lost": 0 })));
-    assert!(filter.end().is_ok());
+    assert!(filter.finish().is_ok());
     let mut filter = of(&["/a/**"]).unwrap();
     assert!(!filter.shows(&json!({ "path": "/b" })));
-    let end = filter.end().expect_err("nothing was shown");
+    let end = filter.finish().expect_err("nothing was shown");
     assert_eq!(end.code, FaultCode::Forbidden);
     assert!(!end.message.contains("/b"), "{}", end.message);
     assert!(
-        of(&["/a/**"]).unwrap().end().is_ok(),
+        of(&["/a/**"]).unwrap().finish().is_ok(),
         "no actor is exposed there"
     );
 }
 
 #[test]
-fn the_address_of_a_row_is_read_as_it_is_written() {
-    let exposed = Verb::reads("exposed").on(Subject::Rows("address", ""));
-    let row = |verb: &Verb, row| verb.row(&row).unwrap();
+fn row_addresses_are_parsed_in_every_notation() {
+    let exposed = Operation::reads("exposed").with_resource(Resource::PerRow("address", ""));
+    let row = |operation: &Operation, row| operation.row_address(&row).unwrap();
     let at = json!({ "address": "@(tools/files)" });
     assert_eq!(row(&exposed, at), ActorPath::from("/tools/files"));
-    let list = Verb::reads("list").on(Subject::Rows("name", "/components"));
+    let list = Operation::reads("list").with_resource(Resource::PerRow("name", "/components"));
     let one = json!({ "name": "qos" });
     assert_eq!(row(&list, one), ActorPath::from("/components/qos"));
     assert_eq!(row(&list, json!({})), ActorPath::root());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_is_a_burst_and_then_a_rate() {
-    let budget = RecordBudget::default();
+async fn audit_budget_allows_a_burst_and_then_a_rate() {
+    let budget = AuditBudget::default();
     let admitted = |count: u64| (0..count).filter(|_| budget.admit(Instant::now())).count();
     assert_eq!(admitted(1000), 100);
     assert_eq!(budget.take_left_out(), 900);

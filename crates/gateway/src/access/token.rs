@@ -1,4 +1,4 @@
-//! Tokens: a secret with a name, a role, addresses and verbs.
+//! Tokens: a secret with a name, a role, addresses and operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use strowger::PathPattern;
 use subtle::ConstantTimeEq as _;
 
-use super::audit::{Audit, RecordBudgets};
+use super::audit::{AuditBudgets, AuditLog};
 use super::caller::Caller;
 use super::role::Role;
 use super::scope::TokenScope;
 
-/// A secret that lets a client in, with the rights of the client.
+/// A secret that authenticates a client, with a role and optional limits.
 ///
 /// ```
-/// use strowger_gateway::{Role, Token};
+/// use strowger_gateway::access::{Role, Token};
 ///
-/// let token = Token::new("console", Role::Viewer, "sixteen-octets-x")
+/// let token = Token::new("console", Role::Viewer, "sixteen-bytes-xy")
 ///     .with_addresses(vec!["/node/**".parse()?]);
 /// assert_eq!((token.name(), token.role()), ("console", Role::Viewer));
 /// assert!(!format!("{token:?}").contains("sixteen"));
@@ -29,28 +29,28 @@ pub struct Token {
     pub(super) role: Role,
     secret: Arc<str>,
     pub(super) scope: Arc<TokenScope>,
-    pub(super) budgets: Arc<RecordBudgets>,
+    pub(super) budgets: Arc<AuditBudgets>,
 }
 
 /// The error returned for tokens that cannot be used together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The secret is empty, so everybody knows it.
+    /// The secret is empty, so it protects nothing.
     #[error("the secret of the token {name} is empty")]
-    Empty {
+    EmptySecret {
         /// The name of the token.
         name: Arc<str>,
     },
-    /// Two tokens have the same name, so their records could not be told apart.
+    /// Two tokens have the same name, so their audit records would be ambiguous.
     #[error("two tokens have the name {name}")]
-    SameName {
+    DuplicateName {
         /// The name.
         name: Arc<str>,
     },
-    /// Two tokens have the same secret, so their clients could not be told apart.
+    /// Two tokens have the same secret, so their clients would be ambiguous.
     #[error("the tokens {first} and {second} have the same secret")]
-    SameSecret {
+    DuplicateSecret {
         /// The name of one token.
         first: Arc<str>,
         /// The name of the other token.
@@ -59,7 +59,7 @@ pub enum TokenError {
 }
 
 impl Token {
-    /// Creates a token that reaches every address, with every verb of its role.
+    /// Creates a token that reaches every address, with every operation of its role.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, role: Role, secret: impl Into<Arc<str>>) -> Self {
         Self {
@@ -78,10 +78,10 @@ impl Token {
         self
     }
 
-    /// Limits the token to verbs with these names.
+    /// Limits the token to operations with these names; unknown names have no effect.
     #[must_use]
-    pub fn with_verbs(mut self, verbs: impl IntoIterator<Item = String>) -> Self {
-        Arc::make_mut(&mut self.scope).limit_verbs(verbs);
+    pub fn with_operations(mut self, operations: impl IntoIterator<Item = String>) -> Self {
+        Arc::make_mut(&mut self.scope).limit_operations(operations);
         self
     }
 
@@ -106,14 +106,14 @@ impl Token {
         for token in tokens {
             let name = || Arc::clone(&token.name);
             if token.secret.is_empty() {
-                return Err(TokenError::Empty { name: name() });
+                return Err(TokenError::EmptySecret { name: name() });
             }
             if names.insert(&token.name, ()).is_some() {
-                return Err(TokenError::SameName { name: name() });
+                return Err(TokenError::DuplicateName { name: name() });
             }
             if let Some(first) = secrets.insert(&token.secret, name()) {
                 let second = name();
-                return Err(TokenError::SameSecret { first, second });
+                return Err(TokenError::DuplicateSecret { first, second });
             }
         }
         Ok(())
@@ -136,13 +136,13 @@ pub(crate) struct Callers(Vec<Caller>);
 
 impl Callers {
     /// Creates the callers with these tokens, for the endpoint with this name.
-    pub(crate) fn new(tokens: &[Token], door: &'static str, audit: &Audit) -> Self {
-        let known = |token: &Token| Caller::new(token.clone(), door, audit.clone());
+    pub(crate) fn new(tokens: &[Token], endpoint: &'static str, audit: &AuditLog) -> Self {
+        let known = |token: &Token| Caller::new(token.clone(), endpoint, audit.clone());
         Self(tokens.iter().map(known).collect())
     }
 
     /// Finds the caller with this secret. The time taken depends neither on which caller it is nor
-    /// on how much of `given` is right.
+    /// on the length of the matching prefix.
     pub(crate) fn find(&self, given: &[u8]) -> Option<&Caller> {
         let mut found = None;
         for caller in &self.0 {

@@ -7,12 +7,12 @@ use std::collections::{HashMap, VecDeque};
 
 use strowger::{ActorId, Fault, FaultCode, Payload, RemoteEntry};
 
-use crate::frame::Kind;
+use crate::frame::FrameKind;
 
 /// A message that is not in its mailbox yet.
 pub(super) struct QueuedMessage {
     pub(super) id: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) entry: RemoteEntry,
     pub(super) payload: Payload,
 }

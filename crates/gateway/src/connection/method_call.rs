@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::outbox::Outbox;
 use crate::access::{Caller, RowFilter};
-use crate::method::{Answer, MethodRequest, Methods};
+use crate::method::{MethodOutput, MethodRequest, Methods};
 
 /// The arguments of a call.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub(super) struct MethodCallArgs {
     pub(super) caller: Caller,
     pub(super) deadline: Duration,
     /// `true` if the caller takes rows.
-    pub(super) reads: bool,
+    pub(super) reads_rows: bool,
     pub(super) outbox: Arc<Outbox>,
 }
 
@@ -83,33 +83,33 @@ impl MethodCall {
         let (answer, mut filter) = args.methods.call(&args.name, request).await?;
         let mut shows = |row: &Value| filter.as_mut().is_none_or(|filter| filter.shows(row));
         match answer {
-            Answer::Value(value) => return Payload::from_json(&value),
+            MethodOutput::Value(value) => return Payload::from_json(&value),
             // Without credit the listing would wait silently, while the caller expects a single
             // answer.
-            Answer::Rows(_) | Answer::Stream(_) if !args.reads => {
-                return Err(stream_asked(&args.name));
+            MethodOutput::Rows(_) | MethodOutput::Stream(_) if !args.reads_rows => {
+                return Err(stream_needs_credit(&args.name));
             }
-            Answer::Rows(rows) => {
+            MethodOutput::Rows(rows) => {
                 for row in rows {
-                    if shows(&row) && !self.item(&row).await? {
+                    if shows(&row) && !self.send_row(&row).await? {
                         break;
                     }
                 }
             }
-            Answer::Stream(mut poll) => {
+            MethodOutput::Stream(mut poll) => {
                 while let Some(row) = poll_fn(&mut poll).await {
-                    if shows(&row) && !self.item(&row).await? {
+                    if shows(&row) && !self.send_row(&row).await? {
                         break;
                     }
                 }
             }
         }
-        filter.map_or(Ok(()), RowFilter::end)?;
+        filter.map_or(Ok(()), RowFilter::finish)?;
         Ok(Payload::EMPTY)
     }
 
     /// Sends a row once the caller grants credit. Returns `false` if the call has ended.
-    async fn item(&self, row: &Value) -> Result<bool, Fault> {
+    async fn send_row(&self, row: &Value) -> Result<bool, Fault> {
         let Some(credit) = self.0.outbox.credit(self.0.id) else {
             return Ok(false);
         };
@@ -120,13 +120,13 @@ impl MethodCall {
         }
         self.0
             .outbox
-            .item(self.0.id, Payload::from_json(row)?)
+            .send_item(self.0.id, Payload::from_json(row)?)
             .await
     }
 }
 
 /// Builds the fault for an ask to a message or method that answers with a stream.
-pub(super) fn stream_asked(name: &str) -> Fault {
+pub(super) fn stream_needs_credit(name: &str) -> Fault {
     let text =
         format!("{name} is a stream: read it with a call that grants credit, not with an ask");
     Fault::new(FaultCode::BadRequest, text)

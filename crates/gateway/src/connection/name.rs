@@ -6,8 +6,8 @@ use std::sync::Arc;
 use strowger::{ActorPath, Address, ContentType, Fault, FaultCode, MessagePattern, RemoteEntry};
 use tokio::time::Instant;
 
-use crate::access::{Caller, Record, Verb};
-use crate::frame::{Frame, Kind};
+use crate::access::{AuditGuard, Caller, Operation};
+use crate::frame::{Frame, FrameKind};
 
 /// The meaning of a target number.
 pub(super) enum BoundName {
@@ -15,17 +15,17 @@ pub(super) enum BoundName {
     Message {
         address: Address,
         kind: Box<str>,
-        /// The rights of the caller for this message.
-        rights: MessageRights,
+        /// The permissions of the caller for this message.
+        permissions: MessagePermissions,
         /// The endpoint found at the last use.
         entry: Option<RemoteEntry>,
     },
 }
 
-/// The rights of a caller for one message of an actor. They are determined once, when the name is
-/// bound, and checked for each message.
+/// The permissions of a caller for one message of an actor. They are determined once, when the name
+/// is bound, and checked for each message.
 #[derive(Debug, Clone)]
-pub(super) struct MessageRights {
+pub(super) struct MessagePermissions {
     path: ActorPath,
     is_topic: bool,
     /// Decisions by [`MessageUse`].
@@ -40,17 +40,18 @@ enum MessageUse {
     Stream,
 }
 
-impl MessageRights {
+impl MessagePermissions {
     fn of(caller: &Caller, address: &Address, kind: &str) -> Self {
         let path = ActorPath::from(address.path());
-        let mut rights = Self {
+        let mut permissions = Self {
             is_topic: kind == SUBSCRIBE && address.path().starts_with(TOPICS),
             granted: [false; 3],
             path,
         };
         let uses = [MessageUse::Tell, MessageUse::Ask, MessageUse::Stream];
-        rights.granted = uses.map(|used| caller.may(rights.verb(used), Some(&rights.path)));
-        rights
+        permissions.granted = uses
+            .map(|used| caller.is_allowed(permissions.operation(used), Some(&permissions.path)));
+        permissions
     }
 
     const fn grants(&self, used: MessageUse) -> bool {
@@ -59,9 +60,14 @@ impl MessageRights {
 
     /// Refuses a frame that the caller may not send whatever the message pattern is, so that the
     /// actor is not even looked up.
-    pub(super) fn look(&self, caller: &Caller, kind: Kind, now: Instant) -> Result<(), Fault> {
+    pub(super) fn check_frame(
+        &self,
+        caller: &Caller,
+        kind: FrameKind,
+        now: Instant,
+    ) -> Result<(), Fault> {
         let used = match kind {
-            Kind::Tell => MessageUse::Tell,
+            FrameKind::Tell => MessageUse::Tell,
             _ if self.grants(MessageUse::Ask) || self.grants(MessageUse::Stream) => return Ok(()),
             _ if self.is_topic => MessageUse::Stream,
             _ => MessageUse::Ask,
@@ -70,24 +76,24 @@ impl MessageRights {
     }
 
     /// Authorizes a frame for a message with this pattern, and opens the audit record of a write.
-    pub(super) fn begin(
+    pub(super) fn authorize(
         &self,
         caller: &Caller,
-        kind: Kind,
+        kind: FrameKind,
         pattern: MessagePattern,
         now: Instant,
-    ) -> Result<Option<Record>, Fault> {
+    ) -> Result<Option<AuditGuard>, Fault> {
         let used = match (kind, pattern) {
-            (Kind::Tell, _) => MessageUse::Tell,
+            (FrameKind::Tell, _) => MessageUse::Tell,
             (_, MessagePattern::Stream) => MessageUse::Stream,
             _ => MessageUse::Ask,
         };
         self.decide(caller, used, now)?;
-        let verb = self.verb(used);
-        if !verb.is_recorded() {
+        let operation = self.operation(used);
+        if !operation.is_recorded() {
             return Ok(None);
         }
-        let record = caller.record(verb, Some(&self.path), now);
+        let record = caller.open_record(operation, Some(&self.path), now);
         if used != MessageUse::Stream {
             return Ok(record);
         }
@@ -103,16 +109,16 @@ impl MessageRights {
         if self.grants(used) {
             return Ok(());
         }
-        let verb = self.verb(used);
-        caller.begin(verb, Some(&self.path), now).map(drop)
+        let operation = self.operation(used);
+        caller.authorize(operation, Some(&self.path), now).map(drop)
     }
 
-    const fn verb(&self, used: MessageUse) -> &'static Verb {
+    const fn operation(&self, used: MessageUse) -> &'static Operation {
         match used {
-            MessageUse::Tell => &Verb::TELL,
-            MessageUse::Ask => &Verb::ASK,
-            MessageUse::Stream if self.is_topic => &Verb::SUBSCRIBE,
-            MessageUse::Stream => &Verb::STREAM,
+            MessageUse::Tell => &Operation::TELL,
+            MessageUse::Ask => &Operation::ASK,
+            MessageUse::Stream if self.is_topic => &Operation::SUBSCRIBE,
+            MessageUse::Stream => &Operation::STREAM,
         }
     }
 }
@@ -124,7 +130,7 @@ const SUBSCRIBE: &str = "subscribe";
 /// The targets that a client has bound.
 pub(super) struct BoundNames {
     by_target: HashMap<u32, BoundName>,
-    most: usize,
+    limit: usize,
 }
 
 /// Maximum length of an address, a space and a message type, in bytes.
@@ -133,10 +139,10 @@ const MAX_ADDRESS_NAME: usize = 1024 + 3 + 1 + MAX_MESSAGE_TYPE;
 const MAX_MESSAGE_TYPE: usize = 128;
 
 impl BoundNames {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self {
             by_target: HashMap::new(),
-            most,
+            limit,
         }
     }
 
@@ -146,24 +152,24 @@ impl BoundNames {
 
     /// Binds a target. All later calls depend on it, so an error here closes the connection.
     pub(super) fn bind(&mut self, frame: &Frame, caller: &Caller) -> Result<(), Fault> {
-        let wrong = |text: String| Err(Fault::new(FaultCode::Protocol, text));
-        let most = self.most;
+        let refused = |text: String| Err(Fault::new(FaultCode::Protocol, text));
+        let limit = self.limit;
         let is_address = frame.payload.starts_with(b"@(");
-        let longest = if is_address { MAX_ADDRESS_NAME } else { most };
-        if frame.content != ContentType::Text || frame.payload.len() > longest {
-            return wrong(format!("a name is limited to {longest} bytes of text"));
+        let max_len = if is_address { MAX_ADDRESS_NAME } else { limit };
+        if frame.content != ContentType::Text || frame.payload.len() > max_len {
+            return refused(format!("a name is limited to {max_len} bytes of text"));
         }
         let Ok(name) = std::str::from_utf8(&frame.payload) else {
-            return wrong(format!("name {} is not UTF-8", frame.target));
+            return refused(format!("name {} is not UTF-8", frame.target));
         };
         if frame.target == 0 {
-            return wrong(format!("{name:?} is bound to target 0, which is reserved"));
+            return refused(format!("{name:?} is bound to target 0, which is reserved"));
         }
-        if self.by_target.len() >= most && !self.by_target.contains_key(&frame.target) {
-            return wrong(format!("more than {most} names"));
+        if self.by_target.len() >= limit && !self.by_target.contains_key(&frame.target) {
+            return refused(format!("more than {limit} names"));
         }
         let name = if is_address {
-            message(name, caller).map_err(|why| Fault::new(FaultCode::Protocol, why))?
+            parse_message_name(name, caller).map_err(|why| Fault::new(FaultCode::Protocol, why))?
         } else {
             BoundName::Method(Arc::from(name))
         };
@@ -173,7 +179,7 @@ impl BoundNames {
 }
 
 /// Parses an address, a space and a message type.
-fn message(name: &str, caller: &Caller) -> Result<BoundName, String> {
+fn parse_message_name(name: &str, caller: &Caller) -> Result<BoundName, String> {
     let Some((address, kind)) = name.split_once(' ') else {
         let text = format!("{name:?} needs an address, a space and a message type");
         return Err(text);
@@ -187,7 +193,7 @@ fn message(name: &str, caller: &Caller) -> Result<BoundName, String> {
         return Err(text);
     }
     Ok(BoundName::Message {
-        rights: MessageRights::of(caller, &address, kind),
+        permissions: MessagePermissions::of(caller, &address, kind),
         address,
         kind: kind.into(),
         entry: None,

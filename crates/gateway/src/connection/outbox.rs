@@ -2,8 +2,8 @@
 //!
 //! Answers arrive in the turns of the actors that give them, and leave in the writer task, so the
 //! state is shared under a lock; nothing waits while holding it. A call is in the table from its
-//! frame to its answer. Whoever removes it from the table answers it, so each call is answered
-//! exactly once.
+//! frame to its answer. The code that removes it from the table answers it, so each call is
+//! answered exactly once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use strowger::{
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use crate::access::Record;
-use crate::frame::{Frame, Kind};
+use crate::access::AuditGuard;
+use crate::frame::{Frame, FrameKind};
 use crate::limits::Limits;
 
 pub(super) struct Outbox {
@@ -35,7 +35,7 @@ struct OutboxState {
     bytes: BytesMut,
     /// Number of bytes that the writer has taken but not written yet.
     writing: usize,
-    open: FxHashMap<u32, OpenCall>,
+    open_calls: FxHashMap<u32, OpenCall>,
     stage: OutboxStage,
 }
 
@@ -53,15 +53,15 @@ enum OutboxStage {
 /// A call that has not been answered yet.
 #[derive(Default)]
 pub(super) struct OpenCall {
-    /// The ticket of its message in the mailbox.
-    pub(super) ticket: Option<DeliveryHandle>,
+    /// The handle of its message in the mailbox.
+    pub(super) delivery: Option<DeliveryHandle>,
     /// The deadline, and the time that the call had.
-    pub(super) due: Option<(Instant, Duration)>,
+    pub(super) deadline: Option<(Instant, Duration)>,
     /// Number of items that the client takes; created when it grants credit, or when it is first
     /// needed.
     pub(super) credit: Option<Arc<Semaphore>>,
     /// The audit record of a write; created when the call is authorized.
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<AuditGuard>,
 }
 
 impl OpenCall {
@@ -92,7 +92,7 @@ impl Outbox {
             state: Mutex::new(OutboxState {
                 bytes: BytesMut::new(),
                 writing: 0,
-                open: FxHashMap::default(),
+                open_calls: FxHashMap::default(),
                 stage: OutboxStage::Open,
             }),
             work: Notify::new(),
@@ -103,30 +103,30 @@ impl Outbox {
     }
 
     /// Adds an open call.
-    pub(super) fn admit(&self, id: u32, open: OpenCall) -> Result<(), Fault> {
+    pub(super) fn add_call(&self, id: u32, open: OpenCall) -> Result<(), Fault> {
         let mut state = self.state.lock();
         let most = self.limits.in_flight;
-        if state.open.len() >= most {
+        if state.open_calls.len() >= most {
             let text = format!("{most} calls in flight, which is the limit");
             return Err(Fault::new(FaultCode::Full, text));
         }
-        state.open.insert(id, open);
+        state.open_calls.insert(id, open);
         Ok(())
     }
 
     /// Returns `true` if no call is open.
     pub(super) fn is_idle(&self) -> bool {
-        self.state.lock().open.is_empty()
+        self.state.lock().open_calls.is_empty()
     }
 
-    /// Stores the ticket of a call, or cancels its message if the call has ended.
-    pub(super) fn hold(&self, id: u32, ticket: DeliveryHandle) {
+    /// Stores the delivery handle of a call, or cancels its message if the call has ended.
+    pub(super) fn set_delivery(&self, id: u32, delivery: DeliveryHandle) {
         let mut state = self.state.lock();
-        match state.open.get_mut(&id) {
-            Some(open) => open.ticket = Some(ticket),
+        match state.open_calls.get_mut(&id) {
+            Some(open) => open.delivery = Some(delivery),
             None => {
                 drop(state);
-                ticket.cancel();
+                delivery.cancel();
             }
         }
     }
@@ -134,7 +134,7 @@ impl Outbox {
     /// Answers a call, unless it was answered or given up before.
     pub(super) fn finish(&self, id: u32, result: Result<Payload, Fault>) {
         let mut state = self.state.lock();
-        let Some(mut open) = state.open.remove(&id) else {
+        let Some(mut open) = state.open_calls.remove(&id) else {
             return;
         };
         open.close(&result);
@@ -143,25 +143,25 @@ impl Outbox {
     }
 
     /// Answers a call that was never added to the table.
-    pub(super) fn reply(&self, id: u32, result: Result<Payload, Fault>) {
+    pub(super) fn reply_unlisted(&self, id: u32, result: Result<Payload, Fault>) {
         let mut state = self.state.lock();
         self.write_result(&mut state, id, result);
         self.unlock_and_wake(state, None);
     }
 
     /// Answers a call with a fault and cancels its message. Returns `true` if the call was open.
-    pub(super) fn give_up(&self, id: u32, fault: Fault) -> bool {
+    pub(super) fn fail(&self, id: u32, fault: Fault) -> bool {
         let mut state = self.state.lock();
-        let Some(mut open) = state.open.remove(&id) else {
+        let Some(mut open) = state.open_calls.remove(&id) else {
             return false;
         };
-        let ticket = open.ticket.take();
+        let delivery = open.delivery.take();
         let result = Err(fault);
         open.close(&result);
         self.write_result(&mut state, id, result);
         self.unlock_and_wake(state, Some(open));
-        if let Some(ticket) = ticket {
-            ticket.cancel();
+        if let Some(delivery) = delivery {
+            delivery.cancel();
         }
         true
     }
@@ -169,10 +169,11 @@ impl Outbox {
     /// Returns the overdue calls with the time that each had, and the next deadline.
     pub(super) fn overdue(&self, now: Instant) -> (Vec<(u32, Duration)>, Option<Instant>) {
         let state = self.state.lock();
-        let due = state.open.iter();
-        let due = due.filter_map(|(id, open)| open.due.map(|(at, span)| (*id, at, span)));
+        let deadline = state.open_calls.iter();
+        let deadline =
+            deadline.filter_map(|(id, open)| open.deadline.map(|(at, span)| (*id, at, span)));
         let (mut over, mut next) = (Vec::new(), None::<Instant>);
-        for (id, at, span) in due {
+        for (id, at, span) in deadline {
             if at <= now {
                 over.push((at, id, span));
             } else {
@@ -186,28 +187,28 @@ impl Outbox {
     }
 
     /// Adds credit to a call, up to a maximum.
-    pub(super) fn grant(&self, id: u32, more: u32) {
+    pub(super) fn add_credit(&self, id: u32, more: u32) {
         let mut state = self.state.lock();
-        if let Some(open) = state.open.get_mut(&id) {
+        if let Some(open) = state.open_calls.get_mut(&id) {
             let none = || Arc::new(Semaphore::new(0));
-            grant(open.credit.get_or_insert_with(none), more);
+            add_permits(open.credit.get_or_insert_with(none), more);
         }
     }
 
     /// Returns the credit of a call; `None` if the call has ended.
     pub(super) fn credit(&self, id: u32) -> Option<Arc<Semaphore>> {
         let mut state = self.state.lock();
-        let open = state.open.get_mut(&id)?;
+        let open = state.open_calls.get_mut(&id)?;
         let none = || Arc::new(Semaphore::new(0));
         Some(Arc::clone(open.credit.get_or_insert_with(none)))
     }
 
     /// Sends an item once there is room. Returns `false` if the call has ended.
-    pub(super) async fn item(&self, id: u32, payload: Payload) -> Result<bool, Fault> {
+    pub(super) async fn send_item(&self, id: u32, payload: Payload) -> Result<bool, Fault> {
         self.check_size(&payload)?;
-        let item = Frame::new(Kind::Item, id).with_payload(payload.content, payload.bytes);
+        let item = Frame::new(FrameKind::Item, id).with_payload(payload.content, payload.bytes);
         let write = |state: &mut OutboxState| {
-            if !state.open.contains_key(&id) {
+            if !state.open_calls.contains_key(&id) {
                 return Some(false);
             }
             let has_room = state.unwritten() < PAUSE_STREAMS_AT.min(self.limits.memory);
@@ -222,7 +223,7 @@ impl Outbox {
     }
 
     /// Waits until enough bytes were written to handle more frames.
-    pub(super) async fn ready(&self) {
+    pub(super) async fn ready_for_frames(&self) {
         self.wait_for_room(|state| {
             let has_room = state.unwritten() <= self.limits.memory / 2;
             (has_room || state.stage == OutboxStage::Gone).then_some(())
@@ -255,14 +256,14 @@ impl Outbox {
     pub(super) fn close(&self, fault: &Fault) {
         let mut state = self.state.lock();
         if state.stage == OutboxStage::Open || state.stage == OutboxStage::Ending {
-            state.write(&Frame::new(Kind::Error, 0).with_json(&fault.to_json()));
+            state.write(&Frame::new(FrameKind::Error, 0).with_json(&fault.to_json()));
             state.stage = OutboxStage::Closing;
         }
         self.drop_calls(state);
     }
 
     /// Records that the client sends nothing more.
-    pub(super) fn end(&self) {
+    pub(super) fn end_input(&self) {
         let mut state = self.state.lock();
         if state.stage == OutboxStage::Open {
             state.stage = OutboxStage::Ending;
@@ -276,7 +277,7 @@ impl Outbox {
     }
 
     /// Records that nothing can be written any more.
-    pub(super) fn gone(&self) {
+    pub(super) fn disconnect(&self) {
         let mut state = self.state.lock();
         state.stage = OutboxStage::Gone;
         state.bytes = BytesMut::new();
@@ -284,12 +285,12 @@ impl Outbox {
         self.room.notify_waiters();
     }
 
-    /// Drops all calls: nobody will read their answers.
+    /// Drops all calls, because their answers can no longer be read.
     fn drop_calls(&self, mut state: MutexGuard<'_, OutboxState>) {
-        let open = std::mem::take(&mut state.open);
+        let open = std::mem::take(&mut state.open_calls);
         drop(state);
-        for ticket in open.into_values().filter_map(|open| open.ticket) {
-            ticket.cancel();
+        for delivery in open.into_values().filter_map(|open| open.delivery) {
+            delivery.cancel();
         }
         self.work.notify_one();
         self.room.notify_waiters();
@@ -317,11 +318,11 @@ impl Outbox {
 
     /// Checks that a payload fits into a frame.
     fn check_size(&self, payload: &Payload) -> Result<(), Fault> {
-        let (have, limit) = (payload.bytes.len(), self.limits.frame);
-        if have <= limit {
+        let (length, limit) = (payload.bytes.len(), self.limits.frame);
+        if length <= limit {
             return Ok(());
         }
-        let text = format!("the reply is {have} bytes, limit is {limit}");
+        let text = format!("the reply is {length} bytes, limit is {limit}");
         Err(Fault::new(FaultCode::Failed, text))
     }
 
@@ -332,20 +333,20 @@ impl Outbox {
             if unwritten + payload.bytes.len() <= limit {
                 return Ok(payload);
             }
-            let have = payload.bytes.len();
+            let length = payload.bytes.len();
             let text = format!(
-                "the reply is {have} bytes and {unwritten} bytes are unread; limit of both is \
+                "the reply is {length} bytes and {unwritten} bytes are unread; limit of both is \
                  {limit}"
             );
             Err(Fault::new(FaultCode::Full, text))
         });
         match result {
             Ok(payload) => {
-                let done = Frame::new(Kind::Done, id);
+                let done = Frame::new(FrameKind::Done, id);
                 state.write(&done.with_payload(payload.content, payload.bytes));
             }
             Err(fault) => {
-                let mut error = Frame::new(Kind::Error, id).with_json(&fault.to_json());
+                let mut error = Frame::new(FrameKind::Error, id).with_json(&fault.to_json());
                 if error.payload.len() > self.limits.frame {
                     error = error.with_json(&Fault::new(fault.code, "").to_json());
                 }
@@ -356,7 +357,7 @@ impl Outbox {
 
     /// Ends a change under the lock: wakes the writer, and drops foreign values after unlocking.
     fn unlock_and_wake(&self, mut state: MutexGuard<'_, OutboxState>, open: Option<OpenCall>) {
-        if state.stage == OutboxStage::Ending && state.open.is_empty() {
+        if state.stage == OutboxStage::Ending && state.open_calls.is_empty() {
             state.stage = OutboxStage::Closing;
         }
         drop(state);
@@ -381,7 +382,7 @@ impl CallSink for Outbox {
 
     fn is_waiting(&self, call: u64) -> bool {
         let id = u32::try_from(call);
-        id.is_ok_and(|id| self.state.lock().open.contains_key(&id))
+        id.is_ok_and(|id| self.state.lock().open_calls.contains_key(&id))
     }
 }
 
@@ -401,7 +402,7 @@ impl OutboxState {
 }
 
 /// Adds credit, up to a maximum.
-pub(super) fn grant(credit: &Semaphore, more: u32) {
+pub(super) fn add_permits(credit: &Semaphore, more: u32) {
     let room = MAX_CREDIT.saturating_sub(credit.available_permits());
     credit.add_permits(room.min(more as usize));
 }

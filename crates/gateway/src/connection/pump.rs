@@ -22,7 +22,7 @@ pub(super) async fn pump(
             Err(fault) => return Some(Err(fault)),
         };
         credit.acquire().await.ok()?.forget();
-        match outbox.item(id, item).await {
+        match outbox.send_item(id, item).await {
             Ok(true) => {}
             Ok(false) => return None,
             Err(fault) => return Some(Err(fault)),

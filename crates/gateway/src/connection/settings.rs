@@ -10,14 +10,14 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite;
 
 use super::Connection;
-use super::wire::full;
+use super::wire::too_many_connections;
 use crate::access::{Caller, Callers};
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, FrameKind};
 use crate::limits::Limits;
 use crate::listener::Endpoint;
 use crate::method::Methods;
 use crate::unauthenticated::{AdmittedCount, AdmittedSlot, UnauthenticatedSlot};
-use crate::web::{self, Origins};
+use crate::websocket::{self, Origins};
 
 /// A bidirectional byte stream.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -37,14 +37,14 @@ pub(crate) struct EndpointSettings {
     pub(crate) origins: Option<Arc<Origins>>,
 }
 
-/// Time limit for sending the reason to a client that is turned away.
+/// Time limit for sending the reason to a client that is refused.
 const REJECTION_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Endpoint for EndpointSettings {
     type Connection = Connection;
 
     fn max_unauthenticated(&self) -> usize {
-        self.limits.strangers
+        self.limits.unauthenticated
     }
 
     async fn admit(
@@ -58,7 +58,8 @@ impl Endpoint for EndpointSettings {
         } else if let Some(slot) = self.admitted_count.admit(most) {
             ClientStatus::Admitted(slot)
         } else {
-            let error = Frame::new(Kind::Error, 0).with_json(&full(most).to_json());
+            let error =
+                Frame::new(FrameKind::Error, 0).with_json(&too_many_connections(most).to_json());
             let mut bytes = BytesMut::new();
             if error.encode_into(4096, &mut bytes).is_ok() {
                 // A client that does not read it in time sees only the end of the stream.
@@ -97,7 +98,7 @@ impl Admission {
 pub(crate) enum ClientStatus {
     /// The client has to authenticate.
     Unauthenticated(UnauthenticatedSlot),
-    /// The client is let in: only the owner can connect.
+    /// The client needs no token: only the owner can connect.
     Admitted(AdmittedSlot),
 }
 
@@ -120,7 +121,7 @@ impl ConnectionArgs {
         let Some(origins) = &self.settings.origins else {
             return Ok((stream, status));
         };
-        let upgraded = web::handshake(stream, origins, limits.frame);
+        let upgraded = websocket::handshake(stream, origins, limits.frame);
         let upgraded = timeout(within.min(limits.idle), upgraded);
         let upgraded = match &status {
             ClientStatus::Admitted(_) => upgraded.await,

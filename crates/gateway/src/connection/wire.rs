@@ -11,10 +11,10 @@ use super::outbox::{Outbox, TakenBytes};
 use super::settings::{Admission, ClientStatus};
 use crate::access::{Caller, Callers};
 use crate::connection::ConnectionMsg;
-use crate::frame::{Decoder, Frame, Kind};
+use crate::frame::{Frame, FrameDecoder, FrameKind};
 use crate::limits::Limits;
 use crate::unauthenticated::{AdmittedCount, AdmittedSlot};
-use crate::web::MAX_MESSAGE;
+use crate::websocket::MAX_MESSAGE;
 
 /// Maximum number of frames to pass on at once.
 const MAX_BATCH: usize = 512;
@@ -30,11 +30,11 @@ pub(super) struct PendingClient {
     pub(super) admission: Admission,
     pub(super) status: ClientStatus,
     pub(super) admitted_count: AdmittedCount,
-    /// Set once the client is let in.
+    /// Set once the client is admitted.
     pub(super) admitted: Arc<OnceLock<AdmittedClient>>,
 }
 
-/// A client that was let in, with its slot among them.
+/// An admitted client with its slot.
 #[derive(Debug)]
 pub(super) struct AdmittedClient {
     _slot: AdmittedSlot,
@@ -50,7 +50,7 @@ pub(super) async fn read(
 ) {
     let mut reading = FrameReader {
         from,
-        decoder: Decoder::new(limits.frame),
+        decoder: FrameDecoder::new(limits.frame),
         limiter: RateLimiter::new(limits.rate),
         to,
     };
@@ -64,7 +64,7 @@ pub(super) async fn read(
 
 struct FrameReader<R> {
     from: R,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     limiter: RateLimiter,
     to: ActorRef<ConnectionMsg>,
 }
@@ -100,7 +100,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             ClientStatus::Unauthenticated(_) => pending
                 .admitted_count
                 .admit(most)
-                .ok_or_else(|| full(most))?,
+                .ok_or_else(|| too_many_connections(most))?,
         };
         // Never set before: a connection has one reader.
         let _ = pending.admitted.set(AdmittedClient {
@@ -130,11 +130,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         loop {
             match self.decoder.next_frame() {
                 Ok(Some(first)) => {
-                    if let Some(caller) = by_token(&first, callers) {
+                    if let Some(caller) = caller_by_token(&first, callers) {
                         return Ok(caller.clone());
                     }
                     let text = match first.kind {
-                        Kind::Token => "this endpoint does not accept the token".to_owned(),
+                        FrameKind::Token => "this endpoint does not accept the token".to_owned(),
                         kind => {
                             format!("the first frame is {kind}; this endpoint requires a token")
                         }
@@ -184,14 +184,14 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 }
 
 /// The fault for a client beyond the maximum number of connections.
-pub(crate) fn full(most: usize) -> Fault {
+pub(crate) fn too_many_connections(most: usize) -> Fault {
     let text = format!("{most} connections open, which is the limit");
     Fault::new(FaultCode::Full, text)
 }
 
 /// Returns the caller with the token in a frame.
-fn by_token<'a>(frame: &Frame, callers: &'a Callers) -> Option<&'a Caller> {
-    if frame.kind != Kind::Token || frame.content != ContentType::Text {
+fn caller_by_token<'a>(frame: &Frame, callers: &'a Callers) -> Option<&'a Caller> {
+    if frame.kind != FrameKind::Token || frame.content != ContentType::Text {
         return None;
     }
     callers.find(&frame.payload)
@@ -199,7 +199,7 @@ fn by_token<'a>(frame: &Frame, callers: &'a Callers) -> Option<&'a Caller> {
 
 /// A rate limiter for frames.
 struct RateLimiter {
-    each: Duration,
+    interval: Duration,
     /// The arrival time of the last frame if frames had arrived at exactly the permitted rate.
     arrival: Instant,
 }
@@ -210,7 +210,7 @@ const MAX_AHEAD: Duration = Duration::from_millis(100);
 impl RateLimiter {
     fn new(rate: u32) -> Self {
         Self {
-            each: Duration::from_secs(1) / rate.max(1),
+            interval: Duration::from_secs(1) / rate.max(1),
             arrival: Instant::now(),
         }
     }
@@ -219,7 +219,7 @@ impl RateLimiter {
     async fn wait_for(&mut self, count: usize) {
         let now = Instant::now();
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        self.arrival = self.arrival.max(now) + self.each * count;
+        self.arrival = self.arrival.max(now) + self.interval * count;
         if self.arrival > now + MAX_AHEAD {
             sleep_until(self.arrival - MAX_AHEAD).await;
         }
@@ -243,21 +243,21 @@ pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, outbo
             let mut next = (&mut bytes).take(MAX_MESSAGE);
             match timeout(limits.stall, to.write_buf(&mut next)).await {
                 Ok(Ok(1..)) => {}
-                Ok(Ok(0)) => return outbox.gone(),
+                Ok(Ok(0)) => return outbox.disconnect(),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "client disconnected");
-                    return outbox.gone();
+                    return outbox.disconnect();
                 }
                 Err(_) => {
                     tracing::debug!(stall = ?limits.stall, "client does not read");
-                    return outbox.gone();
+                    return outbox.disconnect();
                 }
             }
         }
         // A WebSocket stream buffers written bytes until it is flushed.
         match timeout(limits.stall, to.flush()).await {
             Ok(Ok(())) => {}
-            _ => return outbox.gone(),
+            _ => return outbox.disconnect(),
         }
         if bytes.capacity() > MAX_KEPT_BUFFER {
             bytes = BytesMut::new();
@@ -265,16 +265,16 @@ pub(super) async fn write(mut to: impl AsyncWrite + Unpin, limits: Limits, outbo
     }
     // All bytes are written; failing to shut down a closed connection does no harm.
     let _ = timeout(limits.stall, to.shutdown()).await;
-    outbox.gone();
+    outbox.disconnect();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Audit, Role, Token};
+    use crate::access::{AuditLog, Role, Token};
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_beyond_its_pace_waits() {
+    async fn client_above_the_rate_limit_waits() {
         let start = Instant::now();
         let mut limiter = RateLimiter::new(1000);
         limiter.wait_for(100).await;
@@ -292,16 +292,16 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_right_as_a_whole_or_not_at_all() {
+    fn token_matches_only_as_a_whole() {
         let tokens = [
             Token::new("first", Role::Viewer, "secret"),
             Token::new("second", Role::Agent, "another"),
         ];
-        let callers = Callers::new(&tokens, "tcp", &Audit::default());
+        let callers = Callers::new(&tokens, "tcp", &AuditLog::default());
         let of = |given: &str| {
             let frame =
-                Frame::new(Kind::Token, 0).with_payload(ContentType::Text, given.to_owned());
-            by_token(&frame, &callers).map(|caller| caller.name().to_owned())
+                Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, given.to_owned());
+            caller_by_token(&frame, &callers).map(|caller| caller.name().to_owned())
         };
         assert_eq!(of("secret").as_deref(), Some("first"));
         assert_eq!(of("another").as_deref(), Some("second"));
@@ -316,7 +316,7 @@ mod tests {
         ] {
             assert_eq!(of(wrong), None, "{wrong}");
         }
-        let call = Frame::new(Kind::Call, 0).with_payload(ContentType::Text, "secret");
-        assert!(by_token(&call, &callers).is_none());
+        let call = Frame::new(FrameKind::Call, 0).with_payload(ContentType::Text, "secret");
+        assert!(caller_by_token(&call, &callers).is_none());
     }
 }

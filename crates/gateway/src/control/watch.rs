@@ -9,9 +9,9 @@ use strowger::{
     TraceEnd, TraceLimits, TraceRecord, TraceStep,
 };
 
-use super::{Params, micros, noted};
-use crate::health::Vitals;
-use crate::method::{Answer, Notes};
+use super::{Params, annotated_stats, micros};
+use crate::health::HealthRegistry;
+use crate::method::{Annotations, MethodOutput};
 use crate::snapshot::{self, TakeSnapshot};
 
 /// The path of the actor that takes snapshots.
@@ -22,8 +22,8 @@ const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) async fn top(
     system: &ActorSystem,
-    health: &Vitals,
-    notes: &Notes,
+    health: &HealthRegistry,
+    annotations: &Annotations,
     params: &Value,
 ) -> Result<Value, Fault> {
     let params = Params::of(params, &["sort", "limit", "path"])?;
@@ -57,8 +57,8 @@ pub(super) async fn top(
     let totals = &top.totals;
     let late = late_asks(system, within.as_ref());
     let limits = health
-        .usages()
-        .map(|(name, usage)| json!({ "name": name, "used": usage.used, "most": usage.most }));
+        .limit_usages()
+        .map(|(name, usage)| json!({ "name": name, "used": usage.used, "most": usage.limit }));
     Ok(json!({
         "name": system.name(),
         "span_ms": micros(top.span) / 1000,
@@ -76,8 +76,8 @@ pub(super) async fn top(
             "late_asks": late.len(),
         },
         "limits": limits.collect::<Vec<_>>(),
-        "late_asks": late.iter().take(MAX_LATE_ASKS).map(late_ask).collect::<Vec<_>>(),
-        "rows": top.rows.iter().map(|row| ranked(row, notes)).collect::<Vec<_>>(),
+        "late_asks": late.iter().take(MAX_LATE_ASKS).map(late_ask_row).collect::<Vec<_>>(),
+        "rows": top.rows.iter().map(|row| top_row(row, annotations)).collect::<Vec<_>>(),
     }))
 }
 
@@ -96,7 +96,7 @@ fn late_asks(system: &ActorSystem, within: Option<&PathPattern>) -> Vec<LateAsk>
     late
 }
 
-fn late_ask(ask: &LateAsk) -> Value {
+fn late_ask_row(ask: &LateAsk) -> Value {
     json!({
         "asker": ask.asker.as_ref().map(ToString::to_string),
         "callee": ask.callee.to_string(),
@@ -104,8 +104,8 @@ fn late_ask(ask: &LateAsk) -> Value {
     })
 }
 
-fn ranked(row: &TopRow, notes: &Notes) -> Value {
-    let mut value = noted(&row.info, notes);
+fn top_row(row: &TopRow, annotations: &Annotations) -> Value {
+    let mut value = annotated_stats(&row.info, annotations);
     value["rate"] = json!(round(row.rate));
     value["load"] = json!(round(row.load));
     value
@@ -125,7 +125,7 @@ fn pattern(text: &str) -> Result<PathPattern, Fault> {
 const MAX_TRACE_RECORDS: u64 = 100_000;
 const MAX_TRACE_TIME: Duration = Duration::from_secs(3600);
 
-pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer, Fault> {
+pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<MethodOutput, Fault> {
     let params = Params::of(params, &["path", "max", "within_ms"])?;
     let Some(text) = params.text("path")? else {
         let text = "missing parameter \"path\", such as \"/gateway/**\"";
@@ -146,15 +146,15 @@ pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer
     }
     let mut tracer = system.trace(pattern, limits).await;
     let mut over = false;
-    Ok(Answer::stream(move |cx| {
+    Ok(MethodOutput::stream(move |cx| {
         if over {
             return Poll::Ready(None);
         }
         tracer.poll_next(cx).map(|record| match record {
-            Some(record) => Some(line(&record)),
+            Some(record) => Some(record_row(&record)),
             None => {
                 over = true;
-                let end = tracer.end_reason().map(why);
+                let end = tracer.end_reason().map(end_reason_name);
                 Some(json!({ "end": end, "lost": tracer.lost() }))
             }
         })
@@ -164,7 +164,7 @@ pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<Answer
 /// Maximum size of a trace, in bytes.
 const MAX_TRACE_BYTES: usize = 16 * 1024 * 1024;
 
-fn why(end: TraceEnd) -> &'static str {
+fn end_reason_name(end: TraceEnd) -> &'static str {
     match end {
         TraceEnd::Records => "records",
         TraceEnd::Bytes => "octets",
@@ -173,7 +173,7 @@ fn why(end: TraceEnd) -> &'static str {
     }
 }
 
-fn line(record: &TraceRecord) -> Value {
+fn record_row(record: &TraceRecord) -> Value {
     let mut value = json!({
         "at_us": micros(record.at),
         "path": record.path.as_str(),

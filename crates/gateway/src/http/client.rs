@@ -1,4 +1,4 @@
-//! The state of a client: an unauthenticated client gets a few answers, an agent any number.
+//! The state of a client: an unauthenticated client gets a few responses, an agent any number.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,13 +12,15 @@ use strowger::ActorSystem;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{HttpAnswer, last_answer, text_answer, unavailable, with_guard, with_header};
+use super::response::{
+    HttpResponse, closing_response, text_response, unavailable, with_guard, with_header,
+};
 use super::{HttpLimits, HttpState};
 use crate::mcp;
 use crate::unauthenticated::{AdmittedSlot, UnauthenticatedSlot};
 
 /// The state of one client.
-pub(super) struct HttpClient {
+pub(super) struct HttpClientState {
     state: Arc<HttpState>,
     system: ActorSystem,
     /// Its slot among the unauthenticated clients, until it is known to be an agent.
@@ -26,21 +28,22 @@ pub(super) struct HttpClient {
     /// Its slot among the agents.
     agent: OnceLock<AdmittedSlot>,
     /// Set once the client has sent a request, valid or not.
-    asked: AtomicBool,
-    /// Set from the head of a request until its answer was written.
-    answering: AtomicBool,
-    /// Number of answers on this connection.
-    answers: AtomicUsize,
-    /// Set if the last answer was a refusal: the refused request may not have been read to its end.
+    sent_request: AtomicBool,
+    /// Set from the head of a request until its response was written.
+    responding: AtomicBool,
+    /// Number of responses on this connection.
+    responses: AtomicUsize,
+    /// Set if the last response was a refusal: the refused request may not have been read to its
+    /// end.
     refused: AtomicBool,
-    /// Shared with the request in progress and with its answer; the count tells if either still
+    /// Shared with the request in progress and with its response; the count tells if either still
     /// exists.
-    answer: Arc<()>,
+    request_guard: Arc<()>,
     /// Time until which an unauthenticated client may send further requests. The rest of its time
-    /// is for their answers.
-    next_until: Instant,
+    /// is for their responses.
+    requests_until: Instant,
     /// Time limit of an unauthenticated client.
-    until: Instant,
+    deadline: Instant,
     /// Cancelled when an unauthenticated client has to leave.
     eviction: CancellationToken,
 }
@@ -49,7 +52,7 @@ pub(super) struct HttpClient {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EvictReason {
     Evicted,
-    Late,
+    TimedOut,
 }
 
 /// Maximum number of requests on the connection of an unauthenticated client.
@@ -58,7 +61,7 @@ const MAX_REQUESTS: usize = 100;
 /// Time in which a client that has sent a request may be answered even if others need its slot.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
-impl HttpClient {
+impl HttpClientState {
     pub(super) fn new(
         state: Arc<HttpState>,
         system: ActorSystem,
@@ -67,18 +70,18 @@ impl HttpClient {
     ) -> Self {
         let time = state.limits.time;
         Self {
-            next_until: start + time / 2,
-            until: start + time,
+            requests_until: start + time / 2,
+            deadline: start + time,
             state,
             system,
             eviction: slot.eviction(),
             unauthenticated: Mutex::new(Some(slot)),
             agent: OnceLock::new(),
-            asked: AtomicBool::new(false),
-            answering: AtomicBool::new(false),
+            sent_request: AtomicBool::new(false),
+            responding: AtomicBool::new(false),
             refused: AtomicBool::new(false),
-            answers: AtomicUsize::new(0),
-            answer: Arc::new(()),
+            responses: AtomicUsize::new(0),
+            request_guard: Arc::new(()),
         }
     }
 
@@ -90,24 +93,26 @@ impl HttpClient {
         self.agent.get().is_some()
     }
 
-    pub(super) fn has_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+    pub(super) fn has_sent_request(&self) -> bool {
+        self.sent_request.load(Ordering::Relaxed)
     }
 
     pub(super) fn was_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` from the head of a request until its answer was written.
-    pub(super) fn is_answering(&self) -> bool {
-        self.answering.load(Ordering::Relaxed)
+    /// Returns `true` from the head of a request until its response was written.
+    pub(super) fn is_responding(&self) -> bool {
+        self.responding.load(Ordering::Relaxed)
     }
 
-    /// Called when hyper has written everything: an answer that is not kept alive any more is
+    /// Called when hyper has written everything: a response that is not kept alive any more is
     /// complete.
     pub(super) fn written(&self) {
-        if Arc::strong_count(&self.answer) == 1 && self.answering.swap(false, Ordering::Relaxed) {
-            // The client has its answer: from now on others come first.
+        if Arc::strong_count(&self.request_guard) == 1
+            && self.responding.swap(false, Ordering::Relaxed)
+        {
+            // The client has its response: from now on others come first.
             self.protect_for(Duration::ZERO);
         }
     }
@@ -123,7 +128,7 @@ impl HttpClient {
     pub(super) async fn evicted(&self) -> EvictReason {
         let reason = tokio::select! {
             () = self.eviction.cancelled() => EvictReason::Evicted,
-            () = self.late() => EvictReason::Late,
+            () = self.timed_out() => EvictReason::TimedOut,
         };
         match self.is_agent() {
             true => pending().await,
@@ -132,46 +137,46 @@ impl HttpClient {
     }
 
     /// Waits until the time of an unauthenticated client is over: between requests, earlier than
-    /// with a request or an answer under way.
-    async fn late(&self) {
-        sleep_until(self.next_until).await;
-        if !self.has_asked() || self.is_answering() {
-            sleep_until(self.until).await;
+    /// with a request or a response under way.
+    async fn timed_out(&self) {
+        sleep_until(self.requests_until).await;
+        if !self.has_sent_request() || self.is_responding() {
+            sleep_until(self.deadline).await;
         }
     }
 
     /// Answers a request.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> HttpAnswer {
-        let kept = Arc::clone(&self.answer);
-        self.answering.store(true, Ordering::Relaxed);
+    pub(super) async fn respond(&self, request: Request<Incoming>) -> HttpResponse {
+        let kept = Arc::clone(&self.request_guard);
+        self.responding.store(true, Ordering::Relaxed);
         let has_body = !request.body().is_end_stream();
-        let answer = match self.admit(&request) {
+        let response = match self.admit(&request) {
             Ok(()) => self.served(request).await,
             Err(refusal) => *refusal,
         };
-        let answer = self.counted(answer);
-        match self.is_agent() || !has_body && self.may_ask_again() {
-            true => with_guard(answer, kept),
+        let response = self.finish_response(response);
+        match self.is_agent() || !has_body && self.may_send_another() {
+            true => with_guard(response, kept),
             // The body of an unauthenticated client is not read, so what follows it is unknown.
-            false => with_guard(last_answer(answer), kept),
+            false => with_guard(closing_response(response), kept),
         }
     }
 
-    /// Counts an answer. Returns `true` if an unauthenticated client may send another request.
-    fn may_ask_again(&self) -> bool {
-        let answers = self.answers.fetch_add(1, Ordering::Relaxed) + 1;
+    /// Counts a response. Returns `true` if an unauthenticated client may send another request.
+    fn may_send_another(&self) -> bool {
+        let responses = self.responses.fetch_add(1, Ordering::Relaxed) + 1;
         let slot = self.unauthenticated.lock();
-        let is_wanted = slot.as_ref().is_some_and(UnauthenticatedSlot::is_wanted);
-        answers < MAX_REQUESTS && Instant::now() < self.next_until && !is_wanted
+        let is_contended = slot.as_ref().is_some_and(UnauthenticatedSlot::is_contended);
+        responses < MAX_REQUESTS && Instant::now() < self.requests_until && !is_contended
     }
 
     /// Identifies the client: it becomes an agent if it requests the path of agents with a valid
     /// token.
-    fn admit<B>(&self, request: &Request<B>) -> Result<(), Box<HttpAnswer>> {
-        self.asks();
-        if !names_this_host(request) {
+    fn admit<B>(&self, request: &Request<B>) -> Result<(), Box<HttpResponse>> {
+        self.mark_request_sent();
+        if !targets_this_host(request) {
             let text = "not a proxy: request a path, as in `GET /metrics HTTP/1.1`\n";
-            return Err(Box::new(text_answer(StatusCode::BAD_REQUEST, text)));
+            return Err(Box::new(text_response(StatusCode::BAD_REQUEST, text)));
         }
         let Some(agents) = self.state.agents.get() else {
             return Ok(());
@@ -196,51 +201,51 @@ impl HttpClient {
         Ok(())
     }
 
-    /// Records that the client has sent a request, so it may wait for the answer.
-    fn asks(&self) {
-        self.asked.store(true, Ordering::Relaxed);
+    /// Records that the client has sent a request, so it may wait for the response.
+    fn mark_request_sent(&self) {
+        self.sent_request.store(true, Ordering::Relaxed);
         self.protect_for(ANSWER_GRACE);
     }
 
-    async fn served(&self, request: Request<Incoming>) -> HttpAnswer {
+    async fn served(&self, request: Request<Incoming>) -> HttpResponse {
         if request.uri().path() == mcp::PATH
             && let Some(agents) = self.state.agents.get()
         {
-            return agents.answer(request).await;
+            return agents.respond(request).await;
         }
         let left = match self.is_agent() {
             true => self.limits().time,
-            false => self.until.saturating_duration_since(Instant::now()),
+            false => self.deadline.saturating_duration_since(Instant::now()),
         };
-        // The other half of the time is left for sending the answer.
+        // The other half of the time is left for sending the response.
         self.state.page(&request, &self.system, left / 2).await
     }
 
-    /// Returns the answer to input that could not be parsed, if the client can still be answered.
-    pub(super) fn refusal(&self, error: &hyper::Error) -> Option<HttpAnswer> {
-        if self.is_answering() {
+    /// Returns the response to input that could not be parsed, if the client can still be answered.
+    pub(super) fn refusal(&self, error: &hyper::Error) -> Option<HttpResponse> {
+        if self.is_responding() {
             return None;
         }
-        let answer = if error.is_parse_too_large() {
+        let response = if error.is_parse_too_large() {
             let text = format!(
                 "request line and headers too large: the limit is {} bytes (metrics.head) and 100 \
                  headers\n",
                 self.limits().head
             );
-            text_answer(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text)
+            text_response(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text)
         } else if error.is_parse() || error.is_incomplete_message() {
             let text = "invalid HTTP/1 request: expected a request line such as `GET /metrics \
                         HTTP/1.1`, headers and an empty line\n";
-            text_answer(StatusCode::BAD_REQUEST, text)
+            text_response(StatusCode::BAD_REQUEST, text)
         } else {
             return None;
         };
-        self.asks();
-        Some(self.counted(answer))
+        self.mark_request_sent();
+        Some(self.finish_response(response))
     }
 
-    /// Returns the answer to a client that has to leave before it has sent a request.
-    pub(super) fn farewell(&self, reason: EvictReason) -> HttpAnswer {
+    /// Returns the response to a client that has to leave before it has sent a request.
+    pub(super) fn eviction_response(&self, reason: EvictReason) -> HttpResponse {
         match reason {
             EvictReason::Evicted => {
                 self.state.count_turned_away();
@@ -249,27 +254,27 @@ impl HttpClient {
                      request\n",
                 )
             }
-            EvictReason::Late => {
+            EvictReason::TimedOut => {
                 let limit = self.limits().time;
                 let text = format!("no complete request within {limit:?} (metrics.time)\n");
-                self.counted(text_answer(StatusCode::REQUEST_TIMEOUT, text))
+                self.finish_response(text_response(StatusCode::REQUEST_TIMEOUT, text))
             }
         }
     }
 
-    fn counted(&self, answer: HttpAnswer) -> HttpAnswer {
-        let status = answer.status();
-        self.state.count_answer(status);
+    fn finish_response(&self, response: HttpResponse) -> HttpResponse {
+        let status = response.status();
+        self.state.count_response(status);
         self.refused
             .store(status.is_client_error(), Ordering::Relaxed);
-        let answer = with_header(answer, header::CACHE_CONTROL, "no-store");
-        with_header(answer, header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        let response = with_header(response, header::CACHE_CONTROL, "no-store");
+        with_header(response, header::X_CONTENT_TYPE_OPTIONS, "nosniff")
     }
 }
 
 /// Returns `false` if a request is meant for a proxy: its target names a host other than its `Host`
 /// header does.
-fn names_this_host<B>(request: &Request<B>) -> bool {
+fn targets_this_host<B>(request: &Request<B>) -> bool {
     let Some(named) = request.uri().authority() else {
         return true;
     };

@@ -14,9 +14,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::HttpState;
-use super::answer::{HttpAnswer, last_answer};
-use super::client::{EvictReason, HttpClient};
+use super::client::{EvictReason, HttpClientState};
 use super::client_stream::ClientStream;
+use super::response::{HttpResponse, closing_response};
 use crate::connection::ByteStream;
 use crate::unauthenticated::UnauthenticatedSlot;
 
@@ -51,9 +51,9 @@ impl Actor for HttpConnection {
     ) -> Result<Self, AlreadyServed> {
         let client = args.client.lock().take();
         let (stream, slot) = client.ok_or(AlreadyServed)?;
-        let client = HttpClient::new(args.state, cx.system(), slot, cx.now());
+        let client = HttpClientState::new(args.state, cx.system(), slot, cx.now());
         cx.task("client", async move {
-            if let Err(error) = receive(stream, client).await {
+            if let Err(error) = run_connection(stream, client).await {
                 tracing::debug!(%error, "client disconnected");
             }
         });
@@ -88,60 +88,64 @@ const MAX_AGENT_IDLE: Duration = Duration::from_secs(75);
 /// Maximum size of the read buffer, unless a head may be longer.
 const MAX_READ_BUFFER: usize = 64 * 1024;
 
-/// Time limit for sending an answer that ends a connection early.
+/// Time limit for sending a response that ends a connection early.
 const FAREWELL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Maximum number of bytes to discard of what a client goes on sending, so that it can read the
-/// answer.
+/// response.
 const MAX_DISCARDED: u64 = 64 * 1024;
 
 /// Serves a client until it is gone or has to leave.
-async fn receive(mut stream: Box<dyn ByteStream>, client: HttpClient) -> io::Result<()> {
+async fn run_connection(
+    mut stream: Box<dyn ByteStream>,
+    client: HttpClientState,
+) -> io::Result<()> {
     let reason = tokio::select! {
         // Bytes that have arrived already are considered first.
         biased;
         served = serve(&mut stream, &client) => return served,
         reason = client.evicted() => reason,
     };
-    if client.has_asked() {
+    if client.has_sent_request() {
         return Ok(());
     }
     let within = match reason {
-        // Others wait for the slot: the answer is sent only as far as possible without waiting.
+        // Others wait for the slot: the response is sent only as far as possible without waiting.
         EvictReason::Evicted => Duration::ZERO,
-        EvictReason::Late => FAREWELL_TIMEOUT,
+        EvictReason::TimedOut => FAREWELL_TIMEOUT,
     };
     let sending = async {
-        tell(&mut stream, client.farewell(reason)).await?;
+        send_response(&mut stream, client.eviction_response(reason)).await?;
         drain(&mut stream, MAX_DISCARDED).await
     };
     timeout(within, sending).await.unwrap_or(Ok(()))
 }
 
 /// Answers requests until either side closes the connection.
-async fn serve(stream: &mut dyn ByteStream, client: &HttpClient) -> io::Result<()> {
+async fn serve(stream: &mut dyn ByteStream, client: &HttpClientState) -> io::Result<()> {
     let limits = client.limits();
-    let service = service_fn(|request| async { Ok::<_, Infallible>(client.answer(request).await) });
-    let spoken = http1::Builder::new()
+    let service =
+        service_fn(|request| async { Ok::<_, Infallible>(client.respond(request).await) });
+    let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(MAX_AGENT_IDLE.max(limits.time))
         .max_header_size(limits.head)
         .max_buf_size(MAX_READ_BUFFER.max(limits.head))
         .serve_connection(TokioIo::new(ClientStream::new(stream, client)), service)
         .await;
-    if spoken.is_ok() && client.is_agent() && !client.was_refused() {
+    if served.is_ok() && client.is_agent() && !client.was_refused() {
         // Closed without draining, so that its slot is free for another agent at once.
         return stream.shutdown().await;
     }
     let sending = async {
-        match spoken {
+        match served {
             Ok(()) => stream.shutdown().await?,
             Err(error) => {
                 let refusal = client.refusal(&error);
-                tell(stream, refusal.ok_or_else(|| io::Error::other(error))?).await?;
+                send_response(stream, refusal.ok_or_else(|| io::Error::other(error))?).await?;
             }
         }
-        // The client has its answer: from now on others come first.
+        // The client has its response: from now on others come first.
         client.protect_for(Duration::ZERO);
         let most = if client.is_agent() {
             u64::MAX
@@ -156,11 +160,11 @@ async fn serve(stream: &mut dyn ByteStream, client: &HttpClient) -> io::Result<(
 /// A stand-in for a request that could not be read, because hyper only answers requests.
 const STAND_IN_REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
-/// Sends an answer to a client whose input was not a request.
-async fn tell(stream: &mut dyn ByteStream, answer: HttpAnswer) -> io::Result<()> {
-    let answer = Mutex::new(Some(last_answer(answer)));
+/// Sends a response to a client whose input was not a request.
+async fn send_response(stream: &mut dyn ByteStream, response: HttpResponse) -> io::Result<()> {
+    let response = Mutex::new(Some(closing_response(response)));
     let service =
-        service_fn(|_| std::future::ready(answer.lock().take().ok_or("a second request")));
+        service_fn(|_| std::future::ready(response.lock().take().ok_or("a second request")));
     http1::Builder::new()
         .timer(TokioTimer::new())
         // Answer even though the input ends after the request.
@@ -174,7 +178,7 @@ async fn tell(stream: &mut dyn ByteStream, answer: HttpAnswer) -> io::Result<()>
 }
 
 /// Discards input, because closing a socket with unread bytes would reset the connection, and the
-/// answer could be lost.
+/// response could be lost.
 async fn drain(stream: &mut dyn ByteStream, most: u64) -> io::Result<()> {
     tokio::io::copy(&mut stream.take(most), &mut tokio::io::sink()).await?;
     Ok(())

@@ -8,12 +8,12 @@ use serde_json::json;
 use strowger::{ActorSystem, TopQuery, TopRank, TopReport};
 use tokio::time::Instant;
 
-use super::answer::{HttpAnswer, answer_of_kind, text_answer, unauthorized, with_header};
+use super::response::{HttpResponse, text_response, typed_response, unauthorized, with_header};
 use super::{HttpState, SNAPSHOT_TAKER};
-use crate::access::Verb;
-use crate::health::Usage;
+use crate::access::Operation;
+use crate::health::LimitUsage;
 use crate::mcp;
-use crate::metric::{Exposition, MetricKind};
+use crate::metrics::{MetricKind, MetricsPage};
 use crate::snapshot::{self, TakeSnapshot};
 
 impl HttpState {
@@ -24,7 +24,7 @@ impl HttpState {
         request: &Request<B>,
         system: &ActorSystem,
         left: Duration,
-    ) -> HttpAnswer {
+    ) -> HttpResponse {
         let path = request.uri().path();
         if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
             let agents = match self.agents.get() {
@@ -33,15 +33,15 @@ impl HttpState {
             };
             let text =
                 format!("not found: this server has /metrics, /healthz and /readyz{agents}\n");
-            return text_answer(StatusCode::NOT_FOUND, text);
+            return text_response(StatusCode::NOT_FOUND, text);
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let text = "method not allowed: use GET or HEAD\n";
-            let answer = text_answer(StatusCode::METHOD_NOT_ALLOWED, text);
-            return with_header(answer, header::ALLOW, "GET, HEAD");
+            let response = text_response(StatusCode::METHOD_NOT_ALLOWED, text);
+            return with_header(response, header::ALLOW, "GET, HEAD");
         }
         match path {
-            "/healthz" => text_answer(StatusCode::OK, "ok\n"),
+            "/healthz" => text_response(StatusCode::OK, "ok\n"),
             "/readyz" => self.readiness(system),
             _ => match self.refusal(mcp::token(request.headers())) {
                 Some(refusal) => refusal,
@@ -50,20 +50,22 @@ impl HttpState {
         }
     }
 
-    /// Returns the answer that refuses metrics to the holder of this token, if it may not read
+    /// Returns the response that refuses metrics to the holder of this token, if it may not read
     /// them.
-    fn refusal(&self, token: Option<&[u8]>) -> Option<HttpAnswer> {
-        let readers = self.readers.as_ref()?;
-        let Some(caller) = token.and_then(|token| readers.find(token)) else {
+    fn refusal(&self, token: Option<&[u8]>) -> Option<HttpResponse> {
+        let metrics_readers = self.metrics_readers.as_ref()?;
+        let Some(caller) = token.and_then(|token| metrics_readers.find(token)) else {
             return Some(unauthorized());
         };
-        let refused = caller.begin(&Verb::METRICS, None, Instant::now()).err()?;
+        let refused = caller
+            .authorize(&Operation::METRICS, None, Instant::now())
+            .err()?;
         let text = format!("{}\n", refused.message);
-        Some(text_answer(StatusCode::FORBIDDEN, text))
+        Some(text_response(StatusCode::FORBIDDEN, text))
     }
 
-    fn readiness(&self, system: &ActorSystem) -> HttpAnswer {
-        let mut obstacles = self.health.obstacles();
+    fn readiness(&self, system: &ActorSystem) -> HttpResponse {
+        let mut obstacles = self.health.failed_checks();
         if system.is_shutting_down() {
             obstacles.insert(0, ("shutdown", "the node is shutting down".to_owned()));
         }
@@ -74,32 +76,32 @@ impl HttpState {
         let reason = |(check, reason)| json!({ "check": check, "reason": reason });
         let reasons: Vec<_> = obstacles.into_iter().map(reason).collect();
         let body = json!({ "ready": status == StatusCode::OK, "reasons": reasons });
-        answer_of_kind("application/json", status, format!("{body}\n"))
+        typed_response("application/json", status, format!("{body}\n"))
     }
 
-    async fn metrics(&self, system: &ActorSystem, left: Duration) -> HttpAnswer {
-        let mut page = Exposition::default();
+    async fn metrics(&self, system: &ActorSystem, left: Duration) -> HttpResponse {
+        let mut page = MetricsPage::default();
         self.recorder.write(&mut page);
-        if let Some(top) = read(system, left).await {
-            mailboxes(&top, &mut page);
+        if let Some(top) = top_report(system, left).await {
+            write_mailboxes(&top, &mut page);
         }
-        limits(&self.health.usages().collect::<Vec<_>>(), &mut page);
+        write_limits(&self.health.limit_usages().collect::<Vec<_>>(), &mut page);
         crate::process::write(&mut page);
         self.health.write(&mut page);
-        answer_of_kind(EXPOSITION, StatusCode::OK, page.into_string())
+        typed_response(EXPOSITION, StatusCode::OK, page.into_string())
     }
 }
 
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Takes a snapshot of all mailboxes, if it is ready in time.
-async fn read(system: &ActorSystem, left: Duration) -> Option<TopReport> {
+async fn top_report(system: &ActorSystem, left: Duration) -> Option<TopReport> {
     let taker = snapshot::find(system, SNAPSHOT_TAKER)?;
     let query = TopQuery::new(TopRank::Depth).rows(1);
     taker.ask_within(TakeSnapshot(query), left).await.ok()
 }
 
-fn mailboxes(top: &TopReport, page: &mut Exposition) {
+fn write_mailboxes(top: &TopReport, page: &mut MetricsPage) {
     let totals = &top.totals;
     let deepest = top.rows.first().map_or(0, |row| row.info.mailbox_len);
     for (name, help, value) in [
@@ -134,11 +136,11 @@ fn mailboxes(top: &TopReport, page: &mut Exposition) {
             totals.load,
         ),
     ] {
-        page.one(name, MetricKind::Gauge, help, value);
+        page.single(name, MetricKind::Gauge, help, value);
     }
 }
 
-fn limits(usages: &[(&'static str, Usage)], page: &mut Exposition) {
+fn write_limits(usages: &[(&'static str, LimitUsage)], page: &mut MetricsPage) {
     let help = "Current usage of a limit.";
     let mut used = page.family("strowger_limit_used", MetricKind::Gauge, help);
     for (name, usage) in usages {
@@ -147,7 +149,7 @@ fn limits(usages: &[(&'static str, Usage)], page: &mut Exposition) {
     let help = "Value of a limit.";
     let mut most = page.family("strowger_limit_max", MetricKind::Gauge, help);
     for (name, usage) in usages {
-        if let Some(value) = usage.most {
+        if let Some(value) = usage.limit {
             most.sample(&[("limit", name)], value);
         }
     }

@@ -10,17 +10,17 @@ use tokio::time::timeout;
 
 use super::server::McpHandler;
 use super::session::{ForeignSession, Sessions};
-use super::{Mcp, McpLimits};
+use super::{McpLimits, McpServer};
 use crate::access::{Caller, Callers, Token};
-use crate::http::{HttpAnswer, text_answer, unauthorized, unavailable, with_guard};
+use crate::http::{HttpResponse, text_response, unauthorized, unavailable, with_guard};
 use crate::unauthenticated::{AdmittedCount, AdmittedSlot};
 
 /// The settings for agents over HTTP.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct McpHttp {
+pub struct McpHttpSpec {
     /// The endpoint with its tools.
-    pub mcp: Mcp,
+    pub mcp: McpServer,
     /// The tokens that agents send, as `Authorization: Bearer TOKEN`.
     pub tokens: Vec<Token>,
     /// The origins of pages that may call, such as `https://example.org`. Programs other than
@@ -28,10 +28,10 @@ pub struct McpHttp {
     pub origins: Vec<String>,
 }
 
-impl McpHttp {
+impl McpHttpSpec {
     /// Admits agents with one of the tokens, and no pages.
     #[must_use]
-    pub const fn new(mcp: Mcp, tokens: Vec<Token>) -> Self {
+    pub const fn new(mcp: McpServer, tokens: Vec<Token>) -> Self {
         Self {
             mcp,
             tokens,
@@ -63,8 +63,8 @@ const ENDPOINT: &str = "http";
 pub(crate) const PATH: &str = "/mcp";
 
 impl McpHttpService {
-    pub(crate) fn new(http: McpHttp) -> Self {
-        let McpHttp {
+    pub(crate) fn new(http: McpHttpSpec) -> Self {
+        let McpHttpSpec {
             mcp,
             tokens,
             origins,
@@ -101,28 +101,28 @@ impl McpHttpService {
     }
 
     /// Answers a request at the path. Without a valid token its body is not read.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> HttpAnswer {
+    pub(crate) async fn respond(&self, request: Request<Incoming>) -> HttpResponse {
         let headers = request.headers();
         let origin = match self.origin(headers) {
             Ok(origin) => origin,
-            Err(answer) => return *answer,
+            Err(response) => return *response,
         };
-        let mut answer = if request.method() == Method::OPTIONS && origin.is_some() {
-            text_answer(StatusCode::NO_CONTENT, "")
+        let mut response = if request.method() == Method::OPTIONS && origin.is_some() {
+            text_response(StatusCode::NO_CONTENT, "")
         } else if let Some(caller) = self.caller(headers).cloned() {
             self.served(request, caller).await
         } else {
             unauthorized()
         };
         if let Some(origin) = origin {
-            allow_origin(origin, answer.headers_mut());
+            allow_origin(origin, response.headers_mut());
         }
-        answer
+        response
     }
 
     /// Returns the origin if the request comes from a page, or the refusal if the page may not
     /// call.
-    fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Box<HttpAnswer>> {
+    fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Box<HttpResponse>> {
         let Some(origin) = headers.get(header::ORIGIN) else {
             return Ok(None);
         };
@@ -131,7 +131,7 @@ impl McpHttpService {
             return Ok(Some(origin.clone()));
         }
         let text = "origin not allowed, see mcp.origins\n";
-        Err(Box::new(text_answer(StatusCode::FORBIDDEN, text)))
+        Err(Box::new(text_response(StatusCode::FORBIDDEN, text)))
     }
 
     /// Returns the caller whose token a request has.
@@ -140,7 +140,7 @@ impl McpHttpService {
     }
 
     /// Reads the whole message within the limits, then passes it to the protocol.
-    async fn served(&self, request: Request<Incoming>, caller: Caller) -> HttpAnswer {
+    async fn served(&self, request: Request<Incoming>, caller: Caller) -> HttpResponse {
         let (mut parts, body) = request.into_parts();
         let session = parts.headers.get(SESSION);
         let session = session.map(|id| String::from_utf8_lossy(id.as_bytes()));
@@ -149,7 +149,7 @@ impl McpHttpService {
                 Ok(busy) => busy,
                 Err(ForeignSession) => {
                     let text = "the session belongs to another token\n";
-                    return text_answer(StatusCode::NOT_FOUND, text);
+                    return text_response(StatusCode::NOT_FOUND, text);
                 }
             },
             None => None,
@@ -165,12 +165,12 @@ impl McpHttpService {
                     "the message is larger than the limit of {} bytes\n",
                     self.limits.body
                 );
-                return text_answer(StatusCode::PAYLOAD_TOO_LARGE, text);
+                return text_response(StatusCode::PAYLOAD_TOO_LARGE, text);
             }
-            Ok(Err(error)) => return text_answer(StatusCode::BAD_REQUEST, format!("{error}\n")),
+            Ok(Err(error)) => return text_response(StatusCode::BAD_REQUEST, format!("{error}\n")),
             Err(_) => {
                 let text = "the message was not complete in time\n";
-                return text_answer(StatusCode::REQUEST_TIMEOUT, text);
+                return text_response(StatusCode::REQUEST_TIMEOUT, text);
             }
         };
         let most = self.limits.sessions;
@@ -180,13 +180,13 @@ impl McpHttpService {
             return unavailable(text);
         }
         let request = Request::from_parts(parts, Full::new(body));
-        let answer = self.service.handle(request).await;
-        // The answer to the first request names the new session.
-        if is_new && let Some(id) = answer.headers().get(SESSION) {
+        let response = self.service.handle(request).await;
+        // The response to the first request names the new session.
+        if is_new && let Some(id) = response.headers().get(SESSION) {
             let id = String::from_utf8_lossy(id.as_bytes());
             busy = self.sessions.enter(&id, &name).await.unwrap_or_default();
         }
-        with_guard(answer, busy)
+        with_guard(response, busy)
     }
 }
 
@@ -220,7 +220,7 @@ fn is_hello(body: &[u8]) -> bool {
 /// The header in which agents send the identifier of their session.
 const SESSION: &str = "mcp-session-id";
 
-/// Allows a page to read the answer.
+/// Allows a page to read the response.
 fn allow_origin(origin: HeaderValue, headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     for (name, value) in [

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use hyper::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    self, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ResourceContents, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    PaginatedRequestParams, ResourceContents, ServerCapabilities, ServerConfig, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -15,20 +14,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use strowger::{Fault, FaultCode};
 
-use super::Mcp;
-use super::overlong::{self, TOO_LONG};
-use super::tool::{McpAnswer, McpContent, McpEffect, McpTool, Progress};
+use super::McpServer;
+use super::line_limit::{self, TOO_LONG};
+use super::tool::{ProgressReporter, Tool, ToolContent, ToolEffect, ToolOutput};
 use crate::access::Caller;
 
 /// The protocol handler for one agent.
 pub(super) struct McpHandler {
-    mcp: Mcp,
+    mcp: McpServer,
     /// The agent, if known beforehand; over HTTP each request identifies it.
     caller: Option<Caller>,
 }
 
 impl McpHandler {
-    pub(super) const fn new(mcp: Mcp, caller: Option<Caller>) -> Self {
+    pub(super) const fn new(mcp: McpServer, caller: Option<Caller>) -> Self {
         Self { mcp, caller }
     }
 
@@ -51,7 +50,7 @@ impl ServerHandler for McpHandler {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new(&*tools.name, &*tools.version);
-        info.instructions = tools.advice.as_deref().map(str::to_owned);
+        info.instructions = tools.instructions.as_deref().map(str::to_owned);
         info
     }
 
@@ -61,13 +60,13 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context)?;
-        let tools = self.mcp.tools().list_for(&caller).map(shown);
+        let tools = self.mcp.tools().list_for(&caller).map(tool_listing);
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
-    fn get_tool(&self, name: &str) -> Option<Tool> {
+    fn get_tool(&self, name: &str) -> Option<model::Tool> {
         let tool = self.mcp.tools().find(name)?;
-        Some(shown(&tool.about))
+        Some(tool_listing(&tool.definition))
     }
 
     async fn on_custom_request(
@@ -75,8 +74,8 @@ impl ServerHandler for McpHandler {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let longest = self.mcp.0.limits.line.max(overlong::MIN_LINE);
-        Err(unread(&request.method, request.params, longest))
+        let max_len = self.mcp.0.limits.line.max(line_limit::MIN_LINE_LIMIT);
+        Err(request_error(&request.method, request.params, max_len))
     }
 
     async fn call_tool(
@@ -85,24 +84,24 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        let progress = Progress::to(context.peer, context.meta.get_progress_token());
+        let progress = ProgressReporter::to(context.peer, context.meta.get_progress_token());
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
         let waiting = match self.mcp.run(&caller, &request.name, arguments, progress) {
             Ok(waiting) => waiting,
             Err(fault) if fault.code == FaultCode::UnknownTarget => {
                 return Err(ErrorData::invalid_params(fault.message, None));
             }
-            Err(fault) => return Ok(refused(&fault).into()),
+            Err(fault) => return Ok(fault_result(&fault).into()),
         };
         tokio::select! {
             answer = waiting => Ok(match answer {
-                Ok(answer) => told(answer),
-                Err(fault) => refused(&fault),
+                Ok(answer) => tool_result(answer),
+                Err(fault) => fault_result(&fault),
             }.into()),
             // Dropping `waiting` ends the call.
             () = context.ct.cancelled() => {
                 let fault = Fault::new(FaultCode::Cancelled, "cancelled before it completed");
-                Ok(refused(&fault).into())
+                Ok(fault_result(&fault).into())
             }
         }
     }
@@ -110,13 +109,13 @@ impl ServerHandler for McpHandler {
 
 /// Builds the error for a request that rmcp could not parse. A request with a known method but
 /// invalid parameters arrives here as a request with an unknown method.
-fn unread(method: &str, params: Option<Value>, longest: usize) -> ErrorData {
+fn request_error(method: &str, params: Option<Value>, max_len: usize) -> ErrorData {
     let wrong = match method {
-        "tools/call" => misread::<CallToolRequestParams>(params),
-        "tools/list" => misread::<PaginatedRequestParams>(params),
+        "tools/call" => params_error::<CallToolRequestParams>(params),
+        "tools/list" => params_error::<PaginatedRequestParams>(params),
         TOO_LONG => {
             let text = format!(
-                "the message is larger than {longest} bytes (limit `line`): send it in parts, or \
+                "the message is larger than {max_len} bytes (limit `line`): send it in parts, or \
                  raise the limit with --limit line=N"
             );
             return ErrorData::invalid_request(text, None);
@@ -130,7 +129,7 @@ fn unread(method: &str, params: Option<Value>, longest: usize) -> ErrorData {
 }
 
 /// Describes the error in invalid parameters.
-fn misread<P: DeserializeOwned>(params: Option<Value>) -> String {
+fn params_error<P: DeserializeOwned>(params: Option<Value>) -> String {
     let Some(params) = params else {
         return "missing".to_owned();
     };
@@ -143,35 +142,35 @@ fn misread<P: DeserializeOwned>(params: Option<Value>) -> String {
 }
 
 /// Converts a tool to its description for agents.
-fn shown(tool: &McpTool) -> Tool {
+fn tool_listing(tool: &Tool) -> model::Tool {
     let object = |schema: &Value| -> Arc<JsonObject> {
         Arc::new(schema.as_object().cloned().unwrap_or_default())
     };
-    let reads = tool.effect == McpEffect::Reads;
+    let reads = tool.effect == ToolEffect::Reads;
     let annotations = ToolAnnotations::new()
         .read_only(reads)
-        .destructive(tool.effect == McpEffect::Changes)
+        .destructive(tool.effect == ToolEffect::Changes)
         .idempotent(reads)
         .open_world(false);
-    let mut shown = Tool::new(tool.name.clone(), tool.about.clone(), object(&tool.input));
-    shown.output_schema = tool.output.as_ref().map(object);
-    shown.with_annotations(annotations)
+    let mut listing = model::Tool::new(tool.name.clone(), tool.about.clone(), object(&tool.input));
+    listing.output_schema = tool.output.as_ref().map(object);
+    listing.with_annotations(annotations)
 }
 
-fn told(answer: McpAnswer) -> CallToolResult {
-    let content = answer.content.into_iter().map(block);
+fn tool_result(answer: ToolOutput) -> CallToolResult {
+    let content = answer.content.into_iter().map(content_block);
     let mut result = CallToolResult::success(content.collect());
     result.structured_content = answer.structured;
     result.is_error = Some(answer.failed);
     result
 }
 
-fn block(content: McpContent) -> ContentBlock {
+fn content_block(content: ToolContent) -> ContentBlock {
     match content {
-        McpContent::Text { text } => ContentBlock::text(text),
-        McpContent::Image { data, mime } => ContentBlock::image(data, mime),
-        McpContent::Audio { data, mime } => ContentBlock::audio(data, mime),
-        McpContent::Blob { data, mime, uri } => {
+        ToolContent::Text { text } => ContentBlock::text(text),
+        ToolContent::Image { data, mime } => ContentBlock::image(data, mime),
+        ToolContent::Audio { data, mime } => ContentBlock::audio(data, mime),
+        ToolContent::Blob { data, mime, uri } => {
             ContentBlock::resource(ResourceContents::BlobResourceContents {
                 uri,
                 mime_type: Some(mime),
@@ -183,7 +182,7 @@ fn block(content: McpContent) -> ContentBlock {
 }
 
 /// Converts a fault to a tool result, so that the model can read the reason.
-fn refused(fault: &Fault) -> CallToolResult {
+fn fault_result(fault: &Fault) -> CallToolResult {
     let text = format!("{}: {}", fault.code, fault.message);
     CallToolResult::error(vec![ContentBlock::text(text)])
 }

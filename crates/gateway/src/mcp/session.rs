@@ -75,15 +75,15 @@ impl Sessions {
     /// been idle for longest. Returns `false` if all of them are busy.
     pub(super) async fn make_room(&self, most: usize) -> bool {
         loop {
-            let there: Vec<_> = self.manager.sessions.read().await.keys().cloned().collect();
-            if there.len() < most {
+            let open: Vec<_> = self.manager.sessions.read().await.keys().cloned().collect();
+            if open.len() < most {
                 return true;
             }
             let oldest = {
                 let mut uses = self.uses.lock();
-                uses.retain(|id, _| there.contains(id));
+                uses.retain(|id, _| open.contains(id));
                 // A session without an entry is new: its agent has not received the identifier yet.
-                let known = there.iter().filter_map(|id| uses.get_key_value(&**id));
+                let known = open.iter().filter_map(|id| uses.get_key_value(&**id));
                 let idle = known.filter(|(_, session)| session.busy.strong_count() == 0);
                 let oldest = idle.min_by_key(|(_, session)| session.last);
                 oldest.map(|(id, _)| Arc::clone(id))

@@ -15,13 +15,13 @@ use serde_json::Value;
 use strowger::{ActorPath, Fault, FaultCode};
 use tokio::time::Instant;
 
-use crate::access::{Caller, Record, Verb};
+use crate::access::{AuditGuard, Caller, Operation};
 
 /// The effect of a tool on its environment, for agents that ask a person for confirmation first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum McpEffect {
+pub enum ToolEffect {
     /// Only reads.
     Reads,
     /// Adds, but removes nothing.
@@ -34,20 +34,20 @@ pub enum McpEffect {
 /// The description of a tool for agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct McpTool {
+pub struct Tool {
     /// The name of the tool.
     pub name: Cow<'static, str>,
     /// A description for a model: the purpose of the tool, and when to use it.
     pub about: Cow<'static, str>,
     /// The JSON Schema of the arguments, an object.
     pub input: Value,
-    /// The JSON Schema of the structured answer, an object, if there is one.
+    /// The JSON Schema of the structured output, an object, if there is one.
     pub output: Option<Value>,
     /// The effect of the tool.
-    pub effect: McpEffect,
+    pub effect: ToolEffect,
 }
 
-impl McpTool {
+impl Tool {
     /// Creates a tool that may change things, with this schema of its arguments.
     #[must_use]
     pub fn new(
@@ -60,11 +60,11 @@ impl McpTool {
             about: about.into(),
             input,
             output: None,
-            effect: McpEffect::default(),
+            effect: ToolEffect::default(),
         }
     }
 
-    /// Sets the schema of the structured answer.
+    /// Sets the schema of the structured output.
     #[must_use]
     pub fn with_output(mut self, schema: Value) -> Self {
         self.output = Some(schema);
@@ -73,7 +73,7 @@ impl McpTool {
 
     /// Sets the effect.
     #[must_use]
-    pub fn with_effect(mut self, effect: McpEffect) -> Self {
+    pub fn with_effect(mut self, effect: ToolEffect) -> Self {
         self.effect = effect;
         self
     }
@@ -82,21 +82,21 @@ impl McpTool {
 /// A call of a tool.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct McpCall {
+pub struct ToolRequest {
     /// The arguments, an object or `null`.
     pub arguments: Value,
     /// The receiver of progress reports.
-    pub progress: Progress,
+    pub progress: ProgressReporter,
     /// The caller. A tool must not reach anything for its caller that is out of the caller's reach.
     pub caller: Caller,
 }
 
-impl McpCall {
+impl ToolRequest {
     /// Parses the arguments; without arguments, an empty object.
     ///
     /// # Errors
     /// Returns `bad-request` with the reason.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+    pub fn parse_arguments<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let read = match &self.arguments {
             Value::Null => T::deserialize(Value::Object(serde_json::Map::new())),
             arguments => T::deserialize(arguments),
@@ -107,37 +107,35 @@ impl McpCall {
 
 /// A receiver of progress reports for a call, if there is one.
 #[derive(Clone, Default)]
-pub struct Progress(ProgressListener);
+pub struct ProgressReporter(ProgressSink);
 
 #[derive(Clone, Default)]
-enum ProgressListener {
+enum ProgressSink {
     #[default]
-    Nobody,
+    None,
     Agent(Peer<RoleServer>, ProgressToken),
-    Other(Arc<ProgressFn>),
+    Function(Arc<ProgressFn>),
 }
 
 type ProgressFn = dyn Fn(f64, Option<f64>, &str) + Send + Sync;
 
-impl Progress {
+impl ProgressReporter {
     /// Reports progress to a function, which gets the amount done, the total if known, and a text.
     /// The function must not block.
-    pub fn new(hear: impl Fn(f64, Option<f64>, &str) + Send + Sync + 'static) -> Self {
-        Self(ProgressListener::Other(Arc::new(hear)))
+    pub fn new(report: impl Fn(f64, Option<f64>, &str) + Send + Sync + 'static) -> Self {
+        Self(ProgressSink::Function(Arc::new(report)))
     }
 
     pub(super) fn to(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
-        Self(token.map_or(ProgressListener::Nobody, |token| {
-            ProgressListener::Agent(peer, token)
-        }))
+        Self(token.map_or(ProgressSink::None, |token| ProgressSink::Agent(peer, token)))
     }
 
     /// Reports the amount done, and the total if known.
-    pub async fn tell(&self, done: f64, of: Option<f64>, text: &str) {
+    pub async fn report(&self, done: f64, of: Option<f64>, text: &str) {
         match &self.0 {
-            ProgressListener::Nobody => {}
-            ProgressListener::Other(hear) => hear(done, of, text),
-            ProgressListener::Agent(peer, token) => {
+            ProgressSink::None => {}
+            ProgressSink::Function(report) => report(done, of, text),
+            ProgressSink::Agent(peer, token) => {
                 let told = ProgressNotificationParam::new(token.clone(), done);
                 let mut told = told.with_message(text);
                 told.total = of;
@@ -148,40 +146,42 @@ impl Progress {
     }
 }
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for ProgressReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wanted = !matches!(self.0, ProgressListener::Nobody);
-        f.debug_struct("Progress").field("wanted", &wanted).finish()
+        let wanted = !matches!(self.0, ProgressSink::None);
+        f.debug_struct("ProgressReporter")
+            .field("wanted", &wanted)
+            .finish()
     }
 }
 
-/// The answer of a tool.
+/// The output of a tool.
 ///
-/// The content is the complete answer. Long text belongs only there: if it were structured as well,
+/// The content is complete. Long text belongs only there: if it were structured as well,
 /// one message would carry it twice, which clients with a line limit reject. The structured part
-/// holds facts beside the content, such as numbers and flags, or repeats an answer that is short as
-/// a whole ([`McpAnswer::of`]).
+/// holds facts beside the content, such as numbers and flags, or repeats content that is short as
+/// a whole ([`ToolOutput::of`]).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct McpAnswer {
+pub struct ToolOutput {
     /// The content that the model reads or sees.
-    pub content: Vec<McpContent>,
+    pub content: Vec<ToolContent>,
     /// Facts for programs, in the form that the schema of the tool describes.
     pub structured: Option<Value>,
     /// The value for code that calls the tool on this node. It is not sent to agents, which would
     /// receive long text twice.
     #[serde(skip)]
-    pub for_code: Option<Value>,
-    /// `true` if the agent is told that the call failed.
+    pub local_value: Option<Value>,
+    /// `true` if the call failed; agents see it as `isError`.
     #[serde(default)]
     pub failed: bool,
 }
 
-/// A piece of an answer.
+/// A piece of tool output, as in a `content` block of MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 #[non_exhaustive]
-pub enum McpContent {
+pub enum ToolContent {
     /// Text.
     Text {
         /// The text.
@@ -212,35 +212,35 @@ pub enum McpContent {
     },
 }
 
-impl McpAnswer {
-    /// Creates a short structured answer, which models read as JSON. The protocol requires it to be
-    /// sent both as text and as a value; for long answers use [`McpAnswer::json`].
+impl ToolOutput {
+    /// Creates short structured output, which models read as JSON. The protocol requires it to be
+    /// sent both as text and as a value; for long output use [`ToolOutput::json`].
     #[must_use]
-    pub fn of(value: Value) -> Self {
+    pub fn structured(value: Value) -> Self {
         let text = value.to_string();
         Self::text(text).with_structured(value)
     }
 
-    /// Creates a JSON answer of any length. It is sent once, as text; code that calls the tool on
+    /// Creates JSON output of any length. It is sent once, as text; code that calls the tool on
     /// this node gets the value.
     #[must_use]
     pub fn json(value: Value) -> Self {
         let text = value.to_string();
-        Self::text(text).with_value_for_code(value)
+        Self::text(text).with_local_value(value)
     }
 
-    /// Creates an answer of text.
+    /// Creates text output.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self {
-            content: vec![McpContent::Text { text: text.into() }],
+            content: vec![ToolContent::Text { text: text.into() }],
             ..Self::default()
         }
     }
 
-    /// Creates an answer with one piece of content.
+    /// Creates output with one piece of content.
     #[must_use]
-    pub fn piece(content: McpContent) -> Self {
+    pub fn content(content: ToolContent) -> Self {
         Self {
             content: vec![content],
             ..Self::default()
@@ -249,22 +249,22 @@ impl McpAnswer {
 
     /// Appends text.
     #[must_use]
-    pub fn and_text(mut self, text: impl Into<String>) -> Self {
-        self.content.push(McpContent::Text { text: text.into() });
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.content.push(ToolContent::Text { text: text.into() });
         self
     }
 
     /// Marks the call as failed; the content gives the reason.
     #[must_use]
-    pub const fn as_failure(mut self) -> Self {
+    pub const fn into_failure(mut self) -> Self {
         self.failed = true;
         self
     }
 
     /// Sets the value that code on this node gets instead of the content.
     #[must_use]
-    pub fn with_value_for_code(mut self, value: Value) -> Self {
-        self.for_code = Some(value);
+    pub fn with_local_value(mut self, value: Value) -> Self {
+        self.local_value = Some(value);
         self
     }
 
@@ -276,46 +276,46 @@ impl McpAnswer {
     }
 }
 
-type ToolFuture = Pin<Box<dyn Future<Output = Result<McpAnswer, Fault>> + Send>>;
-type ToolHandler = dyn Fn(McpCall) -> ToolFuture + Send + Sync;
+type ToolFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, Fault>> + Send>>;
+type ToolHandler = dyn Fn(ToolRequest) -> ToolFuture + Send + Sync;
 
 /// A tool with its implementation.
 pub(super) struct RegisteredTool {
-    pub(super) about: McpTool,
+    pub(super) definition: Tool,
     handler: Box<ToolHandler>,
 }
 
 impl RegisteredTool {
-    pub(super) fn call(&self, call: McpCall) -> ToolFuture {
+    pub(super) fn call(&self, call: ToolRequest) -> ToolFuture {
         (self.handler)(call)
     }
 }
 
 /// The tools of an endpoint, by name. Clones share the tools.
 #[derive(Clone)]
-pub struct McpTools {
+pub struct ToolSet {
     pub(super) name: Arc<str>,
     pub(super) version: Arc<str>,
-    pub(super) advice: Option<Arc<str>>,
+    pub(super) instructions: Option<Arc<str>>,
     by_name: BTreeMap<Cow<'static, str>, Arc<RegisteredTool>>,
 }
 
-impl McpTools {
+impl ToolSet {
     /// Creates an empty set of tools, for a server with this name and version.
     #[must_use]
     pub fn new(name: &str, version: &str) -> Self {
         Self {
             name: Arc::from(name),
             version: Arc::from(version),
-            advice: None,
+            instructions: None,
             by_name: BTreeMap::new(),
         }
     }
 
     /// Sets instructions for models on how to combine the tools.
     #[must_use]
-    pub fn with_advice(mut self, advice: &str) -> Self {
-        self.advice = Some(Arc::from(advice));
+    pub fn with_instructions(mut self, instructions: &str) -> Self {
+        self.instructions = Some(Arc::from(instructions));
         self
     }
 
@@ -326,15 +326,15 @@ impl McpTools {
     #[must_use]
     pub fn register<F>(
         mut self,
-        tool: McpTool,
-        handler: impl Fn(McpCall) -> F + Send + Sync + 'static,
+        tool: Tool,
+        handler: impl Fn(ToolRequest) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Result<McpAnswer, Fault>> + Send + 'static,
+        F: Future<Output = Result<ToolOutput, Fault>> + Send + 'static,
     {
         let name = tool.name.clone();
         let registered = RegisteredTool {
-            about: tool,
+            definition: tool,
             handler: Box::new(move |call| Box::pin(handler(call))),
         };
         let before = self.by_name.insert(name.clone(), Arc::new(registered));
@@ -343,8 +343,8 @@ impl McpTools {
     }
 
     /// Returns the descriptions of the tools, in the order of their names.
-    pub fn list(&self) -> impl Iterator<Item = &McpTool> {
-        self.by_name.values().map(|tool| &tool.about)
+    pub fn list(&self) -> impl Iterator<Item = &Tool> {
+        self.by_name.values().map(|tool| &tool.definition)
     }
 
     /// Returns the names, in order.
@@ -363,11 +363,11 @@ impl McpTools {
         name: &str,
         arguments: Value,
         caller: &Caller,
-    ) -> Result<McpAnswer, Fault> {
+    ) -> Result<ToolOutput, Fault> {
         let (tool, mut record) = self.begin(name, caller)?;
-        let call = McpCall {
+        let call = ToolRequest {
             arguments,
-            progress: Progress::default(),
+            progress: ProgressReporter::default(),
             caller: caller.clone(),
         };
         let answer = tool.call(call).await;
@@ -382,8 +382,9 @@ impl McpTools {
         &self,
         name: &str,
         caller: &Caller,
-    ) -> Result<(Arc<RegisteredTool>, Option<Record>), Fault> {
-        let mut record = caller.begin(&Verb::CALL, Some(&address(name)), Instant::now())?;
+    ) -> Result<(Arc<RegisteredTool>, Option<AuditGuard>), Fault> {
+        let mut record =
+            caller.authorize(&Operation::CALL_TOOL, Some(&address(name)), Instant::now())?;
         let Some(tool) = self.find(name) else {
             let fault = self.unknown(name);
             if let Some(record) = &mut record {
@@ -395,8 +396,9 @@ impl McpTools {
     }
 
     /// Returns the tools that a caller may call, in the order of their names.
-    pub fn list_for(&self, caller: &Caller) -> impl Iterator<Item = &McpTool> {
-        let may = |tool: &&McpTool| caller.may(&Verb::CALL, Some(&address(&tool.name)));
+    pub fn list_for(&self, caller: &Caller) -> impl Iterator<Item = &Tool> {
+        let may =
+            |tool: &&Tool| caller.is_allowed(&Operation::CALL_TOOL, Some(&address(&tool.name)));
         self.list().filter(may)
     }
 
@@ -420,7 +422,7 @@ fn address(name: &str) -> ActorPath {
 }
 
 /// Sets the outcome in the audit record of a call.
-pub(super) fn close(record: &mut Record, answer: &Result<McpAnswer, Fault>) {
+pub(super) fn close(record: &mut AuditGuard, answer: &Result<ToolOutput, Fault>) {
     record.close(match answer {
         Ok(answer) if answer.failed => Err(FaultCode::Failed),
         Ok(_) => Ok(()),
@@ -428,7 +430,7 @@ pub(super) fn close(record: &mut Record, answer: &Result<McpAnswer, Fault>) {
     });
 }
 
-impl fmt::Debug for McpTools {
+impl fmt::Debug for ToolSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.names()).finish()
     }

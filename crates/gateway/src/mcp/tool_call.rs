@@ -11,11 +11,11 @@ use strowger::{Actor, ActorRef, Context, Fault, FaultCode, MailboxSpec};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::raise;
-use super::tool::{McpAnswer, McpCall, RegisteredTool, close};
-use crate::access::Record;
+use super::raise_limit_hint;
+use super::tool::{RegisteredTool, ToolOutput, ToolRequest, close};
+use crate::access::AuditGuard;
 
-type Result<T = McpAnswer> = std::result::Result<T, Fault>;
+type ToolResult = Result<ToolOutput, Fault>;
 
 /// The arguments of a call, taken by its only incarnation.
 #[derive(Clone)]
@@ -32,17 +32,17 @@ pub(super) struct AlreadyStarted;
 
 pub(super) struct ToolCall {
     tool: Arc<RegisteredTool>,
-    call: Option<McpCall>,
+    call: Option<ToolRequest>,
     deadline: Duration,
-    answer: Option<oneshot::Sender<Result>>,
+    answer: Option<oneshot::Sender<ToolResult>>,
 }
 
 impl ToolCallArgs {
     pub(super) fn new(
         tool: Arc<RegisteredTool>,
-        call: McpCall,
+        call: ToolRequest,
         deadline: Duration,
-    ) -> (Self, oneshot::Receiver<Result>) {
+    ) -> (Self, oneshot::Receiver<ToolResult>) {
         let (answer, answered) = oneshot::channel();
         let call = ToolCall {
             tool,
@@ -61,10 +61,7 @@ impl Actor for ToolCall {
 
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
 
-    async fn pre_start(
-        args: ToolCallArgs,
-        _: &mut Context<Self>,
-    ) -> std::result::Result<Self, AlreadyStarted> {
+    async fn pre_start(args: ToolCallArgs, _: &mut Context<Self>) -> Result<Self, AlreadyStarted> {
         args.0.lock().take().ok_or(AlreadyStarted)
     }
 
@@ -72,11 +69,12 @@ impl Actor for ToolCall {
         &mut self,
         StartTool: StartTool,
         cx: &mut Context<Self>,
-    ) -> std::result::Result<(), AlreadyStarted> {
+    ) -> Result<(), AlreadyStarted> {
         if let (Some(call), Some(answer)) = (self.call.take(), self.answer.take()) {
             let deadline = self.deadline;
             let done = timeout(deadline, self.tool.call(call)).await;
-            let done = done.unwrap_or_else(|_| Err(late(&self.tool.about.name, deadline)));
+            let done =
+                done.unwrap_or_else(|_| Err(deadline_fault(&self.tool.definition.name, deadline)));
             // The caller may not wait any more.
             let _ = answer.send(done);
         }
@@ -86,11 +84,11 @@ impl Actor for ToolCall {
 }
 
 /// Builds the fault for a call whose deadline passed.
-fn late(name: &str, deadline: Duration) -> Fault {
+fn deadline_fault(name: &str, deadline: Duration) -> Fault {
     let text = format!(
         "{name} was cancelled after {deadline:?} (limit `deadline`): request less at a time, or \
          {}",
-        raise("deadline", "TIME")
+        raise_limit_hint("deadline", "TIME")
     );
     let most = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
     Fault::new(FaultCode::Deadline, text)
@@ -101,17 +99,17 @@ fn late(name: &str, deadline: Duration) -> Fault {
 #[derive(Debug)]
 pub(super) struct PendingAnswer {
     actor: ActorRef<StartTool>,
-    answer: oneshot::Receiver<Result>,
+    answer: oneshot::Receiver<ToolResult>,
     answered: bool,
-    record: Option<Record>,
+    record: Option<AuditGuard>,
 }
 
 impl PendingAnswer {
     /// Starts the call.
     pub(super) fn new(
         actor: ActorRef<StartTool>,
-        answer: oneshot::Receiver<Result>,
-        record: Option<Record>,
+        answer: oneshot::Receiver<ToolResult>,
+        record: Option<AuditGuard>,
     ) -> Self {
         // If the actor has ended already, the answer reports it.
         let _ = actor.try_tell(StartTool);
@@ -125,9 +123,9 @@ impl PendingAnswer {
 }
 
 impl Future for PendingAnswer {
-    type Output = Result;
+    type Output = ToolResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Result> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<ToolResult> {
         let answer = ready!(Pin::new(&mut self.answer).poll(cx));
         self.answered = true;
         let answer = answer.unwrap_or_else(|_| {

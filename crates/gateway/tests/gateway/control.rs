@@ -5,10 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::{Actor, ActorSystem, ChildSpec, Context, Restart, Strategy, Supervisor};
-use strowger_gateway::{
-    Answer, Client, ClientError, Fault, FaultCode, Gateway, Limits, Methods, Verb,
+use strowger::{
+    Actor, ActorSystem, ChildSpec, Context, Fault, FaultCode, Restart, Strategy, Supervisor,
 };
+use strowger_gateway::access::Operation;
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::method::{MethodOutput, Methods};
+use strowger_gateway::{Gateway, Limits};
 
 struct Idle;
 
@@ -75,7 +78,7 @@ fn paths(rows: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_socket_is_open_to_its_owner_alone() {
+async fn socket_is_accessible_only_to_its_owner() {
     let node = node(Methods::new()).await;
     let mode = std::fs::metadata(node.gateway.path())
         .unwrap()
@@ -87,7 +90,7 @@ async fn the_socket_is_open_to_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn ping_tells_who_answers() {
+async fn ping_identifies_the_node() {
     let node = node(Methods::new()).await;
     let pong = node.client().await.call("ping", Value::Null).await.unwrap();
     assert_eq!(pong["name"], "node");
@@ -95,7 +98,7 @@ async fn ping_tells_who_answers() {
 }
 
 #[tokio::test]
-async fn the_tree_lists_parents_before_children_with_the_caller_itself() {
+async fn tree_lists_parents_before_children_and_includes_the_caller() {
     let node = node(Methods::new()).await;
     let tree = node.client().await.call("tree", Value::Null).await.unwrap();
     let all = [
@@ -113,7 +116,7 @@ async fn the_tree_lists_parents_before_children_with_the_caller_itself() {
 }
 
 #[tokio::test]
-async fn a_tree_of_many_is_cut_at_each_parent() {
+async fn tree_limit_applies_to_each_parent() {
     let node = node(Methods::new()).await;
     let mut client = node.client().await;
     let cut = client.call("tree", json!({"limit": 1})).await.unwrap();
@@ -132,7 +135,7 @@ async fn a_tree_of_many_is_cut_at_each_parent() {
 }
 
 #[tokio::test]
-async fn ps_is_limited_sorted_and_below_a_path() {
+async fn ps_filters_sorts_and_limits() {
     let node = node(Methods::new()).await;
     let mut client = node.client().await;
     let params = json!({"path": "/workers", "sort": "children", "limit": 1});
@@ -144,7 +147,7 @@ async fn ps_is_limited_sorted_and_below_a_path() {
 }
 
 #[tokio::test]
-async fn inspect_tells_what_describers_know() {
+async fn inspect_includes_descriptions() {
     let methods = Methods::new()
         .describe(|path| async move { (path.key() == "a").then(|| json!({"rules": 3})) });
     let node = node(methods).await;
@@ -167,7 +170,7 @@ async fn inspect_tells_what_describers_know() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_there_says_how_far_it_is() {
+async fn unknown_path_error_tells_the_existing_part() {
     let node = node(Methods::new()).await;
     let mut client = node.client().await;
     for method in ["inspect", "kill", "ps", "tree"] {
@@ -179,7 +182,7 @@ async fn a_path_that_is_not_there_says_how_far_it_is() {
 }
 
 #[tokio::test]
-async fn a_kill_ends_an_actor_and_a_panic_restarts_it() {
+async fn kill_stops_an_actor_and_panic_restarts_it() {
     let node = node(Methods::new()).await;
     let mut client = node.client().await;
     let params = json!({"path": "/workers/a", "panic": true});
@@ -228,7 +231,7 @@ async fn parameters_are_checked_strictly() {
 }
 
 #[tokio::test]
-async fn an_unknown_method_says_which_there_are() {
+async fn unknown_method_error_lists_the_methods() {
     let node = node(Methods::new()).await;
     let mut client = node.client().await;
     let wrong = fault(client.call("pong", Value::Null).await);
@@ -238,13 +241,16 @@ async fn an_unknown_method_says_which_there_are() {
         "{wrong}"
     );
     let methods = client.call("methods", Value::Null).await.unwrap();
-    assert_eq!(methods.as_array().unwrap().len(), Verb::of_control().len());
+    assert_eq!(
+        methods.as_array().unwrap().len(),
+        Operation::control_methods().len()
+    );
 }
 
 #[tokio::test]
-async fn a_long_listing_comes_row_by_row_and_can_be_given_up() {
-    let many = |_| async { Ok(Answer::rows((0..100_000_u64).map(|n| json!(n)))) };
-    let node = node(Methods::new().register(Verb::reads("many"), many)).await;
+async fn long_listing_is_streamed_and_can_be_cancelled() {
+    let many = |_| async { Ok(MethodOutput::rows((0..100_000_u64).map(|n| json!(n)))) };
+    let node = node(Methods::new().register(Operation::reads("many"), many)).await;
     let mut client = node.client().await;
     let mut rows = client.rows("many", Value::Null).await.unwrap();
     for n in 0..1000_u64 {
@@ -260,8 +266,8 @@ async fn a_long_listing_comes_row_by_row_and_can_be_given_up() {
 }
 
 #[tokio::test]
-async fn a_method_that_panics_fails_its_call_alone() {
-    let methods = Methods::new().register(Verb::reads("boom"), |params: Value| async move {
+async fn panicking_method_fails_only_its_call() {
+    let methods = Methods::new().register(Operation::reads("boom"), |params: Value| async move {
         assert_ne!(params, json!("now"), "the fuse is lit");
         Ok(params)
     });
@@ -274,9 +280,9 @@ async fn a_method_that_panics_fails_its_call_alone() {
 }
 
 #[tokio::test]
-async fn a_deadline_is_the_nodes_own_fault_and_the_connection_stays() {
+async fn deadline_fault_keeps_the_connection() {
     let never = |_| async { std::future::pending::<Result<Value, Fault>>().await };
-    let node = node(Methods::new().register(Verb::reads("never"), never)).await;
+    let node = node(Methods::new().register(Operation::reads("never"), never)).await;
     let mut client = node.client().await;
     client.set_deadline(Duration::from_millis(20));
     let late = fault(client.call("never", Value::Null).await);
@@ -287,7 +293,7 @@ async fn a_deadline_is_the_nodes_own_fault_and_the_connection_stays() {
 }
 
 #[tokio::test]
-async fn the_socket_goes_with_the_system_and_clients_see_the_end() {
+async fn shutdown_removes_the_socket_and_disconnects_clients() {
     let node = node(Methods::new()).await;
     let mut client = node.client().await;
     let report = node.system.shutdown(Duration::from_secs(60)).await;

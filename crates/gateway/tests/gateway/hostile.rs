@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::{Value, json};
-use strowger::ActorSystem;
-use strowger_gateway::{
-    Answer, Client, ClientError, ContentType, Decoder, FaultCode, Frame, Gateway, Kind, Limits,
-    Methods, Verb,
-};
+use strowger::{ActorSystem, ContentType, FaultCode};
+use strowger_gateway::access::Operation;
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
+use strowger_gateway::method::{MethodOutput, Methods};
+use strowger_gateway::{Gateway, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -17,9 +18,9 @@ use tokio::net::UnixStream;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client that writes arbitrary frames.
-struct Raw {
+struct RawClient {
     stream: UnixStream,
-    decoder: Decoder,
+    decoder: FrameDecoder,
 }
 
 struct Node {
@@ -33,16 +34,16 @@ async fn node(change: impl FnOnce(&mut Limits)) -> Node {
     let system = ActorSystem::new("node").expect("inside a runtime");
     let socket = directory.path().join("control.sock");
     let methods = Methods::new()
-        .register(Verb::reads("never"), |_| async {
+        .register(Operation::reads("never"), |_| async {
             std::future::pending::<()>().await;
             Ok(Value::Null)
         })
-        .register(Verb::reads("endless"), |_| async {
-            Ok(Answer::rows(
+        .register(Operation::reads("endless"), |_| async {
+            Ok(MethodOutput::rows(
                 (0_u64..).map(|n| json!([n, "x".repeat(1000)])),
             ))
         })
-        .register(Verb::reads("huge"), |_| async {
+        .register(Operation::reads("huge"), |_| async {
             Ok(json!("x".repeat(100_000)))
         });
     let mut limits = Limits::default();
@@ -59,16 +60,16 @@ async fn node(change: impl FnOnce(&mut Limits)) -> Node {
 }
 
 impl Node {
-    async fn raw(&self) -> Raw {
+    async fn raw(&self) -> RawClient {
         let stream = UnixStream::connect(self.gateway.path())
             .await
             .expect("as the protocol says");
-        let mut raw = Raw {
+        let mut raw = RawClient {
             stream,
-            decoder: Decoder::new(1 << 20),
+            decoder: FrameDecoder::new(1 << 20),
         };
         let hello = raw.next().await.expect("as the protocol says");
-        assert_eq!(hello.kind, Kind::Hello);
+        assert_eq!(hello.kind, FrameKind::Hello);
         raw
     }
 
@@ -83,30 +84,31 @@ impl Node {
     }
 }
 
-impl Raw {
+impl RawClient {
     async fn send(&mut self, frame: Frame) {
-        let mut octets = BytesMut::new();
+        let mut bytes = BytesMut::new();
         frame
-            .encode_into(1 << 20, &mut octets)
+            .encode_into(1 << 20, &mut bytes)
             .expect("as the protocol says");
-        self.octets(&octets).await;
+        self.send_bytes(&bytes).await;
     }
 
-    async fn octets(&mut self, octets: &[u8]) {
-        match self.stream.write_all(octets).await {
+    async fn send_bytes(&mut self, bytes: &[u8]) {
+        match self.stream.write_all(bytes).await {
             Ok(()) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::BrokenPipe),
         }
     }
 
     async fn name(&mut self, target: u32, name: &str) {
-        let mut frame = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
+        let mut frame =
+            Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         frame.target = target;
         self.send(frame).await;
     }
 
     async fn call(&mut self, id: u32, target: u32) {
-        let mut frame = Frame::new(Kind::Call, id);
+        let mut frame = Frame::new(FrameKind::Call, id);
         frame.target = target;
         self.send(frame).await;
     }
@@ -118,10 +120,10 @@ impl Raw {
                 if let Some(frame) = self.decoder.next_frame().expect("as the protocol says") {
                     return Some(frame);
                 }
-                let mut octets = [0; 4096];
-                match self.stream.read(&mut octets).await {
+                let mut bytes = [0; 4096];
+                match self.stream.read(&mut bytes).await {
                     Ok(0) => return None,
-                    Ok(n) => self.decoder.feed(&octets[..n]),
+                    Ok(n) => self.decoder.feed(&bytes[..n]),
                     Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
                     Err(error) => panic!("{error}"),
                 }
@@ -133,7 +135,7 @@ impl Raw {
 
     async fn error(&mut self) -> (u32, String, String) {
         let frame = self.next().await.expect("a frame");
-        assert_eq!(frame.kind, Kind::Error, "{frame:?}");
+        assert_eq!(frame.kind, FrameKind::Error, "{frame:?}");
         let error: Value = serde_json::from_slice(&frame.payload).expect("as the protocol says");
         let text = |key: &str| {
             error[key]
@@ -154,10 +156,10 @@ impl Raw {
 }
 
 #[tokio::test]
-async fn garbage_ends_the_connection_with_the_place() {
+async fn garbage_closes_the_connection_and_tells_the_offset() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
-    raw.octets(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    raw.send_bytes(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await;
     raw.is_ended("protocol", "frame at byte 0: unknown kind 47")
         .await;
@@ -165,34 +167,34 @@ async fn garbage_ends_the_connection_with_the_place() {
 }
 
 #[tokio::test]
-async fn an_oversized_frame_is_refused_before_it_comes() {
+async fn oversized_frame_is_refused_before_its_payload() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
-    let mut octets = BytesMut::new();
-    Frame::new(Kind::Cancel, 1)
-        .encode_into(10, &mut octets)
+    let mut bytes = BytesMut::new();
+    Frame::new(FrameKind::Cancel, 1)
+        .encode_into(10, &mut bytes)
         .unwrap();
-    octets[..4].copy_from_slice(&u32::MAX.to_be_bytes());
-    raw.octets(&octets).await;
+    bytes[..4].copy_from_slice(&u32::MAX.to_be_bytes());
+    raw.send_bytes(&bytes).await;
     raw.is_ended("protocol", "payload of 4294967295 bytes, limit is 65536")
         .await;
 }
 
 #[tokio::test]
-async fn a_stream_cut_inside_a_frame_is_told() {
+async fn truncated_stream_is_reported() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
-    raw.octets(&[0, 0, 0, 9, 3]).await;
+    raw.send_bytes(&[0, 0, 0, 9, 3]).await;
     raw.stream.shutdown().await.unwrap();
     raw.is_ended("protocol", "the stream ended after 5 of 24 bytes")
         .await;
 }
 
 #[tokio::test]
-async fn frames_of_the_server_are_not_the_clients_to_send() {
+async fn server_frames_from_a_client_are_refused() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
-    raw.send(Frame::new(Kind::Done, 1)).await;
+    raw.send(Frame::new(FrameKind::Done, 1)).await;
     raw.is_ended("protocol", "clients must not send done frames")
         .await;
 }
@@ -214,7 +216,7 @@ async fn names_are_bounded_in_length_and_number() {
 }
 
 #[tokio::test]
-async fn wrong_calls_are_answered_and_the_connection_goes_on() {
+async fn invalid_calls_keep_the_connection() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.call(1, 77).await;
@@ -224,13 +226,13 @@ async fn wrong_calls_are_answered_and_the_connection_goes_on() {
     raw.call(1, 1).await;
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "bad-request"), "{message}");
-    let mut call = Frame::new(Kind::Call, 2).with_payload(ContentType::Json, "{\"pa");
+    let mut call = Frame::new(FrameKind::Call, 2).with_payload(ContentType::Json, "{\"pa");
     call.target = 1;
     raw.send(call).await;
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (2, "bad-request"), "{message}");
     raw.call(3, 1).await;
-    assert_eq!(raw.next().await.unwrap().kind, Kind::Done);
+    assert_eq!(raw.next().await.unwrap().kind, FrameKind::Done);
 }
 
 #[tokio::test]
@@ -238,7 +240,8 @@ async fn deep_json_is_refused() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "ping").await;
-    let mut call = Frame::new(Kind::Call, 1).with_payload(ContentType::Json, "[".repeat(60_000));
+    let mut call =
+        Frame::new(FrameKind::Call, 1).with_payload(ContentType::Json, "[".repeat(60_000));
     call.target = 1;
     raw.send(call).await;
     let (_, code, message) = raw.error().await;
@@ -247,7 +250,7 @@ async fn deep_json_is_refused() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_limit_are_refused_and_cancelled_ones_make_room() {
+async fn excess_calls_are_refused_until_others_are_cancelled() {
     let node = node(|limits| limits.in_flight = 2).await;
     let mut raw = node.raw().await;
     raw.name(1, "never").await;
@@ -256,40 +259,44 @@ async fn calls_beyond_the_limit_are_refused_and_cancelled_ones_make_room() {
     }
     let (id, code, _) = raw.error().await;
     assert_eq!((id, code.as_str()), (3, "full"));
-    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    raw.send(Frame::new(FrameKind::Cancel, 1)).await;
     let (id, code, _) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "cancelled"));
     raw.name(2, "ping").await;
     raw.call(4, 2).await;
-    assert_eq!(raw.next().await.unwrap().kind, Kind::Done);
+    assert_eq!(raw.next().await.unwrap().kind, FrameKind::Done);
 }
 
 #[tokio::test]
-async fn rows_come_for_credit_only() {
+async fn rows_need_credit() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "endless").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 3);
     raw.send(call).await;
     for _ in 0..3 {
-        assert_eq!(raw.next().await.unwrap().kind, Kind::Item);
+        assert_eq!(raw.next().await.unwrap().kind, FrameKind::Item);
     }
     raw.name(2, "ping").await;
     raw.call(2, 2).await;
     let frame = raw.next().await.unwrap();
-    assert_eq!((frame.kind, frame.id), (Kind::Done, 2), "no fourth row");
-    let mut credit = Frame::new(Kind::Credit, 1);
+    assert_eq!(
+        (frame.kind, frame.id),
+        (FrameKind::Done, 2),
+        "no fourth row"
+    );
+    let mut credit = Frame::new(FrameKind::Credit, 1);
     credit.credit = u32::MAX;
     raw.send(credit.clone()).await;
     raw.send(credit).await;
     for _ in 0..10 {
-        assert_eq!(raw.next().await.unwrap().kind, Kind::Item);
+        assert_eq!(raw.next().await.unwrap().kind, FrameKind::Item);
     }
 }
 
 #[tokio::test]
-async fn rows_that_nobody_takes_are_a_bad_request() {
+async fn listing_without_credit_is_a_bad_request() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "endless").await;
@@ -300,11 +307,11 @@ async fn rows_that_nobody_takes_are_a_bad_request() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_cut_off() {
+async fn client_that_does_not_read_is_disconnected() {
     let node = node(|limits| limits.stall = Duration::from_millis(50)).await;
     let mut raw = node.raw().await;
     raw.name(1, "endless").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, u32::MAX);
     raw.send(call).await;
     let mut client = Client::connect(node.gateway.path()).await.unwrap();
@@ -320,15 +327,15 @@ async fn a_client_that_reads_nothing_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_silent_client_is_told_and_let_go() {
+async fn silent_client_is_disconnected_with_a_reason() {
     let node = node(|limits| limits.idle = Duration::from_millis(40)).await;
     let mut raw = node.raw().await;
-    raw.octets(&[0, 0, 0]).await;
+    raw.send_bytes(&[0, 0, 0]).await;
     raw.is_ended("idle", "no frame for 40ms").await;
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_told_why() {
+async fn excess_connection_is_refused_with_a_reason() {
     let node = node(|limits| limits.connections = 2).await;
     let (first, _second) = (node.raw().await, node.raw().await);
     match Client::connect(node.gateway.path()).await {
@@ -345,7 +352,7 @@ async fn one_connection_too_many_is_told_why() {
 }
 
 #[tokio::test]
-async fn an_answer_over_the_frame_limit_is_a_fault() {
+async fn oversized_reply_is_a_fault() {
     let node = node(|_| {}).await;
     let mut client = Client::connect(node.gateway.path()).await.unwrap();
     match client.call("huge", Value::Null).await {
@@ -359,21 +366,21 @@ async fn an_answer_over_the_frame_limit_is_a_fault() {
 }
 
 #[tokio::test]
-async fn a_thousand_clients_of_garbage_leave_nothing_behind() {
+async fn thousand_garbage_clients_leak_nothing() {
     let node = node(|_| {}).await;
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..1000 {
         let Ok(mut stream) = UnixStream::connect(node.gateway.path()).await else {
             continue;
         };
-        let mut octets = [0; 64];
-        for octet in &mut octets {
+        let mut bytes = [0; 64];
+        for octet in &mut bytes {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             *octet = seed.to_be_bytes()[0];
         }
-        octets[..2].copy_from_slice(&[0, 0]);
-        octets[4] &= 7;
-        let _ = stream.write_all(&octets).await;
+        bytes[..2].copy_from_slice(&[0, 0]);
+        bytes[4] &= 7;
+        let _ = stream.write_all(&bytes).await;
     }
     let clean = async {
         loop {

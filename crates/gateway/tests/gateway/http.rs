@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{Actor, ActorSystem, BoxError, Context};
-use strowger_gateway::{
-    HttpDoor, HttpLimits, MetricKind, OpenError, Recorder, Role, Token, Usage, Vitals,
-};
+use strowger_gateway::OpenError;
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::health::{HealthRegistry, LimitUsage};
+use strowger_gateway::http::{HttpLimits, HttpServer};
+use strowger_gateway::metrics::{MetricKind, MetricsRecorder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -22,13 +24,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A parsed response.
 #[derive(Debug)]
-struct Answer {
+struct Response {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl Response {
     fn read(text: &str) -> Self {
         let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
         let status = head.strip_prefix("HTTP/1.1 ").expect("a status line");
@@ -46,12 +48,12 @@ impl Answer {
 
 /// Sends these bytes, ends its side once it has an answer, and reads until the endpoint closes the
 /// connection; returns the text received.
-async fn sent(address: SocketAddr, octets: &[u8]) -> io::Result<String> {
+async fn exchange(address: SocketAddr, bytes: &[u8]) -> io::Result<String> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(octets).await?;
+        stream.write_all(bytes).await?;
         let mut text = Vec::new();
-        while !is_answered(octets, &text) && stream.read_buf(&mut text).await? > 0 {}
+        while !is_complete_response(bytes, &text) && stream.read_buf(&mut text).await? > 0 {}
         // Fails if the endpoint has closed the connection.
         let _ = stream.shutdown().await;
         stream.read_to_end(&mut text).await?;
@@ -59,11 +61,11 @@ async fn sent(address: SocketAddr, octets: &[u8]) -> io::Result<String> {
     };
     tokio::time::timeout(LIMIT, exchange)
         .await
-        .expect("the door closes every connection")
+        .expect("the server closes every connection")
 }
 
 /// Returns `true` if the text begins with a whole response.
-fn is_answered(request: &[u8], text: &[u8]) -> bool {
+fn is_complete_response(request: &[u8], text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text).to_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;
@@ -75,39 +77,39 @@ fn is_answered(request: &[u8], text: &[u8]) -> bool {
     request.starts_with(b"HEAD ") || body.len() >= length
 }
 
-async fn get(address: SocketAddr, path: &str) -> Answer {
+async fn get(address: SocketAddr, path: &str) -> Response {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    let text = sent(address, request.as_bytes()).await;
-    Answer::read(&text.expect("the door answers"))
+    let text = exchange(address, request.as_bytes()).await;
+    Response::read(&text.expect("the server answers"))
 }
 
 /// An HTTP endpoint with its system, which has a recorder of its own.
-struct Door {
+struct TestServer {
     system: ActorSystem,
-    door: HttpDoor,
+    server: HttpServer,
 }
 
-impl Door {
-    async fn open(limits: HttpLimits, vitals: Vitals) -> Self {
+impl TestServer {
+    async fn open(limits: HttpLimits, health: HealthRegistry) -> Self {
         let system = ActorSystem::new("watched").expect("inside a runtime");
         let address = "127.0.0.1:0".parse().expect("an address");
-        let recorder = Recorder::default();
-        let door = HttpDoor::open(&system, address, limits, recorder, vitals).await;
+        let recorder = MetricsRecorder::default();
+        let server = HttpServer::open(&system, address, limits, recorder, health).await;
         Self {
-            door: door.expect("the loopback has ports"),
+            server: server.expect("the loopback has ports"),
             system,
         }
     }
 
-    async fn get(&self, path: &str) -> Answer {
-        get(self.door.address(), path).await
+    async fn get(&self, path: &str) -> Response {
+        get(self.server.address(), path).await
     }
 }
 
 #[tokio::test]
-async fn metrics_are_a_page_that_a_strict_reader_takes() {
-    let vitals = Vitals::new()
-        .limit("lines", || Some(Usage::new(3.0, 12.0)))
+async fn metrics_page_parses_strictly() {
+    let health = HealthRegistry::new()
+        .limit("lines", || Some(LimitUsage::new(3.0, 12.0)))
         .collect(|page| {
             page.family(
                 "calls_total",
@@ -116,17 +118,17 @@ async fn metrics_are_a_page_that_a_strict_reader_takes() {
             )
             .sample(&[("from", "a\"b\\c\nd")], 7.0);
         });
-    let door = Door::open(HttpLimits::default(), vitals).await;
-    let answer = door.get("/metrics").await;
-    assert_eq!(answer.status, 200);
+    let server = TestServer::open(HttpLimits::default(), health).await;
+    let response = server.get("/metrics").await;
+    assert_eq!(response.status, 200);
     assert!(
-        answer
+        response
             .head
             .contains("content-type: text/plain; version=0.0.4"),
         "{}",
-        answer.head
+        response.head
     );
-    let page = exposition::read(&answer.body);
+    let page = exposition::read(&response.body);
     assert_eq!(
         page.value("strowger_limit_used", &[("limit", "lines")]),
         Some(3.0)
@@ -142,9 +144,9 @@ async fn metrics_are_a_page_that_a_strict_reader_takes() {
     assert_eq!(page.value("strowger_mailbox_messages", &[]), Some(0.0));
     assert!(
         page.value("process_resident_memory_bytes", &[])
-            .is_some_and(|octets| octets > 1e5)
+            .is_some_and(|bytes| bytes > 1e5)
     );
-    let again = exposition::read(&door.get("/metrics").await.body);
+    let again = exposition::read(&server.get("/metrics").await.body);
     assert_eq!(
         again.value("strowger_http_responses_total", &[("status", "200")]),
         Some(1.0)
@@ -152,8 +154,8 @@ async fn metrics_are_a_page_that_a_strict_reader_takes() {
 }
 
 #[tokio::test]
-async fn what_is_counted_through_the_facade_is_on_the_page() {
-    let recorder = Recorder::default();
+async fn facade_metrics_are_on_the_page() {
+    let recorder = MetricsRecorder::default();
     metrics::with_local_recorder(&recorder, || {
         metrics::describe_counter!("calls.made", "Calls that were made.");
         metrics::counter!("calls.made", "line" => "7").increment(2);
@@ -166,7 +168,7 @@ async fn what_is_counted_through_the_facade_is_on_the_page() {
             metrics::counter!("many", "number" => number.to_string()).increment(1);
         }
     });
-    let mut page = strowger_gateway::Exposition::default();
+    let mut page = strowger_gateway::metrics::MetricsPage::default();
     recorder.write(&mut page);
     let page = exposition::read(page.as_str());
     assert_eq!(page.value("calls_made", &[("line", "7")]), Some(3.0));
@@ -183,14 +185,14 @@ async fn what_is_counted_through_the_facade_is_on_the_page() {
 }
 
 #[tokio::test]
-async fn a_node_that_lives_is_healthy() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
-    let answer = door.get("/healthz").await;
-    assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
+async fn running_node_is_healthy() {
+    let server = TestServer::open(HttpLimits::default(), HealthRegistry::new()).await;
+    let response = server.get("/healthz").await;
+    assert_eq!((response.status, response.body.as_str()), (200, "ok\n"));
 }
 
 #[tokio::test]
-async fn metrics_may_be_for_those_only_whose_role_reads() {
+async fn metrics_can_require_a_token() {
     let system = ActorSystem::new("watched").expect("inside a runtime");
     let any = "127.0.0.1:0".parse().expect("an address");
     let far = vec!["/nowhere".parse().expect("a pattern")];
@@ -198,30 +200,37 @@ async fn metrics_may_be_for_those_only_whose_role_reads() {
         Token::new("v", Role::Viewer, "of a viewer"),
         Token::new("o", Role::Operator, "of an operator"),
         Token::new("a", Role::Agent, "of an agent"),
-        Token::new("few", Role::Viewer, "of few verbs").with_verbs(["tree".to_owned()]),
+        Token::new("few", Role::Viewer, "of few verbs").with_operations(["tree".to_owned()]),
         Token::new("far", Role::Viewer, "of one far away").with_addresses(far),
     ];
-    let (limits, recorder) = (HttpLimits::default(), Recorder::default());
-    let door = HttpDoor::open_guarded(&system, any, limits, recorder, Vitals::new(), &tokens);
-    let address = door.await.expect("the loopback has ports").address();
+    let (limits, recorder) = (HttpLimits::default(), MetricsRecorder::default());
+    let server = HttpServer::open_with_tokens(
+        &system,
+        any,
+        limits,
+        recorder,
+        HealthRegistry::new(),
+        &tokens,
+    );
+    let address = server.await.expect("the loopback has ports").address();
     let page = async |path: &str, more: &str| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n");
-        let text = sent(address, request.as_bytes()).await;
-        Answer::read(&text.expect("the door answers"))
+        let text = exchange(address, request.as_bytes()).await;
+        Response::read(&text.expect("the server answers"))
     };
     for (token, status) in [
         ("of a viewer", 200),
         ("of an operator", 200),
         ("of an agent", 403),
         ("of few verbs", 403),
-        // Totals are those of the whole node, whoever reads them.
+        // Totals are those of the whole node, whichever client reads them.
         ("of one far away", 200),
         ("of nobody", 401),
         ("", 401),
     ] {
         let bearer = format!("Authorization: Bearer {token}\r\n");
-        let answer = page("/metrics", &bearer).await;
-        assert_eq!(answer.status, status, "{token}: {answer:?}");
+        let response = page("/metrics", &bearer).await;
+        assert_eq!(response.status, status, "{token}: {response:?}");
         assert_eq!(page("/healthz", &bearer).await.status, 200);
         assert_eq!(page("/readyz", &bearer).await.status, 200);
     }
@@ -239,28 +248,32 @@ async fn metrics_may_be_for_those_only_whose_role_reads() {
 }
 
 #[tokio::test]
-async fn readiness_says_what_is_in_its_way() {
+async fn readiness_lists_failed_checks() {
     let connected = Arc::new(AtomicBool::new(false));
     let trunk = Arc::clone(&connected);
-    let vitals = Vitals::new().check("trunk", move || match trunk.load(Ordering::Relaxed) {
-        true => Ok(()),
-        false => Err("the trunk is not connected".to_owned()),
-    });
-    let door = Door::open(HttpLimits::default(), vitals).await;
-    let answer = door.get("/readyz").await;
-    assert_eq!(answer.status, 503);
+    let health =
+        HealthRegistry::new().check("trunk", move || match trunk.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("the trunk is not connected".to_owned()),
+        });
+    let server = TestServer::open(HttpLimits::default(), health).await;
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status, 503);
     let reasons = json!([{ "check": "trunk", "reason": "the trunk is not connected" }]);
-    assert_eq!(answer.json(), json!({ "ready": false, "reasons": reasons }));
+    assert_eq!(
+        response.json(),
+        json!({ "ready": false, "reasons": reasons })
+    );
     connected.store(true, Ordering::Relaxed);
-    let answer = door.get("/readyz").await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.json(), json!({ "ready": true, "reasons": [] }));
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.json(), json!({ "ready": true, "reasons": [] }));
 }
 
-/// Stops when it is told to.
-struct Slow(Arc<tokio::sync::Semaphore>);
+/// Stops once the semaphore has a permit.
+struct SlowStop(Arc<tokio::sync::Semaphore>);
 
-impl Actor for Slow {
+impl Actor for SlowStop {
     type Msg = ();
     type Args = Arc<tokio::sync::Semaphore>;
     type Error = BoxError;
@@ -280,40 +293,41 @@ impl Actor for Slow {
 }
 
 #[tokio::test]
-async fn a_node_that_ends_says_so_to_the_last() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+async fn readiness_fails_during_shutdown() {
+    let server = TestServer::open(HttpLimits::default(), HealthRegistry::new()).await;
     let end = Arc::new(tokio::sync::Semaphore::new(0));
-    door.system
-        .spawn::<Slow>("slow", Arc::clone(&end))
+    server
+        .system
+        .spawn::<SlowStop>("slow", Arc::clone(&end))
         .expect("the key is free");
-    assert_eq!(door.get("/readyz").await.status, 200);
-    let system = door.system.clone();
+    assert_eq!(server.get("/readyz").await.status, 200);
+    let system = server.system.clone();
     let ending = tokio::spawn(async move { system.shutdown(LIMIT).await });
-    let answer = loop {
-        let answer = door.get("/readyz").await;
-        if answer.status == 503 {
-            break answer;
+    let response = loop {
+        let response = server.get("/readyz").await;
+        if response.status == 503 {
+            break response;
         }
         tokio::task::yield_now().await;
     };
-    assert_eq!(answer.json()["reasons"][0]["check"], "shutdown");
+    assert_eq!(response.json()["reasons"][0]["check"], "shutdown");
     end.add_permits(1);
     let report = ending.await.expect("a shutdown does not panic");
     assert!(report.not_stopped.is_empty(), "{report:?}");
-    let closed = TcpStream::connect(door.door.address()).await;
+    let closed = TcpStream::connect(server.server.address()).await;
     assert!(closed.is_err(), "nobody listens any more");
 }
 
 #[tokio::test]
-async fn every_wrong_request_has_its_answer() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+async fn invalid_requests_get_matching_statuses() {
+    let server = TestServer::open(HttpLimits::default(), HealthRegistry::new()).await;
     let long = format!(
         "GET /healthz HTTP/1.1\r\nX: {}\r\n\r\n",
         "y".repeat(100_000)
     );
     let many = format!("GET /healthz HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(1000));
     let endless = "a".repeat(1_000_000);
-    for (octets, status) in [
+    for (bytes, status) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], 404),
         (b"GET /metrics/../etc/passwd HTTP/1.1\r\n\r\n", 404),
         (b"GET http://elsewhere/metrics HTTP/1.1\r\n\r\n", 400),
@@ -333,41 +347,45 @@ async fn every_wrong_request_has_its_answer() {
         (endless.as_bytes(), 431),
     ] {
         // A client that sends more than is read may find the connection reset.
-        let shown = String::from_utf8_lossy(&octets[..octets.len().min(40)]);
-        match sent(door.door.address(), octets).await {
-            Ok(text) => assert_eq!(Answer::read(&text).status, status, "{shown:?}"),
-            Err(error) => assert!(octets.len() > 64 * 1024, "{shown:?}: {error}"),
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
+        match exchange(server.server.address(), bytes).await {
+            Ok(text) => assert_eq!(Response::read(&text).status, status, "{shown:?}"),
+            Err(error) => assert!(bytes.len() > 64 * 1024, "{shown:?}: {error}"),
         }
     }
-    assert_eq!(door.get("/healthz").await.status, 200);
-    assert_eq!(restarts(&door.system), 0);
+    assert_eq!(server.get("/healthz").await.status, 200);
+    assert_eq!(restarts(&server.system), 0);
 }
 
 #[tokio::test]
-async fn a_head_is_answered_without_a_body() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
-    let text = sent(door.door.address(), b"HEAD /healthz HTTP/1.1\r\n\r\n").await;
-    let answer = Answer::read(&text.expect("the door answers"));
-    assert_eq!((answer.status, answer.body.as_str()), (200, ""));
-    assert!(answer.head.contains("content-length: 3"), "{}", answer.head);
+async fn head_request_has_no_body() {
+    let server = TestServer::open(HttpLimits::default(), HealthRegistry::new()).await;
+    let text = exchange(server.server.address(), b"HEAD /healthz HTTP/1.1\r\n\r\n").await;
+    let response = Response::read(&text.expect("the server answers"));
+    assert_eq!((response.status, response.body.as_str()), (200, ""));
+    assert!(
+        response.head.contains("content-length: 3"),
+        "{}",
+        response.head
+    );
 }
 
 #[tokio::test]
-async fn a_request_that_never_ends_is_cut_off() {
+async fn endless_request_times_out() {
     let mut limits = HttpLimits::default();
     limits.time = Duration::from_millis(50);
     limits.head = 16 * 1024 * 1024;
-    let door = Door::open(limits, Vitals::new()).await;
+    let server = TestServer::open(limits, HealthRegistry::new()).await;
     let text = loop {
         // A client that is itself too slow to receive the response tries again.
-        match sent(door.door.address(), b"GET /metrics HTTP/1.1\r\nX: ").await {
+        match exchange(server.server.address(), b"GET /metrics HTTP/1.1\r\nX: ").await {
             Ok(text) if !text.is_empty() => break text,
             _ => {}
         }
     };
-    assert_eq!(Answer::read(&text).status, 408);
+    assert_eq!(Response::read(&text).status, 408);
     // Sending one byte at a time does not avoid the limit.
-    let mut stream = TcpStream::connect(door.door.address())
+    let mut stream = TcpStream::connect(server.server.address())
         .await
         .expect("it listens");
     let trickle = async {
@@ -380,22 +398,22 @@ async fn a_request_that_never_ends_is_cut_off() {
     };
     tokio::time::timeout(LIMIT, trickle)
         .await
-        .expect("the door closes the connection");
+        .expect("the server closes the connection");
 }
 
 #[tokio::test]
-async fn beyond_the_limit_those_make_room_who_say_nothing() {
+async fn silent_connections_are_evicted_above_the_limit() {
     let mut limits = HttpLimits::default();
     limits.connections = 2;
     limits.time = LIMIT;
-    let door = Door::open(limits, Vitals::new()).await;
-    let address = door.door.address();
+    let server = TestServer::open(limits, HealthRegistry::new()).await;
+    let address = server.server.address();
     let mut silent = Vec::new();
     for _ in 0..10 {
         silent.push(TcpStream::connect(address).await.expect("it listens"));
     }
     for _ in 0..5 {
-        assert_eq!(door.get("/healthz").await.status, 200);
+        assert_eq!(server.get("/healthz").await.status, 200);
         silent.push(TcpStream::connect(address).await.expect("it listens"));
     }
     // They get a response, and are then disconnected.
@@ -404,19 +422,19 @@ async fn beyond_the_limit_those_make_room_who_say_nothing() {
     let read = tokio::time::timeout(LIMIT, read).await;
     read.expect("it has made room").expect("it is told");
     assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
-    assert_eq!(restarts(&door.system), 0);
+    assert_eq!(restarts(&server.system), 0);
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_said() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
+async fn port_in_use_is_an_error() {
+    let server = TestServer::open(HttpLimits::default(), HealthRegistry::new()).await;
     let system = ActorSystem::new("second").expect("inside a runtime");
-    let taken = HttpDoor::open(
+    let taken = HttpServer::open(
         &system,
-        door.door.address(),
+        server.server.address(),
         HttpLimits::default(),
-        Recorder::default(),
-        Vitals::new(),
+        MetricsRecorder::default(),
+        HealthRegistry::new(),
     );
     let error = taken.await.expect_err("the port is taken");
     assert!(matches!(error, OpenError::Bind { .. }), "{error}");
@@ -427,16 +445,16 @@ async fn a_port_that_is_taken_is_said() {
 }
 
 #[tokio::test]
-async fn a_listener_that_panics_comes_back_at_its_port() {
-    let door = Door::open(HttpLimits::default(), Vitals::new()).await;
-    let listener = door.system.find("/watch/http").expect("it runs");
+async fn listener_restarts_on_its_port_after_a_panic() {
+    let server = TestServer::open(HttpLimits::default(), HealthRegistry::new()).await;
+    let listener = server.system.find("/watch/http").expect("it runs");
     listener.inject_panic("a drill");
     while listener.info().restarts == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(door.get("/healthz").await.status, 200);
-    door.door.close().await;
-    assert!(door.system.find("/watch").is_none());
+    assert_eq!(server.get("/healthz").await.status, 200);
+    server.server.close().await;
+    assert!(server.system.find("/watch").is_none());
 }
 
 fn restarts(system: &ActorSystem) -> u32 {

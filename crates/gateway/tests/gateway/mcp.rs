@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, Fault, FaultCode};
-use strowger_gateway::{Caller, Mcp, McpAnswer, McpEffect, McpLimits, McpTool, McpTools, Progress};
+use strowger_gateway::access::Caller;
+use strowger_gateway::mcp::{
+    McpLimits, McpServer, ProgressReporter, Tool, ToolEffect, ToolOutput, ToolSet,
+};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -16,9 +19,9 @@ mod http;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Reports the outcome of calls that wait.
-struct Told(mpsc::UnboundedSender<&'static str>);
+struct DropNotice(mpsc::UnboundedSender<&'static str>);
 
-impl Drop for Told {
+impl Drop for DropNotice {
     fn drop(&mut self) {
         let _ = self.0.send("ended");
     }
@@ -26,26 +29,26 @@ impl Drop for Told {
 
 /// Tools that answer, wait, panic and report progress; and a receiver for the reports of the
 /// waiting ones.
-fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
+fn tools() -> (ToolSet, mpsc::UnboundedReceiver<&'static str>) {
     let (tell, told) = mpsc::unbounded_channel();
     let none = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
     let number = json!({ "type": "object", "properties": { "number": { "type": "integer" } } });
-    let double = McpTool::new("double", "Doubles a number.", number.clone())
+    let double = Tool::new("double", "Doubles a number.", number.clone())
         .with_output(number)
-        .with_effect(McpEffect::Reads);
-    let wait = McpTool::new("wait", "Waits until it is cancelled.", none());
-    let panic = McpTool::new("panic", "Panics.", none());
-    let count = McpTool::new("count", "Tells how far it is.", none());
-    let tools = McpTools::new("numbers", "1.0")
-        .with_advice("Use double.")
+        .with_effect(ToolEffect::Reads);
+    let wait = Tool::new("wait", "Waits until it is cancelled.", none());
+    let panic = Tool::new("panic", "Panics.", none());
+    let count = Tool::new("count", "Tells how far it is.", none());
+    let tools = ToolSet::new("numbers", "1.0")
+        .with_instructions("Use double.")
         .register(double, |call| async move {
             let Some(number) = call.arguments["number"].as_i64() else {
                 return Err(Fault::new(FaultCode::BadRequest, "number is none"));
             };
-            Ok(McpAnswer::of(json!({ "number": number * 2 })))
+            Ok(ToolOutput::structured(json!({ "number": number * 2 })))
         })
         .register(wait, move |_| {
-            let told = Told(tell.clone());
+            let told = DropNotice(tell.clone());
             async move {
                 let _ = told.0.send("begun");
                 std::future::pending().await
@@ -53,31 +56,33 @@ fn tools() -> (McpTools, mpsc::UnboundedReceiver<&'static str>) {
         })
         .register(panic, |_| async { panic!("as it was told to") })
         .register(count, |call| async move {
-            call.progress.tell(1.0, Some(2.0), "half").await;
-            Ok(McpAnswer::text("counted"))
+            call.progress.report(1.0, Some(2.0), "half").await;
+            Ok(ToolOutput::text("counted"))
         });
     (tools, told)
 }
 
 /// An endpoint with its tools.
-struct Office {
+struct TestEndpoint {
     system: ActorSystem,
-    mcp: Mcp,
+    mcp: McpServer,
     told: mpsc::UnboundedReceiver<&'static str>,
 }
 
-impl Office {
+impl TestEndpoint {
     async fn open(change: impl FnOnce(&mut McpLimits)) -> Self {
         let (tools, told) = tools();
         let system = ActorSystem::new("office").expect("inside a runtime");
         let mut limits = McpLimits::default();
         change(&mut limits);
-        let mcp = Mcp::open(&system, tools, limits).await.expect("it opens");
+        let mcp = McpServer::open(&system, tools, limits)
+            .await
+            .expect("it opens");
         Self { system, mcp, told }
     }
 
     /// The next report of a waiting call.
-    async fn told(&mut self) -> &'static str {
+    async fn next_notice(&mut self) -> &'static str {
         let told = tokio::time::timeout(LIMIT, self.told.recv()).await;
         told.expect("it is said in time")
             .expect("somebody can say it")
@@ -120,7 +125,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(mcp: Mcp) -> Self {
+    fn new(mcp: McpServer) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (read, write) = tokio::io::split(theirs);
         let served = tokio::spawn(async move { mcp.serve(read, write).await.is_ok() });
@@ -157,9 +162,9 @@ impl Agent {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_of_the_tools_and_calls_them() {
-    let office = Office::open(|_| {}).await;
-    let mut agent = office.agent().await;
+async fn agent_lists_and_calls_tools() {
+    let endpoint = TestEndpoint::open(|_| {}).await;
+    let mut agent = endpoint.agent().await;
     agent
         .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))
         .await;
@@ -184,9 +189,9 @@ async fn an_agent_is_told_of_the_tools_and_calls_them() {
 }
 
 #[tokio::test]
-async fn what_fails_is_told_so_that_a_model_can_read_it() {
-    let office = Office::open(|_| {}).await;
-    let mut agent = office.agent().await;
+async fn failures_are_readable_for_a_model() {
+    let endpoint = TestEndpoint::open(|_| {}).await;
+    let mut agent = endpoint.agent().await;
     let answer = agent.call(1, "double", json!({ "number": "many" })).await;
     assert_eq!(answer["result"]["isError"], true);
     assert_eq!(
@@ -206,43 +211,43 @@ async fn what_fails_is_told_so_that_a_model_can_read_it() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends() {
-    let mut office = Office::open(|_| {}).await;
-    let mut agent = office.agent().await;
+async fn cancelled_call_ends() {
+    let mut endpoint = TestEndpoint::open(|_| {}).await;
+    let mut agent = endpoint.agent().await;
     agent.send(&call(7, "wait", &json!({}))).await;
-    assert_eq!(office.told().await, "begun");
+    assert_eq!(endpoint.next_notice().await, "begun");
     assert!(
-        office.system.find("/mcp/calls/1").is_some(),
+        endpoint.system.find("/mcp/calls/1").is_some(),
         "a call is an actor"
     );
     let params = json!({ "requestId": 7, "reason": "enough" });
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
     agent.send(&cancel).await;
-    assert_eq!(office.told().await, "ended");
+    assert_eq!(endpoint.next_notice().await, "ended");
     let answer = agent.call(8, "double", json!({ "number": 1 })).await;
     assert_eq!(answer["result"]["structuredContent"]["number"], 2);
 }
 
 #[tokio::test]
-async fn the_calls_of_an_agent_end_when_it_leaves() {
-    let mut office = Office::open(|_| {}).await;
-    let mut agent = office.agent().await;
+async fn calls_end_when_their_agent_disconnects() {
+    let mut endpoint = TestEndpoint::open(|_| {}).await;
+    let mut agent = endpoint.agent().await;
     agent.send(&call(1, "wait", &json!({}))).await;
-    assert_eq!(office.told().await, "begun");
+    assert_eq!(endpoint.next_notice().await, "begun");
     let Agent {
         read,
         write,
         served,
     } = agent;
     drop((read, write));
-    assert_eq!(office.told().await, "ended");
+    assert_eq!(endpoint.next_notice().await, "ended");
     assert!(served.await.expect("it does not panic"), "it left in order");
 }
 
 #[tokio::test]
-async fn progress_is_told_to_those_who_want_to_know() {
-    let office = Office::open(|_| {}).await;
-    let mut agent = office.agent().await;
+async fn progress_is_reported_on_request() {
+    let endpoint = TestEndpoint::open(|_| {}).await;
+    let mut agent = endpoint.agent().await;
     agent.send(&call(5, "count", &json!({}))).await;
     let told = agent.next().await;
     assert_eq!(told["method"], "notifications/progress", "{told}");
@@ -254,15 +259,15 @@ async fn progress_is_told_to_those_who_want_to_know() {
     assert_eq!(agent.next().await["id"], 5);
 
     let (tell, mut heard) = mpsc::unbounded_channel();
-    let progress = Progress::new(move |done, of, text| {
+    let progress = ProgressReporter::new(move |done, of, text| {
         let _ = tell.send((done, of, text.to_owned()));
     });
-    let owner = Caller::owner(&office.system, "test");
-    let counted = office
+    let owner = Caller::owner(&endpoint.system, "test");
+    let counted = endpoint
         .mcp
         .call_for(&owner, "count", Value::Null, progress)
         .await;
-    assert_eq!(counted.expect("it counts"), McpAnswer::text("counted"));
+    assert_eq!(counted.expect("it counts"), ToolOutput::text("counted"));
     assert_eq!(
         heard.recv().await,
         Some((1.0, Some(2.0), "half".to_owned()))
@@ -270,11 +275,11 @@ async fn progress_is_told_to_those_who_want_to_know() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_limit_are_refused_and_others_go_on() {
-    let mut office = Office::open(|limits| limits.calls = 1).await;
-    let mut agent = office.agent().await;
+async fn excess_calls_are_refused_and_others_continue() {
+    let mut endpoint = TestEndpoint::open(|limits| limits.calls = 1).await;
+    let mut agent = endpoint.agent().await;
     agent.send(&call(1, "wait", &json!({}))).await;
-    assert_eq!(office.told().await, "begun");
+    assert_eq!(endpoint.next_notice().await, "begun");
     let answer = agent.call(2, "double", json!({ "number": 1 })).await;
     let text = answer["result"]["content"][0]["text"]
         .as_str()
@@ -287,14 +292,14 @@ async fn calls_beyond_the_limit_are_refused_and_others_go_on() {
     ] {
         assert!(text.contains(said), "{text}");
     }
-    let waiting = office.system.find("/mcp/calls/1").expect("it waits");
+    let waiting = endpoint.system.find("/mcp/calls/1").expect("it waits");
     waiting.kill();
     let ended = agent.next().await;
     assert_eq!(
         (&ended["id"], &ended["result"]["isError"]),
         (&json!(1), &json!(true))
     );
-    assert_eq!(office.told().await, "ended");
+    assert_eq!(endpoint.next_notice().await, "ended");
     waiting.stopped().await;
     let answer = agent.call(3, "double", json!({ "number": 1 })).await;
     assert_eq!(
@@ -304,9 +309,9 @@ async fn calls_beyond_the_limit_are_refused_and_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_has_a_deadline() {
-    let office = Office::open(|limits| limits.deadline = Duration::from_secs(5)).await;
-    let late = office.mcp.call("wait", Value::Null).await;
+async fn call_has_a_deadline() {
+    let endpoint = TestEndpoint::open(|limits| limits.deadline = Duration::from_secs(5)).await;
+    let late = endpoint.mcp.call("wait", Value::Null).await;
     let fault = late.expect_err("it waits for ever");
     assert_eq!(fault.code, FaultCode::Deadline);
     assert!(
@@ -319,9 +324,9 @@ async fn a_call_has_a_deadline() {
 }
 
 #[tokio::test]
-async fn octets_that_are_no_protocol_harm_nobody_else() {
-    let office = Office::open(|_| {}).await;
-    let mut good = office.agent().await;
+async fn garbage_affects_no_other_agent() {
+    let endpoint = TestEndpoint::open(|_| {}).await;
+    let mut good = endpoint.agent().await;
     for garbage in [
         "\n\n\n",
         "GET / HTTP/1.1\r\n\r\n",
@@ -329,7 +334,7 @@ async fn octets_that_are_no_protocol_harm_nobody_else() {
         "{\"id\":1}\n",
         "\u{0}\n",
     ] {
-        let mut bad = Agent::new(office.mcp.clone());
+        let mut bad = Agent::new(endpoint.mcp.clone());
         bad.write
             .write_all(garbage.as_bytes())
             .await
@@ -349,12 +354,12 @@ async fn octets_that_are_no_protocol_harm_nobody_else() {
 
 #[tokio::test]
 async fn agents_end_with_the_system() {
-    let mut office = Office::open(|_| {}).await;
-    let mut agent = office.agent().await;
+    let mut endpoint = TestEndpoint::open(|_| {}).await;
+    let mut agent = endpoint.agent().await;
     agent.send(&call(1, "wait", &json!({}))).await;
-    assert_eq!(office.told().await, "begun");
-    assert!(office.system.shutdown(LIMIT).await.not_stopped.is_empty());
-    assert_eq!(office.told().await, "ended");
+    assert_eq!(endpoint.next_notice().await, "begun");
+    assert!(endpoint.system.shutdown(LIMIT).await.not_stopped.is_empty());
+    assert_eq!(endpoint.next_notice().await, "ended");
     let served = tokio::time::timeout(LIMIT, agent.served).await;
     served.expect("it ends in time").expect("it does not panic");
 }

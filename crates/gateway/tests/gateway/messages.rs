@@ -4,12 +4,13 @@ use bytes::BytesMut;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{
-    ActorRef, ActorSystem, Ask, BoxError, Completion, Context, Export, MailboxSpec, Payload,
-    Reader, Reply, Request, Source, SourceSpec, handlers,
+    ActorRef, ActorSystem, Ask, BoxError, Completion, ContentType, Context, Export, FaultCode,
+    MailboxSpec, Payload, Reader, Reply, Request, Source, SourceSpec, handlers,
 };
-use strowger_gateway::{
-    Client, ClientError, ContentType, Doors, DoorsSpec, FaultCode, Frame, Kind, RelaySpec,
-};
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::frame::{Frame, FrameKind};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
+use strowger_gateway::relay::RelaySpec;
 
 mod fuzzed;
 mod hostile;
@@ -20,7 +21,7 @@ mod tokens;
 mod vectors;
 mod web;
 
-use raw::{PATIENCE, Raw};
+use raw::{PATIENCE, RawClient};
 
 /// The token that a client shows where an endpoint requires one.
 const TOKEN: &str = "sixteen-octets-x";
@@ -101,7 +102,7 @@ impl strowger::Actor for Clerk {
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(4);
 
     async fn pre_start((): (), cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let door = Export::new()
+        let exports = Export::new()
             .ask::<Add>("add")
             .ask::<Hold>("hold")
             .ask::<Held>("held")
@@ -112,7 +113,7 @@ impl strowger::Actor for Clerk {
             .ask::<Streams>("streams")
             .ask_with("echo", |payload| Ok(Echo(payload.clone())), Ok)
             .ask::<Crash>("crash");
-        cx.system().export(&cx.actor_ref(), door)?;
+        cx.system().export(&cx.actor_ref(), exports)?;
         Ok(Self::default())
     }
 
@@ -155,16 +156,16 @@ impl strowger::Actor for Clerk {
         let mut source = cx.source(SourceSpec::DEFAULT);
         ask.reply.send(source.reader()?);
         self.sources.push((source, 0));
-        self.go_on(cx);
+        self.send_pending_items(cx);
         Ok(())
     }
 
     async fn ready(&mut self, _: Completion<()>, cx: &mut Context<Self>) {
-        self.go_on(cx);
+        self.send_pending_items(cx);
     }
 
-    async fn long(&mut self, Long(octets): Long) -> String {
-        "x".repeat(octets)
+    async fn long(&mut self, Long(bytes): Long) -> String {
+        "x".repeat(bytes)
     }
 
     async fn streams(&mut self, _: Streams) -> usize {
@@ -182,7 +183,7 @@ impl strowger::Actor for Clerk {
 
 impl Clerk {
     /// Sends as many items to each stream as its reader accepts.
-    fn go_on(&mut self, cx: &Context<Self>) {
+    fn send_pending_items(&mut self, cx: &Context<Self>) {
         for (source, next) in &mut self.sources {
             while source.info().readers > 0 && source.try_send(*next).is_ok() {
                 *next += 1;
@@ -195,13 +196,13 @@ impl Clerk {
 }
 
 struct Node {
-    doors: Doors,
+    listeners: Listeners,
     system: ActorSystem,
     clerk: ActorRef<ClerkMessage>,
     directory: tempfile::TempDir,
 }
 
-async fn node(change: impl FnOnce(&mut DoorsSpec)) -> Node {
+async fn node(change: impl FnOnce(&mut ListenersSpec)) -> Node {
     let directory = tempfile::tempdir().expect("a folder of our own");
     let system = ActorSystem::new("node").expect("inside a runtime");
     let clerk = system
@@ -210,14 +211,14 @@ async fn node(change: impl FnOnce(&mut DoorsSpec)) -> Node {
     while system.exports().is_empty() {
         tokio::task::yield_now().await;
     }
-    let mut spec = DoorsSpec::default();
+    let mut spec = ListenersSpec::default();
     spec.socket = Some(directory.path().join("gateway.sock"));
     change(&mut spec);
-    let doors = Doors::open(&system, spec)
+    let listeners = Listeners::open(&system, spec)
         .await
         .expect("the folder is ours");
     Node {
-        doors,
+        listeners,
         system,
         clerk,
         directory,
@@ -230,8 +231,8 @@ impl Node {
         Client::connect(socket).await.expect("the node listens")
     }
 
-    async fn raw(&self) -> Raw {
-        Raw::unix(&self.directory.path().join("gateway.sock")).await
+    async fn raw(&self) -> RawClient {
+        RawClient::unix(&self.directory.path().join("gateway.sock")).await
     }
 }
 
@@ -243,7 +244,7 @@ fn code(result: Result<Value, ClientError>) -> FaultCode {
 }
 
 #[tokio::test]
-async fn an_actor_is_asked_and_told_by_its_address() {
+async fn ask_and_tell_by_address() {
     let node = node(|_| {}).await;
     let mut client = node.client().await;
     assert_eq!(
@@ -272,7 +273,7 @@ async fn an_actor_is_asked_and_told_by_its_address() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_with_a_code() {
+async fn unreachable_targets_have_fault_codes() {
     let node = node(|_| {}).await;
     let mut client = node.client().await;
     let calls = [
@@ -295,20 +296,24 @@ async fn what_cannot_be_reached_is_told_with_a_code() {
 }
 
 #[tokio::test]
-async fn octets_pass_as_they_are() {
+async fn bytes_pass_unchanged() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) echo").await;
-    let mut call = Frame::new(Kind::Call, 1).with_payload(ContentType::Bytes, vec![0, 0xff, 7]);
+    let mut call =
+        Frame::new(FrameKind::Call, 1).with_payload(ContentType::Bytes, vec![0, 0xff, 7]);
     call.target = 1;
     raw.send(call).await;
     let done = raw.next().await.expect("it answers");
-    assert_eq!((done.kind, done.content), (Kind::Done, ContentType::Bytes));
+    assert_eq!(
+        (done.kind, done.content),
+        (FrameKind::Done, ContentType::Bytes)
+    );
     assert_eq!(&done.payload[..], [0, 0xff, 7]);
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_address_ends_the_connection() {
+async fn invalid_address_closes_the_connection() {
     let node = node(|_| {}).await;
     for name in [
         "@(clerk)",
@@ -324,7 +329,7 @@ async fn a_name_that_is_no_address_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_cancel_is_answered_once_and_reaches_the_handler() {
+async fn cancel_is_answered_once_and_reaches_the_handler() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
@@ -332,21 +337,21 @@ async fn a_cancel_is_answered_once_and_reaches_the_handler() {
     raw.call(1, 1).await;
     raw.call(2, 2).await;
     assert_eq!(raw.done(2).await, json!(1));
-    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    raw.send(Frame::new(FrameKind::Cancel, 1)).await;
     let (id, code, _) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "cancelled"));
-    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    raw.send(Frame::new(FrameKind::Cancel, 1)).await;
     raw.call(3, 2).await;
     assert_eq!(raw.done(3).await, json!(0));
 }
 
 #[tokio::test]
-async fn a_deadline_that_passes_reaches_the_handler() {
+async fn expired_deadline_reaches_the_handler() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
     raw.name(2, "@(clerk) held").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.deadline) = (1, 20);
     raw.send(call).await;
     let (id, code, message) = raw.error().await;
@@ -356,28 +361,28 @@ async fn a_deadline_that_passes_reaches_the_handler() {
 }
 
 #[tokio::test]
-async fn an_earlier_deadline_passes_first() {
+async fn earlier_deadline_expires_first() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
     // All at once, so that their deadlines start together.
     let mut calls = BytesMut::new();
     for (id, deadline) in [(1, 60_000), (2, 40), (3, 20)] {
-        let mut call = Frame::new(Kind::Call, id);
+        let mut call = Frame::new(FrameKind::Call, id);
         (call.target, call.deadline) = (1, deadline);
         call.encode_into(0, &mut calls).expect("it is empty");
     }
-    raw.octets(&calls).await;
+    raw.send_bytes(&calls).await;
     assert_eq!((raw.error().await.0, raw.error().await.0), (3, 2));
 }
 
 #[tokio::test]
-async fn items_come_as_far_as_there_is_credit() {
+async fn items_need_credit() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
     raw.name(2, "@(clerk) streams").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 2);
     raw.send(call.with_json(&json!({}))).await;
     for number in 0..2 {
@@ -385,11 +390,11 @@ async fn items_come_as_far_as_there_is_credit() {
     }
     raw.call(2, 2).await;
     assert_eq!(raw.done(2).await, json!(1), "no third item");
-    let mut credit = Frame::new(Kind::Credit, 1);
+    let mut credit = Frame::new(FrameKind::Credit, 1);
     credit.credit = 1;
     raw.send(credit).await;
     assert_eq!(raw.item(1).await, 2);
-    raw.send(Frame::new(Kind::Cancel, 1)).await;
+    raw.send(Frame::new(FrameKind::Cancel, 1)).await;
     assert_eq!(raw.error().await.1, "cancelled");
     let mut id = 3;
     while raw.ask(id, 2).await != json!(0) {
@@ -398,19 +403,19 @@ async fn items_come_as_far_as_there_is_credit() {
 }
 
 #[tokio::test]
-async fn an_ask_of_a_stream_is_a_bad_request() {
+async fn ask_to_a_stream_is_a_bad_request() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
     raw.name(2, "@(clerk) streams").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     call.target = 1;
     raw.send(call.with_json(&json!({}))).await;
     let (id, code, message) = raw.error().await;
     assert_eq!((id, code.as_str()), (1, "bad-request"));
     assert!(message.contains("numbers is a stream"), "{message}");
     // This credit comes too late: the call is over.
-    let mut credit = Frame::new(Kind::Credit, 1);
+    let mut credit = Frame::new(FrameKind::Credit, 1);
     credit.credit = 1;
     raw.send(credit).await;
     raw.call(2, 2).await;
@@ -418,22 +423,25 @@ async fn an_ask_of_a_stream_is_a_bad_request() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_without_credit_for_its_end() {
+async fn stream_end_needs_no_credit() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 2);
     raw.send(call.with_json(&json!({"to": 2}))).await;
     for number in 0..2 {
         assert_eq!(raw.item(1).await, number);
     }
     let done = raw.next().await.expect("an end");
-    assert_eq!((done.kind, done.content), (Kind::Done, ContentType::None));
-    let mut call = Frame::new(Kind::Call, 2);
+    assert_eq!(
+        (done.kind, done.content),
+        (FrameKind::Done, ContentType::None)
+    );
+    let mut call = Frame::new(FrameKind::Call, 2);
     (call.target, call.credit) = (1, 1);
     raw.send(call.with_json(&json!({"to": 0}))).await;
-    assert_eq!(raw.next().await.expect("an end").kind, Kind::Done);
+    assert_eq!(raw.next().await.expect("an end").kind, FrameKind::Done);
 }
 
 #[tokio::test]
@@ -441,7 +449,7 @@ async fn streams_end_with_the_connection() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) numbers").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 1);
     raw.send(call.with_json(&json!({}))).await;
     assert_eq!(raw.item(1).await, 0);
@@ -461,13 +469,13 @@ async fn streams_end_with_the_connection() {
 }
 
 #[tokio::test]
-async fn a_full_mailbox_is_waited_for_in_turn() {
+async fn messages_wait_in_order_for_a_full_mailbox() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) add").await;
     const CALLS: u32 = 500;
     for id in 1..=CALLS {
-        let mut call = Frame::new(Kind::Call, id);
+        let mut call = Frame::new(FrameKind::Call, id);
         call.target = 1;
         raw.send(call.with_json(&json!(1))).await;
     }
@@ -489,11 +497,11 @@ async fn calls_beyond_the_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_no_more_gets_what_is_open() {
+async fn half_closed_client_gets_open_replies() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) add").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     call.target = 1;
     raw.send(call.with_json(&json!(1))).await;
     raw.shutdown().await;
@@ -502,13 +510,13 @@ async fn a_client_that_says_no_more_gets_what_is_open() {
 }
 
 #[tokio::test]
-async fn an_actor_that_ends_ends_what_waits_for_it() {
+async fn actor_exit_fails_waiting_calls() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
     raw.name(2, "@(clerk) numbers").await;
     raw.call(1, 1).await;
-    let mut call = Frame::new(Kind::Call, 2);
+    let mut call = Frame::new(FrameKind::Call, 2);
     (call.target, call.credit) = (2, u32::MAX);
     raw.send(call.with_json(&json!({}))).await;
     assert_eq!(raw.item(2).await, 0);
@@ -516,7 +524,7 @@ async fn an_actor_that_ends_ends_what_waits_for_it() {
     let mut ends = Vec::new();
     while ends.len() < 2 {
         let frame = raw.next().await.expect("the connection goes on");
-        if frame.kind == Kind::Error {
+        if frame.kind == FrameKind::Error {
             ends.push(frame.id);
         }
     }
@@ -525,7 +533,7 @@ async fn an_actor_that_ends_ends_what_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_topic_is_a_stream() {
+async fn topic_is_a_stream() {
     let node = node(|_| {}).await;
     let relay = RelaySpec::<u32>::new("load", |load| json!({ "percent": load }));
     let relays =
@@ -536,7 +544,7 @@ async fn a_topic_is_a_stream() {
         .expect("nobody has the key");
     let mut raw = node.raw().await;
     raw.name(1, "@(topic/load) subscribe").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 8);
     raw.send(call).await;
     let topic = node.system.topic::<u32>("load").expect("a name");
@@ -553,8 +561,8 @@ async fn a_topic_is_a_stream() {
 }
 
 #[tokio::test]
-async fn methods_are_there_only_where_they_were_given() {
-    let node = node(|spec| spec.methods = Some(strowger_gateway::Methods::new())).await;
+async fn methods_need_configuration() {
+    let node = node(|spec| spec.methods = Some(strowger_gateway::method::Methods::new())).await;
     let mut client = node.client().await;
     assert_eq!(
         client.call("ping", Value::Null).await.expect("it answers")["name"],

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::ActorSystem;
-use strowger_gateway::{Client, Gateway, Limits, Methods, OpenError};
+use strowger_gateway::client::Client;
+use strowger_gateway::method::Methods;
+use strowger_gateway::{Gateway, Limits, OpenError};
 
 async fn open(system: &ActorSystem, socket: &std::path::Path) -> Result<Gateway, OpenError> {
     Gateway::open(system, socket, Limits::default(), Methods::new()).await
 }
 
 #[tokio::test]
-async fn a_socket_that_nobody_answers_is_replaced() {
+async fn stale_socket_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control.sock");
     drop(UnixListener::bind(&socket).unwrap());
@@ -24,7 +26,7 @@ async fn a_socket_that_nobody_answers_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_socket_that_answers_is_not_taken_over() {
+async fn live_socket_is_not_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control.sock");
     let (first, second) = (ActorSystem::new("first"), ActorSystem::new("second"));
@@ -41,7 +43,7 @@ async fn a_socket_that_answers_is_not_taken_over() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_socket_is_left_alone() {
+async fn file_that_is_not_a_socket_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("notes");
     fs::write(&file, "keep").unwrap();
@@ -52,7 +54,7 @@ async fn a_file_that_is_no_socket_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_named() {
+async fn missing_directory_error_names_it() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nowhere/control.sock");
     let system = ActorSystem::new("node").unwrap();
@@ -61,7 +63,7 @@ async fn a_folder_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_killed_listener_comes_back_and_its_clients_stay() {
+async fn killed_listener_restarts_and_keeps_its_clients() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control.sock");
     let system = ActorSystem::new("node").unwrap();

@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger::{Actor, ActorRef, ActorSystem, Ask, BoxError, Context, MailboxSpec, Reply, Request};
-use strowger_gateway::{Client, ClientError, FaultCode, Gateway, Limits, Methods, Usage, Vitals};
+use strowger::{
+    Actor, ActorRef, ActorSystem, Ask, BoxError, Context, FaultCode, MailboxSpec, Reply, Request,
+};
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::health::{HealthRegistry, LimitUsage};
+use strowger_gateway::method::Methods;
+use strowger_gateway::{Gateway, Limits};
 
 /// Waits forever on the first message, fails on zero, and completes any other at once.
-struct Desk;
+struct SlowActor;
 
-impl Actor for Desk {
+impl Actor for SlowActor {
     type Msg = u64;
     type Args = ();
     type Error = BoxError;
@@ -53,13 +58,13 @@ impl Node {
         client.expect("the node listens")
     }
 
-    fn desk(&self, key: &str, waiting: usize) -> ActorRef<u64> {
-        let desk = self.system.spawn::<Desk>(key.to_owned(), ());
-        let desk = desk.expect("the key is free");
+    fn slow_actor(&self, key: &str, waiting: usize) -> ActorRef<u64> {
+        let slow_actor = self.system.spawn::<SlowActor>(key.to_owned(), ());
+        let slow_actor = slow_actor.expect("the key is free");
         for number in [1].into_iter().chain(std::iter::repeat_n(2, waiting)) {
-            desk.try_tell(number).expect("there is room");
+            slow_actor.try_tell(number).expect("there is room");
         }
-        desk
+        slow_actor
     }
 }
 
@@ -71,11 +76,11 @@ async fn code(client: &mut Client, method: &str, params: Value) -> (FaultCode, S
 }
 
 #[tokio::test]
-async fn top_shows_the_deepest_with_totals_and_limits() {
-    let vitals = Vitals::new().limit("lines", || Some(Usage::new(9.0, 10.0)));
-    let node = Node::start(Methods::new().vitals(vitals)).await;
-    node.desk("a", 5);
-    node.desk("b", 90);
+async fn top_lists_the_deepest_with_totals_and_limits() {
+    let health = HealthRegistry::new().limit("lines", || Some(LimitUsage::new(9.0, 10.0)));
+    let node = Node::start(Methods::new().with_health(health)).await;
+    node.slow_actor("a", 5);
+    node.slow_actor("b", 90);
     let mut client = node.client().await;
     let params = json!({ "sort": "depth", "limit": 1, "path": "/*" });
     let top = client.call("top", params).await.expect("an answer");
@@ -123,7 +128,7 @@ impl Actor for Silent {
 }
 
 #[tokio::test]
-async fn top_names_asks_that_wait_for_longer_than_a_second() {
+async fn top_lists_late_asks() {
     let node = Node::start(Methods::new()).await;
     let silent = node.system.spawn::<Silent>("silent", ());
     let silent = silent.expect("the key is free");
@@ -153,7 +158,7 @@ async fn top_names_asks_that_wait_for_longer_than_a_second() {
 }
 
 #[tokio::test]
-async fn what_top_and_trace_cannot_do_is_said() {
+async fn invalid_top_and_trace_requests_are_explained() {
     let node = Node::start(Methods::new()).await;
     let mut client = node.client().await;
     for (method, params, says) in [
@@ -184,16 +189,19 @@ async fn what_top_and_trace_cannot_do_is_said() {
 }
 
 #[tokio::test]
-async fn a_trace_comes_line_by_line_and_ends_with_its_records() {
+async fn trace_streams_records_up_to_its_limit() {
     let node = Node::start(Methods::new()).await;
-    let desk = node.system.spawn::<Desk>("desk", ()).expect("a free key");
+    let slow_actor = node
+        .system
+        .spawn::<SlowActor>("desk", ())
+        .expect("a free key");
     let mut client = node.client().await;
     let params = json!({ "path": "desk", "max": 5 });
     let mut rows = client.rows("trace", params).await.expect("it is sent");
     // The trace begins some time after the call: sends messages until the first line arrives.
     let tell = async {
         loop {
-            let _ = desk.try_tell(2);
+            let _ = slow_actor.try_tell(2);
             tokio::task::yield_now().await;
         }
     };
@@ -219,7 +227,7 @@ async fn a_trace_comes_line_by_line_and_ends_with_its_records() {
 }
 
 #[tokio::test]
-async fn a_trace_of_nothing_ends_with_its_time() {
+async fn empty_trace_ends_at_its_time_limit() {
     let node = Node::start(Methods::new()).await;
     let mut client = node.client().await;
     let params = json!({ "path": "/nobody", "within_ms": 1 });
@@ -228,20 +236,23 @@ async fn a_trace_of_nothing_ends_with_its_time() {
 }
 
 #[tokio::test]
-async fn a_tracer_that_does_not_read_slows_nobody() {
+async fn tracer_that_does_not_read_delays_no_actor() {
     let node = Node::start(Methods::new()).await;
-    let desk = node.system.spawn::<Desk>("desk", ()).expect("a free key");
+    let slow_actor = node
+        .system
+        .spawn::<SlowActor>("desk", ())
+        .expect("a free key");
     let mut client = node.client().await;
     let params = json!({ "path": "desk", "max": 100_000 });
     let rows = client.rows("trace", params).await.expect("it is sent");
     const MESSAGES: u64 = 20_000;
     for _ in 0..MESSAGES {
-        desk.tell(2).await.expect("it lives");
+        slow_actor.tell(2).await.expect("it lives");
     }
-    while desk.erase().info().handled < MESSAGES {
+    while slow_actor.erase().info().handled < MESSAGES {
         tokio::task::yield_now().await;
     }
     drop(rows);
     drop(client);
-    assert_eq!(desk.erase().info().restarts, 0);
+    assert_eq!(slow_actor.erase().info().restarts, 0);
 }

@@ -84,8 +84,8 @@ impl Endpoint {
         )
     }
 
-    /// Ends an association without asking the peer, which may be gone for good. A peer that is still
-    /// there gets Cause 72 to its next request, and sets its association up again.
+    /// Ends an association without asking the peer, which may be gone for good. A peer that is
+    /// still there gets Cause 72 to its next request, and sets its association up again.
     pub fn end_association(&mut self, association: AssociationId) {
         self.released(association);
     }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::{McpAnswer, McpContent, Progress};
+use strowger_gateway::mcp::{ProgressReporter, ToolContent, ToolOutput};
 use strowger_tools::{
     Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
     Tree, Write, WriteMode, file_uri, shown_path,
@@ -63,7 +63,11 @@ fn all(below: &RootPath<'_>) -> ReadLines {
     }
 }
 
-pub(super) async fn read_text(roots: Roots, args: Lines, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn read_text(
+    roots: Roots,
+    args: Lines,
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let lines = ReadLines {
         from: args.from,
@@ -72,36 +76,40 @@ pub(super) async fn read_text(roots: Roots, args: Lines, _: Progress) -> Result<
         ..all(&below)
     };
     let text = text_of(&below, &args.path, lines).await?;
-    Ok(McpAnswer::text(text.clone()).with_value_for_code(json!({ "content": text })))
+    Ok(ToolOutput::text(text.clone()).with_local_value(json!({ "content": text })))
 }
 
-pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn read_media(
+    roots: Roots,
+    args: One,
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
     let media = below.ask(GetMedia { path }).await?;
     let (data, mime) = (STANDARD.encode(&media.octets), media.mime);
     let content = if mime.starts_with("image/") {
-        McpContent::Image { data, mime }
+        ToolContent::Image { data, mime }
     } else if mime.starts_with("audio/") {
-        McpContent::Audio { data, mime }
+        ToolContent::Audio { data, mime }
     } else {
         let uri = file_uri(&below.absolute());
-        McpContent::Blob { data, mime, uri }
+        ToolContent::Blob { data, mime, uri }
     };
-    Ok(McpAnswer::piece(content))
+    Ok(ToolOutput::content(content))
 }
 
 pub(super) async fn read_several(
     roots: Roots,
     args: Several,
-    progress: Progress,
-) -> Result<McpAnswer, Fault> {
+    progress: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let count = args.paths.len() as f64;
     // Several files together may be no larger than one file may be.
     let most = roots.iter().map(|root| root.file).max().unwrap_or_default();
     let (mut left, mut files, mut texts) = (most, Vec::new(), Vec::new());
     for (at, path) in args.paths.iter().enumerate() {
-        progress.tell(at as f64, Some(count), path).await;
+        progress.report(at as f64, Some(count), path).await;
         let text = async {
             let below = roots.find(path)?;
             text_of(&below, path, all(&below)).await
@@ -136,13 +144,17 @@ pub(super) async fn read_several(
         }
     }
     progress
-        .tell(count, Some(count), "all files were read")
+        .report(count, Some(count), "all files were read")
         .await;
-    let answer = McpAnswer::text(texts.join("\n---\n"));
-    Ok(answer.with_value_for_code(json!({ "files": files })))
+    let answer = ToolOutput::text(texts.join("\n---\n"));
+    Ok(answer.with_local_value(json!({ "files": files })))
 }
 
-pub(super) async fn list_plain(roots: Roots, args: Page, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn list_plain(
+    roots: Roots,
+    args: Page,
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let list = List {
         after: args.after,
         ..List::default()
@@ -153,8 +165,8 @@ pub(super) async fn list_plain(roots: Roots, args: Page, _: Progress) -> Result<
 pub(super) async fn list_with_sizes(
     roots: Roots,
     args: Sizes,
-    _: Progress,
-) -> Result<McpAnswer, Fault> {
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let list = List {
         after: args.after,
         details: true,
@@ -164,7 +176,7 @@ pub(super) async fn list_with_sizes(
     list_page(&roots, &args.path, list).await
 }
 
-async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<McpAnswer, Fault> {
+async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<ToolOutput, Fault> {
     let below = roots.find(path)?;
     list.path.clone_from(&below.path);
     let listing = below.ask(list).await?;
@@ -174,16 +186,16 @@ async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<McpAnswe
         text.push_str("\n(more)");
     }
     let facts = json!({ "count": listing.entries.len(), "more": listing.more });
-    Ok(McpAnswer::text(text)
+    Ok(ToolOutput::text(text)
         .with_structured(facts)
-        .with_value_for_code(json!(listing)))
+        .with_local_value(json!(listing)))
 }
 
 pub(super) async fn directory_tree(
     roots: Roots,
     args: Levels,
-    _: Progress,
-) -> Result<McpAnswer, Fault> {
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let tree = Tree {
         path: below.path.clone(),
@@ -191,14 +203,14 @@ pub(super) async fn directory_tree(
         exclude: args.exclude_patterns.unwrap_or_default(),
     };
     let tree = below.ask(tree).await?;
-    Ok(McpAnswer::json(json!({ "tree": tree })))
+    Ok(ToolOutput::json(json!({ "tree": tree })))
 }
 
 pub(super) async fn search_names(
     roots: Roots,
     args: Named,
-    _: Progress,
-) -> Result<McpAnswer, Fault> {
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let is_glob = args.pattern.contains(['*', '?', '[', '{', '/']);
     let names = match is_glob {
         true => args.pattern,
@@ -211,7 +223,11 @@ pub(super) async fn search_names(
     search(&roots, &args.path, change).await
 }
 
-pub(super) async fn search_text(roots: Roots, args: Said, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn search_text(
+    roots: Roots,
+    args: Said,
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let change = |search: &mut Search| {
         search.names = args.names;
         search.text = Some(args.pattern);
@@ -225,7 +241,7 @@ async fn search(
     roots: &Roots,
     path: &str,
     change: impl FnOnce(&mut Search),
-) -> Result<McpAnswer, Fault> {
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(path)?;
     let mut search = Search {
         path: below.path.clone(),
@@ -269,23 +285,27 @@ async fn search(
         let skipped = facts.get_mut("skipped").and_then(Value::as_object_mut);
         skipped.map(|skipped| skipped.remove("paths"));
     }
-    Ok(McpAnswer::text(text)
+    Ok(ToolOutput::text(text)
         .with_structured(facts)
-        .with_value_for_code(whole))
+        .with_local_value(whole))
 }
 
-pub(super) async fn file_info(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn file_info(
+    roots: Roots,
+    args: One,
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
     let entry = below.ask(Stat { path }).await?;
-    Ok(McpAnswer::of(json!(entry)))
+    Ok(ToolOutput::structured(json!(entry)))
 }
 
 pub(super) async fn allowed_directories(
     roots: Roots,
     _: Nothing,
-    _: Progress,
-) -> Result<McpAnswer, Fault> {
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let directories: Vec<Value> = roots
         .iter()
         .map(|root| {
@@ -301,16 +321,16 @@ pub(super) async fn allowed_directories(
         "Allowed directories:\n{}",
         lines.collect::<Vec<_>>().join("\n")
     );
-    Ok(McpAnswer::text(text)
+    Ok(ToolOutput::text(text)
         .with_structured(json!({ "count": directories.len() }))
-        .with_value_for_code(json!({ "directories": directories })))
+        .with_local_value(json!({ "directories": directories })))
 }
 
 pub(super) async fn write_file(
     roots: Roots,
     args: Holding,
-    _: Progress,
-) -> Result<McpAnswer, Fault> {
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let octets = args.content.len();
     let write = Write::new(&below.path, args.content).with_mode(WriteMode::Atomic);
@@ -321,8 +341,8 @@ pub(super) async fn write_file(
 pub(super) async fn append_file(
     roots: Roots,
     args: Holding,
-    _: Progress,
-) -> Result<McpAnswer, Fault> {
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let octets = args.content.len();
     let append = Append {
@@ -333,12 +353,16 @@ pub(super) async fn append_file(
     Ok(written(&args.path, octets))
 }
 
-fn written(path: &str, octets: usize) -> McpAnswer {
+fn written(path: &str, octets: usize) -> ToolOutput {
     let text = format!("Wrote {octets} bytes to {path}.");
-    McpAnswer::text(text).with_structured(json!({ "path": path, "octets": octets }))
+    ToolOutput::text(text).with_structured(json!({ "path": path, "octets": octets }))
 }
 
-pub(super) async fn edit_file(roots: Roots, args: Edits, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn edit_file(
+    roots: Roots,
+    args: Edits,
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let changes = args.edits.into_iter().map(|edit| Change {
         old: edit.old_text,
@@ -351,23 +375,27 @@ pub(super) async fn edit_file(roots: Roots, args: Edits, _: Progress) -> Result<
         dry_run: args.dry_run.unwrap_or_default(),
     };
     let edited = below.ask(edit).await?;
-    Ok(McpAnswer::text(edited.diff.clone())
+    Ok(ToolOutput::text(edited.diff.clone())
         .with_structured(json!({ "places": edited.places }))
-        .with_value_for_code(json!(edited)))
+        .with_local_value(json!(edited)))
 }
 
 pub(super) async fn create_directory(
     roots: Roots,
     args: One,
-    _: Progress,
-) -> Result<McpAnswer, Fault> {
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
     below.ask(Make { path }).await?;
-    Ok(McpAnswer::text(format!("Created {}.", args.path)))
+    Ok(ToolOutput::text(format!("Created {}.", args.path)))
 }
 
-pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn move_file(
+    roots: Roots,
+    args: Move,
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let (from, to) = (roots.find(&args.source)?, roots.find(&args.destination)?);
     if from.root.name != to.root.name {
         let text = format!(
@@ -384,15 +412,19 @@ pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<M
     };
     from.ask(rename).await?;
     let text = format!("Moved {} to {}.", args.source, args.destination);
-    Ok(McpAnswer::text(text))
+    Ok(ToolOutput::text(text))
 }
 
-pub(super) async fn delete_file(roots: Roots, args: Gone, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn delete_file(
+    roots: Roots,
+    args: Gone,
+    _: ProgressReporter,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let delete = Delete {
         path: below.path.clone(),
         recursive: args.recursive.unwrap_or_default(),
     };
     below.ask(delete).await?;
-    Ok(McpAnswer::text(format!("Deleted {}.", args.path)))
+    Ok(ToolOutput::text(format!("Deleted {}.", args.path)))
 }

@@ -3,18 +3,19 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::Fault;
-use strowger_gateway::{McpAnswer, McpCall, McpTool, McpTools, Verb};
+use strowger_gateway::access::Operation;
+use strowger_gateway::mcp::{Tool, ToolOutput, ToolRequest, ToolSet};
 use strowger_tools::{Append, Follow, Write};
 
 use super::{STREAMS, StreamsRef, a, ask, object};
 use crate::agent::roots::Roots;
 
-pub(super) fn add(tools: McpTools, streams: &StreamsRef, roots: &Roots) -> McpTools {
+pub(super) fn add(tools: ToolSet, streams: &StreamsRef, roots: &Roots) -> ToolSet {
     let path = "Path of the file, below an allowed directory; it is created, or overwritten.";
     let about = "Writes a stream to a file, from its past items to its end, with progress \
                  notifications. The producer is slowed down to the speed of writing. Written \
                  items stay if the stream ends with an error or the call is cancelled.";
-    let tool = McpTool::new(
+    let tool = Tool::new(
         "stream_to_file",
         about,
         object(
@@ -52,9 +53,9 @@ struct StreamToFileParams {
     append: bool,
 }
 
-async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAnswer, Fault> {
-    let params: StreamToFileParams = call.read()?;
-    call.caller.reaches(&Verb::CALL, STREAMS)?;
+async fn write(streams: StreamsRef, roots: Roots, call: ToolRequest) -> Result<ToolOutput, Fault> {
+    let params: StreamToFileParams = call.parse_arguments()?;
+    call.caller.check_address(&Operation::CALL_TOOL, STREAMS)?;
     let roots = roots.within(&call.caller)?;
     let file = roots.find(&params.path)?;
     // Follow before writing anything: the stream may not exist.
@@ -79,17 +80,17 @@ async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAn
         })
         .await?;
         let said = format!("{octets} bytes written");
-        call.progress.tell(pieces as f64, None, &said).await;
+        call.progress.report(pieces as f64, None, &said).await;
     }
     let facts = json!({ "pieces": pieces, "octets": octets, "failed": error.is_some() });
     let said = format!("Wrote {pieces} items, {octets} bytes, to {}.", params.path);
     let mut value = json!({ "pieces": pieces, "octets": octets });
     let Some(error) = error else {
-        let answer = McpAnswer::text(said).with_structured(facts);
-        return Ok(answer.with_value_for_code(value));
+        let answer = ToolOutput::text(said).with_structured(facts);
+        return Ok(answer.with_local_value(value));
     };
     let said = format!("{said}\nThe stream ended with an error: {error}");
     value["error"] = Value::String(error);
-    let answer = McpAnswer::text(said).with_structured(facts);
-    Ok(answer.with_value_for_code(value).as_failure())
+    let answer = ToolOutput::text(said).with_structured(facts);
+    Ok(answer.with_local_value(value).into_failure())
 }

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use strowger_gateway::{ClientError, FaultCode};
+use strowger::FaultCode;
+use strowger_gateway::client::ClientError;
 
 use super::follow::DeadlineArgs;
 use crate::command::observe::printable;

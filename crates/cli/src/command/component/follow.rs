@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client, ClientError};
+use strowger_gateway::client::{Client, ClientError};
 
 use crate::command::signals::Signals;
 use crate::command::span;

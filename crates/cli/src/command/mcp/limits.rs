@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strowger_gateway::McpLimits;
+use strowger_gateway::mcp::McpLimits;
 
 use crate::config::{
     CODE_LIMITS, Config, FILE_LIMITS, LimitSet, MCP_LIMITS, ToolsSection, limit_size,

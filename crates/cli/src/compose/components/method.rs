@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::{Answer, Methods};
+use strowger_gateway::method::{MethodOutput, Methods};
 use strowger_wasm::{Change, Widening};
 
 use super::deployment::CallerGuard;
@@ -90,7 +90,7 @@ pub(crate) fn register(methods: Methods, components: &Components) -> Methods {
         .register(verbs::LIST, move |_| {
             let list = listed.0.registry.list();
             let rows: Vec<Value> = list.iter().map(|one| listed.row(one)).collect();
-            async move { Ok(Answer::rows(rows)) }
+            async move { Ok(MethodOutput::rows(rows)) }
         })
         .register(
             verbs::DEPLOY,
@@ -137,7 +137,7 @@ pub(crate) fn register(methods: Methods, components: &Components) -> Methods {
                 components.0.deployments.cancel(id)
             }
         })
-        .note(move |path| {
+        .annotate(move |path| {
             let info = noted.at(path)?.info;
             let noted = json!({
                 "calls": info.calls,

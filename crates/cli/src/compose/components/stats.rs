@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
+use strowger_gateway::health::{HealthRegistry, LimitUsage};
+use strowger_gateway::metrics::{MetricKind, MetricsPage};
 use strowger_wasm::Deployed;
 
 use super::Components;
@@ -13,13 +14,13 @@ use super::Components;
 pub(crate) type LateComponents = Arc<OnceLock<Components>>;
 
 /// Adds the usage of components and their stats.
-pub(crate) fn add_health(health: Vitals, components: &LateComponents) -> Vitals {
+pub(crate) fn add_health(health: HealthRegistry, components: &LateComponents) -> HealthRegistry {
     let [live, counted] = std::array::from_fn(|_| Arc::clone(components));
     health
         .limit("components", move || {
             let host = &live.get()?.0.host;
             let most = host.limits().instances;
-            Some(Usage::new(host.live() as f64, most as f64))
+            Some(LimitUsage::new(host.live() as f64, most as f64))
         })
         .collect(move |page| {
             let list = counted.get().map(|components| components.0.registry.list());
@@ -93,7 +94,7 @@ const EACH: [ComponentMetric; 10] = [
     ),
 ];
 
-fn write(list: &[Deployed], page: &mut Exposition) {
+fn write(list: &[Deployed], page: &mut MetricsPage) {
     for (name, kind, help, read) in EACH {
         let mut family = page.family(name, kind, help);
         for one in list {

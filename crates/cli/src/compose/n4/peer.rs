@@ -12,7 +12,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Answer, Fault, FaultCode, Methods};
+use strowger::{Fault, FaultCode};
+use strowger_gateway::method::{MethodOutput, Methods};
 use strowger_pfcp::ie::{
     NodeId, NodeReportType, PeerUpRestartReport, RemoteGtpuPeer, UserPlanePathFailureReport,
     UserPlanePathRecoveryReport,
@@ -29,7 +30,7 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
         .register(verbs::PFDS, move |_| {
             let rows = of_pfds.pfds();
             async move {
-                Ok(Answer::rows(rows.into_iter().map(
+                Ok(MethodOutput::rows(rows.into_iter().map(
                     |row| json!({ "application": row.application, "contents": row.contents }),
                 )))
             }

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use strowger_gateway::{Exposition, MetricKind, Vitals};
+use strowger_gateway::health::HealthRegistry;
+use strowger_gateway::metrics::{MetricKind, MetricsPage};
 use strowger_tools::Usage;
 
 use super::{Tools, VerbCounts};
@@ -11,7 +12,7 @@ use super::{Tools, VerbCounts};
 pub(crate) type LateTools = Arc<OnceLock<Tools>>;
 
 /// Adds the metrics of tools.
-pub(crate) fn add_health(health: Vitals, tools: &LateTools) -> Vitals {
+pub(crate) fn add_health(health: HealthRegistry, tools: &LateTools) -> HealthRegistry {
     let tools = Arc::clone(tools);
     health.collect(move |page| {
         let tools = || tools.get().into_iter();
@@ -22,7 +23,7 @@ pub(crate) fn add_health(health: Vitals, tools: &LateTools) -> Vitals {
         quotas(&tools().flat_map(Tools::usages).collect::<Vec<_>>(), page);
         let help = "Open streams.";
         let live = tools().map(Tools::live_streams).sum::<usize>();
-        page.one(
+        page.single(
             "strowger_tool_streams",
             MetricKind::Gauge,
             help,
@@ -58,7 +59,7 @@ const EACH: [RootMetric; 4] = [
 ];
 
 /// Writes the calls of tools.
-fn calls(tools: &[(&str, VerbCounts)], page: &mut Exposition) {
+fn calls(tools: &[(&str, VerbCounts)], page: &mut MetricsPage) {
     let help = "Calls of a tool, by result.";
     let mut calls = page.family("strowger_tool_calls_total", MetricKind::Counter, help);
     for (tool, verbs) in tools {
@@ -85,7 +86,7 @@ fn calls(tools: &[(&str, VerbCounts)], page: &mut Exposition) {
 }
 
 /// Writes the usage of quotas.
-fn quotas(usages: &[(&str, Usage)], page: &mut Exposition) {
+fn quotas(usages: &[(&str, Usage)], page: &mut MetricsPage) {
     for (name, help, read) in EACH {
         let mut family = page.family(name, MetricKind::Gauge, help);
         for (tool, usage) in usages {

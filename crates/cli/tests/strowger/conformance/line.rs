@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::{ContentType, Decoder, Frame, Kind};
+use strowger::ContentType;
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 
 /// Not part of any claim: it only makes a hanging case end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,7 +41,7 @@ pub(super) enum Next {
 /// A connection to a node.
 pub(super) struct Line {
     stream: UnixStream,
-    decoder: Decoder,
+    decoder: FrameDecoder,
     names: BTreeMap<String, u32>,
     last: u32,
     /// Frames of calls that have arrived and are not read yet.
@@ -54,18 +55,18 @@ impl Line {
         limited.expect("a minute is a time");
         let mut line = Self {
             stream,
-            decoder: Decoder::new(LIMIT),
+            decoder: FrameDecoder::new(LIMIT),
             names: BTreeMap::new(),
             last: 0,
             came: BTreeMap::new(),
         };
-        assert_eq!(line.read().kind, Kind::Hello);
+        assert_eq!(line.read().kind, FrameKind::Hello);
         line
     }
 
     /// Asks `conformance/echo`; [`Line::answer`] waits for the answer.
     pub(super) fn ask(&mut self, message: &str, payload: &Value) -> u32 {
-        let frame = Frame::new(Kind::Call, 0).with_json(payload);
+        let frame = Frame::new(FrameKind::Call, 0).with_json(payload);
         self.call(ECHO, message, frame)
     }
 
@@ -82,14 +83,14 @@ impl Line {
     }
 
     pub(super) fn tell(&mut self, message: &str, payload: &Value) -> u32 {
-        let frame = Frame::new(Kind::Tell, 0).with_json(payload);
+        let frame = Frame::new(FrameKind::Tell, 0).with_json(payload);
         self.call(ECHO, message, frame)
     }
 
     /// Reads numbers from `conformance/echo`, with this credit at first.
     pub(super) fn numbers(&mut self, from: u64, to: Option<u64>, credit: u32) -> u32 {
         let payload = serde_json::json!({"from": from, "to": to});
-        let mut frame = Frame::new(Kind::Call, 0).with_json(&payload);
+        let mut frame = Frame::new(FrameKind::Call, 0).with_json(&payload);
         frame.credit = credit;
         self.call(ECHO, "numbers", frame)
     }
@@ -100,7 +101,7 @@ impl Line {
         let known = u32::try_from(self.names.len()).expect("few names");
         let target = *self.names.entry(name.clone()).or_insert(known + 1);
         if target > known {
-            let mut bound = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name);
+            let mut bound = Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, name);
             bound.target = target;
             self.write(&bound);
         }
@@ -115,11 +116,11 @@ impl Line {
     }
 
     pub(super) fn cancel(&mut self, id: u32) {
-        self.write(&Frame::new(Kind::Cancel, id));
+        self.write(&Frame::new(FrameKind::Cancel, id));
     }
 
     pub(super) fn grant(&mut self, id: u32, credit: u32) {
-        let mut frame = Frame::new(Kind::Credit, id);
+        let mut frame = Frame::new(FrameKind::Credit, id);
         frame.credit = credit;
         self.write(&frame);
     }
@@ -145,12 +146,12 @@ impl Line {
     pub(super) fn next(&mut self, id: u32) -> Next {
         let frame = self.frame(id);
         match frame.kind {
-            Kind::Item => Next::Item(frame.into_payload().decode().expect("JSON")),
-            Kind::Done => {
+            FrameKind::Item => Next::Item(frame.into_payload().decode().expect("JSON")),
+            FrameKind::Done => {
                 assert_eq!(frame.content, ContentType::None, "an answer behind items");
                 Next::End
             }
-            Kind::Error => Next::Failed(refusal(frame)),
+            FrameKind::Error => Next::Failed(refusal(frame)),
             kind => panic!("a node sends no {kind}"),
         }
     }
@@ -183,8 +184,8 @@ impl Line {
     pub(super) fn answer(&mut self, id: u32) -> Result<Value, Refusal> {
         let frame = self.frame(id);
         match frame.kind {
-            Kind::Done => Ok(frame.into_payload().decode().expect("JSON")),
-            Kind::Error => Err(refusal(frame)),
+            FrameKind::Done => Ok(frame.into_payload().decode().expect("JSON")),
+            FrameKind::Error => Err(refusal(frame)),
             kind => panic!("{kind} is no answer"),
         }
     }

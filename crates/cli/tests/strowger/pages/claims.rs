@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use strowger::{Address, ContentType, MailboxSpec};
-use strowger_gateway::Kind;
+use strowger_gateway::frame::FrameKind;
 use strowger_pfcp::MessageType;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp_node::Restoration;
@@ -397,16 +397,16 @@ fn addresses_have_the_limits_of_the_page() {
 fn frames_have_the_kinds_of_the_page() {
     let rows = table("docs/messages.md", "| kind | from | in version | payload |");
     let known = [
-        Kind::Hello,
-        Kind::Name,
-        Kind::Call,
-        Kind::Item,
-        Kind::Done,
-        Kind::Error,
-        Kind::Cancel,
-        Kind::Credit,
-        Kind::Tell,
-        Kind::Token,
+        FrameKind::Hello,
+        FrameKind::Name,
+        FrameKind::Call,
+        FrameKind::Item,
+        FrameKind::Done,
+        FrameKind::Error,
+        FrameKind::Cancel,
+        FrameKind::Credit,
+        FrameKind::Tell,
+        FrameKind::Token,
     ];
     let known = known.map(|kind| format!("{} {}", kind as u8, format!("{kind:?}").to_lowercase()));
     let said: Vec<&String> = rows.iter().map(|row| &row[0]).collect();

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A parsed page.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
-    families: BTreeMap<String, Family>,
+    families: BTreeMap<String, ParsedFamily>,
     samples: BTreeMap<(String, BTreeMap<String, String>), f64>,
 }
 
 #[derive(Debug, Default)]
-struct Family {
+struct ParsedFamily {
     help: Option<String>,
     kind: Option<String>,
 }

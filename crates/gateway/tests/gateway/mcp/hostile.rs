@@ -4,10 +4,10 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::http::{TOKEN, Web, on};
+use super::http::{HttpEndpoint, TOKEN, exchange};
 use super::{LIMIT, call};
 
-impl Web {
+impl HttpEndpoint {
     async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.expect("it listens")
     }
@@ -19,7 +19,7 @@ impl Web {
         stream.write_all(bytes).await.expect("it reads");
         let mut text = Vec::new();
         let read = tokio::time::timeout(LIMIT, stream.read_to_end(&mut text)).await;
-        read.expect("the door closes").expect("it answers");
+        read.expect("the server closes").expect("it answers");
         String::from_utf8(text).expect("answers are text")
     }
 
@@ -40,69 +40,70 @@ fn doubled(text: &str) -> usize {
 }
 
 #[tokio::test]
-async fn an_agent_keeps_its_connection_over_a_hundred_requests() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn agent_keeps_its_connection_beyond_100_requests() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    let mut stream = web.connect().await;
+    let mut stream = http.connect().await;
     for number in 0..100 {
         let ask = call(number, "double", &json!({ "number": number })).to_string();
-        let head = web.head("POST", "/mcp", &known);
-        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        let head = http.head("POST", "/mcp", &known);
+        let text = exchange(&mut stream, &head, &ask, "0\r\n\r\n").await;
         assert!(text.starts_with("HTTP/1.1 200"), "{number}: {text}");
         let doubled = format!("\"number\":{}", number * 2);
         assert!(text.contains(&doubled), "{number}: {text}");
     }
     let status = "strowger_http_responses_total{status=\"200\"}";
-    assert!(web.value(status).await >= Some(100.0), "all are counted");
+    assert!(http.value(status).await >= Some(100.0), "all are counted");
 }
 
 #[tokio::test]
-async fn token_counts_for_the_request_that_shows_it() {
-    let web = Web::open(|door, _| door.time = LIMIT).await;
-    let session = web.session().await;
+async fn token_authorizes_only_its_request() {
+    let http = HttpEndpoint::open(|http, _| http.time = LIMIT).await;
+    let session = http.session().await;
     let ask = call(1, "double", &json!({ "number": 3 })).to_string();
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
     let second = format!(
         "{}Connection: close\r\nContent-Length: {}\r\n\r\n{ask}",
-        web.head("POST", "/mcp", &known),
+        http.head("POST", "/mcp", &known),
         ask.len(),
     );
-    let nobody = web.head("POST", "/mcp", &session);
+    let nobody = http.head("POST", "/mcp", &session);
     for (first, status) in [
-        (web.head("GET", "/healthz", ""), 200),
+        (http.head("GET", "/healthz", ""), 200),
         // Here the page is public, whichever token is shown.
-        (web.head("GET", "/metrics", &known), 200),
+        (http.head("GET", "/metrics", &known), 200),
         (format!("{nobody}Content-Length: 0\r\n"), 401),
     ] {
-        let text = web.all(format!("{first}\r\n{second}").as_bytes()).await;
+        let text = http.all(format!("{first}\r\n{second}").as_bytes()).await;
         assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{text}");
         assert_eq!(text.matches("HTTP/1.1 ").count(), 2, "{text}");
         assert_eq!(doubled(&text), 1, "{text}");
     }
     // A request with a body and no token is the last: the body is not read, nor what follows it.
     let first = format!("{nobody}Content-Length: {}\r\n\r\n{ask}", ask.len());
-    let text = web.all(format!("{first}{second}").as_bytes()).await;
+    let text = http.all(format!("{first}{second}").as_bytes()).await;
     assert!(text.starts_with("HTTP/1.1 401"), "{text}");
     assert_eq!(text.matches("HTTP/1.1 ").count(), 1, "{text}");
     assert_eq!(doubled(&text), 0, "{text}");
     // The twin shows its token with both.
     let first = format!(
         "{}Content-Length: {}\r\n\r\n{ask}",
-        web.head("POST", "/mcp", &known),
+        http.head("POST", "/mcp", &known),
         ask.len(),
     );
-    let text = web.all(format!("{first}{second}").as_bytes()).await;
+    let text = http.all(format!("{first}{second}").as_bytes()).await;
     assert_eq!(text.matches("HTTP/1.1 200").count(), 2, "{text}");
     assert_eq!(doubled(&text), 2, "{text}");
 }
 
 #[tokio::test]
-async fn a_body_is_as_long_as_it_says_or_is_refused() {
-    let web = Web::open(|_, limits| limits.time = std::time::Duration::from_millis(500)).await;
-    let session = web.session().await;
+async fn body_length_must_match() {
+    let http =
+        HttpEndpoint::open(|_, limits| limits.time = std::time::Duration::from_millis(500)).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    let head = web.head("POST", "/mcp", &known);
+    let head = http.head("POST", "/mcp", &known);
     let ask = call(1, "double", &json!({ "number": 3 })).to_string();
     let length = ask.len();
     let hidden = format!("{head}Content-Length: {length}\r\n\r\n{ask}");
@@ -155,7 +156,7 @@ async fn a_body_is_as_long_as_it_says_or_is_refused() {
             1,
         ),
     ] {
-        let text = web
+        let text = http
             .all(format!("{head}{headers}\r\n{body}").as_bytes())
             .await;
         assert!(
@@ -168,17 +169,17 @@ async fn a_body_is_as_long_as_it_says_or_is_refused() {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_to_go_on_and_a_stranger_is_not() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn only_agents_get_100_continue() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let ask = call(1, "double", &json!({ "number": 3 })).to_string();
     let expect = format!(
         "Expect: 100-continue\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         ask.len()
     );
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    let mut stream = web.connect().await;
-    let head = format!("{}{expect}", web.head("POST", "/mcp", &known));
+    let mut stream = http.connect().await;
+    let head = format!("{}{expect}", http.head("POST", "/mcp", &known));
     stream.write_all(head.as_bytes()).await.expect("it reads");
     let mut go_on = [0; 25];
     let read = tokio::time::timeout(LIMIT, stream.read_exact(&mut go_on)).await;
@@ -191,29 +192,29 @@ async fn an_agent_is_told_to_go_on_and_a_stranger_is_not() {
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
     assert_eq!(doubled(&text), 1, "{text}");
 
-    let head = format!("{}{expect}", web.head("POST", "/mcp", &session));
-    let text = web.all(head.as_bytes()).await;
+    let head = format!("{}{expect}", http.head("POST", "/mcp", &session));
+    let text = http.all(head.as_bytes()).await;
     assert!(text.starts_with("HTTP/1.1 401"), "{text}");
 }
 
 #[tokio::test]
-async fn a_later_head_of_an_agent_is_held_to_the_same_limits() {
-    let web = Web::open(|door, _| door.head = 1000).await;
-    let session = web.session().await;
+async fn later_requests_have_the_same_head_limit() {
+    let http = HttpEndpoint::open(|http, _| http.head = 1000).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
     let ask = call(1, "double", &json!({ "number": 3 })).to_string();
-    let head = web.head("POST", "/mcp", &known);
+    let head = http.head("POST", "/mcp", &known);
     let long = format!("{head}X: {}\r\n", "x".repeat(1000));
     for (second, says) in [
         (long.as_str(), "1000 bytes (metrics.head)"),
         ("GET /healthz HTTP/2.0\r\n", "invalid HTTP/1 request"),
         ("no request\r\n", "invalid HTTP/1 request"),
     ] {
-        let mut stream = web.connect().await;
-        let first = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        let mut stream = http.connect().await;
+        let first = exchange(&mut stream, &head, &ask, "0\r\n\r\n").await;
         assert_eq!(doubled(&first), 1, "{first}");
         // The twin repeats the first request.
-        let again = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        let again = exchange(&mut stream, &head, &ask, "0\r\n\r\n").await;
         assert_eq!(doubled(&again), 1, "{again}");
         stream
             .write_all(format!("{second}\r\n").as_bytes())
@@ -228,18 +229,18 @@ async fn a_later_head_of_an_agent_is_held_to_the_same_limits() {
 }
 
 #[tokio::test]
-async fn an_agent_that_sends_too_much_is_told_so() {
+async fn oversized_message_is_refused_with_a_reason() {
     const LIMIT_OF_BODY: usize = 64 * 1024;
-    let web = Web::open(|_, limits| limits.body = LIMIT_OF_BODY).await;
-    let session = web.session().await;
+    let http = HttpEndpoint::open(|_, limits| limits.body = LIMIT_OF_BODY).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}Connection: close\r\n");
-    let head = web.head("POST", "/mcp", &known);
+    let head = http.head("POST", "/mcp", &known);
     let ask = call(1, "double", &json!({ "number": 3 })).to_string();
     // The whole request is written before the response is read, as many clients do.
     for (length, status) in [(LIMIT_OF_BODY, 200), (16 << 20, 413)] {
         let space = " ".repeat(length - ask.len());
         let request = format!("{head}Content-Length: {length}\r\n\r\n{ask}{space}");
-        let text = web.all(request.as_bytes()).await;
+        let text = http.all(request.as_bytes()).await;
         assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{text}");
     }
 }

@@ -6,13 +6,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use strowger::Event;
-use strowger_gateway::{HttpDoor, HttpLimits, McpHttp, McpLimits, Recorder, Role, Token, Vitals};
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::health::HealthRegistry;
+use strowger_gateway::http::{HttpLimits, HttpServer};
+use strowger_gateway::mcp::{McpHttpSpec, McpLimits};
+use strowger_gateway::metrics::MetricsRecorder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::{LIMIT, Office, call, initialize};
+use super::{LIMIT, TestEndpoint, call, initialize};
 
 pub(crate) const TOKEN: &str = "a token of sixteen";
 const VIEWER: &str = "a token of a viewer";
@@ -21,22 +25,29 @@ const LIMITED: &str = "a token of few tools";
 const ORIGIN: &str = "https://agents.example";
 
 /// An HTTP endpoint for agents.
-pub(crate) struct Web {
-    pub(crate) office: Office,
+pub(crate) struct HttpEndpoint {
+    pub(crate) endpoint: TestEndpoint,
     pub(crate) address: SocketAddr,
-    door: HttpDoor,
+    server: HttpServer,
 }
 
-impl Web {
+impl HttpEndpoint {
     pub(crate) async fn open(change: impl FnOnce(&mut HttpLimits, &mut McpLimits)) -> Self {
         let mut limits = HttpLimits::default();
         let mut of_agents = McpLimits::default();
         change(&mut limits, &mut of_agents);
-        let office = Office::open(|limits| *limits = of_agents).await;
+        let endpoint = TestEndpoint::open(|limits| *limits = of_agents).await;
         let any = "127.0.0.1:0".parse().expect("an address");
-        let recorder = Recorder::default();
-        let door = HttpDoor::open(&office.system, any, limits, recorder, Vitals::new()).await;
-        let door = door.expect("the loopback has ports");
+        let recorder = MetricsRecorder::default();
+        let server = HttpServer::open(
+            &endpoint.system,
+            any,
+            limits,
+            recorder,
+            HealthRegistry::new(),
+        )
+        .await;
+        let server = server.expect("the loopback has ports");
         let limited = Token::new("limited", Role::Agent, LIMITED)
             .with_addresses(vec!["/mcp/tools/doub*".parse().expect("a pattern")]);
         let tokens = vec![
@@ -45,29 +56,29 @@ impl Web {
             Token::new("operator", Role::Operator, OPERATOR),
             limited,
         ];
-        let agents = McpHttp::new(office.mcp.clone(), tokens);
-        door.offer(agents.with_origins(vec![ORIGIN.to_owned()]));
+        let agents = McpHttpSpec::new(endpoint.mcp.clone(), tokens);
+        server.serve_mcp(agents.with_origins(vec![ORIGIN.to_owned()]));
         Self {
-            address: door.address(),
-            office,
-            door,
+            address: server.address(),
+            endpoint,
+            server,
         }
     }
 
     /// An authorized request with more headers.
-    async fn post(&self, more: &str, message: &Value) -> Answer {
+    async fn post(&self, more: &str, message: &Value) -> Response {
         self.post_as(TOKEN, more, message).await
     }
 
     /// The same with another token.
-    async fn post_as(&self, token: &str, more: &str, message: &Value) -> Answer {
+    async fn post_as(&self, token: &str, more: &str, message: &Value) -> Response {
         let known = format!("Authorization: Bearer {token}\r\n{more}");
         self.sent("POST", &known, &message.to_string()).await
     }
 
-    async fn sent(&self, method: &str, more: &str, body: &str) -> Answer {
+    async fn sent(&self, method: &str, more: &str, body: &str) -> Response {
         let stream = self.begin(method, more, body).await;
-        Answer::read(stream).await
+        Response::read(stream).await
     }
 
     /// Sends a request, and leaves the response unread.
@@ -102,13 +113,13 @@ impl Web {
 }
 
 #[derive(Debug)]
-struct Answer {
+struct Response {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl Response {
     async fn read(mut stream: TcpStream) -> Self {
         let mut octets = Vec::new();
         let read = tokio::time::timeout(LIMIT, stream.read_to_end(&mut octets)).await;
@@ -141,28 +152,31 @@ impl Answer {
 }
 
 #[tokio::test]
-async fn an_agent_with_the_token_has_a_session() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
-    let answer = web
+async fn agent_with_a_token_gets_a_session() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
+    let response = http
         .post(&session, &call(1, "double", &json!({ "number": 3 })))
         .await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(answer.message()["result"]["structuredContent"]["number"], 6);
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(
+        response.message()["result"]["structuredContent"]["number"],
+        6
+    );
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    let left = web.sent("DELETE", &known, "").await;
+    let left = http.sent("DELETE", &known, "").await;
     assert!(matches!(left.status, 200 | 202 | 204), "{left:?}");
-    let gone = web
+    let gone = http
         .post(&session, &call(2, "double", &json!({ "number": 3 })))
         .await;
     assert_eq!(gone.status, 404, "{gone:?}");
 }
 
 #[tokio::test]
-async fn nobody_else_is_let_in() {
-    let web = Web::open(|_, limits| limits.body = 4096).await;
+async fn requests_without_a_valid_token_are_refused() {
+    let http = HttpEndpoint::open(|_, limits| limits.body = 4096).await;
     let message = initialize("2025-06-18").to_string();
-    let unknown = web.sent("POST", "", &message).await;
+    let unknown = http.sent("POST", "", &message).await;
     assert_eq!(unknown.status, 401);
     assert_eq!(unknown.header("www-authenticate"), Some("bearer"));
     for token in [
@@ -173,7 +187,7 @@ async fn nobody_else_is_let_in() {
     ] {
         let wrong = format!("Authorization: {token}\r\n");
         assert_eq!(
-            web.sent("POST", &wrong, &message).await.status,
+            http.sent("POST", &wrong, &message).await.status,
             401,
             "{token}"
         );
@@ -182,29 +196,29 @@ async fn nobody_else_is_let_in() {
     for origin in ["https://evil.example", "null", "http://127.0.0.1"] {
         let page = format!("{known}Origin: {origin}\r\n");
         assert_eq!(
-            web.sent("POST", &page, &message).await.status,
+            http.sent("POST", &page, &message).await.status,
             403,
             "{origin}"
         );
     }
     let page = format!("{known}Origin: {ORIGIN}\r\n");
-    let let_in = web.sent("POST", &page, &message).await;
+    let let_in = http.sent("POST", &page, &message).await;
     assert_eq!(let_in.status, 200, "{let_in:?}");
     assert_eq!(let_in.header("access-control-allow-origin"), Some(ORIGIN));
-    let asked = web
+    let asked = http
         .sent("OPTIONS", &format!("Origin: {ORIGIN}\r\n"), "")
         .await;
     assert_eq!(asked.status, 204);
 
     let elsewhere = message.replace("test", &"t".repeat(5000));
-    assert_eq!(web.sent("POST", &known, &elsewhere).await.status, 413);
-    let broken = web.sent("POST", &known, "{").await;
+    assert_eq!(http.sent("POST", &known, &elsewhere).await.status, 413);
+    let broken = http.sent("POST", &known, "{").await;
     assert!((400..500).contains(&broken.status), "{broken:?}");
 }
 
 #[tokio::test]
-async fn an_agent_calls_the_tools_of_its_role_and_addresses() {
-    let web = Web::open(|_, _| {}).await;
+async fn agent_calls_only_the_tools_its_token_allows() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
     let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
     for (token, tools, granted) in [
         (TOKEN, &["count", "double", "panic", "wait"][..], true),
@@ -212,8 +226,8 @@ async fn an_agent_calls_the_tools_of_its_role_and_addresses() {
         (LIMITED, &["double"], true),
         (VIEWER, &[], false),
     ] {
-        let session = web.session_of(token).await;
-        let listed = web.post_as(token, &session, &list).await.message();
+        let session = http.session_of(token).await;
+        let listed = http.post_as(token, &session, &list).await.message();
         let listed = listed["result"]["tools"].as_array().expect("a list");
         let names: Vec<&str> = listed
             .iter()
@@ -221,21 +235,21 @@ async fn an_agent_calls_the_tools_of_its_role_and_addresses() {
             .collect();
         assert_eq!(names, tools, "{token}");
         let double = call(1, "double", &json!({ "number": 3 }));
-        let answer = web.post_as(token, &session, &double).await;
-        let result = &answer.message()["result"];
+        let response = http.post_as(token, &session, &double).await;
+        let result = &response.message()["result"];
         if granted {
             assert_eq!(
                 result["structuredContent"]["number"], 6,
-                "{token}: {answer:?}"
+                "{token}: {response:?}"
             );
         } else {
-            assert_eq!(result["isError"], true, "{answer:?}");
+            assert_eq!(result["isError"], true, "{response:?}");
             let text = result["content"][0]["text"].as_str().expect("text");
             let why = "forbidden: the token viewer (role viewer) may not use mcp.call on";
             assert!(text.starts_with(why), "{text}");
         }
         // The session continues after every refusal.
-        let count = web
+        let count = http
             .post_as(token, &session, &call(2, "count", &json!({})))
             .await;
         let is_refused = count.message()["result"]["isError"] == true;
@@ -244,24 +258,24 @@ async fn an_agent_calls_the_tools_of_its_role_and_addresses() {
 }
 
 #[tokio::test]
-async fn a_session_is_of_no_use_to_another_token() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn session_belongs_to_its_token() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let double = call(1, "double", &json!({ "number": 3 }));
     for token in [VIEWER, OPERATOR] {
-        let foreign = web.post_as(token, &session, &double).await;
+        let foreign = http.post_as(token, &session, &double).await;
         assert_eq!(foreign.status, 404, "{foreign:?}");
         let known = format!("Authorization: Bearer {token}\r\n{session}");
-        assert_eq!(web.sent("DELETE", &known, "").await.status, 404);
+        assert_eq!(http.sent("DELETE", &known, "").await.status, 404);
     }
-    let own = web.post(&session, &double).await;
+    let own = http.post(&session, &double).await;
     assert_eq!(own.message()["result"]["structuredContent"]["number"], 6);
 }
 
 #[tokio::test]
-async fn a_page_of_another_host_is_not_served_by_its_name() {
-    let web = Web::open(|_, _| {}).await;
-    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+async fn page_of_another_origin_is_refused() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let mut stream = TcpStream::connect(http.address).await.expect("it listens");
     let body = initialize("2025-06-18").to_string();
     let request = format!(
         "POST /mcp HTTP/1.1\r\nHost: rebound.example\r\nAuthorization: Bearer {TOKEN}\r\n\
@@ -273,111 +287,116 @@ async fn a_page_of_another_host_is_not_served_by_its_name() {
         .write_all(request.as_bytes())
         .await
         .expect("it reads");
-    assert_eq!(Answer::read(stream).await.status, 403);
+    assert_eq!(Response::read(stream).await.status, 403);
 }
 
 #[tokio::test]
-async fn an_agent_that_leaves_or_cancels_ends_its_call() {
-    let mut web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn disconnect_or_cancel_ends_the_call() {
+    let mut http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
     let waiting = call(9, "wait", &json!({})).to_string();
-    let open = web.begin("POST", &known, &waiting).await;
-    assert_eq!(web.office.told().await, "begun");
+    let open = http.begin("POST", &known, &waiting).await;
+    assert_eq!(http.endpoint.next_notice().await, "begun");
     let params = json!({ "requestId": 9 });
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
-    assert_eq!(web.post(&session, &cancel).await.status, 202);
-    assert_eq!(web.office.told().await, "ended");
+    assert_eq!(http.post(&session, &cancel).await.status, 202);
+    assert_eq!(http.endpoint.next_notice().await, "ended");
     drop(open);
 
     let again = call(10, "wait", &json!({})).to_string();
-    let open = web.begin("POST", &known, &again).await;
-    assert_eq!(web.office.told().await, "begun");
+    let open = http.begin("POST", &known, &again).await;
+    assert_eq!(http.endpoint.next_notice().await, "begun");
     // Over HTTP a session outlives its connections: the call ends with the session.
-    assert!(web.sent("DELETE", &known, "").await.status < 300);
-    assert_eq!(web.office.told().await, "ended");
+    assert!(http.sent("DELETE", &known, "").await.status < 300);
+    assert_eq!(http.endpoint.next_notice().await, "ended");
     drop(open);
 }
 
 #[tokio::test]
-async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
-    let web = Web::open(|door, agents| {
-        door.connections = 1;
-        door.agents = 1;
+async fn agent_limit_does_not_affect_monitoring() {
+    let http = HttpEndpoint::open(|http, agents| {
+        http.connections = 1;
+        http.agents = 1;
         agents.sessions = 1;
     })
     .await;
-    let session = web.session().await;
+    let session = http.session().await;
     // The only connection that agents may have.
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    let mut open = web.begin("GET", &known, "").await;
+    let mut open = http.begin("GET", &known, "").await;
     let mut first = [0; 12];
     open.read_exact(&mut first).await.expect("it is served");
     assert_eq!(&first, b"HTTP/1.1 200");
-    let full = web
+    let full = http
         .post(&session, &call(1, "double", &json!({ "number": 1 })))
         .await;
     assert_eq!(full.status, 503, "{full:?}");
-    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    let mut stream = TcpStream::connect(http.address).await.expect("it listens");
     let health = format!(
         "{}Connection: close\r\n\r\n",
-        web.head("GET", "/healthz", "")
+        http.head("GET", "/healthz", "")
     );
     stream.write_all(health.as_bytes()).await.expect("it reads");
-    assert_eq!(Answer::read(stream).await.status, 200);
+    assert_eq!(Response::read(stream).await.status, 200);
 }
 
 #[tokio::test]
-async fn agents_that_left_without_a_word_make_room() {
-    let web = Web::open(|_, agents| agents.sessions = 2).await;
-    let (first, second) = (web.session().await, web.session().await);
+async fn abandoned_sessions_are_evicted() {
+    let http = HttpEndpoint::open(|_, agents| agents.sessions = 2).await;
+    let (first, second) = (http.session().await, http.session().await);
     let ask = call(1, "double", &json!({ "number": 1 }));
     // Now the second session is the one that has been idle the longest.
-    assert_eq!(web.post(&first, &ask).await.status, 200);
-    let third = web.session().await;
-    assert_eq!(web.post(&second, &ask).await.status, 404);
+    assert_eq!(http.post(&first, &ask).await.status, 200);
+    let third = http.session().await;
+    assert_eq!(http.post(&second, &ask).await.status, 404);
     for there in [&first, &third] {
-        assert_eq!(web.post(there, &ask).await.status, 200);
+        assert_eq!(http.post(there, &ask).await.status, 200);
     }
     // A session that listens, or waits for an answer, is not evicted.
     let mut open = Vec::new();
     for session in [&first, &third] {
         let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-        let mut stream = web.begin("GET", &known, "").await;
+        let mut stream = http.begin("GET", &known, "").await;
         let mut begins = [0; 12];
         stream.read_exact(&mut begins).await.expect("it is served");
         assert_eq!(&begins, b"HTTP/1.1 200");
         open.push(stream);
     }
-    let busy = web.post("", &initialize("2025-06-18")).await;
+    let busy = http.post("", &initialize("2025-06-18")).await;
     assert_eq!(busy.status, 503, "{busy:?}");
     assert!(busy.body.contains("2 agents in use"), "{busy:?}");
     drop(open);
-    while web.post("", &initialize("2025-06-18")).await.status == 503 {
+    while http.post("", &initialize("2025-06-18")).await.status == 503 {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn a_scheme_is_in_letters_of_either_case_and_params_are_judged() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn scheme_is_case_insensitive_and_params_are_checked() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let wrong = json!({ "jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": { "a": 1 } });
     for scheme in ["bearer", "BEARER", "Bearer"] {
         let known = format!("Authorization: {scheme} {TOKEN}\r\n{session}");
-        let answer = web.sent("POST", &known, &wrong.to_string()).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        assert_eq!(answer.message()["error"]["code"], -32602, "{answer:?}");
+        let response = http.sent("POST", &known, &wrong.to_string()).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        assert_eq!(response.message()["error"]["code"], -32602, "{response:?}");
     }
     let known = format!("Authorization: Bearer{TOKEN}\r\n{session}");
     assert_eq!(
-        web.sent("POST", &known, &wrong.to_string()).await.status,
+        http.sent("POST", &known, &wrong.to_string()).await.status,
         401
     );
 }
 
 /// Sends a request on a persistent connection, and reads until the response contains `until`.
-pub(crate) async fn on(stream: &mut TcpStream, head: &str, body: &str, until: &str) -> String {
+pub(crate) async fn exchange(
+    stream: &mut TcpStream,
+    head: &str,
+    body: &str,
+    until: &str,
+) -> String {
     let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
     stream
         .write_all(request.as_bytes())
@@ -397,7 +416,7 @@ pub(crate) async fn on(stream: &mut TcpStream, head: &str, body: &str, until: &s
     text
 }
 
-impl Web {
+impl HttpEndpoint {
     /// The head of a request on a persistent connection, without its length.
     pub(crate) fn head(&self, method: &str, path: &str, more: &str) -> String {
         format!(
@@ -409,15 +428,15 @@ impl Web {
 }
 
 #[tokio::test]
-async fn one_connection_serves_one_request_after_another() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn agent_connection_serves_consecutive_requests() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    let mut stream = TcpStream::connect(http.address).await.expect("it listens");
     for number in 1..=3 {
         let ask = call(number, "double", &json!({ "number": number })).to_string();
-        let head = web.head("POST", "/mcp", &known);
-        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        let head = http.head("POST", "/mcp", &known);
+        let text = exchange(&mut stream, &head, &ask, "0\r\n\r\n").await;
         assert!(
             text.contains(&format!("\"number\":{}", number * 2)),
             "{text}"
@@ -427,42 +446,42 @@ async fn one_connection_serves_one_request_after_another() {
         ("/healthz", "ok\n"),
         ("/nowhere", "this server has /metrics"),
     ] {
-        let text = on(&mut stream, &web.head("GET", path, ""), "", said).await;
+        let text = exchange(&mut stream, &http.head("GET", path, ""), "", said).await;
         assert!(text.contains("HTTP/1.1 "), "{text}");
     }
     // Every request must show the token.
-    let head = web.head("POST", "/mcp", &session);
-    let text = on(&mut stream, &head, "{}", "with a token of this node").await;
+    let head = http.head("POST", "/mcp", &session);
+    let text = exchange(&mut stream, &head, "{}", "with a token of this node").await;
     assert!(text.starts_with("HTTP/1.1 401"), "{text}");
 }
 
 #[tokio::test]
-async fn connection_is_an_agents_from_its_first_token_on() {
-    let web = Web::open(|door, _| door.time = LIMIT).await;
-    let session = web.session().await;
-    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+async fn connection_counts_as_agent_after_its_first_token() {
+    let http = HttpEndpoint::open(|http, _| http.time = LIMIT).await;
+    let session = http.session().await;
+    let mut stream = TcpStream::connect(http.address).await.expect("it listens");
     // A page asks first, without a token.
-    let head = web.head("OPTIONS", "/mcp", &format!("Origin: {ORIGIN}\r\n"));
-    let text = on(&mut stream, &head, "", "\r\n\r\n").await;
+    let head = http.head("OPTIONS", "/mcp", &format!("Origin: {ORIGIN}\r\n"));
+    let text = exchange(&mut stream, &head, "", "\r\n\r\n").await;
     assert!(text.starts_with("HTTP/1.1 204"), "{text}");
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    let head = web.head("POST", "/mcp", &known);
+    let head = http.head("POST", "/mcp", &known);
     // More requests than a connection without a token serves.
     for number in 1..=120 {
         let ask = call(number, "double", &json!({ "number": number })).to_string();
-        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        let text = exchange(&mut stream, &head, &ask, "0\r\n\r\n").await;
         assert!(text.starts_with("HTTP/1.1 200"), "{number}: {text}");
     }
 }
 
 #[tokio::test]
-async fn agent_that_ends_its_side_is_not_waited_for() {
-    let mut web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn half_closed_agent_is_disconnected() {
+    let mut http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
     let waiting = call(9, "wait", &json!({})).to_string();
-    let mut open = web.begin("POST", &known, &waiting).await;
-    assert_eq!(web.office.told().await, "begun");
+    let mut open = http.begin("POST", &known, &waiting).await;
+    assert_eq!(http.endpoint.next_notice().await, "begun");
     open.shutdown().await.expect("it is open");
     let read = tokio::time::timeout(LIMIT, open.read_to_end(&mut Vec::new())).await;
     // The connection ends, cleanly or not.
@@ -470,16 +489,16 @@ async fn agent_that_ends_its_side_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_connection_between_requests_ends_in_order_with_its_door() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn idle_agent_connection_closes_with_the_server() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+    let mut stream = TcpStream::connect(http.address).await.expect("it listens");
     let ask = call(1, "double", &json!({ "number": 1 })).to_string();
-    let head = web.head("POST", "/mcp", &known);
-    on(&mut stream, &head, &ask, "0\r\n\r\n").await;
-    let mut events = web.office.system.events();
-    web.door.close().await;
+    let head = http.head("POST", "/mcp", &known);
+    exchange(&mut stream, &head, &ask, "0\r\n\r\n").await;
+    let mut events = http.endpoint.system.events();
+    http.server.close().await;
     let mut ended = 0;
     while let Some(event) = events.try_next() {
         if let Event::Stopped { path, exit } = event
@@ -495,21 +514,21 @@ async fn a_connection_between_requests_ends_in_order_with_its_door() {
 }
 
 #[tokio::test]
-async fn as_many_agents_are_served_as_the_limits_say() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn agents_up_to_the_limit_are_served() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    // All permitted connections stay open; they are more than strangers may have.
+    // All permitted connections stay open; they are more than unauthenticated clients may have.
     let mut open = Vec::new();
     for number in 0..HttpLimits::default().agents as u64 {
         let ask = call(number, "double", &json!({ "number": 1 })).to_string();
-        let mut stream = TcpStream::connect(web.address).await.expect("it listens");
-        let head = web.head("POST", "/mcp", &known);
-        let text = on(&mut stream, &head, &ask, "0\r\n\r\n").await;
+        let mut stream = TcpStream::connect(http.address).await.expect("it listens");
+        let head = http.head("POST", "/mcp", &known);
+        let text = exchange(&mut stream, &head, &ask, "0\r\n\r\n").await;
         assert!(text.starts_with("HTTP/1.1 200"), "{number}: {text}");
         open.push(stream);
     }
-    let more = web
+    let more = http
         .post(&session, &call(1, "double", &json!({ "number": 1 })))
         .await;
     assert_eq!(more.status, 503, "{more:?}");
@@ -517,17 +536,17 @@ async fn as_many_agents_are_served_as_the_limits_say() {
 }
 
 #[tokio::test]
-async fn as_many_calls_are_under_way_as_the_limits_say() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn calls_up_to_the_limit_run_concurrently() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
     let calls = McpLimits::default().calls as u64;
     let asks = (0..calls).map(|number| {
-        let (address, head) = (web.address, web.head("POST", "/mcp", &known));
+        let (address, head) = (http.address, http.head("POST", "/mcp", &known));
         tokio::spawn(async move {
             let ask = call(number, "double", &json!({ "number": 1 })).to_string();
             let mut stream = TcpStream::connect(address).await.expect("it listens");
-            on(&mut stream, &head, &ask, "0\r\n\r\n").await
+            exchange(&mut stream, &head, &ask, "0\r\n\r\n").await
         })
     });
     for ask in asks.collect::<Vec<_>>() {
@@ -537,40 +556,40 @@ async fn as_many_calls_are_under_way_as_the_limits_say() {
 }
 
 #[tokio::test]
-async fn those_who_say_nothing_crowd_nobody_out() {
-    let web = Web::open(|_, _| {}).await;
-    let session = web.session().await;
+async fn silent_connections_do_not_starve_agents() {
+    let http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
     let mut silent = Vec::new();
     for _ in 0..HttpLimits::default().connections * 4 {
-        silent.push(TcpStream::connect(web.address).await.expect("it listens"));
+        silent.push(TcpStream::connect(http.address).await.expect("it listens"));
     }
     for number in 0..5 {
         let ask = call(number, "double", &json!({ "number": 1 }));
-        assert_eq!(web.post(&session, &ask).await.status, 200);
+        assert_eq!(http.post(&session, &ask).await.status, 200);
         for path in ["/healthz", "/metrics"] {
-            let mut stream = TcpStream::connect(web.address).await.expect("it listens");
-            let head = format!("{}Connection: close\r\n", web.head("GET", path, ""));
-            let text = on(&mut stream, &head, "", "\r\n\r\n").await;
+            let mut stream = TcpStream::connect(http.address).await.expect("it listens");
+            let head = format!("{}Connection: close\r\n", http.head("GET", path, ""));
+            let text = exchange(&mut stream, &head, "", "\r\n\r\n").await;
             assert!(text.starts_with("HTTP/1.1 200"), "{text}");
         }
-        silent.push(TcpStream::connect(web.address).await.expect("it listens"));
+        silent.push(TcpStream::connect(http.address).await.expect("it listens"));
     }
 }
 
 /// Clients that connect at once, and again whenever they are disconnected; they end with the set.
-fn crowd(door: SocketAddr, says: &'static str) -> JoinSet<()> {
+fn silent_clients(server: SocketAddr, says: &'static str) -> JoinSet<()> {
     let mut crowd = JoinSet::new();
     for _ in 0..500 {
         crowd.spawn(async move {
             loop {
-                let Ok(mut stream) = TcpStream::connect(door).await else {
+                let Ok(mut stream) = TcpStream::connect(server).await else {
                     tokio::task::yield_now().await;
                     continue;
                 };
-                let mut answer = [0; 512];
+                let mut response = [0; 512];
                 let _ = stream.write_all(says.as_bytes()).await;
                 // Reads a whole response, and waits for the end of the stream.
-                while matches!(stream.read(&mut answer).await, Ok(1..)) {}
+                while matches!(stream.read(&mut response).await, Ok(1..)) {}
                 if !says.ends_with("\r\n\r\n") {
                     continue;
                 }
@@ -586,56 +605,63 @@ fn crowd(door: SocketAddr, says: &'static str) -> JoinSet<()> {
     crowd
 }
 
-/// Shorter than the time for which a stranger keeps its place.
-const ENOUGH: Duration = Duration::from_millis(500);
+/// Shorter than the time for which an unauthenticated client keeps its place.
+const OBSERVATION_TIME: Duration = Duration::from_millis(500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_crowd_of_strangers_delays_a_watcher_or_an_agent() {
+async fn unauthenticated_flood_does_not_delay_agents_or_monitoring() {
     for says in [
         "",
         "GET /healthz HT",
         "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
-        let web = Web::open(|_, _| {}).await;
-        let session = web.session().await;
-        let crowd = crowd(web.address, says);
+        let http = HttpEndpoint::open(|_, _| {}).await;
+        let session = http.session().await;
+        let crowd = silent_clients(http.address, says);
         let mut best = Duration::MAX;
         // Even a crowd that is served at once loads the machine: one good round of many is enough.
         for _ in 0..10 {
             let mut slowest = Duration::ZERO;
             for number in 0..20 {
                 let start = Instant::now();
-                let mut stream = TcpStream::connect(web.address).await.expect("it listens");
-                let head = format!("{}Connection: close\r\n", web.head("GET", "/healthz", ""));
-                let text = on(&mut stream, &head, "", "\r\n\r\n").await;
+                let mut stream = TcpStream::connect(http.address).await.expect("it listens");
+                let head = format!("{}Connection: close\r\n", http.head("GET", "/healthz", ""));
+                let text = exchange(&mut stream, &head, "", "\r\n\r\n").await;
                 assert!(text.starts_with("HTTP/1.1 200"), "{says:?}: {text}");
                 slowest = slowest.max(start.elapsed());
                 let start = Instant::now();
                 let ask = call(number, "double", &json!({ "number": 1 }));
-                assert_eq!(web.post(&session, &ask).await.status, 200, "{says:?}");
+                assert_eq!(http.post(&session, &ask).await.status, 200, "{says:?}");
                 slowest = slowest.max(start.elapsed());
             }
             best = best.min(slowest);
-            if best < ENOUGH {
+            if best < OBSERVATION_TIME {
                 break;
             }
         }
-        assert!(best < ENOUGH, "{says:?}: {best:?}");
+        assert!(best < OBSERVATION_TIME, "{says:?}: {best:?}");
         drop(crowd);
     }
 }
 
 #[tokio::test]
-async fn without_tools_there_is_nothing_at_the_path() {
-    let office = Office::open(|_| {}).await;
+async fn path_is_not_found_without_tools() {
+    let endpoint = TestEndpoint::open(|_| {}).await;
     let any = "127.0.0.1:0".parse().expect("an address");
-    let (limits, recorder) = (HttpLimits::default(), Recorder::default());
-    let door = HttpDoor::open(&office.system, any, limits, recorder, Vitals::new()).await;
-    let door = door.expect("the loopback has ports");
-    let web = Web {
-        address: door.address(),
-        office,
-        door,
+    let (limits, recorder) = (HttpLimits::default(), MetricsRecorder::default());
+    let server = HttpServer::open(
+        &endpoint.system,
+        any,
+        limits,
+        recorder,
+        HealthRegistry::new(),
+    )
+    .await;
+    let server = server.expect("the loopback has ports");
+    let http = HttpEndpoint {
+        address: server.address(),
+        endpoint,
+        server,
     };
-    assert_eq!(web.post("", &initialize("2025-06-18")).await.status, 404);
+    assert_eq!(http.post("", &initialize("2025-06-18")).await.status, 404);
 }

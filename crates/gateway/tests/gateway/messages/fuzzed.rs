@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn cut_of_a_stream_changes_no_frame() {
+fn segmentation_changes_no_frame() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/frame");
     let files = fs::read_dir(corpus).expect("the folder is there");
     let mut paths: Vec<_> = files.map(|file| file.expect("an entry").path()).collect();

@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_gateway::{Client, FaultCode, Frame, Kind};
+use strowger::FaultCode;
+use strowger_gateway::client::Client;
+use strowger_gateway::frame::{Frame, FrameKind};
 
-use crate::messages::raw::{PATIENCE, Raw};
+use crate::messages::raw::{PATIENCE, RawClient};
 use crate::messages::{code, node};
 
 /// Number of simultaneous connections.
 const MANY: usize = 10_000;
 
 #[tokio::test]
-async fn ten_thousand_connections_are_served_and_leave_nothing_behind() {
+async fn ten_thousand_connections_leak_nothing() {
     let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let raised = rustix::process::Rlimit {
         current: descriptors.maximum,
@@ -53,7 +55,7 @@ async fn ten_thousand_connections_are_served_and_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn one_who_floods_does_not_keep_others_from_being_answered() {
+async fn flooding_client_does_not_starve_others() {
     let node = node(|_| {}).await;
     let mut flood = node.raw().await;
     flood.name(1, "@(clerk) add").await;
@@ -61,7 +63,7 @@ async fn one_who_floods_does_not_keep_others_from_being_answered() {
         let mut id = 0;
         loop {
             id += 1;
-            let mut tell = Frame::new(Kind::Tell, id);
+            let mut tell = Frame::new(FrameKind::Tell, id);
             tell.target = 1;
             flood.send(tell.with_json(&json!(0))).await;
         }
@@ -87,11 +89,11 @@ async fn one_who_floods_does_not_keep_others_from_being_answered() {
 }
 
 #[tokio::test]
-async fn one_who_reads_nothing_is_cut_off_and_others_go_on() {
+async fn non_reading_client_is_disconnected_alone() {
     let node = node(|spec| spec.limits.stall = Duration::from_millis(50)).await;
     let mut slow = node.raw().await;
     slow.name(1, "@(clerk) endless").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, u32::MAX);
     slow.send(call).await;
     let clients = node.system.find("/doors/clients").expect("it is there");
@@ -108,14 +110,14 @@ async fn one_who_reads_nothing_is_cut_off_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn garbage_ends_the_connection_and_what_was_open_on_it() {
+async fn garbage_closes_the_connection_and_its_calls() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) hold").await;
     raw.name(2, "@(clerk) held").await;
     raw.call(1, 1).await;
     assert_eq!(raw.ask(2, 2).await, json!(1));
-    raw.octets(&[0xff; 64]).await;
+    raw.send_bytes(&[0xff; 64]).await;
     raw.is_ended("protocol", "frame at byte").await;
     let mut client = node.client().await;
     assert_eq!(
@@ -128,11 +130,11 @@ async fn garbage_ends_the_connection_and_what_was_open_on_it() {
 }
 
 #[tokio::test]
-async fn one_half_open_gets_its_answers_and_no_more_items() {
+async fn half_closed_client_gets_replies_but_no_more_items() {
     let node = node(|_| {}).await;
     let mut raw = node.raw().await;
     raw.name(1, "@(clerk) endless").await;
-    let mut call = Frame::new(Kind::Call, 1);
+    let mut call = Frame::new(FrameKind::Call, 1);
     (call.target, call.credit) = (1, 1);
     raw.send(call).await;
     assert_eq!(raw.item(1).await, 0);
@@ -143,7 +145,7 @@ async fn one_half_open_gets_its_answers_and_no_more_items() {
 }
 
 #[tokio::test]
-async fn an_answer_beyond_the_memory_of_the_client_is_a_fault() {
+async fn reply_above_the_memory_limit_is_a_fault() {
     let node = node(|spec| spec.limits.memory = 1024).await;
     let mut client = node.client().await;
     let long = "x".repeat(2000);
@@ -156,13 +158,13 @@ async fn an_answer_beyond_the_memory_of_the_client_is_a_fault() {
 }
 
 #[tokio::test]
-async fn an_answer_beyond_the_frame_is_a_fault() {
+async fn reply_above_the_frame_limit_is_a_fault() {
     let node = node(|spec| spec.limits.frame = 4096).await;
     let mut client: Client = node.client().await;
     let answer = client.call("@(clerk) long", json!(8192)).await;
     assert_eq!(code(answer), FaultCode::Failed);
-    let mut raw: Raw = node.raw().await;
-    raw.octets(&[0, 1, 0, 0, 3]).await;
-    raw.octets(&[0; 19]).await;
+    let mut raw: RawClient = node.raw().await;
+    raw.send_bytes(&[0, 1, 0, 0, 3]).await;
+    raw.send_bytes(&[0; 19]).await;
     raw.is_ended("protocol", "limit is 4096").await;
 }

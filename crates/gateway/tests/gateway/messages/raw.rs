@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::{ContentType, Decoder, Frame, Kind};
+use strowger::ContentType;
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -17,45 +18,45 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest payload that the client reads or writes.
 const LIMIT: usize = 16 << 20;
 
-trait Both: AsyncRead + AsyncWrite + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Unpin> Both for T {}
+trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> ByteStream for T {}
 
-pub(crate) struct Raw {
-    stream: Box<dyn Both>,
-    decoder: Decoder,
+pub(crate) struct RawClient {
+    stream: Box<dyn ByteStream>,
+    decoder: FrameDecoder,
 }
 
-impl Raw {
+impl RawClient {
     pub(crate) async fn unix(path: &Path) -> Self {
         let stream = UnixStream::connect(path).await;
-        Self::over(stream.expect("the node listens")).await
+        Self::from_stream(stream.expect("the node listens")).await
     }
 
     pub(crate) async fn tcp(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await;
-        Self::over(stream.expect("the node listens")).await
+        Self::from_stream(stream.expect("the node listens")).await
     }
 
-    async fn over(stream: impl Both + 'static) -> Self {
+    async fn from_stream(stream: impl ByteStream + 'static) -> Self {
         let mut raw = Self {
             stream: Box::new(stream),
-            decoder: Decoder::new(LIMIT),
+            decoder: FrameDecoder::new(LIMIT),
         };
         let hello = raw.next().await.expect("as the protocol says");
-        assert_eq!(hello.kind, Kind::Hello);
+        assert_eq!(hello.kind, FrameKind::Hello);
         raw
     }
 
     pub(crate) async fn send(&mut self, frame: Frame) {
-        let mut octets = BytesMut::new();
+        let mut bytes = BytesMut::new();
         frame
-            .encode_into(LIMIT, &mut octets)
+            .encode_into(LIMIT, &mut bytes)
             .expect("within the limit");
-        self.octets(&octets).await;
+        self.send_bytes(&bytes).await;
     }
 
-    pub(crate) async fn octets(&mut self, octets: &[u8]) {
-        match self.stream.write_all(octets).await {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
+        match self.stream.write_all(bytes).await {
             Ok(()) => {}
             Err(error) => assert!(is_end(error.kind()), "{error}"),
         }
@@ -66,13 +67,14 @@ impl Raw {
     }
 
     pub(crate) async fn name(&mut self, target: u32, name: &str) {
-        let mut frame = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
+        let mut frame =
+            Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         frame.target = target;
         self.send(frame).await;
     }
 
     pub(crate) async fn call(&mut self, id: u32, target: u32) {
-        let mut frame = Frame::new(Kind::Call, id);
+        let mut frame = Frame::new(FrameKind::Call, id);
         frame.target = target;
         self.send(frame).await;
     }
@@ -84,10 +86,10 @@ impl Raw {
                 if let Some(frame) = self.decoder.next_frame().expect("as the protocol says") {
                     return Some(frame);
                 }
-                let mut octets = [0; 4096];
-                match self.stream.read(&mut octets).await {
+                let mut bytes = [0; 4096];
+                match self.stream.read(&mut bytes).await {
                     Ok(0) => return None,
-                    Ok(n) => self.decoder.feed(&octets[..n]),
+                    Ok(n) => self.decoder.feed(&bytes[..n]),
                     Err(error) if is_end(error.kind()) => return None,
                     Err(error) => panic!("{error}"),
                 }
@@ -100,7 +102,7 @@ impl Raw {
     /// The answer to a call.
     pub(crate) async fn done(&mut self, id: u32) -> Value {
         let frame = self.next().await.expect("a frame");
-        assert_eq!((frame.kind, frame.id), (Kind::Done, id), "{frame:?}");
+        assert_eq!((frame.kind, frame.id), (FrameKind::Done, id), "{frame:?}");
         frame.into_payload().decode().expect("JSON")
     }
 
@@ -113,13 +115,13 @@ impl Raw {
     /// The next item of a call.
     pub(crate) async fn item(&mut self, id: u32) -> Value {
         let frame = self.next().await.expect("a frame");
-        assert_eq!((frame.kind, frame.id), (Kind::Item, id), "{frame:?}");
+        assert_eq!((frame.kind, frame.id), (FrameKind::Item, id), "{frame:?}");
         frame.into_payload().decode().expect("JSON")
     }
 
     pub(crate) async fn error(&mut self) -> (u32, String, String) {
         let frame = self.next().await.expect("a frame");
-        assert_eq!(frame.kind, Kind::Error, "{frame:?}");
+        assert_eq!(frame.kind, FrameKind::Error, "{frame:?}");
         let error: Value = serde_json::from_slice(&frame.payload).expect("JSON");
         let text = |key: &str| error[key].as_str().expect("text").to_owned();
         (frame.id, text("code"), text("message"))

@@ -1,19 +1,20 @@
-//! Roles of tokens: the verbs that each permits at every endpoint, and the audit records.
+//! Roles of tokens: the operations that each permits at every endpoint, and the audit records.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strowger::{Actor, BoxError, Context, Fault, FaultCode, Strategy, Supervisor};
-use strowger_gateway::{
-    Audited, Client, ClientError, ContentType, Frame, Kind, Methods, RelaySpec, Right, Role, Token,
-    Verb,
-};
+use strowger::{Actor, BoxError, ContentType, Context, Fault, FaultCode, Strategy, Supervisor};
+use strowger_gateway::access::{AuditRecord, Operation, Permission, Role, Token};
+use strowger_gateway::client::{Client, ClientError};
+use strowger_gateway::frame::{Frame, FrameKind};
+use strowger_gateway::method::Methods;
+use strowger_gateway::relay::RelaySpec;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::messages::raw::{PATIENCE, Raw};
+use crate::messages::raw::{PATIENCE, RawClient};
 use crate::messages::web::Page;
 use crate::messages::{Node, node};
 
@@ -34,10 +35,10 @@ fn limited(name: &'static str, role: Role, secret: &'static str, patterns: &[&st
 }
 
 /// A node with control methods at each endpoint, and two topics.
-async fn guarded(tokens: Vec<Token>) -> Node {
+async fn start_with_tokens(tokens: Vec<Token>) -> Node {
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let node = node(|spec| {
-        (spec.tcp, spec.web) = (Some(any), Some(any));
+        (spec.tcp, spec.websocket) = (Some(any), Some(any));
         spec.tokens = tokens;
         spec.methods = Some(Methods::new());
     })
@@ -52,23 +53,26 @@ async fn guarded(tokens: Vec<Token>) -> Node {
 }
 
 /// A connection through one of the endpoints.
-enum Line {
-    Stream(Raw),
+enum TestClient {
+    Stream(RawClient),
     Page(Box<Page>),
 }
 
-impl Line {
-    async fn open(node: &Node, door: &str, secret: &str) -> Self {
-        let token = Frame::new(Kind::Token, 0).with_payload(ContentType::Text, secret.to_owned());
-        let mut line = match door {
+impl TestClient {
+    async fn open(node: &Node, endpoint: &str, secret: &str) -> Self {
+        let token =
+            Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, secret.to_owned());
+        let mut client_under_test = match endpoint {
             "socket" => Self::Stream(node.raw().await),
-            "tcp" => Self::Stream(Raw::tcp(node.doors.tcp().expect("asked for")).await),
+            "tcp" => {
+                Self::Stream(RawClient::tcp(node.listeners.tcp_address().expect("asked for")).await)
+            }
             _ => Self::Page(Box::new(
-                Page::open(node.doors.web().expect("asked for"), None).await,
+                Page::open(node.listeners.websocket_address().expect("asked for"), None).await,
             )),
         };
-        line.send(token).await;
-        line
+        client_under_test.send(token).await;
+        client_under_test
     }
 
     async fn send(&mut self, frame: Frame) {
@@ -87,27 +91,34 @@ impl Line {
     }
 
     /// The outcome of a call: `None` for an answer, or the fault.
-    async fn try_out(&mut self, id: u32, kind: Kind, name: &str, payload: &Value) -> Option<Fault> {
-        let mut bound = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, name.to_owned());
+    async fn attempt(
+        &mut self,
+        id: u32,
+        kind: FrameKind,
+        name: &str,
+        payload: &Value,
+    ) -> Option<Fault> {
+        let mut bound =
+            Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, name.to_owned());
         bound.target = id;
         self.send(bound).await;
         let mut call = Frame::new(kind, id).with_json(payload);
         call.target = id;
-        if kind == Kind::Call {
+        if kind == FrameKind::Call {
             call.credit = 1000;
         }
         self.send(call).await;
         if name.ends_with(" subscribe") {
             // Without this the call would go on forever.
-            self.send(Frame::new(Kind::Cancel, id)).await;
+            self.send(Frame::new(FrameKind::Cancel, id)).await;
         }
         loop {
             let frame = self.next().await;
             assert_eq!(frame.id, id, "{frame:?}");
             match frame.kind {
-                Kind::Item => {}
-                Kind::Done => return None,
-                Kind::Error => {
+                FrameKind::Item => {}
+                FrameKind::Done => return None,
+                FrameKind::Error => {
                     let fault: Value = frame.into_payload().decode().expect("JSON");
                     return Some(Fault::from_json(&fault).expect("a fault"));
                 }
@@ -117,25 +128,37 @@ impl Line {
     }
 }
 
-/// Each verb with a harmless call.
-fn every_verb() -> Vec<(Verb, Kind, String, Value)> {
-    let methods = Verb::of_control().iter();
-    let method = |verb: &Verb| (*verb, Kind::Call, verb.name().to_owned(), json!({}));
-    let mut calls: Vec<_> = methods.map(method).collect();
-    let mut message = |verb: Verb, kind, name: &str, payload| {
-        calls.push((verb, kind, name.to_owned(), payload));
+/// Each operation with a harmless call.
+fn every_operation() -> Vec<(Operation, FrameKind, String, Value)> {
+    let methods = Operation::control_methods().iter();
+    let method = |operation: &Operation| {
+        (
+            *operation,
+            FrameKind::Call,
+            operation.name().to_owned(),
+            json!({}),
+        )
     };
-    message(Verb::TELL, Kind::Tell, "@(clerk) note", json!("x"));
-    message(Verb::ASK, Kind::Call, "@(clerk) add", json!(1));
+    let mut calls: Vec<_> = methods.map(method).collect();
+    let mut message = |operation: Operation, kind, name: &str, payload| {
+        calls.push((operation, kind, name.to_owned(), payload));
+    };
     message(
-        Verb::STREAM,
-        Kind::Call,
+        Operation::TELL,
+        FrameKind::Tell,
+        "@(clerk) note",
+        json!("x"),
+    );
+    message(Operation::ASK, FrameKind::Call, "@(clerk) add", json!(1));
+    message(
+        Operation::STREAM,
+        FrameKind::Call,
         "@(clerk) numbers",
         json!({ "to": 1 }),
     );
     message(
-        Verb::SUBSCRIBE,
-        Kind::Call,
+        Operation::SUBSCRIBE,
+        FrameKind::Call,
         "@(topic/a) subscribe",
         json!(null),
     );
@@ -143,29 +166,33 @@ fn every_verb() -> Vec<(Verb, Kind, String, Value)> {
 }
 
 #[tokio::test]
-async fn each_role_may_use_its_verbs_at_each_door_and_no_others() {
-    let node = guarded(all()).await;
+async fn each_role_has_only_its_operations_at_each_endpoint() {
+    let node = start_with_tokens(all()).await;
     let mut seen = BTreeSet::new();
-    for door in ["socket", "tcp", "web"] {
+    for endpoint in ["socket", "tcp", "web"] {
         for (role, secret) in ROLES {
-            let mut line = Line::open(&node, door, secret).await;
+            let mut client_under_test = TestClient::open(&node, endpoint, secret).await;
             // The owner's socket asks for no token, and a token does not restrict its role.
-            let role = if door == "socket" { Role::Owner } else { role };
-            for (id, (verb, kind, name, payload)) in (1..).zip(every_verb()) {
-                let fault = line.try_out(id, kind, &name, &payload).await;
+            let role = if endpoint == "socket" {
+                Role::Owner
+            } else {
+                role
+            };
+            for (id, (operation, kind, name, payload)) in (1..).zip(every_operation()) {
+                let fault = client_under_test.attempt(id, kind, &name, &payload).await;
                 let forbidden = fault
                     .as_ref()
                     .is_some_and(|one| one.code == FaultCode::Forbidden);
-                let expected = !role.has(verb.right());
-                assert_eq!(forbidden, expected, "{door} {role} {name}: {fault:?}");
+                let expected = !role.grants(operation.permission());
+                assert_eq!(forbidden, expected, "{endpoint} {role} {name}: {fault:?}");
                 if let Some(fault) = fault.filter(|_| forbidden) {
                     let said = fault.details.expect("details");
                     // A caller without permission learns nothing about the name, not even that it
                     // is a stream.
-                    let named = if verb == Verb::STREAM {
-                        Verb::ASK
+                    let named = if operation == Operation::STREAM {
+                        Operation::ASK
                     } else {
-                        verb
+                        operation
                     };
                     assert_eq!(said["verb"], named.name(), "{said}");
                     assert_eq!(
@@ -173,24 +200,27 @@ async fn each_role_may_use_its_verbs_at_each_door_and_no_others() {
                         (&json!(role), &json!("role"))
                     );
                 }
-                seen.insert((verb.right().name(), forbidden));
+                seen.insert((operation.permission().name(), forbidden));
             }
             // No refusal has ended the connection.
-            let ping = line.try_out(1000, Kind::Call, "ping", &json!({})).await;
-            assert_eq!(ping, None, "{door} {role}");
+            let ping = client_under_test
+                .attempt(1000, FrameKind::Call, "ping", &json!({}))
+                .await;
+            assert_eq!(ping, None, "{endpoint} {role}");
         }
     }
-    let tried = [Right::Read, Right::Speak, Right::Manage].map(|right| right.name());
-    for right in tried {
+    let tried = [Permission::Read, Permission::Interact, Permission::Manage]
+        .map(|permission| permission.name());
+    for permission in tried {
         assert!(
-            seen.contains(&(right, true)) && seen.contains(&(right, false)),
-            "{right}"
+            seen.contains(&(permission, true)) && seen.contains(&(permission, false)),
+            "{permission}"
         );
     }
 }
 
 async fn client(node: &Node, secret: &str) -> Client {
-    let address = node.doors.tcp().expect("it was asked for");
+    let address = node.listeners.tcp_address().expect("it was asked for");
     Client::connect_tcp(address, secret)
         .await
         .expect("it listens")
@@ -205,8 +235,8 @@ fn code(result: Result<Value, ClientError>) -> Option<FaultCode> {
 }
 
 #[tokio::test]
-async fn a_token_reaches_its_addresses_and_no_others() {
-    let node = guarded(vec![
+async fn token_reaches_only_its_addresses() {
+    let node = start_with_tokens(vec![
         limited("in", Role::Operator, "secret-in", &["/clerk", "/relays/**"]),
         limited("out", Role::Operator, "secret-out", &["/topic/a"]),
         limited(
@@ -265,9 +295,11 @@ async fn a_token_reaches_its_addresses_and_no_others() {
 
     // A topic is reached like any other address.
     for (topic, expected) in [("a", "cancelled"), ("b", "forbidden")] {
-        let mut line = Line::open(&node, "tcp", "secret-reader").await;
+        let mut client_under_test = TestClient::open(&node, "tcp", "secret-reader").await;
         let name = format!("@(topic/{topic}) subscribe");
-        let fault = line.try_out(1, Kind::Call, &name, &json!(null)).await;
+        let fault = client_under_test
+            .attempt(1, FrameKind::Call, &name, &json!(null))
+            .await;
         assert_eq!(fault.expect("it ends").code.as_str(), expected, "{topic}");
     }
 
@@ -282,9 +314,9 @@ async fn a_token_reaches_its_addresses_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_token_has_the_verbs_of_its_list_and_can_ask_which() {
+async fn token_has_only_its_listed_operations() {
     let token = limited("t", Role::Operator, "secret-t", &["/clerk"]);
-    let node = guarded(vec![token.with_verbs(["ask".to_owned()])]).await;
+    let node = start_with_tokens(vec![token.with_operations(["ask".to_owned()])]).await;
     let mut client = client(&node, "secret-t").await;
     assert_eq!(code(client.call("@(clerk) add", json!(1)).await), None);
     let told = client.tell("@(clerk) add", json!(1)).await;
@@ -311,40 +343,44 @@ async fn a_token_has_the_verbs_of_its_list_and_can_ask_which() {
 }
 
 /// Forwards published records; first sends `None`, to say that it has subscribed.
-struct Listener(mpsc::UnboundedSender<Option<Arc<Audited>>>);
+struct AuditSubscriber(mpsc::UnboundedSender<Option<Arc<AuditRecord>>>);
 
-impl Actor for Listener {
-    type Msg = Arc<Audited>;
-    type Args = mpsc::UnboundedSender<Option<Arc<Audited>>>;
+impl Actor for AuditSubscriber {
+    type Msg = Arc<AuditRecord>;
+    type Args = mpsc::UnboundedSender<Option<Arc<AuditRecord>>>;
     type Error = BoxError;
 
     async fn pre_start(told: Self::Args, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let me = cx.actor_ref().recipient::<Arc<Audited>>();
-        cx.system().subscribe(Audited::TOPIC, me)?;
+        let me = cx.actor_ref().recipient::<Arc<AuditRecord>>();
+        cx.system().subscribe(AuditRecord::TOPIC, me)?;
         let _ = told.send(None);
         Ok(Self(told))
     }
 
-    async fn handle(&mut self, one: Arc<Audited>, _: &mut Context<Self>) -> Result<(), BoxError> {
+    async fn handle(
+        &mut self,
+        one: Arc<AuditRecord>,
+        _: &mut Context<Self>,
+    ) -> Result<(), BoxError> {
         let _ = self.0.send(Some(one));
         Ok(())
     }
 }
 
 /// The audit records of a node.
-struct Records(mpsc::UnboundedReceiver<Option<Arc<Audited>>>);
+struct AuditRecords(mpsc::UnboundedReceiver<Option<Arc<AuditRecord>>>);
 
-impl Records {
+impl AuditRecords {
     async fn of(node: &Node) -> Self {
         let (told, mut records) = mpsc::unbounded_channel();
-        let spawned = node.system.spawn::<Listener>("listener", told);
+        let spawned = node.system.spawn::<AuditSubscriber>("listener", told);
         spawned.expect("nobody has the key");
         let begun = timeout(PATIENCE, records.recv()).await;
         assert_eq!(begun.expect("it begins"), Some(None));
         Self(records)
     }
 
-    async fn next(&mut self) -> Arc<Audited> {
+    async fn next(&mut self) -> Arc<AuditRecord> {
         let next = timeout(PATIENCE, self.0.recv()).await;
         next.expect("there is one more")
             .flatten()
@@ -353,25 +389,25 @@ impl Records {
 }
 
 #[tokio::test]
-async fn every_write_is_recorded_with_its_outcome_and_no_read() {
-    let node = guarded(all()).await;
-    let mut records = Records::of(&node).await;
+async fn only_writes_are_audited_with_their_outcome() {
+    let node = start_with_tokens(all()).await;
+    let mut records = AuditRecords::of(&node).await;
     let mut operator = client(&node, ROLES[1].1).await;
     let mut viewer = client(&node, ROLES[0].1).await;
     let mut owner = node.client().await;
     // Reads leave no record.
     assert_eq!(code(operator.call("ps", json!({})).await), None);
     assert_eq!(code(viewer.call("tree", json!({})).await), None);
-    let named = |record: &Audited| {
-        let Audited {
+    let named = |record: &AuditRecord| {
+        let AuditRecord {
             token,
-            door,
-            verb,
+            endpoint,
+            operation,
             address,
             outcome,
             ..
         } = record;
-        format!("{token} {door} {verb} {address} {outcome}")
+        format!("{token} {endpoint} {operation} {address} {outcome}")
     };
     let _ = operator.call("@(clerk) add", json!(1)).await;
     assert_eq!(
@@ -421,10 +457,10 @@ async fn every_write_is_recorded_with_its_outcome_and_no_read() {
 }
 
 #[tokio::test]
-async fn a_flood_of_messages_is_counted_and_hides_no_kill() {
+async fn message_flood_does_not_hide_a_kill_from_the_audit() {
     const TELLS: u64 = 2000;
-    let node = guarded(all()).await;
-    let mut records = Records::of(&node).await;
+    let node = start_with_tokens(all()).await;
+    let mut records = AuditRecords::of(&node).await;
     let mut operator = client(&node, ROLES[1].1).await;
     for _ in 0..TELLS {
         let told = operator.tell("@(clerk) note", json!("")).await;
@@ -436,7 +472,7 @@ async fn a_flood_of_messages_is_counted_and_hides_no_kill() {
     loop {
         let record = records.next().await;
         left_out += record.left_out;
-        match record.verb {
+        match record.operation {
             "tell" => told += 1,
             // When the tells take more than a second, the first are summed up before the kill.
             "left-out" => {}

@@ -10,13 +10,14 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use strowger::FaultCode;
-use strowger_gateway::{Client, Role, Token};
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::client::Client;
 
 use crate::messages::raw::PATIENCE;
 use crate::messages::{TOKEN, node};
 
-/// The timer of the connection from `client` to `door`, as `/proc/net/tcp` shows it.
-fn timer(door: SocketAddr, client: SocketAddr) -> Option<String> {
+/// The timer of the connection from `client` to `address`, as `/proc/net/tcp` shows it.
+fn timer(address: SocketAddr, client: SocketAddr) -> Option<String> {
     let table = fs::read_to_string("/proc/net/tcp").expect("this is Linux");
     let at = |address: SocketAddr| format!(":{:04X}", address.port());
     table.lines().find_map(|line| {
@@ -24,32 +25,35 @@ fn timer(door: SocketAddr, client: SocketAddr) -> Option<String> {
         let [_, local, remote, _, _, timer, ..] = columns[..] else {
             return None;
         };
-        let is_it = local.ends_with(&at(door)) && remote.ends_with(&at(client));
+        let is_it = local.ends_with(&at(address)) && remote.ends_with(&at(client));
         is_it.then(|| timer.to_owned())
     })
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_host_that_vanishes_is_found_out_though_nothing_is_sent() {
+async fn keep_alive_detects_a_vanished_host() {
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let node = node(|spec| {
         spec.tcp = Some(any);
-        spec.web = Some(any);
+        spec.websocket = Some(any);
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
     })
     .await;
-    for door in [node.doors.tcp(), node.doors.web()] {
-        let door = door.expect("it was asked for");
-        let mut stream = TcpStream::connect(door).await.expect("it listens");
-        if Some(door) == node.doors.tcp() {
+    for address in [
+        node.listeners.tcp_address(),
+        node.listeners.websocket_address(),
+    ] {
+        let address = address.expect("it was asked for");
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        if Some(address) == node.listeners.tcp_address() {
             // The hello shows that the connection was accepted.
             stream.read_u8().await.expect("it says hello");
         }
         let client = stream.local_addr().expect("it is connected");
         let keep_alive = |timer: &String| timer.starts_with("02:");
         let set = async {
-            while !timer(door, client).as_ref().is_some_and(keep_alive) {
+            while !timer(address, client).as_ref().is_some_and(keep_alive) {
                 tokio::task::yield_now().await;
             }
         };
@@ -58,27 +62,27 @@ async fn a_host_that_vanishes_is_found_out_though_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn those_without_a_token_crowd_nobody_out() {
+async fn unauthenticated_clients_do_not_starve_others() {
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("owner.sock");
     let node = node(|spec| {
         spec.socket = Some(socket.clone());
         spec.tcp = Some(any);
-        spec.web = Some(any);
+        spec.websocket = Some(any);
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
         spec.limits.connections = 2;
-        spec.limits.strangers = 8;
+        spec.limits.unauthenticated = 8;
     })
     .await;
     let (tcp, web) = (
-        node.doors.tcp().expect("a door"),
-        node.doors.web().expect("a door"),
+        node.listeners.tcp_address().expect("an address"),
+        node.listeners.websocket_address().expect("an address"),
     );
     let mut silent = Vec::new();
     for _ in 0..40 {
-        for door in [tcp, web] {
-            silent.push(TcpStream::connect(door).await.expect("it listens"));
+        for address in [tcp, web] {
+            silent.push(TcpStream::connect(address).await.expect("it listens"));
         }
     }
     for _ in 0..3 {
@@ -98,7 +102,7 @@ async fn those_without_a_token_crowd_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_crowd_of_strangers_delays_the_owner_or_a_token() {
+async fn unauthenticated_flood_does_not_delay_the_owner_or_a_token() {
     for says in [&b""[..], &[0; 7]] {
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let folder = tempfile::tempdir().expect("a folder");
@@ -109,12 +113,12 @@ async fn no_crowd_of_strangers_delays_the_owner_or_a_token() {
             spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
         })
         .await;
-        let door = node.doors.tcp().expect("a door");
+        let address = node.listeners.tcp_address().expect("an address");
         let mut crowd = JoinSet::new();
         for _ in 0..1000 {
             crowd.spawn(async move {
                 loop {
-                    let Ok(mut stream) = TcpStream::connect(door).await else {
+                    let Ok(mut stream) = TcpStream::connect(address).await else {
                         tokio::task::yield_now().await;
                         continue;
                     };
@@ -129,9 +133,9 @@ async fn no_crowd_of_strangers_delays_the_owner_or_a_token() {
             let mut slowest = Duration::ZERO;
             for _ in 0..20 {
                 let start = Instant::now();
-                // On a busy machine the token may be sent after the time that a stranger has at
-                // least: the round is lost.
-                let Ok(mut known) = Client::connect_tcp(door, TOKEN).await else {
+                // On a busy machine the token may be sent after the time that an unauthenticated
+                // client has at least: the round is lost.
+                let Ok(mut known) = Client::connect_tcp(address, TOKEN).await else {
                     slowest = Duration::MAX;
                     break;
                 };

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use serde_json::json;
-use strowger::ActorSystem;
-use strowger_gateway::{
-    Client, ContentType, Doors, DoorsSpec, Frame, Kind, OpenError, Role, Token,
-};
+use strowger::{ActorSystem, ContentType};
+use strowger_gateway::OpenError;
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::client::Client;
+use strowger_gateway::frame::{Frame, FrameKind};
+use strowger_gateway::listeners::{Listeners, ListenersSpec};
 
-use crate::messages::raw::Raw;
+use crate::messages::raw::RawClient;
 use crate::messages::{Node, TOKEN, node};
 
-async fn guarded(change: impl FnOnce(&mut DoorsSpec)) -> Node {
+async fn start_with_tokens(change: impl FnOnce(&mut ListenersSpec)) -> Node {
     node(|spec| {
         spec.tcp = Some("127.0.0.1:0".parse().expect("an address"));
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
@@ -21,9 +23,9 @@ async fn guarded(change: impl FnOnce(&mut DoorsSpec)) -> Node {
 }
 
 #[tokio::test]
-async fn an_address_is_open_to_those_who_know_the_token() {
-    let node = guarded(|_| {}).await;
-    let address = node.doors.tcp().expect("it was asked for");
+async fn valid_token_is_accepted() {
+    let node = start_with_tokens(|_| {}).await;
+    let address = node.listeners.tcp_address().expect("it was asked for");
     let mut client = Client::connect_tcp(address, TOKEN)
         .await
         .expect("it listens");
@@ -46,33 +48,33 @@ async fn an_address_is_open_to_those_who_know_the_token() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_and_none_are_refused() {
-    let node = guarded(|_| {}).await;
-    let address = node.doors.tcp().expect("it was asked for");
+async fn invalid_or_missing_token_is_refused() {
+    let node = start_with_tokens(|_| {}).await;
+    let address = node.listeners.tcp_address().expect("it was asked for");
     for token in [
         "",
         "sixteen-octets-y",
         "sixteen-octets",
         "sixteen-octets-xx",
     ] {
-        let mut raw = Raw::tcp(address).await;
-        raw.send(Frame::new(Kind::Token, 0).with_payload(ContentType::Text, token.to_owned()))
+        let mut raw = RawClient::tcp(address).await;
+        raw.send(Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, token.to_owned()))
             .await;
         raw.is_ended("refused", "this endpoint does not accept the token")
             .await;
     }
-    let mut raw = Raw::tcp(address).await;
+    let mut raw = RawClient::tcp(address).await;
     raw.name(1, "@(clerk) add").await;
     raw.is_ended(
         "refused",
         "the first frame is name; this endpoint requires a token",
     )
     .await;
-    let mut raw = Raw::tcp(address).await;
-    raw.send(Frame::new(Kind::Token, 0).with_payload(ContentType::Text, "x".repeat(4096)))
+    let mut raw = RawClient::tcp(address).await;
+    raw.send(Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, "x".repeat(4096)))
         .await;
     raw.is_ended("protocol", "limit is 1024").await;
-    let mut raw = Raw::tcp(address).await;
+    let mut raw = RawClient::tcp(address).await;
     raw.shutdown().await;
     raw.is_ended("refused", "disconnected without a token")
         .await;
@@ -80,25 +82,25 @@ async fn a_wrong_token_and_none_are_refused() {
 }
 
 #[tokio::test]
-async fn a_stranger_that_says_nothing_is_let_go() {
-    let node = guarded(|spec| spec.limits.idle = Duration::from_millis(40)).await;
-    let mut raw = Raw::tcp(node.doors.tcp().expect("it was asked for")).await;
+async fn silent_unauthenticated_client_is_disconnected() {
+    let node = start_with_tokens(|spec| spec.limits.idle = Duration::from_millis(40)).await;
+    let mut raw = RawClient::tcp(node.listeners.tcp_address().expect("it was asked for")).await;
     raw.is_ended("idle", "no frame for").await;
 }
 
 #[tokio::test]
-async fn addresses_need_a_token_and_the_loopback() {
+async fn addresses_must_be_loopback_and_need_a_token() {
     let system = ActorSystem::new("node").expect("inside a runtime");
-    let mut spec = DoorsSpec::default();
+    let mut spec = ListenersSpec::default();
     spec.tcp = Some("127.0.0.1:0".parse().expect("an address"));
-    let refused = Doors::open(&system, spec.clone()).await;
+    let refused = Listeners::open(&system, spec.clone()).await;
     assert!(
         matches!(refused, Err(OpenError::NoToken { .. })),
         "{refused:?}"
     );
     spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
     spec.tcp = Some("0.0.0.0:0".parse().expect("an address"));
-    let refused = Doors::open(&system, spec).await;
+    let refused = Listeners::open(&system, spec).await;
     assert!(
         matches!(refused, Err(OpenError::NotLoopback { .. })),
         "{refused:?}"

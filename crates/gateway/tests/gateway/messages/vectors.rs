@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::BytesMut;
 use serde_json::Value;
-use strowger_gateway::{Decoder, Frame, FrameError};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameError};
 
 fn vectors() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/messages/frames.json");
@@ -12,7 +12,7 @@ fn vectors() -> Value {
     serde_json::from_str(&text).expect("the vectors are JSON")
 }
 
-fn octets(text: &Value) -> Vec<u8> {
+fn bytes(text: &Value) -> Vec<u8> {
     let text = text.as_str().expect("text");
     let octet = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
     (0..text.len()).step_by(2).map(octet).collect()
@@ -25,8 +25,8 @@ fn number(value: &Value) -> usize {
 
 /// All frames up to the end of the stream.
 fn decode(vector: &Value) -> Result<Vec<Frame>, FrameError> {
-    let mut decoder = Decoder::new(number(&vector["limit"]));
-    decoder.feed(&octets(&vector["octets"]));
+    let mut decoder = FrameDecoder::new(number(&vector["limit"]));
+    decoder.feed(&bytes(&vector["octets"]));
     let mut frames = Vec::new();
     while let Some(frame) = decoder.next_frame()? {
         frames.push(frame);
@@ -36,7 +36,7 @@ fn decode(vector: &Value) -> Result<Vec<Frame>, FrameError> {
 }
 
 #[test]
-fn frames_are_read_and_written_as_the_vectors_say() {
+fn frames_match_the_test_vectors() {
     let vectors = vectors();
     let valid = vectors["valid"].as_array().expect("a list");
     assert!(!valid.is_empty());
@@ -59,18 +59,18 @@ fn frames_are_read_and_written_as_the_vectors_say() {
         for (key, field) in fields {
             assert_eq!(field, expected[key], "{name}: {key}");
         }
-        assert_eq!(frame.payload, octets(&expected["payload"]), "{name}");
+        assert_eq!(frame.payload, bytes(&expected["payload"]), "{name}");
         let mut written = BytesMut::new();
         let limit = number(&vector["limit"]);
         frame
             .encode_into(limit, &mut written)
             .expect("within its limit");
-        assert_eq!(written, octets(&vector["octets"])[..], "{name}");
+        assert_eq!(written, bytes(&vector["octets"])[..], "{name}");
     }
 }
 
 #[test]
-fn octets_that_are_no_frames_are_refused_as_the_vectors_say() {
+fn invalid_frames_match_the_test_vectors() {
     let vectors = vectors();
     let invalid = vectors["invalid"].as_array().expect("a list");
     assert!(!invalid.is_empty());

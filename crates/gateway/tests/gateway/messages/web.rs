@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
-use strowger_gateway::{ContentType, Decoder, Frame, Kind, Role, Token};
+use strowger::ContentType;
+use strowger_gateway::access::{Role, Token};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -17,19 +19,24 @@ use crate::messages::{Node, TOKEN, node};
 
 const PAGE: &str = "https://example.org";
 
-async fn door(change: impl FnOnce(&mut strowger_gateway::DoorsSpec)) -> (Node, SocketAddr) {
+async fn open(
+    change: impl FnOnce(&mut strowger_gateway::listeners::ListenersSpec),
+) -> (Node, SocketAddr) {
     let node = node(|spec| {
-        spec.web = Some("127.0.0.1:0".parse().expect("an address"));
+        spec.websocket = Some("127.0.0.1:0".parse().expect("an address"));
         spec.tokens = vec![Token::new("test", Role::Operator, TOKEN)];
         spec.origins = vec![PAGE.to_owned()];
         change(spec);
     })
     .await;
-    let address = node.doors.web().expect("it was asked for");
+    let address = node
+        .listeners
+        .websocket_address()
+        .expect("it was asked for");
     (node, address)
 }
 
-async fn shake(
+async fn handshake(
     address: SocketAddr,
     origin: Option<&str>,
 ) -> Result<WebSocketStream<TcpStream>, Error> {
@@ -48,28 +55,30 @@ async fn shake(
 
 pub(crate) struct Page {
     socket: WebSocketStream<TcpStream>,
-    decoder: Decoder,
+    decoder: FrameDecoder,
 }
 
 impl Page {
     pub(crate) async fn open(address: SocketAddr, origin: Option<&str>) -> Self {
-        let socket = shake(address, origin).await.expect("the origin is known");
-        let decoder = Decoder::new(1 << 20);
+        let socket = handshake(address, origin)
+            .await
+            .expect("the origin is known");
+        let decoder = FrameDecoder::new(1 << 20);
         let mut page = Self { socket, decoder };
-        assert_eq!(page.next().await.expect("a frame").kind, Kind::Hello);
+        assert_eq!(page.next().await.expect("a frame").kind, FrameKind::Hello);
         page
     }
 
     pub(crate) async fn send(&mut self, frames: &[Frame]) {
-        let mut octets = BytesMut::new();
+        let mut bytes = BytesMut::new();
         for frame in frames {
             frame
-                .encode_into(1 << 20, &mut octets)
+                .encode_into(1 << 20, &mut bytes)
                 .expect("within the limit");
         }
         // Splits the bytes inside a frame.
-        let rest = octets.split_off(octets.len() / 2 + 1);
-        for part in [octets, rest] {
+        let rest = bytes.split_off(bytes.len() / 2 + 1);
+        for part in [bytes, rest] {
             let message = Message::Binary(part.freeze());
             self.socket.send(message).await.expect("it is open");
         }
@@ -81,7 +90,7 @@ impl Page {
                 return Some(frame);
             }
             match self.socket.next().await {
-                Some(Ok(Message::Binary(octets))) => self.decoder.feed(&octets),
+                Some(Ok(Message::Binary(bytes))) => self.decoder.feed(&bytes),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
                 Some(Ok(_)) => {}
             }
@@ -90,40 +99,40 @@ impl Page {
 }
 
 fn token(text: &str) -> Frame {
-    Frame::new(Kind::Token, 0).with_payload(ContentType::Text, text.to_owned())
+    Frame::new(FrameKind::Token, 0).with_payload(ContentType::Text, text.to_owned())
 }
 
 fn add(id: u32, more: u32) -> [Frame; 2] {
-    let mut name = Frame::new(Kind::Name, 0).with_payload(ContentType::Text, "@(clerk) add");
+    let mut name = Frame::new(FrameKind::Name, 0).with_payload(ContentType::Text, "@(clerk) add");
     name.target = 1;
-    let mut call = Frame::new(Kind::Call, id).with_json(&json!(more));
+    let mut call = Frame::new(FrameKind::Call, id).with_json(&json!(more));
     call.target = 1;
     [name, call]
 }
 
 #[tokio::test]
-async fn a_page_of_a_known_origin_asks_an_actor() {
-    let (_node, address) = door(|_| {}).await;
+async fn page_with_an_allowed_origin_asks_an_actor() {
+    let (_node, address) = open(|_| {}).await;
     for (origin, sum) in [(Some(PAGE), 3), (None, 6)] {
         let mut page = Page::open(address, origin).await;
         let [name, call] = add(1, 3);
         page.send(&[token(TOKEN), name, call]).await;
         let done = page.next().await.expect("it answers");
-        assert_eq!(done.kind, Kind::Done);
+        assert_eq!(done.kind, FrameKind::Done);
         assert_eq!(done.into_payload().decode::<u64>().expect("a number"), sum);
     }
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_is_refused() {
-    let (node, address) = door(|_| {}).await;
+async fn page_with_another_origin_is_refused() {
+    let (node, address) = open(|_| {}).await;
     for origin in [
         "https://example.org.evil",
         "null",
         "http://example.org",
         "https://EXAMPLE.org",
     ] {
-        match shake(address, Some(origin)).await {
+        match handshake(address, Some(origin)).await {
             Err(Error::Http(answer)) => assert_eq!(answer.status(), 403, "{origin}"),
             other => panic!("{origin}: {other:?}"),
         }
@@ -132,21 +141,21 @@ async fn a_page_of_another_origin_is_refused() {
 }
 
 #[tokio::test]
-async fn a_page_without_the_token_is_refused() {
-    let (_node, address) = door(|_| {}).await;
+async fn page_without_a_token_is_refused() {
+    let (_node, address) = open(|_| {}).await;
     let [name, call] = add(1, 3);
     for first in [token("sixteen-octets-y"), name] {
         let mut page = Page::open(address, Some(PAGE)).await;
         page.send(&[first, call.clone()]).await;
         let error = page.next().await.expect("it says why");
-        assert_eq!((error.kind, error.id), (Kind::Error, 0));
+        assert_eq!((error.kind, error.id), (FrameKind::Error, 0));
         assert_eq!(page.next().await, None);
     }
 }
 
 #[tokio::test]
-async fn a_text_message_and_one_too_long_end_the_connection() {
-    let (_node, address) = door(|_| {}).await;
+async fn text_and_oversized_messages_close_the_connection() {
+    let (_node, address) = open(|_| {}).await;
     let long = Message::Binary(Bytes::from(vec![0; (1 << 20) + 65_537]));
     for message in [Message::text("hello"), long] {
         let mut page = Page::open(address, Some(PAGE)).await;
@@ -157,8 +166,8 @@ async fn a_text_message_and_one_too_long_end_the_connection() {
 }
 
 #[tokio::test]
-async fn one_who_does_not_shake_hands_is_let_go() {
-    let (_node, address) = door(|spec| spec.limits.idle = Duration::from_millis(50)).await;
+async fn missing_handshake_times_out() {
+    let (_node, address) = open(|spec| spec.limits.idle = Duration::from_millis(50)).await;
     let mut half = TcpStream::connect(address).await.expect("it listens");
     half.write_all(b"GET / HTTP/1.1\r\nUpgrade:")
         .await

@@ -2,12 +2,12 @@
 //! the bytes they came from.
 
 use bytes::BytesMut;
-use strowger_gateway::{Decoder, Frame, FrameError};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameError};
 
 /// Maximum length of a payload; short, so that the limit is hit often.
 const LIMIT: usize = 64;
 
-/// Decodes the stream of an input, whose first octet says where to cut it.
+/// Decodes the stream of an input, whose first byte is the offset of the cut.
 pub(crate) fn check(input: &[u8]) {
     let Some((cut, stream)) = input.split_first() else {
         return;
@@ -29,7 +29,7 @@ pub(crate) fn check(input: &[u8]) {
 }
 
 fn decode<const N: usize>(pieces: [&[u8]; N]) -> (Vec<Frame>, Result<(), FrameError>) {
-    let mut decoder = Decoder::new(LIMIT);
+    let mut decoder = FrameDecoder::new(LIMIT);
     let mut frames = Vec::new();
     for piece in pieces {
         decoder.feed(piece);

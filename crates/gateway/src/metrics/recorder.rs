@@ -11,14 +11,14 @@ use metrics::{
 };
 use parking_lot::{Mutex, RwLock};
 
-use super::{Exposition, MetricKind};
+use super::{MetricKind, MetricsPage};
 
-/// A recorder that stores metrics from the `metrics` facade, for [`Exposition`].
+/// A recorder that stores metrics from the `metrics` facade, for [`MetricsPage`].
 ///
 /// Stores at most 4096 series of each type; each combination of label values is a series. Values of
 /// further series are lost, and refusals are counted in a metric.
 #[derive(Clone, Default)]
-pub struct Recorder(Arc<RecordedSeries>);
+pub struct MetricsRecorder(Arc<RecordedSeries>);
 
 #[derive(Default)]
 struct RecordedSeries {
@@ -45,7 +45,7 @@ impl HistogramFn for SummaryValue {
     }
 }
 
-impl Recorder {
+impl MetricsRecorder {
     /// Creates a recorder and installs it as the global recorder of the process.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Recorder {
     }
 
     /// Writes all metrics that were described or recorded.
-    pub fn write(&self, page: &mut Exposition) {
+    pub fn write(&self, page: &mut MetricsPage) {
         let series = &self.0;
         let described = series.described.lock().clone();
         let mut families: BTreeMap<String, (MetricKind, String, Vec<SeriesRow>)> = described
@@ -76,11 +76,11 @@ impl Recorder {
             add(key, MetricKind::Counter, SampleValues::One(value));
         }
         for (key, gauge) in series.gauges.read().iter() {
-            add(key, MetricKind::Gauge, SampleValues::One(float(gauge)));
+            add(key, MetricKind::Gauge, SampleValues::One(load_f64(gauge)));
         }
         for (key, summary) in series.summaries.read().iter() {
             let count = summary.count.load(Ordering::Relaxed) as f64;
-            let values = SampleValues::Summary(float(&summary.sum), count);
+            let values = SampleValues::Summary(load_f64(&summary.sum), count);
             add(key, MetricKind::Summary, values);
         }
         for (name, (kind, help, mut rows)) in families {
@@ -91,12 +91,12 @@ impl Recorder {
                 match values {
                     SampleValues::One(value) => family.sample(&labels, value),
                     SampleValues::Summary(sum, count) => family
-                        .suffixed("_sum", &labels, sum)
-                        .suffixed("_count", &labels, count),
+                        .sample_with_suffix("_sum", &labels, sum)
+                        .sample_with_suffix("_count", &labels, count),
                 };
             }
         }
-        page.one(
+        page.single(
             "strowger_metrics_refused_total",
             MetricKind::Counter,
             "Series dropped because the limit of series was reached.",
@@ -132,7 +132,7 @@ enum SampleValues {
     Summary(f64, f64),
 }
 
-impl metrics::Recorder for Recorder {
+impl metrics::Recorder for MetricsRecorder {
     fn describe_counter(&self, key: KeyName, _: Option<Unit>, help: SharedString) {
         self.describe(&key, MetricKind::Counter, &help);
     }
@@ -161,12 +161,12 @@ impl metrics::Recorder for Recorder {
     }
 }
 
-impl fmt::Debug for Recorder {
+impl fmt::Debug for MetricsRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").finish_non_exhaustive()
+        f.debug_struct("MetricsRecorder").finish_non_exhaustive()
     }
 }
 
-fn float(bits: &AtomicU64) -> f64 {
+fn load_f64(bits: &AtomicU64) -> f64 {
     f64::from_bits(bits.load(Ordering::Relaxed))
 }

@@ -1,13 +1,13 @@
 //! Metrics in the text format of Prometheus.
 //!
-//! [`Recorder`] collects metrics from the `metrics` facade; [`Exposition`] writes them, together
-//! with values that are read at the time of a scrape.
+//! [`MetricsRecorder`] collects metrics from the `metrics` facade; [`MetricsPage`] writes them,
+//! together with values that are read at the time of a scrape.
 
 mod recorder;
 
 use std::fmt::Write;
 
-pub use recorder::Recorder;
+pub use recorder::MetricsRecorder;
 
 /// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +34,9 @@ impl MetricKind {
 /// A page of metrics in the text format of Prometheus, version 0.0.4.
 ///
 /// ```
-/// use strowger_gateway::{Exposition, MetricKind};
+/// use strowger_gateway::metrics::{MetricKind, MetricsPage};
 ///
-/// let mut page = Exposition::default();
+/// let mut page = MetricsPage::default();
 /// let mut calls = page.family("calls_total", MetricKind::Counter, "Calls, by how they ended.");
 /// calls.sample(&[("end", "busy")], 3.0);
 /// assert_eq!(
@@ -46,21 +46,26 @@ impl MetricKind {
 /// );
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Exposition {
+pub struct MetricsPage {
     text: String,
 }
 
 /// A metric of a page, to which samples are added.
 #[derive(Debug)]
-pub struct Family<'a> {
+pub struct MetricFamily<'a> {
     name: &'a str,
     text: &'a mut String,
 }
 
-impl Exposition {
+impl MetricsPage {
     /// Starts a metric. A name may appear only once on a page; characters that are not allowed in
     /// names become underscores.
-    pub fn family<'a>(&'a mut self, name: &'a str, kind: MetricKind, help: &str) -> Family<'a> {
+    pub fn family<'a>(
+        &'a mut self,
+        name: &'a str,
+        kind: MetricKind,
+        help: &str,
+    ) -> MetricFamily<'a> {
         let text = &mut self.text;
         for (word, rest) in [("HELP", help), ("TYPE", kind.as_str())] {
             text.push_str("# ");
@@ -71,11 +76,11 @@ impl Exposition {
             push_escaped(text, rest, false);
             text.push('\n');
         }
-        Family { name, text }
+        MetricFamily { name, text }
     }
 
-    /// Writes a metric with a single sample without labels.
-    pub fn one(&mut self, name: &str, kind: MetricKind, help: &str, value: f64) {
+    /// Writes a metric with a single sample, without labels.
+    pub fn single(&mut self, name: &str, kind: MetricKind, help: &str, value: f64) {
         self.family(name, kind, help).sample(&[], value);
     }
 
@@ -90,14 +95,14 @@ impl Exposition {
     }
 }
 
-impl Family<'_> {
+impl MetricFamily<'_> {
     /// Writes a sample with these labels.
     pub fn sample(&mut self, labels: &[(&str, &str)], value: f64) -> &mut Self {
-        self.suffixed("", labels, value)
+        self.sample_with_suffix("", labels, value)
     }
 
     /// Writes a sample of a summary, such as its `_sum` or `_count`.
-    pub(crate) fn suffixed(
+    pub(crate) fn sample_with_suffix(
         &mut self,
         suffix: &str,
         labels: &[(&str, &str)],
@@ -160,8 +165,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_break_a_line_is_escaped() {
-        let mut page = Exposition::default();
+    fn special_characters_are_escaped() {
+        let mut page = MetricsPage::default();
         page.family("a.b-c", MetricKind::Gauge, "back\\slash\nline \"quote\"")
             .sample(&[("7l", "x\"y\\z\n")], f64::NEG_INFINITY)
             .sample(&[], 1e21);

@@ -14,57 +14,57 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Smallest permitted maximum length of a line: the line inserted after an overlong one must fit.
-pub(super) const MIN_LINE: usize = 1024;
+pub(super) const MIN_LINE_LIMIT: usize = 1024;
 
 /// The method of the line inserted after an overlong one.
 pub(super) const TOO_LONG: &str = "strowger/line-too-long";
 
 /// A reader that passes lines on, and inserts another line after each that is too long.
-pub(super) struct OverlongLines<R> {
+pub(super) struct LineLimitReader<R> {
     inner: R,
     /// Maximum length of a line, in bytes with its terminator. rmcp has the same limit.
-    longest: usize,
+    max_len: usize,
     /// Number of bytes of the current line so far.
     length: usize,
-    id: IdScan,
+    id: IdScanner,
     /// Bytes that were read but not passed on yet.
     ready: BytesMut,
 }
 
-impl<R> OverlongLines<R> {
-    pub(super) fn new(inner: R, longest: usize) -> Self {
+impl<R> LineLimitReader<R> {
+    pub(super) fn new(inner: R, max_len: usize) -> Self {
         Self {
             inner,
-            longest,
+            max_len,
             length: 0,
-            id: IdScan::default(),
+            id: IdScanner::default(),
             ready: BytesMut::new(),
         }
     }
 
     /// Examines bytes and appends them to those to be passed on.
-    fn take(&mut self, mut bytes: &[u8]) {
+    fn push_bytes(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = bytes.split_at(end + 1);
-            self.part(line);
-            if self.length > self.longest {
-                let follows = follows(self.id.id());
-                self.ready.extend_from_slice(follows.as_bytes());
+            self.push_line_part(line);
+            if self.length > self.max_len {
+                let notice = notice_line(self.id.id());
+                self.ready.extend_from_slice(notice.as_bytes());
             }
-            (self.length, self.id) = (0, IdScan::default());
+            (self.length, self.id) = (0, IdScanner::default());
             bytes = rest;
         }
-        self.part(bytes);
+        self.push_line_part(bytes);
     }
 
-    fn part(&mut self, bytes: &[u8]) {
+    fn push_line_part(&mut self, bytes: &[u8]) {
         self.length = self.length.saturating_add(bytes.len());
         bytes.iter().for_each(|byte| self.id.take(*byte));
         self.ready.extend_from_slice(bytes);
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for OverlongLines<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineLimitReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -74,7 +74,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for OverlongLines<R> {
             let mut bytes = [0; CHUNK];
             let mut chunk = ReadBuf::new(&mut bytes);
             ready!(Pin::new(&mut self.inner).poll_read(cx, &mut chunk))?;
-            self.take(chunk.filled());
+            self.push_bytes(chunk.filled());
         }
         let count = self.ready.len().min(to.remaining());
         to.put_slice(&self.ready[..count]);
@@ -87,7 +87,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for OverlongLines<R> {
 const CHUNK: usize = 8 * 1024;
 
 /// Builds the line to insert after an overlong one.
-fn follows(id: Option<Value>) -> String {
+fn notice_line(id: Option<Value>) -> String {
     let message = match id {
         Some(id) => json!({ "jsonrpc": "2.0", "id": id, "method": TOO_LONG }),
         // Not a valid message, so it is answered with an error without an id.
@@ -98,13 +98,13 @@ fn follows(id: Option<Value>) -> String {
 
 /// A scanner for the `id` member of a JSON object that sees one byte at a time.
 #[derive(Default)]
-struct IdScan {
+struct IdScanner {
     depth: usize,
     in_string: bool,
     escaped: bool,
     /// `true` if the next string is a key of the top-level object.
     is_key: bool,
-    what: JsonPart,
+    part: JsonPart,
     key: Vec<u8>,
     id: Vec<u8>,
 }
@@ -119,9 +119,9 @@ enum JsonPart {
 }
 
 /// Maximum length of an id, in bytes.
-const LONGEST_ID: usize = 256;
+const MAX_ID_LEN: usize = 256;
 
-impl IdScan {
+impl IdScanner {
     fn take(&mut self, byte: u8) {
         if self.in_string {
             match byte {
@@ -131,8 +131,8 @@ impl IdScan {
                 _ => {}
             }
             self.keep(byte);
-            if !self.in_string && self.what == JsonPart::Key {
-                self.what = JsonPart::Other;
+            if !self.in_string && self.part == JsonPart::Key {
+                self.part = JsonPart::Other;
             }
             return;
         }
@@ -140,7 +140,7 @@ impl IdScan {
             b'"' => {
                 self.in_string = true;
                 if self.depth == 1 && self.is_key {
-                    (self.what, self.is_key) = (JsonPart::Key, false);
+                    (self.part, self.is_key) = (JsonPart::Key, false);
                     self.key.clear();
                 }
             }
@@ -150,18 +150,18 @@ impl IdScan {
             }
             b'}' | b']' => {
                 if self.depth == 1 {
-                    self.what = JsonPart::Other;
+                    self.part = JsonPart::Other;
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
             b':' if self.depth == 1 => {
                 if self.key == b"\"id\"" {
-                    self.what = JsonPart::Id;
+                    self.part = JsonPart::Id;
                     self.id.clear();
                 }
                 return;
             }
-            b',' if self.depth == 1 => (self.what, self.is_key) = (JsonPart::Other, true),
+            b',' if self.depth == 1 => (self.part, self.is_key) = (JsonPart::Other, true),
             _ => {}
         }
         self.keep(byte);
@@ -170,10 +170,10 @@ impl IdScan {
     /// Stores a byte of a key or id. One byte beyond the maximum is stored as well, to show that it
     /// was exceeded.
     fn keep(&mut self, byte: u8) {
-        let (kept, most) = match self.what {
+        let (kept, most) = match self.part {
             JsonPart::Other => return,
             JsonPart::Key => (&mut self.key, 8),
-            JsonPart::Id => (&mut self.id, LONGEST_ID),
+            JsonPart::Id => (&mut self.id, MAX_ID_LEN),
         };
         if kept.len() <= most {
             kept.push(byte);
@@ -184,7 +184,7 @@ impl IdScan {
     fn id(&self) -> Option<Value> {
         let id: Value = serde_json::from_slice(&self.id).ok()?;
         let is_id = id.is_string() || id.is_i64() || id.is_u64();
-        (is_id && self.id.len() <= LONGEST_ID).then_some(id)
+        (is_id && self.id.len() <= MAX_ID_LEN).then_some(id)
     }
 }
 
@@ -195,13 +195,13 @@ mod tests {
     use super::*;
 
     fn scanned(text: &str) -> Option<Value> {
-        let mut scan = IdScan::default();
-        text.bytes().for_each(|byte| scan.take(byte));
-        scan.id()
+        let mut scanner = IdScanner::default();
+        text.bytes().for_each(|byte| scanner.take(byte));
+        scanner.id()
     }
 
     #[test]
-    fn the_id_is_that_of_the_message_and_of_nothing_in_it() {
+    fn only_the_top_level_id_is_found() {
         for (text, id) in [
             (r#"{"jsonrpc":"2.0","id":7,"method":"x"}"#, json!(7)),
             (
@@ -232,12 +232,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_follows_one_that_is_too_long_and_no_other() {
+    async fn notice_follows_only_overlong_lines() {
         let text = "{\"id\":1}\n{\"id\":22}\n[\"a text\"]\n{\"id\":3}";
-        let mut lines = OverlongLines::new(text.as_bytes(), 9);
+        let mut lines = LineLimitReader::new(text.as_bytes(), 9);
         let mut read = String::new();
         lines.read_to_string(&mut read).await.expect("it is text");
-        let (known, unknown) = (follows(Some(json!(22))), follows(None));
+        let (known, unknown) = (notice_line(Some(json!(22))), notice_line(None));
         let expected =
             format!("{{\"id\":1}}\n{{\"id\":22}}\n{known}[\"a text\"]\n{unknown}{{\"id\":3}}");
         assert_eq!(read, expected);
