@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use strowger::{ActorSystem, BoxError};
-use strowger_tools::{Change, Edit, Files, FilesSpec, Read, Search, Write};
+use strowger_tools::files::{Change, Edit, Files, FilesSpec, Read, Search, Write};
 use tokio::time::timeout;
 
 #[tokio::main]

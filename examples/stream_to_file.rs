@@ -11,9 +11,8 @@
 use std::time::Duration;
 
 use strowger::{ActorSystem, BoxError, Reader};
-use strowger_tools::{
-    Append, EndStream, Files, FilesSpec, Follow, OpenStream, Piece, Put, Read, Streams, StreamsSpec,
-};
+use strowger_tools::files::{Append, Files, FilesSpec, Read};
+use strowger_tools::stream::{EndStream, Follow, OpenStream, Piece, Put, Streams, StreamsSpec};
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), BoxError> {

@@ -13,10 +13,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use strowger::{ActorRef, ActorSystem, BoxError};
-use strowger_tools::{
-    Code, CodeSpec, Execute, Files, FilesMessage, FilesSpec, FollowRun, Functions, Read, Told,
-    Write,
-};
+use strowger_tools::code::{Code, CodeSpec, Execute, FollowRun, Functions, Told};
+use strowger_tools::files::{Files, FilesMessage, FilesSpec, Read, Write};
 use strowger_wasm::{Host, HostLimits};
 
 // The sandbox in which a node runs code: that of components, adapted to the code actor.

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use rquickjs::{Context, Runtime as Engine};
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Case, Sample};
-use strowger_tools::{Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, Execute};
+use strowger_tools::code::{
+    Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, Execute,
+};
 use strowger_wasm::{Host, HostLimits};
 use tokio::runtime::Runtime;
 

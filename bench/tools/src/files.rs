@@ -9,7 +9,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Case, Sample};
-use strowger_tools::{Delete, Files, FilesMessage, FilesSpec, List, Read, Write, WriteMode};
+use strowger_tools::files::{Delete, Files, FilesMessage, FilesSpec, List, Read, Write, WriteMode};
 use tokio::runtime::Runtime;
 
 /// Number of files that take turns.

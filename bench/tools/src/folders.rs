@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
 use strowger_bench::{Case, Counted, Plan};
-use strowger_tools::{Files, FilesSpec, Found, GetUsage, Search, Write, WriteMode};
+use strowger_tools::files::{Files, FilesSpec, Found, GetUsage, Search, Write, WriteMode};
 use tokio::runtime::Runtime;
 
 /// Environment variable and default for the number of files in the folder of the first write.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Case, Counted, Sample, workers};
-use strowger_tools::{Perform, ProgramMessage, Programs, ProgramsMessage, ProgramsSpec, Publish};
+use strowger_tools::program::{
+    Perform, ProgramMessage, Programs, ProgramsMessage, ProgramsSpec, Publish,
+};
 use tokio::runtime::Runtime;
 
 use crate::code::realms;

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use strowger::{ActorRef, ActorSystem, Reader};
 use strowger_bench::{Case, Sample};
-use strowger_tools::{Follow, OpenStream, Piece, Put, Streams, StreamsMessage, StreamsSpec};
+use strowger_tools::stream::{
+    Follow, OpenStream, Piece, Put, Streams, StreamsMessage, StreamsSpec,
+};
 
 /// Bytes of a piece.
 const PIECE: usize = 64 * 1024;

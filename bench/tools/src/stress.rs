@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Plan, Row, workers};
-use strowger_tools::{
-    Code, CodeMessage, CodeSpec, Execute, Files, FilesMessage, FilesSpec, Follow, OpenStream,
-    Perform, Piece, ProgramMessage, Programs, ProgramsSpec, Put, Read, Streams, StreamsMessage,
-    StreamsSpec, Write,
+use strowger_tools::code::{Code, CodeMessage, CodeSpec, Execute};
+use strowger_tools::files::{Files, FilesMessage, FilesSpec, Read, Write};
+use strowger_tools::program::{Perform, ProgramMessage, Programs, ProgramsSpec};
+use strowger_tools::stream::{
+    Follow, OpenStream, Piece, Put, Streams, StreamsMessage, StreamsSpec,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use strowger::{ActorSystem, BoxError};
-//! use strowger_tools::{Files, FilesSpec, Read, Write};
+//! use strowger_tools::files::{Files, FilesSpec, Read, Write};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), BoxError> {
@@ -28,38 +28,12 @@
 //! # }
 //! ```
 
-mod code;
-mod files;
-mod program;
-mod stream;
+pub mod code;
+pub mod files;
+pub mod program;
+pub mod stream;
 
-pub use code::{
-    AnswerCall, Boxed, CallOutcome, Called, Code, CodeBudget, CodeError, CodeHost, CodeLimit,
-    CodeLimits, CodeMessage, CodeRealm, CodeSpec, CodeStep, CodeUsage, CodeWatch, Execute,
-    Executed, FollowRun, Forget, FunctionName, Functions, GetCodeUsage, Language, Level,
-    LimitSetter, Line, PassedLimit, Sandbox, Thrown, Told, code_door,
-};
-#[doc(hidden)]
-pub use code::{Ran, Sweep};
-#[doc(hidden)]
-pub use files::Beside;
-pub use files::{
-    Append, Change, Delete, Edit, Edited, Entry, EntryKind, FileError, FileLimits, Files,
-    FilesMessage, FilesSpec, FilesWatch, Found, GetMedia, GetRoot, GetUsage, List, ListOrder,
-    Listing, Make, Match, Media, Read, ReadLines, ReadMany, Rename, Root, Rule, Search, Skipped,
-    SkippedPath, Stat, Tree, TreeCut, TreeEntry, Usage, VerbUsage, Write, WriteMode, file_uri,
-    files_door, path_of_file_uri, shown_path,
-};
-pub use program::{
-    ListPrograms, Perform, Program, ProgramArgs, ProgramError, ProgramInfo, ProgramMessage,
-    ProgramState, Programs, ProgramsMessage, ProgramsSpec, ProgramsUsage, ProgramsWatch, Publish,
-    Side, Withdraw, program_door, programs_door,
-};
-#[doc(hidden)]
-pub use program::{Rest, Wake};
-#[doc(hidden)]
-pub use stream::Look;
-pub use stream::{
-    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,
-    StreamLimits, Streams, StreamsMessage, StreamsSpec, StreamsWatch, streams_door,
-};
+pub use code::{Code, CodeSpec};
+pub use files::{Files, FilesSpec};
+pub use program::{Programs, ProgramsSpec};
+pub use stream::{Streams, StreamsSpec};

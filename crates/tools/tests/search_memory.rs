@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 
 use strowger::ActorSystem;
-use strowger_tools::{Files, FilesSpec, Search};
+use strowger_tools::files::{Files, FilesSpec, Search};
 
 /// A memory statistic of this process, in bytes.
 fn of_process(key: &str) -> u64 {

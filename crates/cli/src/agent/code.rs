@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{ActorRef, Fault, FaultCode};
 use strowger_gateway::{Caller, McpAnswer, McpCall, McpContent, McpTool, McpTools, Verb};
-use strowger_tools::{
+use strowger_tools::code::{
     CodeBudget, CodeError, CodeMessage, Execute, Executed, FollowRun, Functions, Language, Level,
     Line, Thrown, Told,
 };

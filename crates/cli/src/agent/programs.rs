@@ -4,8 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, ActorSystem, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools, Verb};
-use strowger_tools::{
-    Language, ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,
+use strowger_tools::code::Language;
+use strowger_tools::program::{
+    ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,
 };
 
 use super::code::{budget, given, said, terms};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{Caller, Verb};
-use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri, shown_path};
+use strowger_tools::files::{
+    FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri, shown_path,
+};
 
 use super::ASK_TIMEOUT;
 use crate::compose::tools::Tools;

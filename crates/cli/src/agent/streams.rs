@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Verb};
-use strowger_tools::{
+use strowger_tools::stream::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamsMessage,
 };
 use tokio::time::timeout;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strowger_tools::{
+use strowger_tools::code::{
     Boxed, CallOutcome, CodeError, CodeHost, CodeLimit, CodeLimits, CodeRealm, CodeStep,
     FunctionName, Level, PassedLimit, Sandbox, Thrown,
 };

@@ -16,10 +16,10 @@ use strowger::{
     SupervisorRef,
 };
 use strowger_gateway::Methods;
-use strowger_tools::{
-    CodeMessage, Files, FilesMessage, FilesWatch, ProgramsMessage, StreamsMessage, Usage,
-    VerbUsage, files_door,
-};
+use strowger_tools::code::CodeMessage;
+use strowger_tools::files::{Files, FilesMessage, FilesWatch, Usage, VerbUsage, files_door};
+use strowger_tools::program::ProgramsMessage;
+use strowger_tools::stream::StreamsMessage;
 
 use self::singleton::SingletonTools;
 pub(super) use self::stats::{LateTools, add_health};

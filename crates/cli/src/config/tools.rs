@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_tools::{FileLimits, FilesSpec, StreamLimits, StreamsSpec};
+use strowger_tools::files::{FileLimits, FilesSpec};
+use strowger_tools::stream::{StreamLimits, StreamsSpec};
 
 use super::Problem;
 use super::code::{CodeSection, ProgramsSection};
@@ -152,7 +153,7 @@ fn default_name() -> String {
 
 /// The default limits of a root.
 mod defaults {
-    use strowger_tools::FileLimits;
+    use strowger_tools::files::FileLimits;
 
     macro_rules! limits {
         ($($key:ident: $kind:ty),+) => {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_tools::{CodeBudget, CodeError, CodeLimit, Execute, Functions};
+use strowger_tools::code::{CodeBudget, CodeError, CodeLimit, Execute, Functions};
 
 use super::{Office, PATIENCE, time};
 

@@ -9,7 +9,7 @@ use strowger::{
     ActorRef, ActorSystem, Address, CallReply, CallSink, ContentType, Delivery, Fault, FaultCode,
     Payload,
 };
-use strowger_tools::{Programs, ProgramsMessage, ProgramsSpec, programs_door};
+use strowger_tools::program::{Programs, ProgramsMessage, ProgramsSpec, programs_door};
 use tokio::sync::oneshot;
 
 use super::host;

@@ -3,7 +3,7 @@
 //! the attack succeeds.
 
 use serde_json::{Value, json};
-use strowger_tools::{CodeError, CodeLimit, Execute, Functions};
+use strowger_tools::code::{CodeError, CodeLimit, Execute, Functions};
 
 use super::Office;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use strowger::{ActorRef, ActorSystem, BoxError, Context, Request, handlers};
-use strowger_tools::{
+use strowger_tools::code::{
     AnswerCall, Code, CodeBudget, CodeError, CodeLimit, CodeLimits, CodeMessage, CodeSpec,
     CodeUsage, Execute, Executed, FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
 };

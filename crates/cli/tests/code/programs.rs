@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{ActorRef, ActorSystem, AskError};
-use strowger_tools::{
-    CodeError, CodeLimit, ListPrograms, Perform, ProgramError, ProgramInfo, ProgramMessage,
-    ProgramState, Programs, ProgramsMessage, ProgramsSpec, Publish, Side, Withdraw,
+use strowger_tools::code::{CodeError, CodeLimit};
+use strowger_tools::program::{
+    ListPrograms, Perform, ProgramError, ProgramInfo, ProgramMessage, ProgramState, Programs,
+    ProgramsMessage, ProgramsSpec, Publish, Side, Withdraw,
 };
 
 use super::sandbox::{Realms, TYPESCRIPT};
@@ -69,7 +70,7 @@ async fn a_program_keeps_its_state() {
     assert_eq!(desk.perform("counter", json!(2)).await, Ok(json!(2)));
     assert_eq!(desk.perform("counter", json!(3)).await, Ok(json!(5)));
     let mut typed = Publish::new("typed", "async function handle(n: number) { return n * 2 }");
-    typed.language = strowger_tools::Language::TypeScript;
+    typed.language = strowger_tools::code::Language::TypeScript;
     desk.publish(typed).await.expect("it is well");
     assert_eq!(desk.perform("typed", json!(21)).await, Ok(json!(42)));
     // A thrown error is an answer, and the state is unchanged.

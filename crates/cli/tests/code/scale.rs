@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use strowger_tools::{ListPrograms, Perform, ProgramError, ProgramState, Publish};
+use strowger_tools::program::{ListPrograms, Perform, ProgramError, ProgramState, Publish};
 use strowger_wasm::HostLimits;
 
 use super::programs::Desk;

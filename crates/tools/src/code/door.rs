@@ -21,7 +21,7 @@ use super::message::{
 use super::sandbox::FunctionName;
 use super::spec::CodeBudget;
 
-/// The messages that a [`FaultCode`](crate::Code) actor accepts from external callers.
+/// The messages that a [`Code`](super::Code) actor accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|

@@ -88,7 +88,7 @@ impl fmt::Display for Thrown {
     }
 }
 
-/// A limit of [`CodeLimits`](crate::CodeLimits).
+/// A limit of [`CodeLimits`](super::CodeLimits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CodeLimit {

@@ -15,7 +15,7 @@ type FunctionBody = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> 
 /// The functions that a run is granted; the code finds them in `fns`.
 ///
 /// ```
-/// use strowger_tools::Functions;
+/// use strowger_tools::code::Functions;
 ///
 /// let fns = Functions::new()
 ///     .waiting("add", |values| {

@@ -17,7 +17,7 @@ type AnswerOutcome = Result<Value, String>;
 
 /// Calls that wait for an answer from the follower of their run.
 ///
-/// A run has at most [`CodeLimits::calls`](crate::CodeLimits) of them at a time; a call is removed
+/// A run has at most [`CodeLimits::calls`](super::CodeLimits) of them at a time; a call is removed
 /// when its run ends. Clones share the same table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenCalls(Arc<Mutex<HashMap<String, oneshot::Sender<AnswerOutcome>>>>);

@@ -9,7 +9,7 @@ use super::error::{CodeError, CodeLimit, PassedLimit};
 use super::sandbox::Sandbox;
 use super::stats::CodeWatch;
 
-/// The configuration of a [`Code`](crate::Code) actor: its sandbox and its limits.
+/// The configuration of a [`Code`](super::Code) actor: its sandbox and its limits.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CodeSpec {

@@ -15,7 +15,7 @@ use super::message::{
     ReadMany, Rename, Search, Stat, Tree, Write, WriteMode,
 };
 
-/// The messages that a [`Files`](crate::Files) actor accepts from external callers.
+/// The messages that a [`Files`](super::Files) actor accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|

@@ -118,7 +118,7 @@ pub enum Rule {
     Outside,
     /// A path must be relative to the root, or begin with the root's own path.
     Absolute,
-    /// A path must have no NUL, at most [`path`](crate::FileLimits::path) bytes, and name an entry.
+    /// A path must have no NUL, at most [`path`](super::FileLimits::path) bytes, and name an entry.
     Name,
     /// Only files and directories are read or written: no FIFO, socket or device.
     Special,
@@ -128,15 +128,15 @@ pub enum Rule {
     ReadOnly,
     /// The root itself is neither removed nor renamed nor replaced.
     Root,
-    /// One call reads or writes at most [`file`](crate::FileLimits::file) bytes.
+    /// One call reads or writes at most [`file`](super::FileLimits::file) bytes.
     Size,
-    /// Calls add at most [`octets`](crate::FileLimits::octets) bytes below the root.
+    /// Calls add at most [`octets`](super::FileLimits::octets) bytes below the root.
     Octets,
-    /// Calls add at most [`entries`](crate::FileLimits::entries) entries below the root.
+    /// Calls add at most [`entries`](super::FileLimits::entries) entries below the root.
     Entries,
-    /// A directory with more than [`scan`](crate::FileLimits::scan) entries is not listed.
+    /// A directory with more than [`scan`](super::FileLimits::scan) entries is not listed.
     Scan,
-    /// A path has at most [`depth`](crate::FileLimits::depth) levels.
+    /// A path has at most [`depth`](super::FileLimits::depth) levels.
     Depth,
     /// A path passes at most as many links as the system allows.
     Loop,

@@ -366,7 +366,7 @@ pub struct Skipped {
     /// Files with lines longer than 1 MiB. Such lines are searched in pieces, and a match across
     /// pieces may be missed.
     pub long_lines: u64,
-    /// Directories that are deeper than [`depth`](crate::FileLimits::depth).
+    /// Directories that are deeper than [`depth`](super::FileLimits::depth).
     pub deep: u64,
     /// Files and directories that could not be opened or read.
     pub unreadable: u64,

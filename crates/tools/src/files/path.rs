@@ -37,9 +37,9 @@ const FILE_URI: &str = "file:///";
 /// ```
 /// use std::path::Path;
 ///
-/// let path = strowger_tools::path_of_file_uri("file:///srv/a%20b");
+/// let path = strowger_tools::files::path_of_file_uri("file:///srv/a%20b");
 /// assert_eq!(path.as_deref(), Some(Path::new("/srv/a b")));
-/// assert_eq!(strowger_tools::path_of_file_uri("srv/a%20b"), None);
+/// assert_eq!(strowger_tools::files::path_of_file_uri("srv/a%20b"), None);
 /// ```
 #[must_use]
 pub fn path_of_file_uri(text: &str) -> Option<PathBuf> {
@@ -64,7 +64,7 @@ pub fn path_of_file_uri(text: &str) -> Option<PathBuf> {
 /// Returns the `file:///` URI of an absolute path.
 ///
 /// ```
-/// let uri = strowger_tools::file_uri("/srv/a b".as_ref());
+/// let uri = strowger_tools::files::file_uri("/srv/a b".as_ref());
 /// assert_eq!(uri, "file:///srv/a%20b");
 /// ```
 #[must_use]
@@ -86,7 +86,7 @@ pub fn file_uri(path: &Path) -> String {
 /// in requests.
 ///
 /// ```
-/// use strowger_tools::shown_path;
+/// use strowger_tools::files::shown_path;
 ///
 /// assert_eq!(shown_path("/srv/a b".as_ref()), "/srv/a b");
 /// assert_eq!(shown_path("/srv/a\nb".as_ref()), "file:///srv/a%0Ab");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::stats::FilesWatch;
 
-/// The root directory of a [`Files`](crate::Files) actor, and its limits.
+/// The root directory of a [`Files`](super::Files) actor, and its limits.
 ///
 /// The quota belongs to one actor: two actors over the same directory count separately. Existing
 /// files do not count. Removals give back quota, up to what the actor has used.

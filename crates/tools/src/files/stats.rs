@@ -103,7 +103,7 @@ impl<'a> CallRecord<'a> {
 ///
 /// ```
 /// use strowger::{ActorSystem, BoxError};
-/// use strowger_tools::{Files, FilesSpec, Write};
+/// use strowger_tools::files::{Files, FilesSpec, Write};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), BoxError> {

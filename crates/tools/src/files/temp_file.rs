@@ -79,7 +79,7 @@ impl TempFileSweeps {
 
 impl Disk {
     /// Removes files left by killed writers from a directory, looking at no more than
-    /// [`scan`](crate::FileLimits::scan) entries.
+    /// [`scan`](super::FileLimits::scan) entries.
     pub(super) fn sweep(&self, dir: &Path, stop: StopCheck<'_>) {
         let Ok(dir) = self.root.open_dir(dir) else {
             return; // The directory was removed meanwhile.

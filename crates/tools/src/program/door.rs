@@ -18,7 +18,7 @@ pub fn program_door() -> Export<ProgramMessage> {
     Export::new().ask_with::<Perform>("perform", input, plain)
 }
 
-/// The messages that [`Programs`](crate::Programs) accepts from external callers.
+/// The messages that [`Programs`](super::Programs) accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|
@@ -27,7 +27,7 @@ pub fn program_door() -> Export<ProgramMessage> {
 /// | `list` | none | `[{name, state, calls, failed, restarts}]` |
 ///
 /// `input` and `output` are JSON schemas; `language`, `fns` and `limits` are as in
-/// [`code_door`](crate::code_door). A program is exposed as `@(programs/NAME)`.
+/// [`code_door`](crate::code::code_door). A program is exposed as `@(programs/NAME)`.
 pub fn programs_door(system: &ActorSystem) -> Export<ProgramsMessage> {
     let system = system.clone();
     let publish = move |payload: &Payload| payload.decode::<PublishPayload>()?.publish(&system);

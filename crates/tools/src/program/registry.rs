@@ -30,7 +30,7 @@ use crate::code::{CodeError, CodeLimit, CodeLimits, Language, Sandbox};
 pub struct ProgramsSpec {
     /// The sandbox that runs the programs.
     pub sandbox: Arc<dyn Sandbox>,
-    /// A script that defines `strip`; see [`CodeSpec`](crate::CodeSpec).
+    /// A script that defines `strip`; see [`CodeSpec`](crate::code::CodeSpec).
     pub typescript: Option<Arc<str>>,
     /// The limits of each message.
     pub limits: CodeLimits,

@@ -11,7 +11,7 @@ use super::message::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError,
 };
 
-/// The messages that a [`Streams`](crate::Streams) actor accepts from external callers.
+/// The messages that a [`Streams`](super::Streams) actor accepts from external callers.
 ///
 /// | message | payload | answer |
 /// |---|---|---|

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::message::StreamError;
 use crate::files::VerbUsage;
 
-/// The configuration of a [`Streams`](crate::Streams) actor.
+/// The configuration of a [`Streams`](super::Streams) actor.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct StreamsSpec {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use strowger::{ActorRef, ActorSystem, Request};
-use strowger_tools::{
+use strowger_tools::files::{
     Append, Change, Delete, Edit, EntryKind, FileError, FileLimits, Files, FilesMessage, FilesSpec,
     GetMedia, GetRoot, GetUsage, List, Make, Read, ReadMany, Rename, Rule, Search, Stat, Tree,
     Write, WriteMode,

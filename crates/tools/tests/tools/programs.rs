@@ -9,10 +9,12 @@ use std::time::Duration;
 use serde_json::json;
 use strowger::ActorRef;
 use strowger::testing::TestSystem;
-use strowger_tools::{
-    Boxed, CodeError, CodeHost, CodeLimits, CodeRealm, CodeStep, FunctionName, ListPrograms,
-    Perform, ProgramMessage, ProgramState, Programs, ProgramsMessage, ProgramsSpec, Publish,
-    Sandbox, Withdraw,
+use strowger_tools::code::{
+    Boxed, CodeError, CodeHost, CodeLimits, CodeRealm, CodeStep, FunctionName, Sandbox,
+};
+use strowger_tools::program::{
+    ListPrograms, Perform, ProgramMessage, ProgramState, Programs, ProgramsMessage, ProgramsSpec,
+    Publish, Withdraw,
 };
 use tokio::task::JoinSet;
 

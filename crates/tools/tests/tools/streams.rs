@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strowger::testing::TestSystem;
 use strowger::{ActorRef, AskError, ReadError, Reader};
-use strowger_tools::{
+use strowger_tools::stream::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,
     StreamLimits, Streams, StreamsMessage, StreamsSpec,
 };

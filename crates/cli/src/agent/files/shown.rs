@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strowger_tools::{Entry, EntryKind, Match, Skipped, SkippedPath};
+use strowger_tools::files::{Entry, EntryKind, Match, Skipped, SkippedPath};
 
 use crate::command::pfcp::time::iso_second;
 

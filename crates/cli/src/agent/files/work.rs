@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
 use strowger_gateway::{McpAnswer, McpContent, Progress};
-use strowger_tools::{
+use strowger_tools::files::{
     Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
     Tree, Write, WriteMode, file_uri, shown_path,
 };

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::Fault;
 use strowger_gateway::{McpAnswer, McpCall, McpTool, McpTools, Verb};
-use strowger_tools::{Append, Follow, Write};
+use strowger_tools::files::{Append, Write};
+use strowger_tools::stream::Follow;
 
 use super::{STREAMS, StreamsRef, a, ask, object};
 use crate::agent::roots::Roots;

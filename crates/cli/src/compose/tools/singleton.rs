@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{ActorPath, ActorRef, ActorSystem, ChildSpec, Export, Supervisor, SupervisorRef};
-use strowger_tools::{
-    Code, CodeMessage, CodeWatch, Programs, ProgramsMessage, ProgramsWatch, Streams,
-    StreamsMessage, StreamsWatch, code_door, programs_door, streams_door,
-};
+use strowger_tools::code::{Code, CodeMessage, CodeWatch, code_door};
+use strowger_tools::program::{Programs, ProgramsMessage, ProgramsWatch, programs_door};
+use strowger_tools::stream::{Streams, StreamsMessage, StreamsWatch, streams_door};
 
 use super::{VerbCounts, opened};
 use crate::compose::code;

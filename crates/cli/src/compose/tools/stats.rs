@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use strowger_gateway::{Exposition, MetricKind, Vitals};
-use strowger_tools::Usage;
+use strowger_tools::files::Usage;
 
 use super::{Tools, VerbCounts};
 

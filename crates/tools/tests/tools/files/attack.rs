@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
-use strowger_tools::{
+use strowger_tools::files::{
     Append, Delete, Edit, FileError, FilesSpec, GetMedia, List, Make, Read, Rename, Rule, Search,
     Stat, Tree, Write, WriteMode,
 };
@@ -232,7 +232,7 @@ async fn the_root_may_be_reached_through_a_link() {
     let spec = FilesSpec::new(&link);
     let files = office
         .system
-        .spawn::<strowger_tools::Files>("linked", spec)
+        .spawn::<strowger_tools::files::Files>("linked", spec)
         .expect("it starts");
     let own = files.ask(Read::new("own")).await.expect("it answers");
     assert_eq!(own.expect("it is there"), b"x"[..]);

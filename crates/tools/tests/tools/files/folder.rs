@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 
 use strowger::{ActorSystem, ChildSpec, Strategy, Supervisor};
-use strowger_tools::{
+use strowger_tools::files::{
     Append, Delete, Files, FilesMessage, FilesSpec, GetUsage, List, ListOrder, Read, ReadLines,
     Rename, Rule, Search, Stat, Tree, Write,
 };
@@ -122,7 +122,7 @@ async fn lines_of_a_file_of_any_size_are_read() {
         Ok(String::from_utf8(octets.into()).expect("it is text"))
     };
     let is = |outcome: Result<String, _>, lines: &[&str]| {
-        let outcome: Result<String, strowger_tools::FileError> = outcome;
+        let outcome: Result<String, strowger_tools::files::FileError> = outcome;
         assert_eq!(outcome.expect("they are few"), lines.concat());
     };
     is(ask(None, Some(3), None).await, &lines[..3]);

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use strowger_tools::{GetUsage, Write, WriteMode};
+use strowger_tools::files::{GetUsage, Write, WriteMode};
 
 use super::Office;
 

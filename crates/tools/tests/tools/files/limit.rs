@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 
-use strowger_tools::{
+use strowger_tools::files::{
     Append, Change, Edit, FileLimits, GetUsage, List, Make, Read, Rename, Rule, Search, Tree, Write,
 };
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::Value;
-use strowger_tools::{
+use strowger_tools::files::{
     Append, Change, Edit, FileLimits, List, Make, Read, ReadMany, Search, Stat, Tree, Write,
     path_of_file_uri,
 };

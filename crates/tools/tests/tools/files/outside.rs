@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use serde_json::{Value, json};
 use strowger::{CallReply, CallSink, ContentType, Delivery, Fault, FaultCode, Payload};
-use strowger_tools::files_door;
+use strowger_tools::files::files_door;
 
 use super::Office;
 

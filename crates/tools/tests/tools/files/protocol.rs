@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::Value;
-use strowger_tools::{GetRoot, GetUsage, List, Search, Tree, files_door};
+use strowger_tools::files::{GetRoot, GetUsage, List, Search, Tree, files_door};
 
 use super::Office;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use strowger_tools::{Search, Usage};
+use strowger_tools::files::{Search, Usage};
 
 use super::Office;
 
@@ -73,7 +73,7 @@ async fn a_search_that_is_cut_names_the_limit_and_what_helps() {
     let (key, limit, remedy) = cut(names).await;
     assert_eq!((&*key, limit), ("scan", 4));
     assert!(remedy.contains("--limit scan=N"), "{remedy}");
-    let usage: Usage = office.ask(strowger_tools::GetUsage).await;
+    let usage: Usage = office.ask(strowger_tools::files::GetUsage).await;
     assert_eq!(usage.looked, 3 * 3 + 4);
 }
 

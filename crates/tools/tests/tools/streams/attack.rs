@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use strowger::{ReadError, Reader};
-use strowger_tools::{Follow, OpenStream, Piece, Put, Streams, StreamsSpec};
+use strowger_tools::stream::{Follow, OpenStream, Piece, Put, Streams, StreamsSpec};
 
 use super::{LONG, Office, error, next, text};
 
