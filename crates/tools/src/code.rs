@@ -12,8 +12,8 @@
 //! dropped after its run. A named realm is open to every caller that knows the name; it is dropped
 //! when a run in it passes a limit or when it has been idle for [`CodeSpec::idle`].
 
-mod door;
 mod error;
+mod export;
 mod functions;
 mod json;
 mod message;
@@ -31,9 +31,9 @@ use serde_json::Value;
 use strowger::{Ask, BoxError, Context, Signal, SlowReader, SourceSpec, handlers};
 use tokio::time::Instant;
 
-pub use door::code_door;
-pub(crate) use door::{FunctionTarget, granted_functions};
 pub use error::{CodeError, CodeLimit, LimitSetter, PassedLimit, Thrown};
+pub use export::code_door;
+pub(crate) use export::{FunctionTarget, granted_functions};
 pub use functions::Functions;
 pub use message::{
     AnswerCall, Called, CodeUsage, Execute, Executed, FollowRun, Forget, GetCodeUsage, Language,

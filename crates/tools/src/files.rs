@@ -12,9 +12,9 @@
 //! those that only look (lists, trees, searches).
 
 mod disk;
-mod door;
 mod edit;
 mod error;
+mod export;
 mod lines;
 mod message;
 mod path;
@@ -34,8 +34,8 @@ use bytes::Bytes;
 use strowger::{Ask, BoxError, Context, Reply, handlers};
 
 use disk::{Disk, StopCheck};
-pub use door::files_door;
 pub use error::{FileError, Rule};
+pub use export::files_door;
 pub use message::{
     Append, Change, Delete, Edit, Edited, Entry, EntryKind, Found, GetMedia, GetRoot, GetUsage,
     List, ListOrder, Listing, Make, Match, Media, Read, ReadLines, ReadMany, Rename, Root, Search,

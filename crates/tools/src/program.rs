@@ -10,7 +10,7 @@
 //! another program needs one, the program that has been idle for longest saves its `state` and
 //! drops its realm.
 
-mod door;
+mod export;
 mod message;
 mod realm_pool;
 mod registry;
@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use strowger::{ActorRef, Ask, BoxError, Context, Reply, handlers};
 
-pub use door::{program_door, programs_door};
+pub use export::{program_door, programs_door};
 pub use message::{
     ListPrograms, Perform, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
 };

@@ -11,7 +11,7 @@
 //! ends with an error. A piece is sent to all readers or to none: if its producer stops waiting, it
 //! is not sent.
 
-mod door;
+mod export;
 mod message;
 mod spec;
 
@@ -24,7 +24,7 @@ use strowger::{
 };
 use tokio::time::Instant;
 
-pub use self::door::streams_door;
+pub use self::export::streams_door;
 use self::message::StreamResult;
 pub use self::message::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,

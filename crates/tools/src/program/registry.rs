@@ -13,7 +13,7 @@ use strowger::{
     Supervisor, SupervisorRef, handlers,
 };
 
-use super::door::program_door;
+use super::export::program_door;
 use super::message::{
     ListPrograms, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
 };

@@ -12,12 +12,12 @@ use strowger_tools::files::{
 use tempfile::TempDir;
 
 mod attack;
+mod external;
 mod folder;
 mod leftover;
 mod limit;
 mod naive;
 mod names;
-mod outside;
 mod protocol;
 mod scan;
 
