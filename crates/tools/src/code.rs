@@ -31,17 +31,17 @@ use serde_json::Value;
 use strowger::{Ask, BoxError, Context, Signal, SlowReader, SourceSpec, handlers};
 use tokio::time::Instant;
 
-pub use error::{CodeError, CodeLimit, LimitSetter, PassedLimit, Thrown};
+pub use error::{CodeError, CodeLimit, ExceededLimit, LimitOrigin, ThrownValue};
 pub use export::code_door;
 pub(crate) use export::{FunctionTarget, granted_functions};
-pub use functions::Functions;
+pub use functions::GrantedFunctions;
 pub use message::{
-    AnswerCall, Called, CodeUsage, Execute, Executed, FollowRun, Forget, GetCodeUsage, Language,
-    Level, Line, Told,
+    AnswerCallRequest, CodeUsage, CodeUsageRequest, ConsoleLevel, ConsoleLine, ExecuteRequest,
+    FollowRunRequest, FollowerCall, ForgetRealmRequest, Language, RunEvent, RunResult,
 };
 use open_calls::OpenCalls;
 use run::{RunCaller, RunOwner};
-pub use sandbox::{Boxed, CallOutcome, CodeHost, CodeRealm, CodeStep, FunctionName, Sandbox};
+pub use sandbox::{BoxFuture, CallOutcome, CodeHost, CodeRealm, CodeStep, FunctionDecl, Sandbox};
 pub use spec::{CodeBudget, CodeLimits, CodeSpec};
 pub use stats::CodeWatch;
 use typescript::TypeStripper;
@@ -55,7 +55,7 @@ pub struct Code {
     actor: String,
     realms: BTreeMap<String, NamedRealm>,
     /// Runs that wait for a free slot.
-    queue: VecDeque<Job>,
+    queue: VecDeque<CodeJob>,
     running: usize,
     /// Function calls that wait for an answer from the follower of their run.
     calls: OpenCalls,
@@ -68,20 +68,20 @@ struct NamedRealm {
     /// `None` while a run uses the realm.
     realm: Option<Box<dyn CodeRealm>>,
     /// Runs that wait for the realm.
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<CodeJob>,
     used: Instant,
     /// Set when the realm was asked to end while in use; it is dropped once its run ends.
     forgotten: bool,
 }
 
 /// A run that was admitted, with its effective limits and its caller.
-struct Job {
-    execute: Execute,
+struct CodeJob {
+    execute: ExecuteRequest,
     limits: CodeLimits,
     caller: Arc<RunCaller>,
 }
 
-impl std::fmt::Debug for Job {
+impl std::fmt::Debug for CodeJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Job({} octets)", self.execute.code.len())
     }
@@ -90,7 +90,7 @@ impl std::fmt::Debug for Job {
 /// The message that a run sends to its actor after the run has ended and was answered.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunDone {
     /// The audit record of the run.
     record: RunRecord,
     /// The name of the realm, and the realm itself unless it was lost; `None` for a fresh realm.
@@ -110,7 +110,7 @@ struct RunRecord {
 /// The timer message that drops idle realms.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub struct Sweep;
+pub struct DropIdleRealms;
 
 /// Maximum length of a realm name, in bytes.
 const MAX_REALM_NAME: usize = 64;
@@ -127,7 +127,7 @@ impl strowger::Actor for Code {
         let stripper = spec.typescript.clone();
         let stripper =
             stripper.map(|script| Arc::new(TypeStripper::new(Arc::clone(sandbox), script)));
-        cx.send_after(spec.idle / 2, Sweep);
+        cx.send_after(spec.idle / 2, DropIdleRealms);
         Ok(Self {
             stripper,
             actor: cx.path().to_string(),
@@ -140,20 +140,20 @@ impl strowger::Actor for Code {
         })
     }
 
-    async fn execute(&mut self, ask: Ask<Execute>, cx: &mut Context<Self>) {
+    async fn execute(&mut self, ask: Ask<ExecuteRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let caller = RunCaller::reply(reply);
         self.admit(request, caller, cx).await;
         self.publish_stats();
     }
 
-    async fn follow(&mut self, ask: Ask<FollowRun>, cx: &mut Context<Self>) {
+    async fn follow(&mut self, ask: Ask<FollowRunRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let mut source = cx.source(SourceSpec::DEFAULT.slow_reader(SlowReader::Wait).readers(1));
         match source.reader() {
             Ok(reader) => {
                 reply.send(Ok(reader));
-                let FollowRun { mut execute, calls } = request;
+                let FollowRunRequest { mut execute, calls } = request;
                 let follower = RunCaller::source(source);
                 execute.functions = self.calls.give(execute.functions, calls, &follower);
                 self.admit(execute, follower, cx).await;
@@ -163,12 +163,12 @@ impl strowger::Actor for Code {
         }
     }
 
-    async fn answer(&mut self, answer: AnswerCall) -> bool {
+    async fn answer(&mut self, answer: AnswerCallRequest) -> bool {
         self.calls.answer(&answer.call, answer.outcome)
     }
 
-    async fn ran(&mut self, ran: Ran, cx: &mut Context<Self>) {
-        let Ran { record, named } = ran;
+    async fn ran(&mut self, ran: RunDone, cx: &mut Context<Self>) {
+        let RunDone { record, named } = ran;
         self.running -= 1;
         self.record(&record);
         if let Some((name, realm)) = named {
@@ -182,15 +182,15 @@ impl strowger::Actor for Code {
         self.publish_stats();
     }
 
-    async fn sweep(&mut self, _: Sweep, cx: &mut Context<Self>) {
+    async fn sweep(&mut self, _: DropIdleRealms, cx: &mut Context<Self>) {
         let (now, idle) = (cx.now(), self.spec.idle);
         self.realms
             .retain(|_, named| named.realm.is_none() || now.duration_since(named.used) < idle);
         self.publish_stats();
-        cx.send_after(idle / 2, Sweep);
+        cx.send_after(idle / 2, DropIdleRealms);
     }
 
-    async fn forget(&mut self, forget: Forget) -> bool {
+    async fn forget(&mut self, forget: ForgetRealmRequest) -> bool {
         let there = match self.realms.get_mut(&forget.realm) {
             None => false,
             Some(named) if named.realm.is_some() => self.realms.remove(&forget.realm).is_some(),
@@ -203,7 +203,7 @@ impl strowger::Actor for Code {
         there
     }
 
-    async fn usage(&mut self, _: GetCodeUsage) -> CodeUsage {
+    async fn usage(&mut self, _: CodeUsageRequest) -> CodeUsage {
         self.stats()
     }
 
@@ -246,11 +246,16 @@ impl Code {
     }
 
     /// Validates a run, then starts it or queues it; a run that is rejected is answered at once.
-    async fn admit(&mut self, execute: Execute, caller: Arc<RunCaller>, cx: &mut Context<Self>) {
+    async fn admit(
+        &mut self,
+        execute: ExecuteRequest,
+        caller: Arc<RunCaller>,
+        cx: &mut Context<Self>,
+    ) {
         let limits = self.spec.limits.within(&execute.budget);
         match self.rejection(&execute, &limits) {
             None => {
-                let job = Job {
+                let job = CodeJob {
                     execute,
                     limits,
                     caller,
@@ -268,7 +273,7 @@ impl Code {
     }
 
     /// Returns the reason to reject a run before it gets a realm.
-    fn rejection(&self, execute: &Execute, limits: &CodeLimits) -> Option<CodeError> {
+    fn rejection(&self, execute: &ExecuteRequest, limits: &CodeLimits) -> Option<CodeError> {
         let source = execute.code.len() + json_len(execute.args.as_ref());
         if source > limits.source {
             return Some(limits.passed(CodeLimit::Source, Some(source as u64)));
@@ -296,7 +301,7 @@ impl Code {
     }
 
     /// Starts a run, or queues it behind the current run in its realm.
-    fn schedule(&mut self, job: Job, cx: &mut Context<Self>) {
+    fn schedule(&mut self, job: CodeJob, cx: &mut Context<Self>) {
         let Some(name) = job.execute.realm.clone() else {
             return self.start(job, None, cx);
         };
@@ -338,7 +343,7 @@ impl Code {
 
     fn start(
         &mut self,
-        job: Job,
+        job: CodeJob,
         named: Option<(String, Option<Box<dyn CodeRealm>>)>,
         cx: &mut Context<Self>,
     ) {
@@ -394,7 +399,7 @@ impl Code {
 }
 
 impl RunRecord {
-    fn of(execute: &Execute, error: Option<CodeError>) -> Self {
+    fn of(execute: &ExecuteRequest, error: Option<CodeError>) -> Self {
         Self {
             realm: execute.realm.clone(),
             language: execute.language,
@@ -413,10 +418,10 @@ fn json_len(args: Option<&Value>) -> usize {
 async fn work(
     spec: Arc<CodeSpec>,
     stripper: Option<Arc<TypeStripper>>,
-    job: Job,
+    job: CodeJob,
     named: Option<(String, Option<Box<dyn CodeRealm>>)>,
-) -> Ran {
-    let Job {
+) -> RunDone {
+    let CodeJob {
         execute,
         limits,
         caller,
@@ -427,13 +432,13 @@ async fn work(
     };
     let owner: Arc<dyn RunOwner> = Arc::<RunCaller>::clone(&caller);
     let outcome = run_in(&spec, stripper, &execute, &limits, &owner, &mut realm).await;
-    let outcome = outcome.map_err(|error| error.within(&spec.limits, LimitSetter::Code));
+    let outcome = outcome.map_err(|error| error.within(&spec.limits, LimitOrigin::Code));
     // The realm is dropped before the answer is sent, so nothing of the run is left when it
     // arrives.
     let realm = realm.filter(|realm| name.is_some() && !realm.is_lost());
     let record = RunRecord::of(&execute, outcome.as_ref().err().cloned());
     caller.end(outcome, limits.deadline).await;
-    Ran {
+    RunDone {
         record,
         named: name.map(|name| (name, realm)),
     }
@@ -444,7 +449,7 @@ async fn work(
 async fn run_in(
     spec: &CodeSpec,
     stripper: Option<Arc<TypeStripper>>,
-    execute: &Execute,
+    execute: &ExecuteRequest,
     limits: &CodeLimits,
     owner: &Arc<dyn RunOwner>,
     place: &mut Option<Box<dyn CodeRealm>>,
@@ -464,7 +469,7 @@ async fn run_in(
     };
     if let Some(args) = &execute.args {
         let args = args.to_string();
-        let (name, none) = ("args", Functions::new());
+        let (name, none) = ("args", GrantedFunctions::new());
         let step = CodeStep::Set { name, value: &args };
         run::run(&mut **realm, step, &none, limits, owner).await?;
     }

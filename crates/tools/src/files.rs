@@ -34,12 +34,14 @@ use bytes::Bytes;
 use strowger::{Ask, BoxError, Context, Reply, handlers};
 
 use disk::{Disk, StopCheck};
-pub use error::{FileError, Rule};
+pub use error::{FileError, FileRule};
 pub use export::files_door;
 pub use message::{
-    Append, Change, Delete, Edit, Edited, Entry, EntryKind, Found, GetMedia, GetRoot, GetUsage,
-    List, ListOrder, Listing, Make, Match, Media, Read, ReadLines, ReadMany, Rename, Root, Search,
-    Skipped, SkippedPath, Stat, Tree, TreeCut, TreeEntry, Usage, VerbUsage, Write, WriteMode,
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditOutcome, EditRequest, EntryInfo,
+    EntryKind, FilesUsage, FilesUsageRequest, ListOrder, ListRequest, Listing, MediaFile,
+    ReadLinesRequest, ReadManyRequest, ReadMediaRequest, ReadRequest, RenameRequest, RootInfo,
+    RootRequest, SearchMatch, SearchRequest, SearchResults, SkipSummary, SkippedPath, StatRequest,
+    TextChange, TreeCut, TreeEntry, TreeRequest, VerbUsage, WriteMode, WriteRequest,
 };
 pub use path::{file_uri, path_of_file_uri, shown_path};
 pub use spec::{FileLimits, FilesSpec};
@@ -64,7 +66,7 @@ const MAX_INLINE_ENTRIES: usize = 512;
 /// call, or `None` after a search for leftovers.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Beside(Option<CallRecord<'static>>);
+pub struct BackgroundDone(Option<CallRecord<'static>>);
 
 #[handlers]
 impl strowger::Actor for Files {
@@ -85,14 +87,14 @@ impl strowger::Actor for Files {
         Ok(Self { disk, recorder })
     }
 
-    async fn read(&mut self, ask: Ask<Read>) {
+    async fn read(&mut self, ask: Ask<ReadRequest>) {
         let Ask { request, reply } = ask;
         let outcome = self.read_file(&request).await;
         self.record_call(Verb::Read, &request.path, &outcome, |bytes| bytes.len());
         reply.send(outcome);
     }
 
-    async fn read_lines(&mut self, ask: Ask<ReadLines>, cx: &mut Context<Self>) {
+    async fn read_lines(&mut self, ask: Ask<ReadLinesRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.read_lines(&request, stop);
@@ -100,12 +102,12 @@ impl strowger::Actor for Files {
         self.run_beside(Verb::Read, path, work, reply, cx).await;
     }
 
-    async fn read_many(&mut self, ask: Ask<ReadMany>) {
+    async fn read_many(&mut self, ask: Ask<ReadManyRequest>) {
         let Ask { request, reply } = ask;
         let mut left = self.disk.limits.file;
         let mut outcomes = Vec::new();
         for path in &request.paths {
-            let most = Read {
+            let most = ReadRequest {
                 path: path.clone(),
                 offset: 0,
                 length: None,
@@ -117,7 +119,7 @@ impl strowger::Actor for Files {
                     None => {
                         outcome = Err(FileError::Limit {
                             path: path.clone(),
-                            rule: Rule::Size,
+                            rule: FileRule::Size,
                             most: self.disk.limits.file,
                             used: self.disk.limits.file - left,
                             wanted: bytes.len() as u64,
@@ -131,18 +133,18 @@ impl strowger::Actor for Files {
         reply.send(Ok(outcomes));
     }
 
-    async fn media(&mut self, ask: Ask<GetMedia>) {
+    async fn media(&mut self, ask: Ask<ReadMediaRequest>) {
         let Ask { request, reply } = ask;
-        let outcome = self.read_file(&Read::new(&request.path)).await;
+        let outcome = self.read_file(&ReadRequest::new(&request.path)).await;
         self.record_call(Verb::Read, &request.path, &outcome, |bytes| bytes.len());
         let mime = mime_guess::from_path(&request.path).first_or_octet_stream();
-        reply.send(outcome.map(|bytes| Media {
+        reply.send(outcome.map(|bytes| MediaFile {
             mime: mime.to_string(),
             octets: bytes,
         }));
     }
 
-    async fn write(&mut self, ask: Ask<Write>, cx: &mut Context<Self>) {
+    async fn write(&mut self, ask: Ask<WriteRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let bytes = request.octets.len();
         let path = request.path.clone();
@@ -153,7 +155,7 @@ impl strowger::Actor for Files {
         self.sweep_temp_files(cx);
     }
 
-    async fn append(&mut self, ask: Ask<Append>) {
+    async fn append(&mut self, ask: Ask<AppendRequest>) {
         let Ask { request, reply } = ask;
         let bytes = request.octets.len();
         let path = request.path.clone();
@@ -163,7 +165,7 @@ impl strowger::Actor for Files {
         reply.send(outcome);
     }
 
-    async fn edit(&mut self, ask: Ask<Edit>, cx: &mut Context<Self>) {
+    async fn edit(&mut self, ask: Ask<EditRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let outcome = self.change(true, move |disk| disk.edit(&request)).await;
@@ -172,14 +174,14 @@ impl strowger::Actor for Files {
         self.sweep_temp_files(cx);
     }
 
-    async fn make(&mut self, ask: Ask<Make>) {
+    async fn make(&mut self, ask: Ask<CreateDirectoryRequest>) {
         let Ask { request, reply } = ask;
         let outcome = self.disk.make(&request);
         self.record_call(Verb::Make, &request.path, &outcome, |()| 0);
         reply.send(outcome);
     }
 
-    async fn rename(&mut self, ask: Ask<Rename>) {
+    async fn rename(&mut self, ask: Ask<RenameRequest>) {
         let Ask { request, reply } = ask;
         let path = request.from.clone();
         // May take long: a directory is measured before it moves.
@@ -188,7 +190,7 @@ impl strowger::Actor for Files {
         reply.send(outcome);
     }
 
-    async fn delete(&mut self, ask: Ask<Delete>) {
+    async fn delete(&mut self, ask: Ask<DeleteRequest>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let long = request.recursive;
@@ -197,14 +199,14 @@ impl strowger::Actor for Files {
         reply.send(outcome);
     }
 
-    async fn stat(&mut self, ask: Ask<Stat>) {
+    async fn stat(&mut self, ask: Ask<StatRequest>) {
         let Ask { request, reply } = ask;
         let outcome = self.disk.stat(&request.path);
         self.record_call(Verb::Stat, &request.path, &outcome, |_| 0);
         reply.send(outcome);
     }
 
-    async fn list(&mut self, ask: Ask<List>, cx: &mut Context<Self>) {
+    async fn list(&mut self, ask: Ask<ListRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let begun = self.disk.list(&request).and_then(|mut lister| {
             let all = lister.step(MAX_INLINE_ENTRIES)?;
@@ -233,7 +235,7 @@ impl strowger::Actor for Files {
         }
     }
 
-    async fn tree(&mut self, ask: Ask<Tree>, cx: &mut Context<Self>) {
+    async fn tree(&mut self, ask: Ask<TreeRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.tree(&request, stop);
@@ -241,7 +243,7 @@ impl strowger::Actor for Files {
             .await;
     }
 
-    async fn search(&mut self, ask: Ask<Search>, cx: &mut Context<Self>) {
+    async fn search(&mut self, ask: Ask<SearchRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.search(&request, stop);
@@ -249,17 +251,17 @@ impl strowger::Actor for Files {
             .await;
     }
 
-    async fn worked(&mut self, Beside(record): Beside, cx: &mut Context<Self>) {
+    async fn worked(&mut self, BackgroundDone(record): BackgroundDone, cx: &mut Context<Self>) {
         match record {
             Some(record) => self.recorder.record(&record),
             None => self.sweep_temp_files(cx),
         }
     }
 
-    async fn root(&mut self, ask: Ask<GetRoot>) {
+    async fn root(&mut self, ask: Ask<RootRequest>) {
         let name = &self.disk.name;
         let (path, uri) = read::named(name.as_os_str(), || name);
-        ask.reply.send(Ok(Root {
+        ask.reply.send(Ok(RootInfo {
             path,
             uri,
             read_only: self.disk.read_only,
@@ -267,14 +269,14 @@ impl strowger::Actor for Files {
         }));
     }
 
-    async fn usage(&mut self, ask: Ask<GetUsage>) {
+    async fn usage(&mut self, ask: Ask<FilesUsageRequest>) {
         ask.reply.send(self.recorder.usage());
     }
 }
 
 impl Files {
     /// Reads a file; a long one is read on a blocking thread.
-    async fn read_file(&self, read: &Read) -> Result<Bytes, FileError> {
+    async fn read_file(&self, read: &ReadRequest) -> Result<Bytes, FileError> {
         let opened = self.disk.open_read(read)?;
         if opened.length <= MAX_INLINE_BYTES {
             return opened.read();
@@ -307,7 +309,7 @@ impl Files {
         let disk = Arc::clone(&self.disk);
         let piped = cx.pipe(
             on_blocking_thread(move |stop| disk.sweep(&dir, stop)),
-            |()| Beside(None),
+            |()| BackgroundDone(None),
         );
         debug_assert!(piped.is_ok(), "there was room for it");
     }
@@ -335,13 +337,13 @@ impl Files {
             let bytes = outcome.as_ref().map_or(0, bytes);
             let record = CallRecord::new(verb, path, &outcome, bytes);
             reply.send(outcome);
-            Beside(Some(record))
+            BackgroundDone(Some(record))
         });
         if cx.pipes() < <Self as strowger::Actor>::PIPES {
             let piped = cx.pipe(job, |beside| beside);
             debug_assert!(piped.is_ok(), "there was room for it");
         } else {
-            let Beside(record) = job.await;
+            let BackgroundDone(record) = job.await;
             record
                 .iter()
                 .for_each(|record| self.recorder.record(record));

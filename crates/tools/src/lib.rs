@@ -8,18 +8,18 @@
 //!
 //! ```
 //! use strowger::{ActorSystem, BoxError};
-//! use strowger_tools::files::{Files, FilesSpec, Read, Write};
+//! use strowger_tools::files::{Files, FilesSpec, ReadRequest, WriteRequest};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), BoxError> {
 //! # let folder = tempfile::tempdir()?;
 //! let system = ActorSystem::new("office")?;
 //! let files = system.spawn::<Files>("files", FilesSpec::new(folder.path()))?;
-//! files.ask(Write::new("notes/today.txt", "call back")).await?.expect_err("no such folder");
-//! files.ask(Write::new("today.txt", "call back")).await??;
-//! assert_eq!(&files.ask(Read::new("today.txt")).await??[..], b"call back");
+//! files.ask(WriteRequest::new("notes/today.txt", "call back")).await?.expect_err("no such folder");
+//! files.ask(WriteRequest::new("today.txt", "call back")).await??;
+//! assert_eq!(&files.ask(ReadRequest::new("today.txt")).await??[..], b"call back");
 //!
-//! let refused = files.ask(Read::new("../../etc/passwd")).await?;
+//! let refused = files.ask(ReadRequest::new("../../etc/passwd")).await?;
 //! assert_eq!(
 //!     refused.expect_err("it is outside").to_string(),
 //!     "`../../etc/passwd` leads outside the root (rule: outside)"

@@ -26,14 +26,17 @@ use strowger::{ActorRef, Ask, BoxError, Context, Reply, handlers};
 
 pub use export::{program_door, programs_door};
 pub use message::{
-    ListPrograms, Perform, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
+    ListProgramsRequest, PerformRequest, ProgramError, ProgramInfo, ProgramState, PublishRequest,
+    SchemaSide, WithdrawRequest,
 };
 use realm_pool::{RealmPool, RealmSlot};
 pub use registry::{Programs, ProgramsMessage, ProgramsSpec};
 pub use stats::{ProgramsUsage, ProgramsWatch};
 
 use crate::code::run::{InternalOwner, RunOwner, run, value};
-use crate::code::{CodeError, CodeLimits, CodeRealm, CodeStep, Functions, Line, Sandbox};
+use crate::code::{
+    CodeError, CodeLimits, CodeRealm, CodeStep, ConsoleLine, GrantedFunctions, Sandbox,
+};
 
 /// The arguments of a program, created by the registry.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ struct ProgramRecord {
     code: Arc<str>,
     input: Option<Validator>,
     output: Option<Validator>,
-    functions: Functions,
+    functions: GrantedFunctions,
     limits: CodeLimits,
     /// The limits for all programs, before the budget of this one.
     base_limits: CodeLimits,
@@ -89,14 +92,14 @@ impl Drop for LoadedProgram {
 /// saved.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub struct Rest;
+pub struct YieldRealm;
 
 /// The request to check that the program loads.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub struct Wake;
+pub struct CheckLoadsRequest;
 
-impl strowger::Request for Wake {
+impl strowger::Request for CheckLoadsRequest {
     type Reply = Result<(), ProgramError>;
 }
 
@@ -119,7 +122,7 @@ impl strowger::Actor for Program {
         })
     }
 
-    async fn wake(&mut self, ask: Ask<Wake>) -> Result<(), BoxError> {
+    async fn wake(&mut self, ask: Ask<CheckLoadsRequest>) -> Result<(), BoxError> {
         let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
         let woken = self.load(&internal).await.map(|_| ());
         self.rest().await?;
@@ -127,7 +130,7 @@ impl strowger::Actor for Program {
         Ok(())
     }
 
-    async fn perform(&mut self, ask: Ask<Perform>) -> Result<(), BoxError> {
+    async fn perform(&mut self, ask: Ask<PerformRequest>) -> Result<(), BoxError> {
         let Ask { request, reply } = ask;
         let caller = Arc::new(ProgramCaller::new(reply, self.path.clone()));
         let outcome = self.answer(request.0, &caller).await;
@@ -147,7 +150,7 @@ impl strowger::Actor for Program {
         }
     }
 
-    async fn idle(&mut self, _: Rest) -> Result<(), BoxError> {
+    async fn idle(&mut self, _: YieldRealm) -> Result<(), BoxError> {
         self.rest().await
     }
 }
@@ -170,7 +173,7 @@ impl Program {
         if octets > limit {
             return Err(ProgramError::TooLong { octets, limit });
         }
-        check_schema(Side::Input, record.input.as_ref(), &arguments[0])?;
+        check_schema(SchemaSide::Input, record.input.as_ref(), &arguments[0])?;
         let owner: Arc<dyn RunOwner> = Arc::<ProgramCaller>::clone(caller);
         let loaded = self.load(&owner).await?;
         let step = CodeStep::Call {
@@ -180,7 +183,7 @@ impl Program {
         let realm = &mut *loaded.realm;
         let json = run(realm, step, &record.functions, &record.limits, &owner).await?;
         let output = value(json)?;
-        check_schema(Side::Output, record.output.as_ref(), &output)?;
+        check_schema(SchemaSide::Output, record.output.as_ref(), &output)?;
         Ok(output)
     }
 
@@ -240,7 +243,8 @@ impl Program {
             name: "state",
             code: "state",
         };
-        let (none, internal): (_, Arc<dyn RunOwner>) = (Functions::new(), Arc::new(InternalOwner));
+        let (none, internal): (_, Arc<dyn RunOwner>) =
+            (GrantedFunctions::new(), Arc::new(InternalOwner));
         let state = run(&mut *loaded.realm, step, &none, &record.limits, &internal).await;
         drop(loaded);
         match state {
@@ -299,14 +303,18 @@ impl RunOwner for ProgramCaller {
         self.told || self.reply.lock().as_ref().is_some_and(Reply::is_waiting)
     }
 
-    fn print(&self, line: Line) {
+    fn print(&self, line: ConsoleLine) {
         let (program, level) = (&self.program, line.level);
         tracing::info!(target: "strowger::program", %program, ?level, "{}", line.text);
     }
 }
 
 /// Validates a value against a schema. The error tells where and why it does not match.
-fn check_schema(side: Side, schema: Option<&Validator>, value: &Value) -> Result<(), ProgramError> {
+fn check_schema(
+    side: SchemaSide,
+    schema: Option<&Validator>,
+    value: &Value,
+) -> Result<(), ProgramError> {
     let Some(Err(error)) = schema.map(|schema| schema.validate(value)) else {
         return Ok(());
     };

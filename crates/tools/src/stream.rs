@@ -27,7 +27,8 @@ use tokio::time::Instant;
 pub use self::export::streams_door;
 use self::message::StreamResult;
 pub use self::message::{
-    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,
+    EndStreamRequest, FailStreamRequest, FollowStreamRequest, ListStreamsRequest,
+    OpenStreamRequest, PutRequest, StreamError, StreamInfo, StreamPiece,
 };
 pub use self::spec::{StreamLimits, StreamsSpec, StreamsWatch};
 
@@ -47,9 +48,9 @@ pub struct Streams {
 #[derive(Debug)]
 struct LiveStream {
     name: Arc<str>,
-    source: Source<Piece>,
+    source: Source<StreamPiece>,
     /// Pieces that wait because a reader has no room, in order.
-    waiting: VecDeque<Ask<Put>>,
+    waiting: VecDeque<Ask<PutRequest>>,
     producer: Option<MonitorId>,
     /// Time of the last activity of the producer.
     last_heard: Instant,
@@ -64,7 +65,7 @@ struct LiveStream {
 /// The timer message that checks a stream for a silent producer and stalled readers.
 #[derive(Debug)]
 #[doc(hidden)]
-pub struct Look(u64);
+pub struct CheckStream(u64);
 
 #[handlers]
 impl strowger::Actor for Streams {
@@ -83,7 +84,7 @@ impl strowger::Actor for Streams {
         })
     }
 
-    async fn open(&mut self, ask: Ask<OpenStream>, cx: &mut Context<Self>) {
+    async fn open(&mut self, ask: Ask<OpenStreamRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let name = request.stream.clone();
         let opened = self.begin(request, cx);
@@ -91,7 +92,7 @@ impl strowger::Actor for Streams {
         reply.send(opened);
     }
 
-    async fn put(&mut self, ask: Ask<Put>, cx: &mut Context<Self>) {
+    async fn put(&mut self, ask: Ask<PutRequest>, cx: &mut Context<Self>) {
         match self.check_put(&ask.request) {
             Err(error) => {
                 let refused: StreamResult<usize> = Err(error);
@@ -109,7 +110,7 @@ impl strowger::Actor for Streams {
         }
     }
 
-    async fn end(&mut self, ask: Ask<EndStream>) {
+    async fn end(&mut self, ask: Ask<EndStreamRequest>) {
         let Ask { request, reply } = ask;
         let ended = self
             .remove_stream(&request.stream)
@@ -118,7 +119,7 @@ impl strowger::Actor for Streams {
         reply.send(ended);
     }
 
-    async fn fail(&mut self, ask: Ask<FailStream>) {
+    async fn fail(&mut self, ask: Ask<FailStreamRequest>) {
         let Ask { request, reply } = ask;
         let failed = self.remove_stream(&request.stream);
         let failed = failed.map(|live| live.source.fail(request.message));
@@ -126,14 +127,14 @@ impl strowger::Actor for Streams {
         reply.send(failed);
     }
 
-    async fn follow(&mut self, ask: Ask<Follow>) {
+    async fn follow(&mut self, ask: Ask<FollowStreamRequest>) {
         let Ask { request, reply } = ask;
         let followed = self.reader(&request);
         self.audit("follow", &request.stream, &followed);
         reply.send(followed);
     }
 
-    async fn list(&mut self, _: ListStreams) -> Vec<StreamInfo> {
+    async fn list(&mut self, _: ListStreamsRequest) -> Vec<StreamInfo> {
         let info = |live: &LiveStream| {
             let info = live.source.info();
             StreamInfo {
@@ -156,7 +157,7 @@ impl strowger::Actor for Streams {
         self.send_waiting(done.token, cx);
     }
 
-    async fn look(&mut self, Look(stream): Look, cx: &mut Context<Self>) {
+    async fn look(&mut self, CheckStream(stream): CheckStream, cx: &mut Context<Self>) {
         let now = cx.now();
         let limits = self.limits;
         let Some(live) = self.streams.get_mut(&stream) else {
@@ -184,7 +185,7 @@ impl strowger::Actor for Streams {
             self.end_lost(stream, text);
             return;
         }
-        cx.send_after(limits.interval(), Look(stream));
+        cx.send_after(limits.interval(), CheckStream(stream));
     }
 
     async fn signal(&mut self, signal: Signal, _: &mut Context<Self>) -> Result<(), BoxError> {
@@ -200,8 +201,8 @@ impl strowger::Actor for Streams {
 }
 
 impl Streams {
-    fn begin(&mut self, open: OpenStream, cx: &mut Context<Self>) -> StreamResult<()> {
-        let OpenStream {
+    fn begin(&mut self, open: OpenStreamRequest, cx: &mut Context<Self>) -> StreamResult<()> {
+        let OpenStreamRequest {
             stream: name,
             replay,
             producer,
@@ -241,13 +242,13 @@ impl Streams {
         };
         self.by_name.insert(name, stream);
         self.streams.insert(stream, live);
-        cx.send_after(limits.interval(), Look(stream));
+        cx.send_after(limits.interval(), CheckStream(stream));
         self.watch.live(self.streams.len());
         Ok(())
     }
 
     /// Checks a piece, and returns the number of its stream.
-    fn check_put(&self, put: &Put) -> StreamResult<u64> {
+    fn check_put(&self, put: &PutRequest) -> StreamResult<u64> {
         let stream = self.number(&put.stream)?;
         let (octets, limit) = (put.piece.len(), self.limits.piece);
         if octets > limit {
@@ -288,7 +289,7 @@ impl Streams {
                     reply.send(Ok(readers));
                 }
                 Err(SendError::Full(piece)) => {
-                    let request = Put {
+                    let request = PutRequest {
                         stream: request.stream,
                         piece,
                     };
@@ -309,7 +310,7 @@ impl Streams {
         live.blocked = None;
     }
 
-    fn reader(&mut self, follow: &Follow) -> StreamResult<Reader<Piece>> {
+    fn reader(&mut self, follow: &FollowStreamRequest) -> StreamResult<Reader<StreamPiece>> {
         let stream = self.number(&follow.stream)?;
         let limit = self.limits.readers;
         let live = self.streams.get_mut(&stream);

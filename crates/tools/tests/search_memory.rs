@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 
 use strowger::ActorSystem;
-use strowger_tools::files::{Files, FilesSpec, Search};
+use strowger_tools::files::{Files, FilesSpec, SearchRequest};
 
 /// A memory statistic of this process, in bytes.
 fn of_process(key: &str) -> u64 {
@@ -31,9 +31,9 @@ async fn a_search_holds_little_of_a_file() {
     let spec = FilesSpec::new(folder.path());
     let files = system.spawn::<Files>("files", spec).expect("it starts");
     let before = of_process("VmRSS:");
-    let search = Search {
+    let search = SearchRequest {
         text: Some("needle".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     let found = files.ask_within(search, std::time::Duration::from_secs(300));
     let found = found.await.expect("it answers").expect("it is a directory");

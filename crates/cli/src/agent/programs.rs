@@ -6,7 +6,8 @@ use strowger::{Accepts, ActorRef, ActorSystem, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{McpAnswer, McpCall, McpEffect, McpTool, McpTools, Verb};
 use strowger_tools::code::Language;
 use strowger_tools::program::{
-    ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,
+    ListProgramsRequest, PerformRequest, ProgramError, Programs, ProgramsMessage, PublishRequest,
+    WithdrawRequest,
 };
 
 use super::code::{budget, given, said, terms};
@@ -149,7 +150,7 @@ async fn publish(
 ) -> Result<McpAnswer, Fault> {
     call.caller.reaches(&Verb::CALL, ADDRESS)?;
     let params: ProgramPublishParams = call.read()?;
-    let publish = Publish {
+    let publish = PublishRequest {
         functions: given(&granted, params.functions, &call.caller)?,
         name: params.name.clone(),
         code: params.code,
@@ -179,7 +180,7 @@ async fn perform(
         let text = format!("no program {name:?}; program_list lists the published programs");
         return Err(Fault::new(FaultCode::UnknownTarget, text));
     };
-    let output = ask(&program, Perform(input)).await?;
+    let output = ask(&program, PerformRequest(input)).await?;
     let output = output.map_err(|error| told(&error))?;
     Ok(McpAnswer::json(json!({ "output": output })))
 }
@@ -190,14 +191,14 @@ async fn all(programs: ProgramsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     struct ProgramListParams {}
     let ProgramListParams {} = call.read()?;
     call.caller.reaches(&Verb::CALL, ADDRESS)?;
-    let programs = ask(&programs, ListPrograms).await?;
+    let programs = ask(&programs, ListProgramsRequest).await?;
     Ok(McpAnswer::json(json!({ "programs": programs })))
 }
 
 async fn remove(programs: ProgramsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let ProgramRemoveParams { name } = call.read()?;
     call.caller.reaches(&Verb::CALL, ADDRESS)?;
-    let removed = ask(&programs, Withdraw { name }).await?;
+    let removed = ask(&programs, WithdrawRequest { name }).await?;
     Ok(McpAnswer::of(json!({ "removed": removed })))
 }
 

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::{McpAnswer, McpCall, McpContent, McpEffect, McpTool, McpTools, Verb};
 use strowger_tools::stream::{
-    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamsMessage,
+    EndStreamRequest, FailStreamRequest, FollowStreamRequest, ListStreamsRequest,
+    OpenStreamRequest, PutRequest, StreamError, StreamPiece, StreamsMessage,
 };
 use tokio::time::timeout;
 
@@ -154,7 +155,7 @@ struct StreamReadParams {
 async fn begin(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let StreamOpenParams { stream, replay } = call.read()?;
     let text = format!("Opened {stream}.");
-    let mut open = OpenStream::new(stream);
+    let mut open = OpenStreamRequest::new(stream);
     open.replay = replay;
     ask(&streams, open).await?;
     Ok(McpAnswer::text(text))
@@ -162,7 +163,7 @@ async fn begin(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
 
 async fn put(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let StreamWriteParams { stream, text } = call.read()?;
-    let readers = ask(&streams, Put::text(stream, text)).await?;
+    let readers = ask(&streams, PutRequest::text(stream, text)).await?;
     Ok(McpAnswer::of(json!({ "readers": readers })))
 }
 
@@ -170,8 +171,8 @@ async fn finish(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> 
     let StreamEndParams { stream, error } = call.read()?;
     let text = format!("Closed {stream}.");
     match error {
-        Some(message) => ask(&streams, FailStream { stream, message }).await?,
-        None => ask(&streams, EndStream { stream }).await?,
+        Some(message) => ask(&streams, FailStreamRequest { stream, message }).await?,
+        None => ask(&streams, EndStreamRequest { stream }).await?,
     }
     Ok(McpAnswer::text(text))
 }
@@ -188,7 +189,7 @@ async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     } = call.read()?;
     let most = most.unwrap_or(DEFAULT_PIECES).min(MAX_PIECES);
     let wait = Duration::from_millis(wait_ms.unwrap_or(1000));
-    let mut reader = ask(&streams, Follow::new(stream.clone())).await?;
+    let mut reader = ask(&streams, FollowStreamRequest::new(stream.clone())).await?;
     let (mut pieces, mut answer) = (Vec::new(), McpAnswer::default());
     let (mut ended, mut error) = (false, None);
     while pieces.len() < most && !ended {
@@ -222,9 +223,9 @@ async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
 }
 
 /// Converts a piece to a block of an answer and to a value.
-fn shown(piece: Piece, stream: &str) -> (McpContent, Value) {
+fn shown(piece: StreamPiece, stream: &str) -> (McpContent, Value) {
     match piece {
-        Piece::Text(text) => {
+        StreamPiece::Text(text) => {
             let value = json!({ "text": text });
             (McpContent::Text { text }, value)
         }
@@ -243,7 +244,7 @@ async fn all(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     #[serde(deny_unknown_fields)]
     struct StreamListParams {}
     let StreamListParams {} = call.read()?;
-    let list = streams.ask_within(ListStreams, ASK_TIMEOUT).await;
+    let list = streams.ask_within(ListStreamsRequest, ASK_TIMEOUT).await;
     let list = list.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
     Ok(McpAnswer::json(json!({ "streams": list })))
 }

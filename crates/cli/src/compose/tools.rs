@@ -17,7 +17,7 @@ use strowger::{
 };
 use strowger_gateway::Methods;
 use strowger_tools::code::CodeMessage;
-use strowger_tools::files::{Files, FilesMessage, FilesWatch, Usage, VerbUsage, files_door};
+use strowger_tools::files::{Files, FilesMessage, FilesUsage, FilesWatch, VerbUsage, files_door};
 use strowger_tools::program::ProgramsMessage;
 use strowger_tools::stream::StreamsMessage;
 
@@ -218,7 +218,7 @@ impl Tools {
     }
 
     /// Returns the usage of each directory's quota.
-    fn usages(&self) -> impl Iterator<Item = (&str, Usage)> {
+    fn usages(&self) -> impl Iterator<Item = (&str, FilesUsage)> {
         let roots = self.0.roots.iter();
         roots.map(|root| (root.name.as_str(), root.watch.usage()))
     }

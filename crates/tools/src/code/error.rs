@@ -15,10 +15,10 @@ use super::spec::CodeLimits;
 pub enum CodeError {
     /// The code threw a value, or it does not parse.
     #[error("{0}")]
-    Thrown(Thrown),
+    Thrown(ThrownValue),
     /// The run passed a limit and was stopped.
     #[error("{0}")]
-    Limit(PassedLimit),
+    Limit(ExceededLimit),
     /// The value cannot be returned as JSON, for the given reason.
     #[error("the value cannot be returned: {0}")]
     Value(String),
@@ -45,7 +45,7 @@ pub enum CodeError {
 /// The value that code threw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
-pub struct Thrown {
+pub struct ThrownValue {
     /// The name of the error; empty if the value is not an `Error`.
     pub name: String,
     /// Its message.
@@ -54,7 +54,7 @@ pub struct Thrown {
     pub stack: String,
 }
 
-impl Thrown {
+impl ThrownValue {
     /// Parses the JSON that a realm reports.
     #[must_use]
     pub fn of(json: &str) -> Self {
@@ -65,7 +65,7 @@ impl Thrown {
     }
 }
 
-impl Thrown {
+impl ThrownValue {
     /// Returns line and column, both from 1, of the place in the code where the value was thrown,
     /// or `None` if they are unknown.
     #[must_use]
@@ -79,7 +79,7 @@ impl Thrown {
     }
 }
 
-impl fmt::Display for Thrown {
+impl fmt::Display for ThrownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.name {
             "" => write!(f, "threw {}", self.message),
@@ -199,7 +199,7 @@ impl CodeLimit {
 /// A limit that a run passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PassedLimit {
+pub struct ExceededLimit {
     /// The limit.
     pub limit: CodeLimit,
     /// Its value: milliseconds, bytes or jobs.
@@ -207,13 +207,13 @@ pub struct PassedLimit {
     /// The amount that was used or requested, if known.
     pub used: Option<u64>,
     /// The origin of the limit.
-    pub set_by: LimitSetter,
+    pub set_by: LimitOrigin,
 }
 
 /// The origin of a limit, which decides how it can be raised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum LimitSetter {
+pub enum LimitOrigin {
     /// The limits of the code actor.
     #[default]
     Code,
@@ -226,7 +226,7 @@ pub enum LimitSetter {
     Types,
 }
 
-impl PassedLimit {
+impl ExceededLimit {
     /// A limit set by the code actor.
     #[must_use]
     pub const fn new(limit: CodeLimit, most: u64, used: Option<u64>) -> Self {
@@ -234,7 +234,7 @@ impl PassedLimit {
             limit,
             most,
             used,
-            set_by: LimitSetter::Code,
+            set_by: LimitOrigin::Code,
         }
     }
 
@@ -250,20 +250,20 @@ impl PassedLimit {
             )
         };
         match (self.set_by, self.limit.of_call()) {
-            (LimitSetter::Programs, _) => raise("tools.programs"),
-            (LimitSetter::Caller, Some(key)) => {
+            (LimitOrigin::Programs, _) => raise("tools.programs"),
+            (LimitOrigin::Caller, Some(key)) => {
                 format!("{advice}, or raise the call's `{key}`")
             }
-            (LimitSetter::Types, _) => format!(
+            (LimitOrigin::Types, _) => format!(
                 "{advice}: the limit of the TypeScript parser cannot be raised; JavaScript is not \
                  limited by it"
             ),
-            (LimitSetter::Code | LimitSetter::Caller, _) => raise("tools.code"),
+            (LimitOrigin::Code | LimitOrigin::Caller, _) => raise("tools.code"),
         }
     }
 }
 
-impl fmt::Display for PassedLimit {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (limit, most, unit) = (self.limit, self.most, self.limit.unit());
         write!(f, "exceeded the limit `{limit}` of {most} {unit}")?;
@@ -286,12 +286,12 @@ impl CodeError {
 
     /// Records who set the limit that was passed: the caller if the limit is below that of the
     /// actor (`own`), else `actor`.
-    pub(crate) fn within(mut self, own: &CodeLimits, actor: LimitSetter) -> Self {
+    pub(crate) fn within(mut self, own: &CodeLimits, actor: LimitOrigin) -> Self {
         if let Self::Limit(passed) = &mut self
-            && passed.set_by == LimitSetter::Code
+            && passed.set_by == LimitOrigin::Code
         {
             passed.set_by = match passed.most < own.value(passed.limit) {
-                true => LimitSetter::Caller,
+                true => LimitOrigin::Caller,
                 false => actor,
             };
         }

@@ -14,11 +14,12 @@ use tokio::sync::oneshot;
 
 use super::CodeMessage;
 use super::error::CodeError;
-use super::functions::Functions;
+use super::functions::GrantedFunctions;
 use super::message::{
-    AnswerCall, Execute, Executed, FollowRun, Forget, GetCodeUsage, Language, Told,
+    AnswerCallRequest, CodeUsageRequest, ExecuteRequest, FollowRunRequest, ForgetRealmRequest,
+    Language, RunEvent, RunResult,
 };
-use super::sandbox::FunctionName;
+use super::sandbox::FunctionDecl;
 use super::spec::CodeBudget;
 
 /// The messages that a [`Code`](super::Code) actor accepts from external callers.
@@ -43,25 +44,25 @@ pub fn code_door(system: &ActorSystem) -> Export<CodeMessage> {
     let execute = move |payload: &Payload| payload.decode::<RunPayload>()?.execute(&one);
     let follow = move |payload: &Payload| payload.decode::<RunPayload>()?.follow(&other);
     let answer = |payload: &Payload| payload.decode::<AnswerPayload>()?.answer();
-    let executed = |outcome: Result<Executed, CodeError>| {
+    let executed = |outcome: Result<RunResult, CodeError>| {
         Payload::from_json(&outcome.map_err(|error| error.to_fault())?)
     };
-    let reader = |outcome: Result<strowger::Reader<Told>, CodeError>| {
+    let reader = |outcome: Result<strowger::Reader<RunEvent>, CodeError>| {
         outcome.map_err(|error| error.to_fault())
     };
     Export::new()
-        .ask_with::<Execute>("execute", execute, executed)
-        .stream_with::<FollowRun, Told>("follow", follow, reader, |told, _| {
+        .ask_with::<ExecuteRequest>("execute", execute, executed)
+        .stream_with::<FollowRunRequest, RunEvent>("follow", follow, reader, |told, _| {
             Payload::from_json(&match told {
-                Told::Line(line) => json!({ "line": line }),
-                Told::Called(called) => json!({ "call": called }),
-                Told::Ended(Ok(executed)) => json!({ "ended": executed }),
-                Told::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
+                RunEvent::Line(line) => json!({ "line": line }),
+                RunEvent::Called(called) => json!({ "call": called }),
+                RunEvent::Ended(Ok(executed)) => json!({ "ended": executed }),
+                RunEvent::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
             })
         })
-        .ask_with::<AnswerCall>("answer", answer, |waited| Payload::from_json(&waited))
-        .ask::<Forget>("forget")
-        .ask::<GetCodeUsage>("usage")
+        .ask_with::<AnswerCallRequest>("answer", answer, |waited| Payload::from_json(&waited))
+        .ask::<ForgetRealmRequest>("forget")
+        .ask::<CodeUsageRequest>("usage")
 }
 
 /// The JSON of a run request.
@@ -103,7 +104,7 @@ struct FollowerFunction {
 }
 
 impl RunPayload {
-    fn execute(self, system: &ActorSystem) -> Result<Execute, Fault> {
+    fn execute(self, system: &ActorSystem) -> Result<ExecuteRequest, Fault> {
         match self.calls.is_empty() {
             true => Ok(self.follow(system)?.execute),
             false => {
@@ -114,8 +115,8 @@ impl RunPayload {
         }
     }
 
-    fn follow(self, system: &ActorSystem) -> Result<FollowRun, Fault> {
-        let execute = Execute {
+    fn follow(self, system: &ActorSystem) -> Result<FollowRunRequest, Fault> {
+        let execute = ExecuteRequest {
             functions: granted_functions(self.fns, system)?,
             code: self.code,
             language: self.language,
@@ -124,8 +125,8 @@ impl RunPayload {
             budget: self.limits,
         };
         let calls = self.calls.into_iter();
-        let calls = calls.map(|(name, FollowerFunction { waits })| FunctionName { name, waits });
-        Ok(FollowRun {
+        let calls = calls.map(|(name, FollowerFunction { waits })| FunctionDecl { name, waits });
+        Ok(FollowRunRequest {
             execute,
             calls: calls.collect(),
         })
@@ -144,7 +145,7 @@ struct AnswerPayload {
 }
 
 impl AnswerPayload {
-    fn answer(self) -> Result<AnswerCall, Fault> {
+    fn answer(self) -> Result<AnswerCallRequest, Fault> {
         let outcome = match (self.value, self.error) {
             (value, None) => Ok(value),
             (Value::Null, Some(error)) => Err(error),
@@ -154,7 +155,7 @@ impl AnswerPayload {
             }
         };
         let call = self.call;
-        Ok(AnswerCall { call, outcome })
+        Ok(AnswerCallRequest { call, outcome })
     }
 }
 
@@ -162,8 +163,8 @@ impl AnswerPayload {
 pub(crate) fn granted_functions(
     fns: BTreeMap<String, FunctionTarget>,
     system: &ActorSystem,
-) -> Result<Functions, Fault> {
-    let mut functions = Functions::new();
+) -> Result<GrantedFunctions, Fault> {
+    let mut functions = GrantedFunctions::new();
     for (name, target) in fns {
         let to: Address = target.to.parse()?;
         let (system, kind) = (system.clone(), Arc::<str>::from(target.kind));

@@ -8,16 +8,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::json::read_json;
-use super::sandbox::{Boxed, CallOutcome, FunctionName};
+use super::sandbox::{BoxFuture, CallOutcome, FunctionDecl};
 
-type FunctionBody = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> + Send + Sync;
+type FunctionBody = dyn Fn(Vec<Value>) -> BoxFuture<'static, Result<Value, String>> + Send + Sync;
 
 /// The functions that a run is granted; the code finds them in `fns`.
 ///
 /// ```
-/// use strowger_tools::code::Functions;
+/// use strowger_tools::code::GrantedFunctions;
 ///
-/// let fns = Functions::new()
+/// let fns = GrantedFunctions::new()
 ///     .waiting("add", |values| {
 ///         let sum: i64 = values.iter().filter_map(|value| value.as_i64()).sum();
 ///         std::future::ready(Ok::<_, String>(sum))
@@ -26,9 +26,9 @@ type FunctionBody = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> 
 /// assert_eq!(format!("{fns:?}"), r#"["add", "later"]"#);
 /// ```
 #[derive(Clone, Default)]
-pub struct Functions(Vec<(FunctionName, Arc<FunctionBody>)>);
+pub struct GrantedFunctions(Vec<(FunctionDecl, Arc<FunctionBody>)>);
 
-impl Functions {
+impl GrantedFunctions {
     /// Creates an empty set of functions.
     #[must_use]
     pub const fn new() -> Self {
@@ -73,11 +73,11 @@ impl Functions {
         F: Future<Output = Result<T, String>> + Send + 'static,
         T: Serialize,
     {
-        let name = FunctionName {
+        let name = FunctionDecl {
             name: name.to_owned(),
             waits,
         };
-        let work = move |values| -> Boxed<'static, Result<Value, String>> {
+        let work = move |values| -> BoxFuture<'static, Result<Value, String>> {
             let working = work(values);
             Box::pin(async move {
                 let value = working.await?;
@@ -89,7 +89,7 @@ impl Functions {
     }
 
     /// The names of the functions, in order.
-    pub(super) fn names(&self) -> Vec<FunctionName> {
+    pub(super) fn names(&self) -> Vec<FunctionDecl> {
         self.0.iter().map(|(name, _)| name.clone()).collect()
     }
 
@@ -104,9 +104,10 @@ impl Functions {
     }
 
     /// Calls a function by its index.
-    pub(super) fn call(&self, place: usize, arguments: &str) -> Boxed<'static, CallOutcome> {
-        let refused =
-            |why: String| -> Boxed<'static, CallOutcome> { Box::pin(std::future::ready(Err(why))) };
+    pub(super) fn call(&self, place: usize, arguments: &str) -> BoxFuture<'static, CallOutcome> {
+        let refused = |why: String| -> BoxFuture<'static, CallOutcome> {
+            Box::pin(std::future::ready(Err(why)))
+        };
         let Some((_, work)) = self.0.get(place) else {
             return refused("no such function".to_owned());
         };
@@ -119,7 +120,7 @@ impl Functions {
     }
 }
 
-impl fmt::Debug for Functions {
+impl fmt::Debug for GrantedFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
             .entries(self.0.iter().map(|(name, _)| &name.name))

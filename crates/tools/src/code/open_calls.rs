@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::functions::Functions;
-use super::message::{Called, Told};
+use super::functions::GrantedFunctions;
+use super::message::{FollowerCall, RunEvent};
 use super::run::RunCaller;
-use super::sandbox::FunctionName;
+use super::sandbox::FunctionDecl;
 
 type AnswerOutcome = Result<Value, String>;
 
@@ -32,10 +32,10 @@ impl OpenCalls {
     /// Adds functions with these names that call the follower of the run.
     pub(super) fn give(
         &self,
-        functions: Functions,
-        names: Vec<FunctionName>,
+        functions: GrantedFunctions,
+        names: Vec<FunctionDecl>,
         follower: &Arc<RunCaller>,
-    ) -> Functions {
+    ) -> GrantedFunctions {
         names.into_iter().fold(functions, |functions, function| {
             let (calls, follower) = (self.clone(), Arc::clone(follower));
             let name: Arc<str> = Arc::from(&*function.name);
@@ -67,7 +67,7 @@ impl OpenCalls {
         let (sender, answer) = oneshot::channel();
         self.0.lock().insert(call.clone(), sender);
         let open = OpenCall { calls: self, call };
-        follower.tell(Told::Called(Called {
+        follower.tell(RunEvent::Called(FollowerCall {
             call: open.call.clone(),
             name,
             arguments,

@@ -9,10 +9,10 @@ use serde_json::Value;
 use strowger::{Reply, SendError, Source};
 
 use super::error::{CodeError, CodeLimit};
-use super::functions::Functions;
+use super::functions::GrantedFunctions;
 use super::json::read_json;
-use super::message::{Executed, Level, Line, Told};
-use super::sandbox::{Boxed, CallOutcome, CodeHost, CodeRealm, CodeStep};
+use super::message::{ConsoleLevel, ConsoleLine, RunEvent, RunResult};
+use super::sandbox::{BoxFuture, CallOutcome, CodeHost, CodeRealm, CodeStep};
 use super::spec::CodeLimits;
 
 /// Interval at which a run that waits checks if its result is still wanted.
@@ -24,7 +24,7 @@ pub(crate) trait RunOwner: Send + Sync + 'static {
     fn is_wanted(&self) -> bool;
 
     /// Takes a line of output.
-    fn print(&self, line: Line);
+    fn print(&self, line: ConsoleLine);
 
     /// Forwards items that could not be sent before.
     fn flush(&self) {}
@@ -38,7 +38,7 @@ impl RunOwner for InternalOwner {
         true
     }
 
-    fn print(&self, _: Line) {}
+    fn print(&self, _: ConsoleLine) {}
 }
 
 /// The caller of a code actor.
@@ -48,22 +48,22 @@ pub(super) struct RunCaller(Mutex<ReplyChannel>);
 enum ReplyChannel {
     /// A single reply at the end.
     Reply {
-        reply: Option<Reply<Result<Executed, CodeError>>>,
-        output: Vec<Line>,
+        reply: Option<Reply<Result<RunResult, CodeError>>>,
+        output: Vec<ConsoleLine>,
         /// `true` if the run was requested by a tell: there is no reply to wait for from the start.
         told: bool,
     },
     /// A stream, with each line as it is written.
     Source {
         /// `Some` until everything was sent.
-        source: Option<Source<Told>>,
+        source: Option<Source<RunEvent>>,
         /// Items that the reader has no room for yet.
-        waiting: VecDeque<Told>,
+        waiting: VecDeque<RunEvent>,
     },
 }
 
 impl RunCaller {
-    pub(super) fn reply(reply: Reply<Result<Executed, CodeError>>) -> Arc<Self> {
+    pub(super) fn reply(reply: Reply<Result<RunResult, CodeError>>) -> Arc<Self> {
         let told = !reply.is_waiting();
         Arc::new(Self(Mutex::new(ReplyChannel::Reply {
             reply: Some(reply),
@@ -72,7 +72,7 @@ impl RunCaller {
         })))
     }
 
-    pub(super) fn source(source: Source<Told>) -> Arc<Self> {
+    pub(super) fn source(source: Source<RunEvent>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(ReplyChannel::Source {
             source: Some(source),
             waiting: VecDeque::new(),
@@ -82,7 +82,7 @@ impl RunCaller {
     /// Sends the result of a run. Waits for a slow reader of a stream for at most `patience`.
     pub(super) async fn end(&self, outcome: Result<(Value, bool), CodeError>, patience: Duration) {
         let finish = |output| {
-            outcome.map(|(value, fresh)| Executed {
+            outcome.map(|(value, fresh)| RunResult {
                 value,
                 output,
                 fresh,
@@ -97,7 +97,7 @@ impl RunCaller {
                 return;
             }
             ReplyChannel::Source { source, waiting } => {
-                waiting.push_back(Told::Ended(finish(Vec::new())));
+                waiting.push_back(RunEvent::Ended(finish(Vec::new())));
                 flush(source, waiting);
             }
         }
@@ -128,7 +128,7 @@ impl RunCaller {
 
 impl RunCaller {
     /// Sends an item to the follower of the run.
-    pub(super) fn tell(&self, told: Told) {
+    pub(super) fn tell(&self, told: RunEvent) {
         if let ReplyChannel::Source { source, waiting } = &mut *self.0.lock() {
             waiting.push_back(told);
             flush(source, waiting);
@@ -146,11 +146,11 @@ impl RunOwner for RunCaller {
         }
     }
 
-    fn print(&self, line: Line) {
+    fn print(&self, line: ConsoleLine) {
         if let ReplyChannel::Reply { output, .. } = &mut *self.0.lock() {
             return output.push(line);
         }
-        self.tell(Told::Line(line));
+        self.tell(RunEvent::Line(line));
     }
 
     fn flush(&self) {
@@ -171,11 +171,11 @@ async fn until_unwanted(owner: &dyn RunOwner) {
     }
 }
 
-fn readers(source: &Option<Source<Told>>) -> usize {
+fn readers(source: &Option<Source<RunEvent>>) -> usize {
     source.as_ref().map_or(0, |source| source.info().readers)
 }
 
-fn flush(source: &mut Option<Source<Told>>, waiting: &mut VecDeque<Told>) {
+fn flush(source: &mut Option<Source<RunEvent>>, waiting: &mut VecDeque<RunEvent>) {
     let Some(source) = source else { return };
     while let Some(told) = waiting.pop_front() {
         match source.try_send(told) {
@@ -193,15 +193,15 @@ fn flush(source: &mut Option<Source<Told>>, waiting: &mut VecDeque<Told>) {
 /// The host side of a run, as its realm sees it.
 struct RunHost {
     owner: Arc<dyn RunOwner>,
-    functions: Functions,
+    functions: GrantedFunctions,
 }
 
 impl CodeHost for RunHost {
-    fn print(&mut self, level: Level, text: String) {
-        self.owner.print(Line { level, text });
+    fn print(&mut self, level: ConsoleLevel, text: String) {
+        self.owner.print(ConsoleLine { level, text });
     }
 
-    fn call(&mut self, function: usize, arguments: String) -> Boxed<'static, CallOutcome> {
+    fn call(&mut self, function: usize, arguments: String) -> BoxFuture<'static, CallOutcome> {
         self.functions.call(function, &arguments)
     }
 
@@ -215,7 +215,7 @@ impl CodeHost for RunHost {
 pub(crate) async fn run(
     realm: &mut dyn CodeRealm,
     step: CodeStep<'_>,
-    functions: &Functions,
+    functions: &GrantedFunctions,
     limits: &CodeLimits,
     owner: &Arc<dyn RunOwner>,
 ) -> Result<Option<String>, CodeError> {

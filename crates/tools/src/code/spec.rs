@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::error::{CodeError, CodeLimit, PassedLimit};
+use super::error::{CodeError, CodeLimit, ExceededLimit};
 use super::sandbox::Sandbox;
 use super::stats::CodeWatch;
 
@@ -158,7 +158,7 @@ impl CodeLimits {
 
     /// Builds the error for a run that passed a limit, with the amount used if it is known.
     pub(crate) fn passed(&self, limit: CodeLimit, used: Option<u64>) -> CodeError {
-        CodeError::Limit(PassedLimit::new(limit, self.value(limit), used))
+        CodeError::Limit(ExceededLimit::new(limit, self.value(limit), used))
     }
 
     /// Tightens the limits by a budget.

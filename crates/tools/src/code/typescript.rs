@@ -10,8 +10,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::error::{CodeError, LimitSetter, Thrown};
-use super::functions::Functions;
+use super::error::{CodeError, LimitOrigin, ThrownValue};
+use super::functions::GrantedFunctions;
 use super::run::{InternalOwner, RunOwner, run, value};
 use super::sandbox::{CodeRealm, CodeStep, Sandbox};
 use super::spec::CodeLimits;
@@ -60,12 +60,19 @@ impl TypeStripper {
             function: "strip",
             arguments: &arguments,
         };
-        let stripped = run(&mut *realm, step, &Functions::new(), &limits(), owner).await;
+        let stripped = run(
+            &mut *realm,
+            step,
+            &GrantedFunctions::new(),
+            &limits(),
+            owner,
+        )
+        .await;
         if !realm.is_lost() {
             *place = Some(realm);
         }
         drop(place);
-        let stripped = stripped.map_err(|error| error.within(&limits(), LimitSetter::Types))?;
+        let stripped = stripped.map_err(|error| error.within(&limits(), LimitOrigin::Types))?;
         let stripped: Arc<str> = match value(stripped)? {
             serde_json::Value::String(text) => text.into(),
             _ => return Err(thrown("the parser returned no text")),
@@ -87,7 +94,7 @@ impl TypeStripper {
             name: "typescript.js",
             code: &self.script,
         };
-        let none = Functions::new();
+        let none = GrantedFunctions::new();
         let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
         run(&mut *realm, step, &none, &limits, &internal).await?;
         Ok(realm)
@@ -95,9 +102,9 @@ impl TypeStripper {
 }
 
 fn thrown(message: &str) -> CodeError {
-    CodeError::Thrown(Thrown {
+    CodeError::Thrown(ThrownValue {
         message: message.to_owned(),
-        ..Thrown::default()
+        ..ThrownValue::default()
     })
 }
 

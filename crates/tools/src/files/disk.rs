@@ -14,7 +14,7 @@ use cap_std::fs::{Dir, FileType, OpenOptions, OpenOptionsExt};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 
-use super::error::{FileError, Rule};
+use super::error::{FileError, FileRule};
 use super::message::EntryKind;
 use super::path::{GivenPath, RootedPath};
 use super::spec::{FileLimits, FilesSpec};
@@ -148,7 +148,7 @@ impl Disk {
     ) -> Result<RootedPath<'a>, FileError> {
         let rooted = self.rooted(given)?;
         if self.read_only {
-            return Err(rooted.refused(Rule::ReadOnly));
+            return Err(rooted.refused(FileRule::ReadOnly));
         }
         Ok(rooted)
     }
@@ -175,7 +175,7 @@ impl Disk {
             let path = rooted.given.to_owned();
             Err(FileError::IsDirectory { path })
         } else {
-            Err(rooted.refused(Rule::Special))
+            Err(rooted.refused(FileRule::Special))
         }
     }
 
@@ -208,11 +208,11 @@ impl Disk {
         let is_beyond = |more: u64, used: u64, most| more > 0 && used.saturating_add(more) > most;
         if is_beyond(more.entries, used.entries, limits.entries) {
             let (most, wanted) = (limits.entries, more.entries);
-            return Err(rooted.over_limit(Rule::Entries, most, used.entries, wanted));
+            return Err(rooted.over_limit(FileRule::Entries, most, used.entries, wanted));
         }
         if is_beyond(more.bytes, used.bytes, limits.octets) {
             let (most, wanted) = (limits.octets, more.bytes);
-            return Err(rooted.over_limit(Rule::Octets, most, used.bytes, wanted));
+            return Err(rooted.over_limit(FileRule::Octets, most, used.bytes, wanted));
         }
         Ok(())
     }

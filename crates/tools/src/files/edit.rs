@@ -6,21 +6,21 @@ use std::time::Duration;
 use similar::TextDiff;
 
 use super::disk::Disk;
-use super::error::{FileError, Rule};
-use super::message::{Change, Edit, Edited, Read};
+use super::error::{FileError, FileRule};
+use super::message::{EditOutcome, EditRequest, ReadRequest, TextChange};
 use super::path::{GivenPath, file_uri, is_plain};
 use super::write::SyncToDisk;
 
 impl Disk {
     /// Applies all changes, or none.
-    pub(super) fn edit(&self, edit: &Edit) -> Result<Edited, FileError> {
+    pub(super) fn edit(&self, edit: &EditRequest) -> Result<EditOutcome, FileError> {
         let given = GivenPath::new(&edit.path);
         let rooted = if edit.dry_run {
             self.rooted(&given)?
         } else {
             self.rooted_for_writing(&given)?
         };
-        let bytes = self.open_read(&Read::new(&edit.path))?.read()?;
+        let bytes = self.open_read(&ReadRequest::new(&edit.path))?.read()?;
         let before = str::from_utf8(&bytes).map_err(|error| FileError::NotText {
             path: edit.path.clone(),
             at: error.valid_up_to(),
@@ -39,7 +39,7 @@ impl Disk {
             let kept = after.len() - change.old.len() * times;
             let grown = change.new.len().saturating_mul(times).saturating_add(kept);
             if grown as u64 > self.limits.file {
-                return Err(rooted.over_limit(Rule::Size, self.limits.file, 0, grown as u64));
+                return Err(rooted.over_limit(FileRule::Size, self.limits.file, 0, grown as u64));
             }
             after = after.replace(&change.old, &change.new);
             places += times;
@@ -60,7 +60,7 @@ impl Disk {
         if !edit.dry_run && before != after {
             self.replace(rooted, after.as_bytes(), SyncToDisk::No)?;
         }
-        Ok(Edited { places, diff })
+        Ok(EditOutcome { places, diff })
     }
 }
 
@@ -68,7 +68,7 @@ impl Disk {
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Counts the matches of a change in the text. An empty `old` matches nowhere.
-fn times(text: &str, change: &Change) -> usize {
+fn times(text: &str, change: &TextChange) -> usize {
     if change.old.is_empty() {
         return 0;
     }

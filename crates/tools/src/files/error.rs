@@ -16,7 +16,7 @@ pub enum FileError {
         /// The path.
         path: String,
         /// The rule.
-        rule: Rule,
+        rule: FileRule,
     },
     /// A limit forbids the call; nothing was changed.
     #[error("`{path}` {} (rule: {})", .rule.says_of(*.most, *.used, *.wanted), .rule.name())]
@@ -24,7 +24,7 @@ pub enum FileError {
         /// The path.
         path: String,
         /// The rule that sets the limit.
-        rule: Rule,
+        rule: FileRule,
         /// The limit, in bytes or entries.
         most: u64,
         /// The amount already used.
@@ -113,7 +113,7 @@ pub enum FileError {
 /// A rule that a call can violate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum FileRule {
     /// A path must stay below the root, even through links.
     Outside,
     /// A path must be relative to the root, or begin with the root's own path.
@@ -142,7 +142,7 @@ pub enum Rule {
     Loop,
 }
 
-impl Rule {
+impl FileRule {
     /// All rules.
     pub const ALL: [Self; 13] = [
         Self::Outside,
@@ -259,18 +259,18 @@ impl FileError {
         let path = path.to_owned();
         // cap-std itself reports an escape from the directory this way, without an OS error number.
         if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
-            let rule = Rule::Outside;
+            let rule = FileRule::Outside;
             return Self::Refused { path, rule };
         }
         let rule = match error
             .raw_os_error()
             .map(rustix::io::Errno::from_raw_os_error)
         {
-            Some(rustix::io::Errno::XDEV) => Some(Rule::Outside),
-            Some(rustix::io::Errno::LOOP) => Some(Rule::Loop),
-            Some(rustix::io::Errno::NAMETOOLONG) => Some(Rule::Name),
+            Some(rustix::io::Errno::XDEV) => Some(FileRule::Outside),
+            Some(rustix::io::Errno::LOOP) => Some(FileRule::Loop),
+            Some(rustix::io::Errno::NAMETOOLONG) => Some(FileRule::Name),
             // The error of opening a FIFO without a reader, or a socket.
-            Some(rustix::io::Errno::NXIO) => Some(Rule::Special),
+            Some(rustix::io::Errno::NXIO) => Some(FileRule::Special),
             _ => None,
         };
         if let Some(rule) = rule {

@@ -11,8 +11,9 @@ use strowger::{Accepts, Ask, ContentType, Export, Fault, FaultCode, Payload, Req
 use super::FilesMessage;
 use super::error::FileError;
 use super::message::{
-    Append, Delete, Edit, GetMedia, GetRoot, GetUsage, List, Make, Media, Read, ReadLines,
-    ReadMany, Rename, Search, Stat, Tree, Write, WriteMode,
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, FilesUsageRequest,
+    ListRequest, MediaFile, ReadLinesRequest, ReadManyRequest, ReadMediaRequest, ReadRequest,
+    RenameRequest, RootRequest, SearchRequest, StatRequest, TreeRequest, WriteMode, WriteRequest,
 };
 
 /// The messages that a [`Files`](super::Files) actor accepts from external callers.
@@ -36,7 +37,7 @@ use super::message::{
 /// | `root` | none | `{path, read_only}` |
 /// | `usage` | none | `{octets, entries, their limits, verbs}` |
 pub fn files_door() -> Export<FilesMessage> {
-    let many = |outcome: <ReadMany as Request>::Reply| {
+    let many = |outcome: <ReadManyRequest as Request>::Reply| {
         let outcomes = outcome.map_err(|error| error.to_fault())?;
         let items = outcomes.into_iter().map(|outcome| match outcome {
             Ok(octets) => text_or_base64(&octets),
@@ -44,8 +45,8 @@ pub fn files_door() -> Export<FilesMessage> {
         });
         Payload::from_json(&items.collect::<Vec<_>>())
     };
-    let media = |outcome: Result<Media, FileError>| {
-        let Media { mime, octets } = outcome.map_err(|error| error.to_fault())?;
+    let media = |outcome: Result<MediaFile, FileError>| {
+        let MediaFile { mime, octets } = outcome.map_err(|error| error.to_fault())?;
         Payload::from_json(&json!({ "mime": mime, "base64": STANDARD.encode(octets) }))
     };
     let octets = |outcome: Result<Bytes, FileError>| {
@@ -55,21 +56,21 @@ pub fn files_door() -> Export<FilesMessage> {
     let write = |payload: &Payload| payload.decode::<WritePayload>()?.write();
     let append = |payload: &Payload| payload.decode::<WritePayload>()?.append();
     let door = Export::new()
-        .ask_with("read", Payload::decode::<Read>, octets)
-        .ask_with("read-lines", Payload::decode::<ReadLines>, octets)
-        .ask_with("read-many", Payload::decode::<ReadMany>, many)
-        .ask_with("media", Payload::decode::<GetMedia>, media)
+        .ask_with("read", Payload::decode::<ReadRequest>, octets)
+        .ask_with("read-lines", Payload::decode::<ReadLinesRequest>, octets)
+        .ask_with("read-many", Payload::decode::<ReadManyRequest>, many)
+        .ask_with("media", Payload::decode::<ReadMediaRequest>, media)
         .ask_with("write", write, plain)
         .ask_with("append", append, plain);
-    let door = json_ask::<Edit, _>(door, "edit");
-    let door = json_ask::<List, _>(door, "list");
-    let door = json_ask::<Tree, _>(door, "tree");
-    let door = json_ask::<Search, _>(door, "search");
-    let door = json_ask::<Stat, _>(door, "stat");
-    let door = json_ask::<Make, _>(door, "make");
-    let door = json_ask::<Rename, _>(door, "rename");
-    let door = json_ask::<Delete, _>(door, "delete");
-    json_ask::<GetRoot, _>(door, "root").ask::<GetUsage>("usage")
+    let door = json_ask::<EditRequest, _>(door, "edit");
+    let door = json_ask::<ListRequest, _>(door, "list");
+    let door = json_ask::<TreeRequest, _>(door, "tree");
+    let door = json_ask::<SearchRequest, _>(door, "search");
+    let door = json_ask::<StatRequest, _>(door, "stat");
+    let door = json_ask::<CreateDirectoryRequest, _>(door, "make");
+    let door = json_ask::<RenameRequest, _>(door, "rename");
+    let door = json_ask::<DeleteRequest, _>(door, "delete");
+    json_ask::<RootRequest, _>(door, "root").ask::<FilesUsageRequest>("usage")
 }
 
 /// Adds a request whose payload and answer are both JSON.
@@ -110,19 +111,19 @@ struct WritePayload {
 }
 
 impl WritePayload {
-    fn write(self) -> Result<Write, Fault> {
-        Ok(Write {
+    fn write(self) -> Result<WriteRequest, Fault> {
+        Ok(WriteRequest {
             octets: decode(self.text, self.base64)?,
             path: self.path,
             mode: self.mode.unwrap_or_default(),
         })
     }
 
-    fn append(self) -> Result<Append, Fault> {
+    fn append(self) -> Result<AppendRequest, Fault> {
         if self.mode.is_some() {
             return Err(bad("`append` does not accept `mode`"));
         }
-        Ok(Append {
+        Ok(AppendRequest {
             octets: decode(self.text, self.base64)?,
             path: self.path,
         })

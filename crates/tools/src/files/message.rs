@@ -12,7 +12,7 @@ use super::error::FileError;
 /// file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Read {
+pub struct ReadRequest {
     /// The path of the file.
     pub path: String,
     /// Offset of the first byte.
@@ -26,7 +26,7 @@ pub struct Read {
 /// Reads lines of a text file of any size: all, the first, the last, or a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReadLines {
+pub struct ReadLinesRequest {
     /// The path of the file.
     pub path: String,
     /// Number of the first line to return, from 1.
@@ -44,7 +44,7 @@ pub struct ReadLines {
 /// bytes as one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReadMany {
+pub struct ReadManyRequest {
     /// The paths of the files, in the order of the replies.
     pub paths: Vec<String>,
 }
@@ -52,7 +52,7 @@ pub struct ReadMany {
 /// Reads a file together with its media type, which is guessed from its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GetMedia {
+pub struct ReadMediaRequest {
     /// The path of the file.
     pub path: String,
 }
@@ -60,7 +60,7 @@ pub struct GetMedia {
 /// A file and its media type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Media {
+pub struct MediaFile {
     /// The media type, such as `image/png`; `application/octet-stream` if the name does not tell.
     pub mime: String,
     /// The contents.
@@ -84,7 +84,7 @@ pub enum WriteMode {
 
 /// Writes a whole file, which is created if necessary. Its directory must exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Write {
+pub struct WriteRequest {
     /// The path of the file.
     pub path: String,
     /// The new contents.
@@ -93,7 +93,7 @@ pub struct Write {
     pub mode: WriteMode,
 }
 
-impl Write {
+impl WriteRequest {
     /// Creates a request that writes in place.
     pub fn new(path: impl Into<String>, octets: impl Into<Bytes>) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Write {
     }
 }
 
-impl Read {
+impl ReadRequest {
     /// Creates a request for the whole file.
     pub fn new(path: impl Into<String>) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl Read {
 
 /// Appends to a file, which is created if necessary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Append {
+pub struct AppendRequest {
     /// The path of the file.
     pub path: String,
     /// The bytes to append.
@@ -134,11 +134,11 @@ pub struct Append {
 /// atomically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Edit {
+pub struct EditRequest {
     /// The path of the file.
     pub path: String,
     /// The changes, in order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<TextChange>,
     /// Only report what would change.
     #[serde(default)]
     pub dry_run: bool,
@@ -147,7 +147,7 @@ pub struct Edit {
 /// A replacement of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct TextChange {
     /// The text to replace. It must occur exactly once, unless `all` is set.
     pub old: String,
     /// The new text.
@@ -157,10 +157,10 @@ pub struct Change {
     pub all: bool,
 }
 
-/// The result of an [`Edit`].
+/// The result of an [`EditRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Edited {
+pub struct EditOutcome {
     /// Number of replaced occurrences.
     pub places: usize,
     /// The changes as a unified diff.
@@ -170,7 +170,7 @@ pub struct Edited {
 /// Lists a directory, one page at a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub struct ListRequest {
     /// The path of the directory; the root if empty.
     #[serde(default)]
     pub path: String,
@@ -188,7 +188,7 @@ pub struct List {
     pub order: ListOrder,
 }
 
-/// The order of a [`List`].
+/// The order of a [`ListRequest`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -205,7 +205,7 @@ pub enum ListOrder {
 #[non_exhaustive]
 pub struct Listing {
     /// The entries, in the requested order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<EntryInfo>,
     /// `true` if more entries follow the last one.
     pub more: bool,
 }
@@ -228,7 +228,7 @@ pub enum EntryKind {
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct EntryInfo {
     /// The name. If it is not UTF-8, it contains `�` and `uri` is set.
     pub name: String,
     /// The `file:` URI of the entry, if its name is not UTF-8 or has control characters. Every path
@@ -251,7 +251,7 @@ pub struct Entry {
 /// Describes an entry; links are followed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stat {
+pub struct StatRequest {
     /// The path of the entry; the root if empty.
     #[serde(default)]
     pub path: String,
@@ -260,25 +260,25 @@ pub struct Stat {
 /// Lists a directory recursively. Links are not followed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tree {
+pub struct TreeRequest {
     /// The path of the directory; the root if empty.
     #[serde(default)]
     pub path: String,
     /// Number of levels; the maximum if absent.
     #[serde(default)]
     pub depth: Option<usize>,
-    /// Patterns to exclude, as in a [`Search`].
+    /// Patterns to exclude, as in a [`SearchRequest`].
     #[serde(default)]
     pub exclude: Vec<String>,
 }
 
-/// A directory or file in a [`Tree`].
+/// A directory or file in a [`TreeRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TreeEntry {
     /// The name; for the top entry, the path as requested.
     pub name: String,
-    /// The URI, as in [`Entry`].
+    /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// The kind of the entry.
@@ -297,7 +297,7 @@ pub struct TreeEntry {
     pub cut_by: Option<&'static str>,
 }
 
-/// A limit at which a [`Tree`] was cut.
+/// A limit at which a [`TreeRequest`] was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TreeCut {
@@ -312,10 +312,10 @@ pub struct TreeCut {
 /// Finds files by name, and lines in them by pattern, in files of any size.
 ///
 /// Links are not followed. A binary file is searched up to its first NUL and counted in
-/// [`Skipped::binary`].
+/// [`SkipSummary::binary`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub struct SearchRequest {
     /// The path of the directory to search; the root if empty.
     #[serde(default)]
     pub path: String,
@@ -335,17 +335,17 @@ pub struct Search {
     pub most: Option<usize>,
 }
 
-/// The result of a [`Search`].
+/// The result of a [`SearchRequest`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Found {
+pub struct SearchResults {
     /// The matches, by path, then by line.
-    pub matches: Vec<Match>,
+    pub matches: Vec<SearchMatch>,
     /// Number of files searched completely, or, in a search by name, of files with a matching name.
     pub files: u64,
     /// Files and directories that were not fully searched.
-    #[serde(skip_serializing_if = "Skipped::is_none")]
-    pub skipped: Skipped,
+    #[serde(skip_serializing_if = "SkipSummary::is_none")]
+    pub skipped: SkipSummary,
     /// The limit that ended the search early: `matches`, `scan` or `searched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
@@ -357,10 +357,10 @@ pub struct Found {
     pub remedy: Option<String>,
 }
 
-/// Counts of what a [`Search`] skipped without being told to exclude it.
+/// Counts of what a [`SearchRequest`] skipped without being told to exclude it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkipSummary {
     /// Binary files, which were searched up to their first NUL.
     pub binary: u64,
     /// Files with lines longer than 1 MiB. Such lines are searched in pieces, and a match across
@@ -384,14 +384,14 @@ pub struct Skipped {
 pub struct SkippedPath {
     /// The path, relative to the root.
     pub path: String,
-    /// The URI, as in [`Entry`].
+    /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// The field of [`Skipped`] that counts it.
+    /// The field of [`SkipSummary`] that counts it.
     pub why: &'static str,
 }
 
-impl Skipped {
+impl SkipSummary {
     /// Returns `true` if nothing was skipped.
     #[must_use]
     pub fn is_none(&self) -> bool {
@@ -402,10 +402,10 @@ impl Skipped {
 /// A matching file, or a matching line in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Match {
+pub struct SearchMatch {
     /// The path, relative to the root.
     pub path: String,
-    /// The URI, as in [`Entry`].
+    /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// Line number, from 1, in a search for text.
@@ -419,7 +419,7 @@ pub struct Match {
 /// Creates a directory and its missing parents. An existing directory is left unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Make {
+pub struct CreateDirectoryRequest {
     /// The path of the directory.
     pub path: String,
 }
@@ -427,7 +427,7 @@ pub struct Make {
 /// Renames or moves a file or directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rename {
+pub struct RenameRequest {
     /// The current path.
     pub from: String,
     /// The new path.
@@ -440,7 +440,7 @@ pub struct Rename {
 /// Removes a file, a link or a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Delete {
+pub struct DeleteRequest {
     /// The path of the entry.
     pub path: String,
     /// Remove a directory together with its contents.
@@ -450,15 +450,15 @@ pub struct Delete {
 
 /// Returns the root directory of the actor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct GetRoot;
+pub struct RootRequest;
 
 /// The root directory of a files actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Root {
+pub struct RootInfo {
     /// The absolute path. Paths in requests are relative to it, or begin with it.
     pub path: String,
-    /// The URI, as in [`Entry`].
+    /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// `true` if nothing may be written.
@@ -469,12 +469,12 @@ pub struct Root {
 
 /// Returns the stats of the actor and the use of its quota for additions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct GetUsage;
+pub struct FilesUsageRequest;
 
 /// The stats of a files actor and its additions below the root, over all incarnations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Usage {
+pub struct FilesUsage {
     /// Number of bytes added.
     pub octets: u64,
     /// Maximum number of bytes to add.
@@ -516,20 +516,20 @@ macro_rules! replies {
 }
 
 replies! {
-    Read => FileResult<Bytes>,
-    ReadLines => FileResult<Bytes>,
-    ReadMany => FileResult<Vec<FileResult<Bytes>>>,
-    GetMedia => FileResult<Media>,
-    Write => FileResult<()>,
-    Append => FileResult<()>,
-    Edit => FileResult<Edited>,
-    List => FileResult<Listing>,
-    Stat => FileResult<Entry>,
-    Tree => FileResult<TreeEntry>,
-    Search => FileResult<Found>,
-    Make => FileResult<()>,
-    Rename => FileResult<()>,
-    Delete => FileResult<()>,
-    GetRoot => FileResult<Root>,
-    GetUsage => Usage,
+    ReadRequest => FileResult<Bytes>,
+    ReadLinesRequest => FileResult<Bytes>,
+    ReadManyRequest => FileResult<Vec<FileResult<Bytes>>>,
+    ReadMediaRequest => FileResult<MediaFile>,
+    WriteRequest => FileResult<()>,
+    AppendRequest => FileResult<()>,
+    EditRequest => FileResult<EditOutcome>,
+    ListRequest => FileResult<Listing>,
+    StatRequest => FileResult<EntryInfo>,
+    TreeRequest => FileResult<TreeEntry>,
+    SearchRequest => FileResult<SearchResults>,
+    CreateDirectoryRequest => FileResult<()>,
+    RenameRequest => FileResult<()>,
+    DeleteRequest => FileResult<()>,
+    RootRequest => FileResult<RootInfo>,
+    FilesUsageRequest => FilesUsage,
 }

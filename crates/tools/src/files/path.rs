@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use super::error::{FileError, Rule};
+use super::error::{FileError, FileRule};
 use super::spec::FileLimits;
 
 /// A parsed path as a caller wrote it: text, or a `file:` URI, which can also name paths that are
@@ -147,15 +147,15 @@ impl<'a> RootedPath<'a> {
             })
         };
         if bytes.len() > limits.path {
-            return over_limit(Rule::Name, limits.path, bytes.len());
+            return over_limit(FileRule::Name, limits.path, bytes.len());
         }
         if bytes.contains(&0) {
-            return refused(Rule::Name);
+            return refused(FileRule::Name);
         }
         if path.is_absolute() {
             // Whole components are compared: `/data-secret` is not below `/data`.
             let Ok(below) = path.strip_prefix(root) else {
-                return refused(Rule::Absolute);
+                return refused(FileRule::Absolute);
             };
             path = below;
         }
@@ -164,7 +164,7 @@ impl<'a> RootedPath<'a> {
         }
         let levels = path.components().count();
         if levels > limits.depth {
-            return over_limit(Rule::Depth, limits.depth, levels);
+            return over_limit(FileRule::Depth, limits.depth, levels);
         }
         Ok(Self { given: text, path })
     }
@@ -180,9 +180,9 @@ impl<'a> RootedPath<'a> {
     /// replace an entry.
     pub(super) fn split(&self) -> Result<(&'a Path, &'a OsStr), FileError> {
         let rule = if self.is_root() {
-            Rule::Root
+            FileRule::Root
         } else {
-            Rule::Name
+            FileRule::Name
         };
         let Some(name) = self.path.file_name() else {
             return Err(self.refused(rule));
@@ -193,7 +193,7 @@ impl<'a> RootedPath<'a> {
     }
 
     /// Builds the error for a violation of a rule by this path.
-    pub(super) fn refused(&self, rule: Rule) -> FileError {
+    pub(super) fn refused(&self, rule: FileRule) -> FileError {
         FileError::Refused {
             path: self.given.to_owned(),
             rule,
@@ -201,7 +201,13 @@ impl<'a> RootedPath<'a> {
     }
 
     /// Builds the error for a violation of a limit by this path.
-    pub(super) fn over_limit(&self, rule: Rule, most: u64, used: u64, wanted: u64) -> FileError {
+    pub(super) fn over_limit(
+        &self,
+        rule: FileRule,
+        most: u64,
+        used: u64,
+        wanted: u64,
+    ) -> FileError {
         FileError::Limit {
             path: self.given.to_owned(),
             rule,

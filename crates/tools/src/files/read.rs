@@ -11,8 +11,8 @@ use bytes::Bytes;
 use cap_std::fs::{MetadataExt as _, OpenOptions};
 
 use super::disk::{Disk, StopCheck, kind};
-use super::error::{FileError, Rule};
-use super::message::{Entry, Read, ReadLines};
+use super::error::{FileError, FileRule};
+use super::message::{EntryInfo, ReadLinesRequest, ReadRequest};
 use super::path::{GivenPath, RootedPath, file_uri, is_plain};
 
 /// An open file, and the range to read.
@@ -29,14 +29,14 @@ pub(super) struct FileRange {
 
 impl Disk {
     /// Opens a file for reading.
-    pub(super) fn open_read(&self, read: &Read) -> Result<FileRange, FileError> {
+    pub(super) fn open_read(&self, read: &ReadRequest) -> Result<FileRange, FileError> {
         let given = GivenPath::new(&read.path);
         let rooted = self.rooted(&given)?;
         let (file, metadata) = self.open_file(rooted, OpenOptions::new().read(true))?;
         let left = metadata.len().saturating_sub(read.offset);
         let length = left.min(read.length.unwrap_or(u64::MAX));
         if length > self.limits.file {
-            return Err(rooted.over_limit(Rule::Size, self.limits.file, 0, length));
+            return Err(rooted.over_limit(FileRule::Size, self.limits.file, 0, length));
         }
         Ok(FileRange {
             file,
@@ -50,7 +50,7 @@ impl Disk {
     /// Reads lines of a file. Only the requested lines are kept in memory.
     pub(super) fn read_lines(
         &self,
-        lines: &ReadLines,
+        lines: &ReadLinesRequest,
         stop: StopCheck<'_>,
     ) -> Result<Bytes, FileError> {
         let given = GivenPath::new(&lines.path);
@@ -73,7 +73,7 @@ impl Disk {
             // A read of the whole file fails early if the file is too large.
             (Some(1), None) if metadata.len() > self.limits.file => {
                 let (most, wanted) = (self.limits.file, metadata.len());
-                Err(rooted.over_limit(Rule::Size, most, 0, wanted))
+                Err(rooted.over_limit(FileRule::Size, most, 0, wanted))
             }
             (Some(first), head) => {
                 let head = head.unwrap_or(u64::MAX);
@@ -165,7 +165,7 @@ impl Disk {
     ) -> Result<(), FileError> {
         let wanted = (kept.len() + piece.len()) as u64;
         if wanted > self.limits.file {
-            return Err(rooted.over_limit(Rule::Size, self.limits.file, 0, wanted));
+            return Err(rooted.over_limit(FileRule::Size, self.limits.file, 0, wanted));
         }
         kept.extend_from_slice(piece);
         Ok(())
@@ -180,7 +180,7 @@ impl Disk {
     }
 
     /// Describes an entry.
-    pub(super) fn stat(&self, path: &str) -> Result<Entry, FileError> {
+    pub(super) fn stat(&self, path: &str) -> Result<EntryInfo, FileError> {
         let given = GivenPath::new(path);
         let rooted = self.rooted(&given)?;
         let name = rooted.path.file_name().unwrap_or_else(|| OsStr::new("."));
@@ -231,10 +231,10 @@ pub(super) fn detailed(
     name: String,
     uri: Option<String>,
     metadata: &cap_std::fs::Metadata,
-) -> Entry {
+) -> EntryInfo {
     let modified = metadata.modified().ok().map(|time| time.into_std());
     let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    Entry {
+    EntryInfo {
         name,
         uri,
         kind: kind(metadata.file_type()),

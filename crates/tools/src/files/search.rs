@@ -15,12 +15,12 @@ use rustix::fs::OFlags;
 use super::disk::{Disk, StopCheck, kind};
 use super::error::{FileError, raise};
 use super::lines::{LinePattern, ScanEnd, Scanner};
-use super::message::{EntryKind, Found, Match, Search, SkippedPath};
+use super::message::{EntryKind, SearchMatch, SearchRequest, SearchResults, SkippedPath};
 use super::path::GivenPath;
 use super::read::named;
 
 /// A search in progress.
-struct FileSearch<'a> {
+struct SearchJob<'a> {
     disk: &'a Disk,
     given: &'a str,
     names: Option<GlobMatcher>,
@@ -33,12 +33,16 @@ struct FileSearch<'a> {
     scan: usize,
     bytes: u64,
     stop: StopCheck<'a>,
-    found: Found,
+    found: SearchResults,
 }
 
 impl Disk {
     /// Searches until everything was looked at, a limit is reached or `stop` returns `true`.
-    pub(super) fn search(&self, search: &Search, stop: StopCheck<'_>) -> Result<Found, FileError> {
+    pub(super) fn search(
+        &self,
+        search: &SearchRequest,
+        stop: StopCheck<'_>,
+    ) -> Result<SearchResults, FileError> {
         let given = GivenPath::new(&search.path);
         let rooted = self.rooted(&given)?;
         let names = search.names.as_deref().map(glob).transpose()?;
@@ -46,7 +50,7 @@ impl Disk {
         let exclude = excluded(&search.exclude)?;
         let text = search.text.as_deref().map(regex).transpose()?;
         let dir = self.root.open_dir(rooted.path).map_err(rooted.failed())?;
-        let mut running = FileSearch {
+        let mut running = SearchJob {
             disk: self,
             given: &search.path,
             names,
@@ -61,14 +65,14 @@ impl Disk {
             scan: self.limits.scan,
             bytes: self.limits.searched,
             stop,
-            found: Found::default(),
+            found: SearchResults::default(),
         };
         running.search_directory(&dir, Path::new(""), self.limits.depth)?;
         Ok(running.found)
     }
 }
 
-impl FileSearch<'_> {
+impl SearchJob<'_> {
     /// Searches a directory; `path` is its path relative to where the search began.
     fn search_directory(&mut self, dir: &Dir, path: &Path, depth: usize) -> Result<(), FileError> {
         let mut entries = Vec::new();
@@ -217,7 +221,7 @@ impl FileSearch<'_> {
         let path = self.base.join(path);
         let (path, uri) = named(path.as_os_str(), || self.disk.name.join(&path));
         let (line, text) = line.unzip();
-        self.found.matches.push(Match {
+        self.found.matches.push(SearchMatch {
             path,
             uri,
             line,

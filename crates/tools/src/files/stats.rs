@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::disk::{Disk, QuotaAmount};
 use super::error::FileError;
-use super::message::{Usage, VerbUsage};
+use super::message::{FilesUsage, VerbUsage};
 
 /// An operation of a files actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl<'a> CallRecord<'a> {
 ///
 /// ```
 /// use strowger::{ActorSystem, BoxError};
-/// use strowger_tools::files::{Files, FilesSpec, Write};
+/// use strowger_tools::files::{Files, FilesSpec, WriteRequest};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), BoxError> {
@@ -112,7 +112,7 @@ impl<'a> CallRecord<'a> {
 /// let watch = spec.watch.clone();
 /// let system = ActorSystem::new("office")?;
 /// let files = system.spawn::<Files>("files", spec)?;
-/// files.ask(Write::new("today.txt", "call back")).await??;
+/// files.ask(WriteRequest::new("today.txt", "call back")).await??;
 /// let usage = watch.usage();
 /// assert_eq!((usage.octets, usage.verbs["write"].calls), (9, 1));
 /// # Ok(())
@@ -154,13 +154,13 @@ impl FilesWatch {
     /// Returns the calls by verb and the use of the quota. Without a running incarnation the quota
     /// and its use are zero.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> FilesUsage {
         let verbs = Verb::ALL.iter().zip(&self.0.verbs);
         let verbs = verbs.map(|(verb, counts)| (verb.name(), counts.read()));
-        let mut usage = Usage {
+        let mut usage = FilesUsage {
             looked: self.0.looked.load(Ordering::Relaxed),
             verbs: verbs.filter(|(_, usage)| usage.calls > 0).collect(),
-            ..Usage::default()
+            ..FilesUsage::default()
         };
         let disk = self.0.disk.lock().upgrade();
         if let Some(disk) = disk {
@@ -204,7 +204,7 @@ impl CallRecorder {
         Self { actor, watch }
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> FilesUsage {
         self.watch.usage()
     }
 

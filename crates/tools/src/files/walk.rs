@@ -11,8 +11,10 @@ use cap_std::fs::{Dir, ReadDir};
 use globset::GlobSet;
 
 use super::disk::{Disk, StopCheck, kind};
-use super::error::{FileError, Rule, raise};
-use super::message::{Entry, EntryKind, List, ListOrder, Listing, Tree, TreeCut, TreeEntry};
+use super::error::{FileError, FileRule, raise};
+use super::message::{
+    EntryInfo, EntryKind, ListOrder, ListRequest, Listing, TreeCut, TreeEntry, TreeRequest,
+};
 use super::path::{GivenPath, path_of_file_uri};
 use super::read::{detailed, named};
 use super::search::excluded;
@@ -43,7 +45,7 @@ type PageEntry = (Reverse<u64>, OsString, EntryKind);
 
 impl Disk {
     /// Starts a listing.
-    pub(super) fn list(&self, list: &List) -> Result<Lister, FileError> {
+    pub(super) fn list(&self, list: &ListRequest) -> Result<Lister, FileError> {
         let given = GivenPath::new(&list.path);
         let rooted = self.rooted(&given)?;
         let by_size = list.order == ListOrder::Size;
@@ -75,7 +77,11 @@ impl Disk {
     }
 
     /// Lists a directory recursively.
-    pub(super) fn tree(&self, tree: &Tree, stop: StopCheck<'_>) -> Result<TreeEntry, FileError> {
+    pub(super) fn tree(
+        &self,
+        tree: &TreeRequest,
+        stop: StopCheck<'_>,
+    ) -> Result<TreeEntry, FileError> {
         let given = GivenPath::new(&tree.path);
         let rooted = self.rooted(&given)?;
         let exclude = excluded(&tree.exclude)?;
@@ -146,7 +152,7 @@ impl Lister {
             if self.left == 0 {
                 return Err(FileError::Limit {
                     path: self.given.clone(),
-                    rule: Rule::Scan,
+                    rule: FileRule::Scan,
                     most: self.scan as u64,
                     used: self.scan as u64,
                     wanted: 1,
@@ -191,7 +197,7 @@ impl Lister {
             };
             match metadata {
                 Some(metadata) => detailed(text, uri, &metadata),
-                None => Entry {
+                None => EntryInfo {
                     name: text,
                     uri,
                     kind,

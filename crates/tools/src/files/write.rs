@@ -12,14 +12,16 @@ use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::disk::{Disk, QuotaAmount, freed, is_alone};
-use super::error::{FileError, Rule};
-use super::message::{Append, Delete, Make, Rename, Write, WriteMode};
+use super::error::{FileError, FileRule};
+use super::message::{
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, RenameRequest, WriteMode, WriteRequest,
+};
 use super::path::{GivenPath, RootedPath};
 use super::temp_file::temp_name;
 
 impl Disk {
     /// Writes a whole file.
-    pub(super) fn write(&self, write: &Write) -> Result<(), FileError> {
+    pub(super) fn write(&self, write: &WriteRequest) -> Result<(), FileError> {
         let given = GivenPath::new(&write.path);
         let rooted = self.rooted_for_writing(&given)?;
         self.is_small(write.octets.len() as u64, rooted)?;
@@ -53,13 +55,13 @@ impl Disk {
     /// Checks that one call may write `length` bytes.
     fn is_small(&self, length: u64, rooted: RootedPath<'_>) -> Result<(), FileError> {
         if length > self.limits.file {
-            return Err(rooted.over_limit(Rule::Size, self.limits.file, 0, length));
+            return Err(rooted.over_limit(FileRule::Size, self.limits.file, 0, length));
         }
         Ok(())
     }
 
     /// Appends to a file of any size.
-    pub(super) fn append(&self, append: &Append) -> Result<(), FileError> {
+    pub(super) fn append(&self, append: &AppendRequest) -> Result<(), FileError> {
         let given = GivenPath::new(&append.path);
         let rooted = self.rooted_for_writing(&given)?;
         let length = append.octets.len() as u64;
@@ -106,10 +108,10 @@ impl Disk {
         options: &mut OpenOptions,
     ) -> Result<Option<(File, u64)>, FileError> {
         if rooted.is_root() {
-            return Err(rooted.refused(Rule::Root));
+            return Err(rooted.refused(FileRule::Root));
         }
         match self.open_file(rooted, options) {
-            Ok((_, metadata)) if !is_alone(&metadata) => Err(rooted.refused(Rule::Linked)),
+            Ok((_, metadata)) if !is_alone(&metadata) => Err(rooted.refused(FileRule::Linked)),
             Ok((file, metadata)) => Ok(Some((file, metadata.len()))),
             Err(FileError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -142,7 +144,7 @@ impl Disk {
                 return Err(FileError::IsDirectory { path });
             }
             if !old.is_file() {
-                return Err(rooted.refused(Rule::Special));
+                return Err(rooted.refused(FileRule::Special));
             }
             removed = QuotaAmount {
                 bytes: freed(old),
@@ -179,7 +181,7 @@ impl Disk {
     }
 
     /// Creates a directory and its missing parents.
-    pub(super) fn make(&self, make: &Make) -> Result<(), FileError> {
+    pub(super) fn make(&self, make: &CreateDirectoryRequest) -> Result<(), FileError> {
         let given = GivenPath::new(&make.path);
         let rooted = self.rooted_for_writing(&given)?;
         let mut made = PathBuf::new();
@@ -206,7 +208,7 @@ impl Disk {
     }
 
     /// Renames an entry.
-    pub(super) fn rename(&self, rename: &Rename) -> Result<(), FileError> {
+    pub(super) fn rename(&self, rename: &RenameRequest) -> Result<(), FileError> {
         let (from, to) = (GivenPath::new(&rename.from), GivenPath::new(&rename.to));
         let (from, to) = (
             self.rooted_for_writing(&from)?,
@@ -218,7 +220,7 @@ impl Disk {
         let levels = to.path.components().count() + weight.height;
         if levels > self.limits.depth {
             let most = self.limits.depth as u64;
-            return Err(to.over_limit(Rule::Depth, most, 0, levels as u64));
+            return Err(to.over_limit(FileRule::Depth, most, 0, levels as u64));
         }
         let flags = RenameFlags::NOREPLACE;
         let mut removed = QuotaAmount::default();
@@ -236,7 +238,7 @@ impl Disk {
     }
 
     /// Removes an entry.
-    pub(super) fn delete(&self, delete: &Delete) -> Result<(), FileError> {
+    pub(super) fn delete(&self, delete: &DeleteRequest) -> Result<(), FileError> {
         let given = GivenPath::new(&delete.path);
         let rooted = self.rooted_for_writing(&given)?;
         let (dir, name) = self.open_parent(rooted)?;

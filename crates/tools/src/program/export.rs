@@ -7,15 +7,17 @@ use serde_json::Value;
 use strowger::{ActorSystem, Export, Fault, Payload};
 
 use super::ProgramMessage;
-use super::message::{ListPrograms, Perform, ProgramError, Publish, Withdraw};
+use super::message::{
+    ListProgramsRequest, PerformRequest, ProgramError, PublishRequest, WithdrawRequest,
+};
 use super::registry::ProgramsMessage;
 use crate::code::{CodeBudget, FunctionTarget, Language, granted_functions};
 
 /// The message that a program accepts from external callers: `perform`, whose payload is the input
 /// and whose answer is the output.
 pub fn program_door() -> Export<ProgramMessage> {
-    let input = |payload: &Payload| Ok(Perform(payload.decode::<Value>()?));
-    Export::new().ask_with::<Perform>("perform", input, plain)
+    let input = |payload: &Payload| Ok(PerformRequest(payload.decode::<Value>()?));
+    Export::new().ask_with::<PerformRequest>("perform", input, plain)
 }
 
 /// The messages that [`Programs`](super::Programs) accepts from external callers.
@@ -32,9 +34,9 @@ pub fn programs_door(system: &ActorSystem) -> Export<ProgramsMessage> {
     let system = system.clone();
     let publish = move |payload: &Payload| payload.decode::<PublishPayload>()?.publish(&system);
     Export::new()
-        .ask_with::<Publish>("publish", publish, plain)
-        .ask::<Withdraw>("withdraw")
-        .ask::<ListPrograms>("list")
+        .ask_with::<PublishRequest>("publish", publish, plain)
+        .ask::<WithdrawRequest>("withdraw")
+        .ask::<ListProgramsRequest>("list")
 }
 
 fn plain<T: serde::Serialize + 'static>(
@@ -64,8 +66,8 @@ struct PublishPayload {
 }
 
 impl PublishPayload {
-    fn publish(self, system: &ActorSystem) -> Result<Publish, Fault> {
-        Ok(Publish {
+    fn publish(self, system: &ActorSystem) -> Result<PublishRequest, Fault> {
+        Ok(PublishRequest {
             functions: granted_functions(self.fns, system)?,
             name: self.name,
             code: self.code,

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use strowger::{Fault, FaultCode, Request};
 use thiserror::Error;
 
-use crate::code::{CodeBudget, CodeError, CodeLimits, Functions, Language, LimitSetter};
+use crate::code::{CodeBudget, CodeError, CodeLimits, GrantedFunctions, Language, LimitOrigin};
 
 /// Publishes a program: code that defines a function `handle(input)`, which may be async.
 ///
 /// The program may keep state in the global `state`. The part of it that JSON can represent
 /// survives when the program is passivated.
 #[derive(Debug, Clone, Default)]
-pub struct Publish {
+pub struct PublishRequest {
     /// The name of the program; its address is `@(programs/NAME)`.
     pub name: String,
     /// The code.
@@ -26,12 +26,12 @@ pub struct Publish {
     /// `true` if the program is a draft, which does not run.
     pub draft: bool,
     /// The functions that the program is granted, as `fns`.
-    pub functions: Functions,
+    pub functions: GrantedFunctions,
     /// Limits of each message that are tighter than those of all programs.
     pub budget: CodeBudget,
 }
 
-impl Publish {
+impl PublishRequest {
     /// Creates a request to publish JavaScript without schemas.
     pub fn new(name: impl Into<String>, code: impl Into<String>) -> Self {
         Self {
@@ -56,27 +56,27 @@ impl Publish {
     }
 }
 
-impl Request for Publish {
+impl Request for PublishRequest {
     type Reply = Result<(), ProgramError>;
 }
 
 /// Ends a program and frees its name. The reply is `true` if the program existed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Withdraw {
+pub struct WithdrawRequest {
     /// The name of the program.
     pub name: String,
 }
 
-impl Request for Withdraw {
+impl Request for WithdrawRequest {
     type Reply = bool;
 }
 
 /// Returns the published programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct ListPrograms;
+pub struct ListProgramsRequest;
 
-impl Request for ListPrograms {
+impl Request for ListProgramsRequest {
     type Reply = Vec<ProgramInfo>;
 }
 
@@ -113,9 +113,9 @@ pub enum ProgramState {
 
 /// A message for a program, with its input.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Perform(pub Value);
+pub struct PerformRequest(pub Value);
 
-impl Request for Perform {
+impl Request for PerformRequest {
     type Reply = Result<Value, ProgramError>;
 }
 
@@ -143,10 +143,10 @@ pub enum ProgramError {
     },
     /// The input or output does not match its schema.
     #[error("the {0} does not match its schema: {1}")]
-    Schema(Side, String),
+    Schema(SchemaSide, String),
     /// The schema itself is invalid.
     #[error("invalid schema of the {0}: {1}")]
-    BadSchema(Side, String),
+    BadSchema(SchemaSide, String),
     /// The maximum number of programs is published.
     #[error(
         "{0} programs, which is the limit `programs`: remove one, or raise it in [tools.programs]"
@@ -162,14 +162,14 @@ pub enum ProgramError {
 
 /// The side of a program that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum SchemaSide {
     /// The input.
     Input,
     /// The output.
     Output,
 }
 
-impl std::fmt::Display for Side {
+impl std::fmt::Display for SchemaSide {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Input => "input",
@@ -182,7 +182,7 @@ impl ProgramError {
     /// Records who set the limit that was passed; see [`CodeError`].
     pub(super) fn within(self, own: &CodeLimits) -> Self {
         match self {
-            Self::Code(error) => Self::Code(error.within(own, LimitSetter::Programs)),
+            Self::Code(error) => Self::Code(error.within(own, LimitOrigin::Programs)),
             other => other,
         }
     }
@@ -194,8 +194,8 @@ impl ProgramError {
             Self::Draft(_) => "draft",
             Self::Name(_) => "name",
             Self::TooLong { .. } => "length",
-            Self::Schema(Side::Input, _) => "input",
-            Self::Schema(Side::Output, _) => "output",
+            Self::Schema(SchemaSide::Input, _) => "input",
+            Self::Schema(SchemaSide::Output, _) => "output",
             Self::BadSchema(..) => "schema",
             Self::Full(_) => "full",
             Self::Code(error) => error.name(),
@@ -209,10 +209,10 @@ impl ProgramError {
         let code = match self {
             Self::Code(error) => return error.to_fault(),
             Self::Draft(_) | Self::TooLong { .. } => FaultCode::Refused,
-            Self::Name(_) | Self::BadSchema(..) | Self::Schema(Side::Input, _) => {
+            Self::Name(_) | Self::BadSchema(..) | Self::Schema(SchemaSide::Input, _) => {
                 FaultCode::BadRequest
             }
-            Self::Schema(Side::Output, _) => FaultCode::Failed,
+            Self::Schema(SchemaSide::Output, _) => FaultCode::Failed,
             Self::Full(_) => FaultCode::Full,
             Self::Ended => FaultCode::UnknownTarget,
         };

@@ -12,7 +12,7 @@ use strowger::ActorRef;
 use tokio::sync::oneshot;
 
 use super::stats::ProgramsWatch;
-use super::{ProgramMessage, Rest};
+use super::{ProgramMessage, YieldRealm};
 
 /// The limited slots for realms of programs.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl PoolState {
         }
         // A program with a full mailbox is not idle, and one that has ended frees its slot anyway.
         let mut idle = self.idle.iter();
-        let evicted = idle.find(|(_, program)| program.try_tell(Rest).is_ok());
+        let evicted = idle.find(|(_, program)| program.try_tell(YieldRealm).is_ok());
         if let Some(number) = evicted.map(|(number, _)| *number) {
             self.idle.remove(&number);
             self.leaving += 1;

@@ -15,11 +15,12 @@ use strowger::{
 
 use super::export::program_door;
 use super::message::{
-    ListPrograms, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
+    ListProgramsRequest, ProgramError, ProgramInfo, ProgramState, PublishRequest, SchemaSide,
+    WithdrawRequest,
 };
 use super::realm_pool::RealmPool;
 use super::stats::ProgramsWatch;
-use super::{Program, ProgramArgs, ProgramMessage, ProgramRecord, Wake, short};
+use super::{CheckLoadsRequest, Program, ProgramArgs, ProgramMessage, ProgramRecord, short};
 use crate::code::run::{InternalOwner, RunOwner};
 use crate::code::typescript::TypeStripper;
 use crate::code::{CodeError, CodeLimit, CodeLimits, Language, Sandbox};
@@ -116,7 +117,7 @@ impl strowger::Actor for Programs {
         })
     }
 
-    async fn publish(&mut self, ask: Ask<Publish>) {
+    async fn publish(&mut self, ask: Ask<PublishRequest>) {
         let Ask { request, reply } = ask;
         let name = request.name.clone();
         let own = self.spec.limits;
@@ -134,7 +135,7 @@ impl strowger::Actor for Programs {
         reply.send(published);
     }
 
-    async fn withdraw(&mut self, ask: Ask<Withdraw>) {
+    async fn withdraw(&mut self, ask: Ask<WithdrawRequest>) {
         let there = self.published.remove(&ask.request.name).is_some();
         if there {
             // Fails if the program was stopped permanently, since its supervisor is then gone
@@ -145,7 +146,7 @@ impl strowger::Actor for Programs {
         ask.reply.send(there);
     }
 
-    async fn list(&mut self, _: ListPrograms) -> Vec<ProgramInfo> {
+    async fn list(&mut self, _: ListProgramsRequest) -> Vec<ProgramInfo> {
         self.published
             .values()
             .map(PublishedProgram::info)
@@ -165,7 +166,7 @@ impl Programs {
         system.find(path.as_str())?.downcast()
     }
 
-    async fn register(&mut self, publish: Publish) -> Result<(), ProgramError> {
+    async fn register(&mut self, publish: PublishRequest) -> Result<(), ProgramError> {
         let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let name = publish.name.clone();
         if !(1..=MAX_PROGRAM_NAME).contains(&name.len())
@@ -187,7 +188,7 @@ impl Programs {
         }
         let loaded = match self.start(&name, &args).await {
             Ok(actor) if args.0.draft => Ok(actor),
-            Ok(actor) => match actor.ask(Wake).await {
+            Ok(actor) => match actor.ask(CheckLoadsRequest).await {
                 Ok(loaded) => loaded.map(|()| actor),
                 Err(_) => Err(ProgramError::Ended),
             },
@@ -221,7 +222,7 @@ impl Programs {
     }
 
     /// Prepares a program: compiles its code and its schemas.
-    async fn prepare(&self, publish: Publish) -> Result<ProgramRecord, ProgramError> {
+    async fn prepare(&self, publish: PublishRequest) -> Result<ProgramRecord, ProgramError> {
         let limits = self.spec.limits.within(&publish.budget);
         if publish.code.len() > limits.source {
             let length = publish.code.len() as u64;
@@ -239,8 +240,8 @@ impl Programs {
             (Language::TypeScript, None) => return Err(CodeError::Language("TypeScript").into()),
         };
         Ok(ProgramRecord {
-            input: compile_schema(Side::Input, publish.input.as_ref())?,
-            output: compile_schema(Side::Output, publish.output.as_ref())?,
+            input: compile_schema(SchemaSide::Input, publish.input.as_ref())?,
+            output: compile_schema(SchemaSide::Output, publish.output.as_ref())?,
             name: publish.name,
             draft: publish.draft,
             code,
@@ -285,7 +286,10 @@ const PUBLISHED: &str = "published";
 const PROGRAM: &str = "program";
 
 /// Compiles a schema. It may not refer to other documents, and its patterns run in linear time.
-fn compile_schema(side: Side, schema: Option<&Value>) -> Result<Option<Validator>, ProgramError> {
+fn compile_schema(
+    side: SchemaSide,
+    schema: Option<&Value>,
+) -> Result<Option<Validator>, ProgramError> {
     let Some(schema) = schema else {
         return Ok(None);
     };

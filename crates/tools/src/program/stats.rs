@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-use super::message::{ProgramError, Side};
+use super::message::{ProgramError, SchemaSide};
 use crate::files::VerbUsage;
 
 /// A handle that observes the stats of all programs of a registry. Clones share the same stats,
@@ -94,7 +94,7 @@ impl ProgramsWatch {
             Some(
                 ProgramError::Draft(_)
                 | ProgramError::TooLong { .. }
-                | ProgramError::Schema(Side::Input, _),
+                | ProgramError::Schema(SchemaSide::Input, _),
             ) => &self.0.refused,
             Some(_) => &self.0.failed,
         };

@@ -8,7 +8,8 @@ use strowger::{Export, Fault, FaultCode, Payload, Request};
 
 use super::StreamsMessage;
 use super::message::{
-    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError,
+    EndStreamRequest, FailStreamRequest, FollowStreamRequest, ListStreamsRequest,
+    OpenStreamRequest, PutRequest, StreamError, StreamPiece,
 };
 
 /// The messages that a [`Streams`](super::Streams) actor accepts from external callers.
@@ -28,21 +29,28 @@ pub fn streams_door() -> Export<StreamsMessage> {
         outcome.map_err(|error| error.to_fault())?;
         Ok(Payload::EMPTY)
     };
-    let taken = |outcome: <Put as Request>::Reply| {
+    let taken = |outcome: <PutRequest as Request>::Reply| {
         let readers = outcome.map_err(|error| error.to_fault())?;
         Payload::from_json(&json!({ "readers": readers }))
     };
-    let reader = |outcome: <Follow as Request>::Reply| outcome.map_err(|error| error.to_fault());
-    let piece = |piece: Piece, _| Ok(piece.into_payload());
+    let reader = |outcome: <FollowStreamRequest as Request>::Reply| {
+        outcome.map_err(|error| error.to_fault())
+    };
+    let piece = |piece: StreamPiece, _| Ok(piece.into_payload());
     let open = |payload: &Payload| payload.decode::<OpenPayload>().map(OpenPayload::open);
     let put = |payload: &Payload| payload.decode::<PutPayload>()?.put();
     Export::new()
         .ask_with("open", open, plain)
         .ask_with("put", put, taken)
-        .ask_with("end", Payload::decode::<EndStream>, plain)
-        .ask_with("fail", Payload::decode::<FailStream>, plain)
-        .stream_with("follow", Payload::decode::<Follow>, reader, piece)
-        .ask::<ListStreams>("list")
+        .ask_with("end", Payload::decode::<EndStreamRequest>, plain)
+        .ask_with("fail", Payload::decode::<FailStreamRequest>, plain)
+        .stream_with(
+            "follow",
+            Payload::decode::<FollowStreamRequest>,
+            reader,
+            piece,
+        )
+        .ask::<ListStreamsRequest>("list")
 }
 
 #[derive(Deserialize)]
@@ -54,8 +62,8 @@ struct OpenPayload {
 }
 
 impl OpenPayload {
-    fn open(self) -> OpenStream {
-        OpenStream {
+    fn open(self) -> OpenStreamRequest {
+        OpenStreamRequest {
             stream: self.stream,
             replay: self.replay,
             producer: None,
@@ -74,17 +82,17 @@ struct PutPayload {
 }
 
 impl PutPayload {
-    fn put(self) -> Result<Put, Fault> {
+    fn put(self) -> Result<PutRequest, Fault> {
         let bad = |what: &str| Fault::new(FaultCode::BadRequest, format!("payload: {what}"));
         let piece = match (self.text, self.base64) {
-            (Some(text), None) => Piece::Text(text),
+            (Some(text), None) => StreamPiece::Text(text),
             (None, Some(base64)) => match STANDARD.decode(base64) {
-                Ok(octets) => Piece::Octets(octets.into()),
+                Ok(octets) => StreamPiece::Octets(octets.into()),
                 Err(error) => return Err(bad(&format!("`base64`: {error}"))),
             },
             _ => return Err(bad("needs either `text` or `base64`")),
         };
-        Ok(Put {
+        Ok(PutRequest {
             stream: self.stream,
             piece,
         })

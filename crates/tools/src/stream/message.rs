@@ -8,14 +8,14 @@ use thiserror::Error;
 /// A piece of a stream: text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Piece {
+pub enum StreamPiece {
     /// Text.
     Text(String),
     /// Bytes.
     Octets(Bytes),
 }
 
-impl Piece {
+impl StreamPiece {
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -43,7 +43,7 @@ impl Piece {
 
 /// Opens a stream.
 #[derive(Debug, Clone, Default)]
-pub struct OpenStream {
+pub struct OpenStreamRequest {
     /// The name of the stream: letters, digits and `-_.:/`.
     pub stream: String,
     /// Number of most recent pieces that a reader gets when it joins later; the maximum if absent.
@@ -52,7 +52,7 @@ pub struct OpenStream {
     pub producer: Option<AnyRef>,
 }
 
-impl OpenStream {
+impl OpenStreamRequest {
     /// Creates a request for a stream that replays as many pieces as the limit allows.
     pub fn new(stream: impl Into<String>) -> Self {
         Self {
@@ -79,19 +79,19 @@ impl OpenStream {
 /// Sends a piece. The reply is the number of readers that get it, and arrives once all of them have
 /// room.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Put {
+pub struct PutRequest {
     /// The name of the stream.
     pub stream: String,
     /// The piece.
-    pub piece: Piece,
+    pub piece: StreamPiece,
 }
 
-impl Put {
+impl PutRequest {
     /// Creates a request to send text.
     pub fn text(stream: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             stream: stream.into(),
-            piece: Piece::Text(text.into()),
+            piece: StreamPiece::Text(text.into()),
         }
     }
 
@@ -99,7 +99,7 @@ impl Put {
     pub fn octets(stream: impl Into<String>, octets: impl Into<Bytes>) -> Self {
         Self {
             stream: stream.into(),
-            piece: Piece::Octets(octets.into()),
+            piece: StreamPiece::Octets(octets.into()),
         }
     }
 }
@@ -107,7 +107,7 @@ impl Put {
 /// Ends a stream normally: readers get all pieces sent before, then the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EndStream {
+pub struct EndStreamRequest {
     /// The name of the stream.
     pub stream: String,
 }
@@ -115,7 +115,7 @@ pub struct EndStream {
 /// Ends a stream with an error: readers get all pieces sent before, then the error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FailStream {
+pub struct FailStreamRequest {
     /// The name of the stream.
     pub stream: String,
     /// The error message.
@@ -125,7 +125,7 @@ pub struct FailStream {
 /// Reads a stream: the most recent pieces that it replays, then all that follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Follow {
+pub struct FollowStreamRequest {
     /// The name of the stream.
     pub stream: String,
     /// Number of pieces that may be buffered for this reader, up to the limit.
@@ -133,7 +133,7 @@ pub struct Follow {
     pub window: Option<u32>,
 }
 
-impl Follow {
+impl FollowStreamRequest {
     /// Creates a request to read with the default window.
     pub fn new(stream: impl Into<String>) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl Follow {
 
 /// Returns the streams that have not ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct ListStreams;
+pub struct ListStreamsRequest;
 
 /// A stream that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -257,26 +257,26 @@ impl StreamError {
 
 pub(super) type StreamResult<T> = Result<T, StreamError>;
 
-impl Request for OpenStream {
+impl Request for OpenStreamRequest {
     type Reply = StreamResult<()>;
 }
 
-impl Request for Put {
+impl Request for PutRequest {
     type Reply = StreamResult<usize>;
 }
 
-impl Request for EndStream {
+impl Request for EndStreamRequest {
     type Reply = StreamResult<()>;
 }
 
-impl Request for FailStream {
+impl Request for FailStreamRequest {
     type Reply = StreamResult<()>;
 }
 
-impl Request for Follow {
-    type Reply = StreamResult<Reader<Piece>>;
+impl Request for FollowStreamRequest {
+    type Reply = StreamResult<Reader<StreamPiece>>;
 }
 
-impl Request for ListStreams {
+impl Request for ListStreamsRequest {
     type Reply = Vec<StreamInfo>;
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use strowger::{ActorRef, ActorSystem, Request};
 use strowger_tools::files::{
-    Append, Change, Delete, Edit, EntryKind, FileError, FileLimits, Files, FilesMessage, FilesSpec,
-    GetMedia, GetRoot, GetUsage, List, Make, Read, ReadMany, Rename, Rule, Search, Stat, Tree,
-    Write, WriteMode,
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, EntryKind, FileError,
+    FileLimits, FileRule, Files, FilesMessage, FilesSpec, FilesUsageRequest, ListRequest,
+    ReadManyRequest, ReadMediaRequest, ReadRequest, RenameRequest, RootRequest, SearchRequest,
+    StatRequest, TextChange, TreeRequest, WriteMode, WriteRequest,
 };
 use tempfile::TempDir;
 
@@ -70,16 +71,16 @@ impl Office {
     }
 
     async fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
-        self.ask(Read::new(path)).await.map(Vec::from)
+        self.ask(ReadRequest::new(path)).await.map(Vec::from)
     }
 
     async fn write(&self, path: &str, octets: &str) -> Result<(), FileError> {
-        self.ask(Write::new(path, octets.to_owned())).await
+        self.ask(WriteRequest::new(path, octets.to_owned())).await
     }
 }
 
 /// The rule that refused the request.
-fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> Rule {
+fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> FileRule {
     match outcome {
         Err(FileError::Refused { rule, .. } | FileError::Limit { rule, .. }) => rule,
         other => panic!("{other:?} is not refused"),
@@ -93,12 +94,12 @@ async fn octets_come_back_as_they_were_written() {
     for mode in [WriteMode::Inplace, WriteMode::Atomic, WriteMode::Durable] {
         for length in [700_000, 3, 0, 300_000] {
             let part = octets[..length].to_vec();
-            let write = Write::new("octets", part.clone()).with_mode(mode);
+            let write = WriteRequest::new("octets", part.clone()).with_mode(mode);
             office.ask(write).await.expect("there is room");
             assert_eq!(office.read("octets").await.expect("it is there"), part);
         }
     }
-    let part = Read {
+    let part = ReadRequest {
         path: "octets".into(),
         offset: 257,
         length: Some(3),
@@ -107,7 +108,7 @@ async fn octets_come_back_as_they_were_written() {
         office.ask(part.clone()).await.expect("it is there"),
         [1, 2, 3][..]
     );
-    let behind = Read {
+    let behind = ReadRequest {
         offset: 1 << 40,
         ..part
     };
@@ -127,7 +128,7 @@ async fn a_replaced_file_keeps_its_mode_and_what_a_link_leads_to() {
     fs::write(&at, "old").expect("a file");
     fs::set_permissions(&at, fs::Permissions::from_mode(0o750)).expect("ours");
     std::os::unix::fs::symlink("script", office.root().join("link")).expect("a link");
-    let write = Write::new("link", "new").with_mode(WriteMode::Atomic);
+    let write = WriteRequest::new("link", "new").with_mode(WriteMode::Atomic);
     office
         .ask(write)
         .await
@@ -142,7 +143,7 @@ async fn a_replaced_file_keeps_its_mode_and_what_a_link_leads_to() {
 async fn what_is_appended_comes_behind() {
     let office = Office::open(|_| {});
     for part in ["one, ", "two"] {
-        let append = Append {
+        let append = AppendRequest {
             path: "log".into(),
             octets: part.into(),
         };
@@ -157,15 +158,18 @@ async fn several_are_read_and_one_that_fails_spoils_no_other() {
     office.write("a", "123456").await.expect("there is room");
     office.write("b", "1234567").await.expect("there is room");
     let paths = ["a", "gone", "b", "../secret"].map(str::to_owned).to_vec();
-    let read = office.ask(ReadMany { paths }).await.expect("they are read");
+    let read = office
+        .ask(ReadManyRequest { paths })
+        .await
+        .expect("they are read");
     assert_eq!(read[0].as_deref(), Ok(&b"123456"[..]));
     assert!(matches!(read[1], Err(FileError::NotFound { .. })));
     assert_eq!(
         rule(read[2].clone()),
-        Rule::Size,
+        FileRule::Size,
         "both are more than one file may be"
     );
-    assert_eq!(rule(read[3].clone()), Rule::Outside);
+    assert_eq!(rule(read[3].clone()), FileRule::Outside);
 }
 
 #[tokio::test]
@@ -174,7 +178,7 @@ async fn a_page_follows_the_one_before() {
     for number in 0..1000 {
         fs::write(office.root().join(format!("{number:04}")), "").expect("a file");
     }
-    let mut list = List::default();
+    let mut list = ListRequest::default();
     let mut names = Vec::new();
     loop {
         let page = office.ask(list.clone()).await.expect("it is a directory");
@@ -193,15 +197,15 @@ async fn a_page_follows_the_one_before() {
 async fn a_list_says_what_entries_are() {
     let office = Office::open(|_| {});
     office.write("file", "four").await.expect("there is room");
-    let made = Make {
+    let made = CreateDirectoryRequest {
         path: "deep/er".into(),
     };
     office.ask(made.clone()).await.expect("there is room");
     office.ask(made).await.expect("it is left as it is");
     std::os::unix::fs::symlink("/etc", office.root().join("link")).expect("a link");
-    let list = List {
+    let list = ListRequest {
         details: true,
-        ..List::default()
+        ..ListRequest::default()
     };
     let entries = office.ask(list).await.expect("it is a directory").entries;
     let kinds: Vec<_> = entries
@@ -216,7 +220,7 @@ async fn a_list_says_what_entries_are() {
     assert_eq!(kinds, wanted);
     assert_eq!(entries[1].size, Some(4));
     let stat = office
-        .ask(Stat {
+        .ask(StatRequest {
             path: "file".into(),
         })
         .await
@@ -224,13 +228,13 @@ async fn a_list_says_what_entries_are() {
     assert_eq!(stat, entries[1]);
 
     let tree = office
-        .ask(Tree::default())
+        .ask(TreeRequest::default())
         .await
         .expect("it is a directory");
     assert_eq!(tree.entries[0].entries[0].name, "er");
-    let shallow = Tree {
+    let shallow = TreeRequest {
         depth: Some(1),
-        ..Tree::default()
+        ..TreeRequest::default()
     };
     let tree = office.ask(shallow).await.expect("it is a directory");
     assert!(tree.entries[0].cut && tree.entries[0].entries.is_empty());
@@ -243,12 +247,12 @@ async fn changes_are_made_all_or_none() {
         .write("poem", "roses are red\nviolets are red\n")
         .await
         .expect("there is room");
-    let change = |old: &str, new: &str, all| Change {
+    let change = |old: &str, new: &str, all| TextChange {
         old: old.into(),
         new: new.into(),
         all,
     };
-    let mut edit = Edit {
+    let mut edit = EditRequest {
         path: "poem".into(),
         changes: vec![change("violets are red", "violets are blue", false)],
         dry_run: true,
@@ -289,7 +293,7 @@ async fn changes_are_made_all_or_none() {
 async fn lines_are_found_by_pattern_and_files_by_name() {
     let office = Office::open(|_| {});
     office
-        .ask(Make {
+        .ask(CreateDirectoryRequest {
             path: "src/deep".into(),
         })
         .await
@@ -307,14 +311,14 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
         .await
         .expect("there is room");
     office
-        .ask(Write::new("src/x.rs", b"fn \0 \xff".to_vec()))
+        .ask(WriteRequest::new("src/x.rs", b"fn \0 \xff".to_vec()))
         .await
         .expect("there is room");
-    let search = Search {
+    let search = SearchRequest {
         path: "src".into(),
         names: Some("**/*.rs".into()),
         text: Some(r"^fn t".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     let found = office.ask(search.clone()).await.expect("it is a directory");
     let hits: Vec<_> = found
@@ -325,7 +329,7 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
     assert_eq!(hits, [("src/a.rs", Some(2))]);
     assert_eq!((found.files, found.skipped.binary, found.cut), (2, 1, None));
 
-    let by_name = Search {
+    let by_name = SearchRequest {
         text: None,
         ..search.clone()
     };
@@ -340,7 +344,7 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
         (&["deep/b.rs", "src"], &["src/a.rs", "src/x.rs"]),
         (&["*"], &[]),
     ] {
-        let search = Search {
+        let search = SearchRequest {
             text: None,
             exclude: left_out.iter().map(|&pattern| pattern.to_owned()).collect(),
             ..search.clone()
@@ -350,7 +354,7 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
         assert_eq!(paths, expected, "{left_out:?}");
     }
     for exclude in [vec!["[".to_owned()], vec!["x".to_owned(); 65]] {
-        let search = Search {
+        let search = SearchRequest {
             exclude,
             ..search.clone()
         };
@@ -361,7 +365,7 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
         );
     }
 
-    let wrong = Search {
+    let wrong = SearchRequest {
         text: Some("(".into()),
         ..search
     };
@@ -377,7 +381,7 @@ async fn a_rename_replaces_only_if_told() {
     let office = Office::open(|_| {});
     office.write("a", "a").await.expect("there is room");
     office.write("b", "bb").await.expect("there is room");
-    let mut rename = Rename {
+    let mut rename = RenameRequest {
         from: "a".into(),
         to: "b".into(),
         replace: false,
@@ -387,7 +391,7 @@ async fn a_rename_replaces_only_if_told() {
     rename.replace = true;
     office.ask(rename).await.expect("it was told to");
     assert_eq!(office.read("b").await.expect("it is there"), b"a");
-    let usage = office.ask(GetUsage).await;
+    let usage = office.ask(FilesUsageRequest).await;
     assert_eq!((usage.octets, usage.entries), (1, 1));
 }
 
@@ -395,12 +399,12 @@ async fn a_rename_replaces_only_if_told() {
 async fn a_directory_goes_with_what_is_in_it_only_if_told() {
     let office = Office::open(|_| {});
     office
-        .ask(Make { path: "a/b".into() })
+        .ask(CreateDirectoryRequest { path: "a/b".into() })
         .await
         .expect("there is room");
     office.write("a/b/c", "12345").await.expect("there is room");
-    assert_eq!(office.ask(GetUsage).await.entries, 3);
-    let mut delete = Delete {
+    assert_eq!(office.ask(FilesUsageRequest).await.entries, 3);
+    let mut delete = DeleteRequest {
         path: "a".into(),
         recursive: false,
     };
@@ -411,7 +415,7 @@ async fn a_directory_goes_with_what_is_in_it_only_if_told() {
     assert_eq!(full, FileError::NotEmpty { path: "a".into() });
     delete.recursive = true;
     office.ask(delete).await.expect("it was told to");
-    let usage = office.ask(GetUsage).await;
+    let usage = office.ask(FilesUsageRequest).await;
     assert_eq!((usage.octets, usage.entries), (0, 0));
 }
 
@@ -423,7 +427,7 @@ async fn a_file_says_what_it_holds_by_its_name() {
         .await
         .expect("there is room");
     let media = office
-        .ask(GetMedia {
+        .ask(ReadMediaRequest {
             path: "a.png".into(),
         })
         .await
@@ -442,17 +446,17 @@ async fn each_call_is_counted() {
     office.read("gone").await.expect_err("it is not");
     office.read("../secret").await.expect_err("it is outside");
     office
-        .ask(Search::default())
+        .ask(SearchRequest::default())
         .await
         .expect("it is a directory");
-    let usage = office.ask(GetUsage).await;
+    let usage = office.ask(FilesUsageRequest).await;
     let read = usage.verbs["read"];
     assert_eq!(
         (read.calls, read.refused, read.failed, read.octets),
         (3, 1, 1, 3)
     );
     assert_eq!(usage.verbs["write"].octets, 3);
-    let root = office.ask(GetRoot).await.expect("there is one");
+    let root = office.ask(RootRequest).await.expect("there is one");
     assert!(root.path.ends_with("/data") && !root.read_only);
 }
 

@@ -10,11 +10,11 @@ use serde_json::json;
 use strowger::ActorRef;
 use strowger::testing::TestSystem;
 use strowger_tools::code::{
-    Boxed, CodeError, CodeHost, CodeLimits, CodeRealm, CodeStep, FunctionName, Sandbox,
+    BoxFuture, CodeError, CodeHost, CodeLimits, CodeRealm, CodeStep, FunctionDecl, Sandbox,
 };
 use strowger_tools::program::{
-    ListPrograms, Perform, ProgramMessage, ProgramState, Programs, ProgramsMessage, ProgramsSpec,
-    Publish, Withdraw,
+    ListProgramsRequest, PerformRequest, ProgramMessage, ProgramState, Programs, ProgramsMessage,
+    ProgramsSpec, PublishRequest, WithdrawRequest,
 };
 use tokio::task::JoinSet;
 
@@ -29,7 +29,7 @@ struct Rooms {
 struct Room(Arc<AtomicUsize>);
 
 impl Sandbox for Rooms {
-    fn realm(&self, _: usize) -> Boxed<'_, Result<Box<dyn CodeRealm>, CodeError>> {
+    fn realm(&self, _: usize) -> BoxFuture<'_, Result<Box<dyn CodeRealm>, CodeError>> {
         let live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(live, Ordering::SeqCst);
         let room: Box<dyn CodeRealm> = Box::new(Room(Arc::clone(&self.live)));
@@ -41,10 +41,10 @@ impl CodeRealm for Room {
     fn run<'a>(
         &'a mut self,
         step: CodeStep<'a>,
-        _: &'a [FunctionName],
+        _: &'a [FunctionDecl],
         _: &'a CodeLimits,
         _: Box<dyn CodeHost>,
-    ) -> Boxed<'a, Result<Option<String>, CodeError>> {
+    ) -> BoxFuture<'a, Result<Option<String>, CodeError>> {
         let time = match step {
             CodeStep::Call { arguments, .. } => {
                 let arguments: Vec<u64> = serde_json::from_str(arguments).expect("a number");
@@ -94,7 +94,7 @@ impl<'a> Office<'a> {
         spec.limits.time = LONG;
         let desk = system.spawn::<Programs>("programs", spec);
         for number in 0..PROGRAMS {
-            let publish = Publish::new(format!("p{number}"), "code");
+            let publish = PublishRequest::new(format!("p{number}"), "code");
             let published = system.run(desk.ask_within(publish, LONG));
             published.expect("it answers").expect("there is room");
         }
@@ -115,7 +115,9 @@ impl<'a> Office<'a> {
     fn is_full(&self) {
         self.system.run_until_idle();
         self.system.advance(LONG / 2);
-        let listed = self.system.run(self.desk.ask_within(ListPrograms, LONG));
+        let listed = self
+            .system
+            .run(self.desk.ask_within(ListProgramsRequest, LONG));
         let listed = listed.expect("it answers");
         let states = listed.iter().map(|info| info.state);
         let resident = states.filter(|state| *state == ProgramState::Resident);
@@ -142,7 +144,7 @@ async fn ask_all(programs: Vec<ActorRef<ProgramMessage>>, seed: u64, patient: bo
     let mut dice = Dice(seed);
     for _ in 0..20 {
         let program = &programs[dice.below(programs.len())];
-        let work = Perform(json!(dice.below(8)));
+        let work = PerformRequest(json!(dice.below(8)));
         let patience = match patient || dice.below(2) == 0 {
             true => LONG,
             false => Duration::from_millis(dice.below(8) as u64),
@@ -170,7 +172,7 @@ fn many_ask(askers: u64, patient: bool) {
         system.run(asking);
         // A program whose asks were all abandoned may have left its realm again.
         for program in programs.iter().filter(|_| !patient) {
-            let asked = system.run(program.ask_within(Perform(json!(1)), LONG));
+            let asked = system.run(program.ask_within(PerformRequest(json!(1)), LONG));
             assert_eq!(asked.expect("it answers"), Ok(json!(null)));
         }
         office.is_full();
@@ -194,7 +196,11 @@ fn who_gives_up_waiting_keeps_no_room() {
 
 /// Work of ten seconds.
 async fn busy(program: ActorRef<ProgramMessage>) {
-    drop(program.ask_within(Perform(json!(10_000)), LONG).await);
+    drop(
+        program
+            .ask_within(PerformRequest(json!(10_000)), LONG)
+            .await,
+    );
 }
 
 #[test]
@@ -208,7 +214,7 @@ fn nobody_waits_for_one_that_works_while_others_are_idle() {
             working.spawn(busy(first));
             tokio::task::yield_now().await;
             let asked = office.program(0);
-            let asked = asked.ask_within(Perform(json!(1)), LONG);
+            let asked = asked.ask_within(PerformRequest(json!(1)), LONG);
             assert_eq!(asked.await.expect("it answers"), Ok(json!(null)));
         });
         assert!(system.elapsed() < Duration::from_secs(1));
@@ -229,7 +235,7 @@ fn one_that_is_withdrawn_makes_room() {
             tokio::task::yield_now().await;
             let programs = vec![office.program(0), office.program(1)];
             let name = format!("p{}", PROGRAMS - 1);
-            let withdrawn = office.desk.ask_within(Withdraw { name }, LONG);
+            let withdrawn = office.desk.ask_within(WithdrawRequest { name }, LONG);
             let asking = ask_all(programs, system.seed(), true);
             let (withdrawn, ()) = tokio::join!(withdrawn, asking);
             assert!(withdrawn.expect("it answers"));

@@ -5,8 +5,9 @@ use std::time::Duration;
 use strowger::testing::TestSystem;
 use strowger::{ActorRef, AskError, ReadError, Reader};
 use strowger_tools::stream::{
-    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,
-    StreamLimits, Streams, StreamsMessage, StreamsSpec,
+    EndStreamRequest, FailStreamRequest, FollowStreamRequest, ListStreamsRequest,
+    OpenStreamRequest, PutRequest, StreamError, StreamInfo, StreamLimits, StreamPiece, Streams,
+    StreamsMessage, StreamsSpec,
 };
 
 mod attack;
@@ -29,39 +30,45 @@ impl Office {
     }
 
     async fn begin(&self, stream: &str) {
-        let opened = self.streams.ask(OpenStream::new(stream)).await;
+        let opened = self.streams.ask(OpenStreamRequest::new(stream)).await;
         opened.expect("it answers").expect("there is room");
     }
 
     async fn put(&self, stream: &str, text: &str) -> Result<usize, StreamError> {
-        let put = self.streams.ask_within(Put::text(stream, text), LONG).await;
+        let put = self
+            .streams
+            .ask_within(PutRequest::text(stream, text), LONG)
+            .await;
         put.expect("it answers")
     }
 
-    async fn follow(&self, stream: &str) -> Reader<Piece> {
-        let reader = self.streams.ask(Follow::new(stream)).await;
+    async fn follow(&self, stream: &str) -> Reader<StreamPiece> {
+        let reader = self.streams.ask(FollowStreamRequest::new(stream)).await;
         reader.expect("it answers").expect("there is room")
     }
 
     async fn list(&self) -> Vec<StreamInfo> {
-        self.streams.ask(ListStreams).await.expect("it answers")
+        self.streams
+            .ask(ListStreamsRequest)
+            .await
+            .expect("it answers")
     }
 }
 
 const LONG: Duration = Duration::from_secs(3600);
 
-fn text(text: &str) -> Piece {
-    Piece::Text(text.to_owned())
+fn text(text: &str) -> StreamPiece {
+    StreamPiece::Text(text.to_owned())
 }
 
 /// The next piece.
-async fn next(reader: &mut Reader<Piece>) -> Piece {
+async fn next(reader: &mut Reader<StreamPiece>) -> StreamPiece {
     let piece = reader.recv().await.expect("it goes on");
     piece.expect("nothing is missed")
 }
 
 /// The error that ended the stream.
-async fn error(reader: &mut Reader<Piece>) -> ReadError {
+async fn error(reader: &mut Reader<StreamPiece>) -> ReadError {
     loop {
         match reader.recv().await {
             Some(Ok(_)) => {}
@@ -80,18 +87,18 @@ fn pieces_reach_every_reader_in_order_and_then_the_end() {
         for line in ["a", "b", "c"] {
             assert_eq!(office.put("log", line).await, Ok(2));
         }
-        let octets = Put::octets("log", vec![0, 255]);
+        let octets = PutRequest::octets("log", vec![0, 255]);
         assert_eq!(office.streams.ask(octets).await.expect("it answers"), Ok(2));
         let info = &office.list().await[0];
         assert_eq!((info.readers, info.pieces, info.octets), (2, 4, 5));
         let stream = "log".to_owned();
-        let ended = office.streams.ask(EndStream { stream }).await;
+        let ended = office.streams.ask(EndStreamRequest { stream }).await;
         assert_eq!(ended.expect("it answers"), Ok(()));
         for reader in [&mut one, &mut other] {
             for line in ["a", "b", "c"] {
                 assert_eq!(next(reader).await, text(line));
             }
-            assert_eq!(next(reader).await, Piece::Octets(vec![0, 255].into()));
+            assert_eq!(next(reader).await, StreamPiece::Octets(vec![0, 255].into()));
             assert!(reader.recv().await.is_none());
         }
         let late = office.put("log", "d").await;
@@ -122,7 +129,7 @@ fn who_comes_later_gets_the_last_pieces() {
         for line in ["b", "c", "d"] {
             assert_eq!(next(&mut reader).await, text(line));
         }
-        let none = OpenStream::new("other").with_replay(0);
+        let none = OpenStreamRequest::new("other").with_replay(0);
         office
             .streams
             .ask(none)
@@ -143,7 +150,7 @@ fn an_error_reaches_readers_behind_what_was_sent() {
         office.begin("log").await;
         let mut reader = office.follow("log").await;
         office.put("log", "a").await.expect("there is room");
-        let fail = FailStream {
+        let fail = FailStreamRequest {
             stream: "log".to_owned(),
             message: "out of paper".to_owned(),
         };
@@ -192,7 +199,10 @@ fn a_piece_whose_producer_gave_up_is_not_sent() {
         let mut reader = office.follow("log").await;
         office.put("log", "a").await.expect("there is room");
         let soon = Duration::from_secs(1);
-        let late = office.streams.ask_within(Put::text("log", "b"), soon).await;
+        let late = office
+            .streams
+            .ask_within(PutRequest::text("log", "b"), soon)
+            .await;
         assert!(matches!(late, Err(AskError::TimedOut)), "{late:?}");
         assert_eq!(next(&mut reader).await, text("a"));
         office.put("log", "c").await.expect("there is room");
@@ -213,7 +223,7 @@ fn every_limit_says_what_it_is() {
         limits.name = 5;
     });
     office.kit.run(async {
-        let open = |name: &str| office.streams.ask(OpenStream::new(name));
+        let open = |name: &str| office.streams.ask(OpenStreamRequest::new(name));
         for name in ["", "a b", "../x\n", "longer"] {
             assert_eq!(
                 open(name).await.expect("it answers"),
@@ -236,7 +246,7 @@ fn every_limit_says_what_it_is() {
         let reader = office.follow("log").await;
         let second = office
             .streams
-            .ask(Follow::new("log"))
+            .ask(FollowStreamRequest::new("log"))
             .await
             .expect("it answers");
         assert_eq!(

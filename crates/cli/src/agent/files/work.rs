@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
 use strowger_gateway::{McpAnswer, McpContent, Progress};
 use strowger_tools::files::{
-    Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
-    Tree, Write, WriteMode, file_uri, shown_path,
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, ListOrder, ListRequest,
+    ReadLinesRequest, ReadMediaRequest, RenameRequest, SearchRequest, StatRequest, TextChange,
+    TreeRequest, WriteMode, WriteRequest, file_uri, shown_path,
 };
 
 use super::shown::{Named as _, entry_line, line, name, not_searched};
@@ -46,7 +47,11 @@ arguments! {
 }
 
 /// Reads lines of a text file.
-async fn text_of(below: &RootPath<'_>, said: &str, lines: ReadLines) -> Result<String, Fault> {
+async fn text_of(
+    below: &RootPath<'_>,
+    said: &str,
+    lines: ReadLinesRequest,
+) -> Result<String, Fault> {
     let octets = below.ask(lines).await?;
     String::from_utf8(octets.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -56,16 +61,16 @@ async fn text_of(below: &RootPath<'_>, said: &str, lines: ReadLines) -> Result<S
 }
 
 /// Returns a request for all lines of a text file.
-fn all(below: &RootPath<'_>) -> ReadLines {
-    ReadLines {
+fn all(below: &RootPath<'_>) -> ReadLinesRequest {
+    ReadLinesRequest {
         path: below.path.clone(),
-        ..ReadLines::default()
+        ..ReadLinesRequest::default()
     }
 }
 
 pub(super) async fn read_text(roots: Roots, args: Lines, _: Progress) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
-    let lines = ReadLines {
+    let lines = ReadLinesRequest {
         from: args.from,
         head: args.head,
         tail: args.tail,
@@ -78,7 +83,7 @@ pub(super) async fn read_text(roots: Roots, args: Lines, _: Progress) -> Result<
 pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
-    let media = below.ask(GetMedia { path }).await?;
+    let media = below.ask(ReadMediaRequest { path }).await?;
     let (data, mime) = (STANDARD.encode(&media.octets), media.mime);
     let content = if mime.starts_with("image/") {
         McpContent::Image { data, mime }
@@ -143,9 +148,9 @@ pub(super) async fn read_several(
 }
 
 pub(super) async fn list_plain(roots: Roots, args: Page, _: Progress) -> Result<McpAnswer, Fault> {
-    let list = List {
+    let list = ListRequest {
         after: args.after,
-        ..List::default()
+        ..ListRequest::default()
     };
     list_page(&roots, &args.path, list).await
 }
@@ -155,16 +160,16 @@ pub(super) async fn list_with_sizes(
     args: Sizes,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
-    let list = List {
+    let list = ListRequest {
         after: args.after,
         details: true,
         order: args.sort_by.unwrap_or_default(),
-        ..List::default()
+        ..ListRequest::default()
     };
     list_page(&roots, &args.path, list).await
 }
 
-async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<McpAnswer, Fault> {
+async fn list_page(roots: &Roots, path: &str, mut list: ListRequest) -> Result<McpAnswer, Fault> {
     let below = roots.find(path)?;
     list.path.clone_from(&below.path);
     let listing = below.ask(list).await?;
@@ -185,7 +190,7 @@ pub(super) async fn directory_tree(
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
-    let tree = Tree {
+    let tree = TreeRequest {
         path: below.path.clone(),
         depth: args.depth,
         exclude: args.exclude_patterns.unwrap_or_default(),
@@ -204,7 +209,7 @@ pub(super) async fn search_names(
         true => args.pattern,
         false => format!("**/*{}*", args.pattern),
     };
-    let change = |search: &mut Search| {
+    let change = |search: &mut SearchRequest| {
         search.names = Some(names);
         search.exclude = args.exclude_patterns.unwrap_or_default();
     };
@@ -212,7 +217,7 @@ pub(super) async fn search_names(
 }
 
 pub(super) async fn search_text(roots: Roots, args: Said, _: Progress) -> Result<McpAnswer, Fault> {
-    let change = |search: &mut Search| {
+    let change = |search: &mut SearchRequest| {
         search.names = args.names;
         search.text = Some(args.pattern);
         search.most = args.most;
@@ -224,12 +229,12 @@ pub(super) async fn search_text(roots: Roots, args: Said, _: Progress) -> Result
 async fn search(
     roots: &Roots,
     path: &str,
-    change: impl FnOnce(&mut Search),
+    change: impl FnOnce(&mut SearchRequest),
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(path)?;
-    let mut search = Search {
+    let mut search = SearchRequest {
         path: below.path.clone(),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     change(&mut search);
     let mut found = below.ask(search).await?;
@@ -277,7 +282,7 @@ async fn search(
 pub(super) async fn file_info(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
-    let entry = below.ask(Stat { path }).await?;
+    let entry = below.ask(StatRequest { path }).await?;
     Ok(McpAnswer::of(json!(entry)))
 }
 
@@ -313,7 +318,7 @@ pub(super) async fn write_file(
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let octets = args.content.len();
-    let write = Write::new(&below.path, args.content).with_mode(WriteMode::Atomic);
+    let write = WriteRequest::new(&below.path, args.content).with_mode(WriteMode::Atomic);
     below.ask(write).await?;
     Ok(written(&args.path, octets))
 }
@@ -325,7 +330,7 @@ pub(super) async fn append_file(
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let octets = args.content.len();
-    let append = Append {
+    let append = AppendRequest {
         path: below.path.clone(),
         octets: args.content.into(),
     };
@@ -340,12 +345,12 @@ fn written(path: &str, octets: usize) -> McpAnswer {
 
 pub(super) async fn edit_file(roots: Roots, args: Edits, _: Progress) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
-    let changes = args.edits.into_iter().map(|edit| Change {
+    let changes = args.edits.into_iter().map(|edit| TextChange {
         old: edit.old_text,
         new: edit.new_text,
         all: edit.all.unwrap_or_default(),
     });
-    let edit = Edit {
+    let edit = EditRequest {
         path: below.path.clone(),
         changes: changes.collect(),
         dry_run: args.dry_run.unwrap_or_default(),
@@ -363,7 +368,7 @@ pub(super) async fn create_directory(
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
-    below.ask(Make { path }).await?;
+    below.ask(CreateDirectoryRequest { path }).await?;
     Ok(McpAnswer::text(format!("Created {}.", args.path)))
 }
 
@@ -377,7 +382,7 @@ pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<M
         );
         return Err(Fault::new(FaultCode::Refused, text));
     }
-    let rename = Rename {
+    let rename = RenameRequest {
         from: from.path.clone(),
         to: to.path,
         replace: false,
@@ -389,7 +394,7 @@ pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<M
 
 pub(super) async fn delete_file(roots: Roots, args: Gone, _: Progress) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
-    let delete = Delete {
+    let delete = DeleteRequest {
         path: below.path.clone(),
         recursive: args.recursive.unwrap_or_default(),
     };

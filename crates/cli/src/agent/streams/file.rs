@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::Fault;
 use strowger_gateway::{McpAnswer, McpCall, McpTool, McpTools, Verb};
-use strowger_tools::files::{Append, Write};
-use strowger_tools::stream::Follow;
+use strowger_tools::files::{AppendRequest, WriteRequest};
+use strowger_tools::stream::FollowStreamRequest;
 
 use super::{STREAMS, StreamsRef, a, ask, object};
 use crate::agent::roots::Roots;
@@ -59,9 +59,9 @@ async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAn
     let roots = roots.within(&call.caller)?;
     let file = roots.find(&params.path)?;
     // Follow before writing anything: the stream may not exist.
-    let mut reader = ask(&streams, Follow::new(params.stream)).await?;
+    let mut reader = ask(&streams, FollowStreamRequest::new(params.stream)).await?;
     if !params.append {
-        file.ask(Write::new(&file.path, "")).await?;
+        file.ask(WriteRequest::new(&file.path, "")).await?;
     }
     let (mut pieces, mut octets, mut error) = (0_u64, 0, None);
     while let Some(piece) = reader.recv().await {
@@ -74,7 +74,7 @@ async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAn
         };
         (pieces, octets) = (pieces + 1, octets + piece.len());
         let path = file.path.clone();
-        file.ask(Append {
+        file.ask(AppendRequest {
             path,
             octets: piece,
         })

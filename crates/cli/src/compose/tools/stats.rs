@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use strowger_gateway::{Exposition, MetricKind, Vitals};
-use strowger_tools::files::Usage;
+use strowger_tools::files::FilesUsage;
 
 use super::{Tools, VerbCounts};
 
@@ -32,7 +32,7 @@ pub(crate) fn add_health(health: Vitals, tools: &LateTools) -> Vitals {
 }
 
 /// A metric of each root: its name, its description, and the function that reads it.
-type RootMetric = (&'static str, &'static str, fn(&Usage) -> u64);
+type RootMetric = (&'static str, &'static str, fn(&FilesUsage) -> u64);
 
 const EACH: [RootMetric; 4] = [
     (
@@ -85,7 +85,7 @@ fn calls(tools: &[(&str, VerbCounts)], page: &mut Exposition) {
 }
 
 /// Writes the usage of quotas.
-fn quotas(usages: &[(&str, Usage)], page: &mut Exposition) {
+fn quotas(usages: &[(&str, FilesUsage)], page: &mut Exposition) {
     for (name, help, read) in EACH {
         let mut family = page.family(name, MetricKind::Gauge, help);
         for (tool, usage) in usages {

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use strowger_tools::files::{
-    Append, Delete, Edit, FileError, FilesSpec, GetMedia, List, Make, Read, Rename, Rule, Search,
-    Stat, Tree, Write, WriteMode,
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, FileError, FileRule,
+    FilesSpec, ListRequest, ReadMediaRequest, ReadRequest, RenameRequest, SearchRequest,
+    StatRequest, TreeRequest, WriteMode, WriteRequest,
 };
 
 use super::{Office, SECRET, naive, rule};
@@ -30,8 +31,12 @@ async fn dots_do_not_lead_out() {
             naive::read(&office.root(), path).expect("it goes through"),
             SECRET
         );
-        assert_eq!(rule(office.read(path).await), Rule::Outside, "{path}");
-        assert_eq!(rule(office.write(path, "x").await), Rule::Outside, "{path}");
+        assert_eq!(rule(office.read(path).await), FileRule::Outside, "{path}");
+        assert_eq!(
+            rule(office.write(path, "x").await),
+            FileRule::Outside,
+            "{path}"
+        );
     }
     office
         .write("a/../b", "stays below")
@@ -48,62 +53,65 @@ async fn every_verb_stays_below() {
     let office = Office::open(|_| {});
     let path = || "../secret".to_owned();
     office.write("own", "x").await.expect("there is room");
-    let append = Append {
+    let append = AppendRequest {
         path: path(),
         octets: "x".into(),
     };
-    assert_eq!(rule(office.ask(append).await), Rule::Outside);
-    let edit = Edit {
+    assert_eq!(rule(office.ask(append).await), FileRule::Outside);
+    let edit = EditRequest {
         path: path(),
-        ..Edit::default()
+        ..EditRequest::default()
     };
-    assert_eq!(rule(office.ask(edit).await), Rule::Outside);
+    assert_eq!(rule(office.ask(edit).await), FileRule::Outside);
     assert_eq!(
-        rule(office.ask(GetMedia { path: path() }).await),
-        Rule::Outside
+        rule(office.ask(ReadMediaRequest { path: path() }).await),
+        FileRule::Outside
     );
-    assert_eq!(rule(office.ask(Stat { path: path() }).await), Rule::Outside);
+    assert_eq!(
+        rule(office.ask(StatRequest { path: path() }).await),
+        FileRule::Outside
+    );
     assert_eq!(
         rule(
             office
-                .ask(Make {
+                .ask(CreateDirectoryRequest {
                     path: "../new".into()
                 })
                 .await
         ),
-        Rule::Outside
+        FileRule::Outside
     );
-    let list = List {
+    let list = ListRequest {
         path: "..".into(),
-        ..List::default()
+        ..ListRequest::default()
     };
-    assert_eq!(rule(office.ask(list).await), Rule::Outside);
-    let tree = Tree {
+    assert_eq!(rule(office.ask(list).await), FileRule::Outside);
+    let tree = TreeRequest {
         path: "..".into(),
-        ..Tree::default()
+        ..TreeRequest::default()
     };
-    assert_eq!(rule(office.ask(tree).await), Rule::Outside);
-    let search = Search {
+    assert_eq!(rule(office.ask(tree).await), FileRule::Outside);
+    let search = SearchRequest {
         path: "..".into(),
-        ..Search::default()
+        ..SearchRequest::default()
     };
-    assert_eq!(rule(office.ask(search).await), Rule::Outside);
-    let delete = Delete {
+    assert_eq!(rule(office.ask(search).await), FileRule::Outside);
+    let delete = DeleteRequest {
         path: path(),
         recursive: true,
     };
-    assert_eq!(rule(office.ask(delete).await), Rule::Outside);
+    assert_eq!(rule(office.ask(delete).await), FileRule::Outside);
     for (from, to) in [("own", "../own"), ("../secret", "mine")] {
-        let rename = Rename {
+        let rename = RenameRequest {
             from: from.into(),
             to: to.into(),
             replace: true,
         };
-        assert_eq!(rule(office.ask(rename).await), Rule::Outside);
+        assert_eq!(rule(office.ask(rename).await), FileRule::Outside);
     }
     for mode in [WriteMode::Inplace, WriteMode::Atomic, WriteMode::Durable] {
-        let write = Write::new(path(), "x").with_mode(mode);
-        assert_eq!(rule(office.ask(write).await), Rule::Outside);
+        let write = WriteRequest::new(path(), "x").with_mode(mode);
+        assert_eq!(rule(office.ask(write).await), FileRule::Outside);
     }
     assert_eq!(
         fs::read(office.outside().join("secret")).expect("it is there"),
@@ -116,14 +124,14 @@ async fn every_verb_stays_below() {
 async fn what_comes_out_of_an_archive_stays_below() {
     let office = Office::open(|_| {});
     office
-        .ask(Make { path: "ok".into() })
+        .ask(CreateDirectoryRequest { path: "ok".into() })
         .await
         .expect("there is room");
     // Names as an archive contains them, each written verbatim.
     for name in ["../evil", "ok/../../evil", "/etc/evil-strowger"] {
         let refused = rule(office.write(name, "evil").await);
         assert!(
-            matches!(refused, Rule::Outside | Rule::Absolute),
+            matches!(refused, FileRule::Outside | FileRule::Absolute),
             "{name}: {refused:?}"
         );
     }
@@ -136,7 +144,7 @@ async fn an_absolute_path_is_one_below_the_root_or_refused() {
     let office = Office::open(|_| {});
     office.write("own", "x").await.expect("there is room");
     for path in ["/etc/passwd", "/", "/proc/self/root/etc/passwd"] {
-        assert_eq!(rule(office.read(path).await), Rule::Absolute, "{path}");
+        assert_eq!(rule(office.read(path).await), FileRule::Absolute, "{path}");
     }
     let own = fs::canonicalize(office.root().join("own")).expect("it is there");
     let read = office.read(own.to_str().expect("UTF-8")).await;
@@ -149,8 +157,11 @@ async fn a_sibling_of_the_same_beginning_is_another_directory() {
     let root = fs::canonicalize(office.root()).expect("it is there");
     let path = format!("{}-secret/key", root.display());
     assert_eq!(naive::read(&root, &path).expect("it goes through"), SECRET);
-    assert_eq!(rule(office.read(&path).await), Rule::Absolute);
-    assert_eq!(rule(office.read("../data-secret/key").await), Rule::Outside);
+    assert_eq!(rule(office.read(&path).await), FileRule::Absolute);
+    assert_eq!(
+        rule(office.read("../data-secret/key").await),
+        FileRule::Outside
+    );
 }
 
 #[tokio::test]
@@ -159,11 +170,11 @@ async fn a_name_with_a_nul_or_too_long_is_none() {
     let long = "x".repeat(5000);
     let part = "x".repeat(300);
     for path in ["secret\0.txt", &long, &part] {
-        assert_eq!(rule(office.read(path).await), Rule::Name);
-        assert_eq!(rule(office.write(path, "x").await), Rule::Name);
+        assert_eq!(rule(office.read(path).await), FileRule::Name);
+        assert_eq!(rule(office.write(path, "x").await), FileRule::Name);
     }
     let deep = "d/".repeat(100) + "file";
-    assert_eq!(rule(office.read(&deep).await), Rule::Depth);
+    assert_eq!(rule(office.read(&deep).await), FileRule::Depth);
 }
 
 #[tokio::test]
@@ -186,14 +197,18 @@ async fn links_lead_nowhere_else() {
             SECRET,
             "{path}"
         );
-        assert_eq!(rule(office.read(path).await), Rule::Outside, "{path}");
-        assert_eq!(rule(office.write(path, "x").await), Rule::Outside, "{path}");
-        let atomic = Write::new(path, "x").with_mode(WriteMode::Atomic);
-        assert_eq!(rule(office.ask(atomic).await), Rule::Outside, "{path}");
+        assert_eq!(rule(office.read(path).await), FileRule::Outside, "{path}");
+        assert_eq!(
+            rule(office.write(path, "x").await),
+            FileRule::Outside,
+            "{path}"
+        );
+        let atomic = WriteRequest::new(path, "x").with_mode(WriteMode::Atomic);
+        assert_eq!(rule(office.ask(atomic).await), FileRule::Outside, "{path}");
     }
-    let search = Search {
+    let search = SearchRequest {
         text: Some("secret".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     assert!(
         office
@@ -204,7 +219,7 @@ async fn links_lead_nowhere_else() {
             .is_empty()
     );
     symlink("round", at("round")).expect("a link");
-    assert_eq!(rule(office.read("round").await), Rule::Loop);
+    assert_eq!(rule(office.read("round").await), FileRule::Loop);
     assert_eq!(
         fs::read(office.outside().join("secret")).expect("it is there"),
         SECRET
@@ -220,7 +235,7 @@ async fn a_link_to_the_roots_of_processes_leads_nowhere() {
         naive::read(&office.root(), &path).expect("it goes through"),
         SECRET
     );
-    assert_eq!(rule(office.read(&path).await), Rule::Outside);
+    assert_eq!(rule(office.read(&path).await), FileRule::Outside);
 }
 
 #[tokio::test]
@@ -234,7 +249,10 @@ async fn the_root_may_be_reached_through_a_link() {
         .system
         .spawn::<strowger_tools::files::Files>("linked", spec)
         .expect("it starts");
-    let own = files.ask(Read::new("own")).await.expect("it answers");
+    let own = files
+        .ask(ReadRequest::new("own"))
+        .await
+        .expect("it answers");
     assert_eq!(own.expect("it is there"), b"x"[..]);
 }
 
@@ -244,15 +262,15 @@ async fn a_file_of_somebody_else_is_not_written_in_place() {
     let secret = office.outside().join("secret");
     fs::hard_link(&secret, office.root().join("mine")).expect("a link");
     assert_eq!(office.read("mine").await.expect("it may be read"), SECRET);
-    assert_eq!(rule(office.write("mine", "x").await), Rule::Linked);
-    let append = Append {
+    assert_eq!(rule(office.write("mine", "x").await), FileRule::Linked);
+    let append = AppendRequest {
         path: "mine".into(),
         octets: "x".into(),
     };
-    assert_eq!(rule(office.ask(append).await), Rule::Linked);
+    assert_eq!(rule(office.ask(append).await), FileRule::Linked);
     assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
     // A new file replaces the name and leaves the other file unchanged.
-    let atomic = Write::new("mine", "x").with_mode(WriteMode::Atomic);
+    let atomic = WriteRequest::new("mine", "x").with_mode(WriteMode::Atomic);
     office.ask(atomic).await.expect("it is another file then");
     assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
     fs::remove_file(office.root().join("mine")).expect("ours");
@@ -275,14 +293,18 @@ async fn what_is_no_file_is_not_opened_and_holds_nobody_up() {
     let socket = std::os::unix::net::UnixListener::bind(office.root().join("socket"));
     let _socket = socket.expect("a socket");
     for path in ["pipe", "socket"] {
-        assert_eq!(rule(office.read(path).await), Rule::Special, "{path}");
-        assert_eq!(rule(office.write(path, "x").await), Rule::Special, "{path}");
-        let atomic = Write::new(path, "x").with_mode(WriteMode::Atomic);
-        assert_eq!(rule(office.ask(atomic).await), Rule::Special, "{path}");
+        assert_eq!(rule(office.read(path).await), FileRule::Special, "{path}");
+        assert_eq!(
+            rule(office.write(path, "x").await),
+            FileRule::Special,
+            "{path}"
+        );
+        let atomic = WriteRequest::new(path, "x").with_mode(WriteMode::Atomic);
+        assert_eq!(rule(office.ask(atomic).await), FileRule::Special, "{path}");
     }
-    let search = Search {
+    let search = SearchRequest {
         text: Some(".".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     assert_eq!(
         office.ask(search).await.expect("it is a directory").files,
@@ -298,34 +320,34 @@ async fn a_device_is_not_read() {
     if mknodat(CWD, &at, FileType::CharacterDevice, Mode::RWXU, device).is_err() {
         // Only root can create devices; a link to one is refused for everybody.
         symlink("/dev/zero", &at).expect("a link");
-        assert_eq!(rule(office.read("zero").await), Rule::Outside);
+        assert_eq!(rule(office.read("zero").await), FileRule::Outside);
         return;
     }
-    assert_eq!(rule(office.read("zero").await), Rule::Special);
-    assert_eq!(rule(office.write("zero", "x").await), Rule::Special);
+    assert_eq!(rule(office.read("zero").await), FileRule::Special);
+    assert_eq!(rule(office.write("zero", "x").await), FileRule::Special);
 }
 
 #[tokio::test]
 async fn the_root_itself_stays() {
     let office = Office::open(|_| {});
     for path in ["", ".", "./."] {
-        let delete = Delete {
+        let delete = DeleteRequest {
             path: path.into(),
             recursive: true,
         };
-        assert_eq!(rule(office.ask(delete).await), Rule::Root);
-        assert_eq!(rule(office.write(path, "x").await), Rule::Root);
+        assert_eq!(rule(office.ask(delete).await), FileRule::Root);
+        assert_eq!(rule(office.write(path, "x").await), FileRule::Root);
     }
     assert_eq!(
         rule(
             office
-                .ask(Delete {
+                .ask(DeleteRequest {
                     path: "a/..".into(),
                     recursive: true
                 })
                 .await
         ),
-        Rule::Name
+        FileRule::Name
     );
 }
 
@@ -334,22 +356,26 @@ async fn nothing_is_written_below_a_read_only_root() {
     let office = Office::open(|spec| spec.read_only = true);
     fs::write(office.root().join("own"), "x").expect("a file");
     assert_eq!(office.read("own").await.expect("it may be read"), b"x");
-    assert_eq!(rule(office.write("own", "y").await), Rule::ReadOnly);
+    assert_eq!(rule(office.write("own", "y").await), FileRule::ReadOnly);
     assert_eq!(
-        rule(office.ask(Make { path: "new".into() }).await),
-        Rule::ReadOnly
+        rule(
+            office
+                .ask(CreateDirectoryRequest { path: "new".into() })
+                .await
+        ),
+        FileRule::ReadOnly
     );
-    let delete = Delete {
+    let delete = DeleteRequest {
         path: "own".into(),
         recursive: false,
     };
-    assert_eq!(rule(office.ask(delete).await), Rule::ReadOnly);
-    let rename = Rename {
+    assert_eq!(rule(office.ask(delete).await), FileRule::ReadOnly);
+    let rename = RenameRequest {
         from: "own".into(),
         to: "other".into(),
         replace: false,
     };
-    assert_eq!(rule(office.ask(rename).await), Rule::ReadOnly);
+    assert_eq!(rule(office.ask(rename).await), FileRule::ReadOnly);
     assert_eq!(
         fs::read(office.root().join("own")).expect("it is there"),
         b"x"
@@ -426,14 +452,14 @@ async fn a_link_swapped_in_a_race_never_leads_out() {
                 ours += 1;
             }
             Err(FileError::Refused { rule, .. }) => {
-                assert_eq!(rule, Rule::Outside);
+                assert_eq!(rule, FileRule::Outside);
                 outside += 1;
             }
             Err(_) => {}
         }
         for mode in [WriteMode::Inplace, WriteMode::Atomic] {
             let _ = office
-                .ask(Write::new("place/key", "ours").with_mode(mode))
+                .ask(WriteRequest::new("place/key", "ours").with_mode(mode))
                 .await;
         }
         office

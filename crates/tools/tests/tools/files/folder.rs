@@ -7,8 +7,9 @@ use std::os::unix::fs::FileExt as _;
 
 use strowger::{ActorSystem, ChildSpec, Strategy, Supervisor};
 use strowger_tools::files::{
-    Append, Delete, Files, FilesMessage, FilesSpec, GetUsage, List, ListOrder, Read, ReadLines,
-    Rename, Rule, Search, Stat, Tree, Write,
+    AppendRequest, DeleteRequest, FileRule, Files, FilesMessage, FilesSpec, FilesUsageRequest,
+    ListOrder, ListRequest, ReadLinesRequest, ReadRequest, RenameRequest, SearchRequest,
+    StatRequest, TreeRequest, WriteRequest,
 };
 
 use super::{Office, rule};
@@ -27,11 +28,11 @@ async fn what_the_user_has_does_not_count() {
     let system = ActorSystem::new("office").expect("it starts");
     let files = system.spawn::<Files>("files", spec).expect("it starts");
     let ask = async |path: &str, text: &str| {
-        let write = Write::new(path, text.to_owned());
+        let write = WriteRequest::new(path, text.to_owned());
         files.ask(write).await.expect("it answers")
     };
     ask("new", "12345").await.expect("it is the first");
-    let longer = Append {
+    let longer = AppendRequest {
         path: "sparse".into(),
         octets: "12345".into(),
     };
@@ -47,8 +48,8 @@ async fn what_the_user_has_does_not_count() {
     ask("0", "123").await.expect("it is shorter than before");
     ask("newer", "1").await.expect("there is room now");
     ask("newest", "").await.expect("there is room");
-    assert_eq!(rule(ask("one more", "").await), Rule::Entries);
-    let usage = files.ask(GetUsage).await.expect("it answers");
+    assert_eq!(rule(ask("one more", "").await), FileRule::Entries);
+    let usage = files.ask(FilesUsageRequest).await.expect("it answers");
     assert_eq!((usage.octets, usage.entries), (4, 3));
 }
 
@@ -58,12 +59,12 @@ async fn what_has_other_names_makes_no_room() {
     fs::write(office.root().join("a"), "12345").expect("a file");
     fs::hard_link(office.root().join("a"), office.root().join("b")).expect("another name");
     office.write("new", "12345").await.expect("there is room");
-    let delete = |path: &str| Delete {
+    let delete = |path: &str| DeleteRequest {
         path: path.into(),
         recursive: false,
     };
     office.ask(delete("a")).await.expect("it is there");
-    assert_eq!(rule(office.write("newer", "12345").await), Rule::Octets);
+    assert_eq!(rule(office.write("newer", "12345").await), FileRule::Octets);
     // Now there is room.
     office.ask(delete("b")).await.expect("it is there");
     office.write("newer", "12345").await.expect("there is room");
@@ -78,7 +79,7 @@ async fn the_next_incarnation_does_not_begin_anew() {
     let tools = Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Files>("files", spec));
     let tools = system.supervise("tools", tools).await.expect("it starts");
     let files = tools.child::<FilesMessage>("files").expect("it is there");
-    let write = async |name: &str| files.ask(Write::new(name, "12345")).await;
+    let write = async |name: &str| files.ask(WriteRequest::new(name, "12345")).await;
     write("a")
         .await
         .expect("it answers")
@@ -94,7 +95,7 @@ async fn the_next_incarnation_does_not_begin_anew() {
             break outcome;
         }
     };
-    assert_eq!(rule(outcome), Rule::Octets);
+    assert_eq!(rule(outcome), FileRule::Octets);
 }
 
 /// A text of ten thousand lines, with a much smaller limit.
@@ -112,7 +113,7 @@ async fn lines_of_a_file_of_any_size_are_read() {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let ask = async |from: Option<u64>, head: Option<u64>, tail: Option<u64>| {
         let path = "long".into();
-        let ask = ReadLines {
+        let ask = ReadLinesRequest {
             path,
             from,
             head,
@@ -139,7 +140,7 @@ async fn lines_of_a_file_of_any_size_are_read() {
         (Some(1), None, None),
         (Some(2), None, None),
     ] {
-        assert_eq!(rule(ask(from, head, tail).await), Rule::Size);
+        assert_eq!(rule(ask(from, head, tail).await), FileRule::Size);
     }
     for (from, head, tail) in [
         (Some(1), None, Some(1)),
@@ -159,12 +160,12 @@ async fn lines_of_a_file_of_any_size_are_read() {
 #[tokio::test]
 async fn a_large_file_is_appended_to_and_read_in_parts() {
     let (office, text) = long();
-    let append = Append {
+    let append = AppendRequest {
         path: "long".into(),
         octets: "the end".into(),
     };
     office.ask(append).await.expect("little is added");
-    let part = Read {
+    let part = ReadRequest {
         path: "long".into(),
         offset: text.len() as u64,
         length: None,
@@ -172,10 +173,10 @@ async fn a_large_file_is_appended_to_and_read_in_parts() {
     assert_eq!(office.ask(part).await.expect("it is short"), b"the end"[..]);
 }
 
-fn search(text: &str) -> Search {
-    Search {
+fn search(text: &str) -> SearchRequest {
+    SearchRequest {
         text: Some(text.into()),
-        ..Search::default()
+        ..SearchRequest::default()
     }
 }
 
@@ -261,9 +262,9 @@ async fn names_that_are_no_text_are_told_apart_and_reached() {
     fs::write(inner, "in").expect("a file");
 
     let mut uris = Vec::new();
-    let mut page = List {
+    let mut page = ListRequest {
         most: Some(1),
-        ..List::default()
+        ..ListRequest::default()
     };
     loop {
         let listing = office.ask(page.clone()).await.expect("it is listed");
@@ -279,7 +280,7 @@ async fn names_that_are_no_text_are_told_apart_and_reached() {
     assert_eq!(uris, [uri("caf%E8"), uri("caf%E9"), uri("d%FF")]);
 
     assert_eq!(office.read(&uris[1]).await.expect("it is there"), names[0]);
-    let stat = Stat {
+    let stat = StatRequest {
         path: uris[0].clone(),
     };
     let stat = office.ask(stat).await.expect("it is there");
@@ -289,10 +290,13 @@ async fn names_that_are_no_text_are_told_apart_and_reached() {
     );
     let found = office.ask(search("in")).await.expect("it is found");
     assert_eq!(found.matches[0].uri, Some(uri("d%FF/in")));
-    let tree = office.ask(Tree::default()).await.expect("it is listed");
+    let tree = office
+        .ask(TreeRequest::default())
+        .await
+        .expect("it is listed");
     assert_eq!(tree.entries[2].uri, Some(uri("d%FF")));
     assert_eq!(tree.entries[2].entries[0].name, "in");
-    let rename = Rename {
+    let rename = RenameRequest {
         from: uris[0].clone(),
         to: "cafe".into(),
         replace: false,
@@ -301,12 +305,12 @@ async fn names_that_are_no_text_are_told_apart_and_reached() {
     assert!(root.join("cafe").exists());
     // A URI reaches nothing that a path does not reach.
     let outside = uri("../secret");
-    assert_eq!(rule(office.read(&outside).await), Rule::Outside);
+    assert_eq!(rule(office.read(&outside).await), FileRule::Outside);
     assert_eq!(
         rule(office.read("file:///etc/passwd").await),
-        Rule::Absolute
+        FileRule::Absolute
     );
-    assert_eq!(rule(office.read(&uri("a%00b")).await), Rule::Name);
+    assert_eq!(rule(office.read(&uri("a%00b")).await), FileRule::Name);
 }
 
 #[tokio::test]
@@ -318,10 +322,10 @@ async fn the_largest_come_first_if_that_is_asked_for() {
             .await
             .expect("there is room");
     }
-    let mut list = List {
+    let mut list = ListRequest {
         order: ListOrder::Size,
         most: Some(3),
-        ..List::default()
+        ..ListRequest::default()
     };
     let listing = office.ask(list.clone()).await.expect("it is listed");
     let names: Vec<_> = listing.entries.iter().map(|entry| &*entry.name).collect();
@@ -339,7 +343,7 @@ async fn a_tree_leaves_out_what_it_is_told() {
         fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
         fs::write(path, "").expect("a file");
     }
-    let mut tree = Tree::default();
+    let mut tree = TreeRequest::default();
     for (exclude, left) in [("target", 2), ("src/target", 4), ("nothing", 6)] {
         tree.exclude = vec![exclude.into()];
         let shown = office.ask(tree.clone()).await.expect("it is listed");

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use strowger_tools::files::{GetUsage, Write, WriteMode};
+use strowger_tools::files::{FilesUsageRequest, WriteMode, WriteRequest};
 
 use super::Office;
 
@@ -30,11 +30,11 @@ async fn the_first_write_waits_for_no_walk() {
     });
     office.write("new", "text").await.expect("there is room");
     office.read("new").await.expect("it is there");
-    assert_eq!(office.ask(GetUsage).await.looked, 0);
+    assert_eq!(office.ask(FilesUsageRequest).await.looked, 0);
     // Replacing a file scans its own directory, and no other.
-    let write = Write::new("own/new", "text").with_mode(WriteMode::Atomic);
+    let write = WriteRequest::new("own/new", "text").with_mode(WriteMode::Atomic);
     office.ask(write).await.expect("there is room");
-    let looked = office.ask(GetUsage).await.looked;
+    let looked = office.ask(FilesUsageRequest).await.looked;
     assert!(looked <= 1, "{looked} entries were looked at");
 }
 
@@ -53,10 +53,11 @@ async fn only_what_killed_writers_left_goes() {
             old(&spec.root.join(name), age);
         }
     });
-    let write = Write::new("text", "text").with_mode(WriteMode::Durable);
+    let write = WriteRequest::new("text", "text").with_mode(WriteMode::Durable);
     office.ask(write).await.expect("there is room");
     let gone = async {
-        while office.ask(GetUsage).await.looked < 6 || office.root().join(".strowger-12-3").exists()
+        while office.ask(FilesUsageRequest).await.looked < 6
+            || office.root().join(".strowger-12-3").exists()
         {
             tokio::task::yield_now().await;
         }

@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 
 use strowger_tools::files::{
-    Append, Change, Edit, FileLimits, GetUsage, List, Make, Read, Rename, Rule, Search, Tree, Write,
+    AppendRequest, CreateDirectoryRequest, EditRequest, FileLimits, FileRule, FilesUsageRequest,
+    ListRequest, ReadRequest, RenameRequest, SearchRequest, TextChange, TreeRequest, WriteRequest,
 };
 
 use super::{Office, rule};
@@ -17,7 +18,7 @@ async fn a_file_has_its_size() {
             office.read("large").await.map(|_| ()),
             office.write("new", "12345678901").await,
             office
-                .ask(Append {
+                .ask(AppendRequest {
                     path: "fresh".into(),
                     octets: "12345678901".into(),
                 })
@@ -25,7 +26,7 @@ async fn a_file_has_its_size() {
         ];
         for outcome in outcomes {
             match refused {
-                true => assert_eq!(rule(outcome), Rule::Size),
+                true => assert_eq!(rule(outcome), FileRule::Size),
                 false => outcome.expect("it is not too large"),
             }
         }
@@ -37,7 +38,7 @@ async fn a_file_has_its_size() {
 async fn a_part_of_a_large_file_can_be_read() {
     let office = Office::limited(|limits| limits.file = 4);
     fs::write(office.root().join("large"), "12345678901").expect("a file");
-    let part = Read {
+    let part = ReadRequest {
         path: "large".into(),
         offset: 2,
         length: Some(4),
@@ -53,7 +54,7 @@ async fn a_sparse_file_is_as_large_as_it_says() {
     let office = Office::open(|_| {});
     let file = File::create(office.root().join("sparse")).expect("a file");
     file.set_len(1 << 40).expect("it takes no room");
-    assert_eq!(rule(office.read("sparse").await), Rule::Size);
+    assert_eq!(rule(office.read("sparse").await), FileRule::Size);
 }
 
 #[tokio::test]
@@ -63,7 +64,7 @@ async fn all_files_together_have_their_quota() {
         office.write("a", "123456").await.expect("there is room");
         let more = office.write("b", "12345").await;
         match refused {
-            true => assert_eq!(rule(more), Rule::Octets),
+            true => assert_eq!(rule(more), FileRule::Octets),
             false => more.expect("there is room"),
         }
         office
@@ -71,7 +72,7 @@ async fn all_files_together_have_their_quota() {
             .await
             .expect("less is always possible");
         office.write("b", "12345").await.expect("there is room now");
-        let usage = office.ask(GetUsage).await;
+        let usage = office.ask(FilesUsageRequest).await;
         assert_eq!((usage.octets, usage.entries), (6, 2));
     }
 }
@@ -81,14 +82,14 @@ async fn many_writers_do_not_get_past_the_quota() {
     let office = Office::limited(|limits| limits.octets = 1000);
     let writes = (0..100).map(|number| {
         let files = office.files.clone();
-        let write = Write::new(format!("file-{number}"), vec![b'x'; 30]);
+        let write = WriteRequest::new(format!("file-{number}"), vec![b'x'; 30]);
         tokio::spawn(async move { files.ask(write).await.expect("it answers") })
     });
     let mut done = 0;
     for write in writes.collect::<Vec<_>>() {
         match write.await.expect("it ends") {
             Ok(()) => done += 1,
-            outcome => assert_eq!(rule(outcome), Rule::Octets),
+            outcome => assert_eq!(rule(outcome), FileRule::Octets),
         }
     }
     assert_eq!(done, 33);
@@ -106,13 +107,13 @@ async fn entries_have_their_quota() {
     for (limit, refused) in [(3, true), (4, false)] {
         let office = Office::limited(|limits| limits.entries = limit);
         office
-            .ask(Make { path: "a/b".into() })
+            .ask(CreateDirectoryRequest { path: "a/b".into() })
             .await
             .expect("there is room");
         office.write("a/c", "").await.expect("there is room");
         let more = office.write("a/d", "").await;
         match refused {
-            true => assert_eq!(rule(more), Rule::Entries),
+            true => assert_eq!(rule(more), FileRule::Entries),
             false => more.expect("there is room"),
         }
     }
@@ -125,18 +126,18 @@ async fn a_directory_with_too_many_entries_is_not_listed() {
         for number in 0..3000 {
             File::create(office.root().join(number.to_string())).expect("a file");
         }
-        let list = office.ask(List::default()).await;
+        let list = office.ask(ListRequest::default()).await;
         match refused {
-            true => assert_eq!(rule(list), Rule::Scan),
+            true => assert_eq!(rule(list), FileRule::Scan),
             false => assert_eq!(list.expect("it is listed").entries.len(), 1000),
         }
         let tree = office
-            .ask(Tree::default())
+            .ask(TreeRequest::default())
             .await
             .expect("as far as it goes");
         assert!(tree.cut && tree.entries.len() == 1000);
         let found = office
-            .ask(Search::default())
+            .ask(SearchRequest::default())
             .await
             .expect("as far as it goes");
         assert_eq!(
@@ -148,29 +149,29 @@ async fn a_directory_with_too_many_entries_is_not_listed() {
 
 #[tokio::test]
 async fn a_tree_that_is_cut_says_at_which_limits_and_what_helps() {
-    let deep = Tree {
+    let deep = TreeRequest {
         depth: Some(1),
-        ..Tree::default()
+        ..TreeRequest::default()
     };
     type Limit = fn(&mut FileLimits);
-    let cases: [(Limit, Tree, &str, u64, &str); 4] = [
+    let cases: [(Limit, TreeRequest, &str, u64, &str); 4] = [
         (
             |limits| limits.page = 3,
-            Tree::default(),
+            TreeRequest::default(),
             "page",
             3,
             "--limit page=N",
         ),
         (
             |limits| limits.scan = 4,
-            Tree::default(),
+            TreeRequest::default(),
             "scan",
             4,
             "--limit scan=N",
         ),
         (
             |limits| limits.depth = 2,
-            Tree::default(),
+            TreeRequest::default(),
             "depth",
             2,
             "--limit depth=N",
@@ -192,7 +193,10 @@ async fn a_tree_that_is_cut_says_at_which_limits_and_what_helps() {
         assert!(tree.entries.iter().all(|entry| entry.cuts.is_empty()));
     }
     let office = Office::limited(|_| {});
-    let tree = office.ask(Tree::default()).await.expect("it is whole");
+    let tree = office
+        .ask(TreeRequest::default())
+        .await
+        .expect("it is whole");
     assert!(tree.cuts.is_empty());
 }
 
@@ -205,9 +209,9 @@ async fn a_search_reads_and_finds_only_so_much() {
     for name in ["a", "b", "c"] {
         office.write(name, "xxxx\n").await.expect("there is room");
     }
-    let mut search = Search {
+    let mut search = SearchRequest {
         text: Some("x".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     let found = office.ask(search.clone()).await.expect("it is a directory");
     assert_eq!(
@@ -229,9 +233,9 @@ async fn a_pattern_that_would_take_long_does_not() {
         .write("text", &"a".repeat(100_000))
         .await
         .expect("there is room");
-    let search = |text: &str| Search {
+    let search = |text: &str| SearchRequest {
         text: Some(text.into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     let found = office.ask(search("(a+)+$")).await.expect("it is linear");
     assert_eq!(found.matches.len(), 1);
@@ -246,7 +250,7 @@ async fn a_pattern_that_would_take_long_does_not() {
 async fn directories_are_not_stacked_deeper_than_the_limit() {
     let office = Office::limited(|limits| limits.depth = 4);
     office
-        .ask(Make {
+        .ask(CreateDirectoryRequest {
             path: "a/b/c/d".into(),
         })
         .await
@@ -254,25 +258,25 @@ async fn directories_are_not_stacked_deeper_than_the_limit() {
     assert_eq!(
         rule(
             office
-                .ask(Make {
+                .ask(CreateDirectoryRequest {
                     path: "a/b/c/d/e".into()
                 })
                 .await
         ),
-        Rule::Depth
+        FileRule::Depth
     );
     office
-        .ask(Make { path: "x/y".into() })
+        .ask(CreateDirectoryRequest { path: "x/y".into() })
         .await
         .expect("there is room");
-    let rename = Rename {
+    let rename = RenameRequest {
         from: "a".into(),
         to: "x/y/a".into(),
         replace: false,
     };
     assert_eq!(
         rule(office.ask(rename).await),
-        Rule::Depth,
+        FileRule::Depth,
         "by parts neither"
     );
 }
@@ -284,17 +288,17 @@ async fn an_edit_does_not_blow_a_file_up() {
         .write("a", &"x".repeat(100))
         .await
         .expect("there is room");
-    let change = Change {
+    let change = TextChange {
         old: "x".into(),
         new: "x".repeat(100),
         all: true,
     };
-    let edit = Edit {
+    let edit = EditRequest {
         path: "a".into(),
         changes: vec![change],
         dry_run: false,
     };
-    assert_eq!(rule(office.ask(edit).await), Rule::Size);
+    assert_eq!(rule(office.ask(edit).await), FileRule::Size);
 }
 
 #[tokio::test]
@@ -302,12 +306,12 @@ async fn an_edit_of_a_file_near_its_limit_is_judged_by_what_becomes_of_the_file(
     let office = Office::limited(|limits| limits.file = 1000);
     let full = "x".repeat(1000);
     office.write("a", &full).await.expect("there is room");
-    let change = Change {
+    let change = TextChange {
         old: "x".into(),
         new: "y".into(),
         all: true,
     };
-    let edit = Edit {
+    let edit = EditRequest {
         path: "a".into(),
         changes: vec![change],
         dry_run: false,

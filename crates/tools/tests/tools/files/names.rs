@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::Value;
 use strowger_tools::files::{
-    Append, Change, Edit, FileLimits, List, Make, Read, ReadMany, Search, Stat, Tree, Write,
+    AppendRequest, CreateDirectoryRequest, EditRequest, FileLimits, ListRequest, ReadManyRequest,
+    ReadRequest, SearchRequest, StatRequest, TextChange, TreeRequest, WriteRequest,
     path_of_file_uri,
 };
 
@@ -45,12 +46,18 @@ async fn every_answer_has_a_uri_for_a_name_that_is_none() {
         fs::write(root.join(OsStr::from_bytes(name)), "needle").expect("a file");
     }
     let json = |value| serde_json::to_value(value).expect("it is JSON");
-    let search = |text: Option<&str>| Search {
+    let search = |text: Option<&str>| SearchRequest {
         text: text.map(Into::into),
-        ..Search::default()
+        ..SearchRequest::default()
     };
-    let listing = office.ask(List::default()).await.expect("it is listed");
-    let tree = office.ask(Tree::default()).await.expect("it is listed");
+    let listing = office
+        .ask(ListRequest::default())
+        .await
+        .expect("it is listed");
+    let tree = office
+        .ask(TreeRequest::default())
+        .await
+        .expect("it is listed");
     let by_name = office.ask(search(None)).await.expect("it is searched");
     let by_text = office
         .ask(search(Some("need")))
@@ -74,7 +81,7 @@ async fn every_answer_has_a_uri_for_a_name_that_is_none() {
         for (uri, name) in uris.iter().zip(EVIL) {
             let path = path_of_file_uri(uri).expect("it is one");
             assert_eq!(path, root.join(OsStr::from_bytes(name)));
-            let stat = office.ask(Stat { path: uri.clone() }).await;
+            let stat = office.ask(StatRequest { path: uri.clone() }).await;
             let stat = json(stat.expect("it leads there"));
             assert_eq!(texts(&stat, "uri"), [&**uri]);
             office.read(uri).await.expect("it leads there");
@@ -82,14 +89,14 @@ async fn every_answer_has_a_uri_for_a_name_that_is_none() {
     }
     for uri in texts(&json(listing.entries[0].clone()), "uri") {
         office.write(&uri, "old").await.expect("it leads there");
-        let change = Change {
+        let change = TextChange {
             old: "old".into(),
             new: "new".into(),
             all: false,
         };
         let raw = path_of_file_uri(&uri).expect("it is one");
         for path in [uri.clone(), raw.to_str().expect("it is text").to_owned()] {
-            let edit = Edit {
+            let edit = EditRequest {
                 path,
                 changes: vec![change.clone()],
                 dry_run: true,
@@ -118,24 +125,24 @@ async fn every_refusal_by_a_limit_names_it_with_its_use_and_the_remedy() {
         fs::write(office.root().join(name), [b'x'; 80]).expect("a file");
     }
     fs::write(office.root().join("e"), [b'x'; 111]).expect("a file");
-    let append = Append {
+    let append = AppendRequest {
         path: "a".into(),
         octets: [b'x'; 99].as_slice().into(),
     };
     office.ask(append.clone()).await.expect("there is room");
     office.ask(append.clone()).await.expect("there is room");
-    let many = ReadMany {
+    let many = ReadManyRequest {
         paths: vec!["b".into(), "c".into()],
     };
     let many = office.ask(many).await.expect("it answers");
-    let make = |path: &str| Make { path: path.into() };
+    let make = |path: &str| CreateDirectoryRequest { path: path.into() };
     office.ask(make("x/y/z")).await.expect("there is room");
     let refusals = [
         (
             "file",
             "101",
             "111",
-            office.ask(Read::new("e")).await.map(drop),
+            office.ask(ReadRequest::new("e")).await.map(drop),
         ),
         (
             "file",
@@ -149,13 +156,13 @@ async fn every_refusal_by_a_limit_names_it_with_its_use_and_the_remedy() {
             "entries",
             "3",
             "1 more",
-            office.ask(Write::new("n", "")).await,
+            office.ask(WriteRequest::new("n", "")).await,
         ),
         (
             "scan",
             "4",
             "4",
-            office.ask(List::default()).await.map(drop),
+            office.ask(ListRequest::default()).await.map(drop),
         ),
         ("depth", "5", "6", office.ask(make("a/b/c/d/e/f")).await),
         ("path", "60", "61", office.ask(make(&"x".repeat(61))).await),

@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::Value;
-use strowger_tools::files::{GetRoot, GetUsage, List, Search, Tree, files_door};
+use strowger_tools::files::{
+    FilesUsageRequest, ListRequest, RootRequest, SearchRequest, TreeRequest, files_door,
+};
 
 use super::Office;
 
@@ -37,21 +39,26 @@ async fn typescript_has_every_message_and_every_member() {
     fs::create_dir_all(odd.join("deep")).expect("a directory");
     fs::write(office.root().join("binary"), "\0").expect("a file");
     fs::write(office.root().join("text"), "needle\nneedle\n").expect("a file");
-    let search = Search {
+    let search = SearchRequest {
         text: Some("needle".into()),
         most: Some(1),
-        ..Search::default()
+        ..SearchRequest::default()
     };
-    let list = List {
+    let list = ListRequest {
         details: true,
-        ..List::default()
+        ..ListRequest::default()
     };
     let answers = [
         serde_json::to_value(office.ask(list).await.expect("it is listed")),
-        serde_json::to_value(office.ask(Tree::default()).await.expect("it is listed")),
+        serde_json::to_value(
+            office
+                .ask(TreeRequest::default())
+                .await
+                .expect("it is listed"),
+        ),
         serde_json::to_value(office.ask(search).await.expect("it is searched")),
-        serde_json::to_value(office.ask(GetRoot).await.expect("it is there")),
-        serde_json::to_value(office.ask(GetUsage).await),
+        serde_json::to_value(office.ask(RootRequest).await.expect("it is there")),
+        serde_json::to_value(office.ask(FilesUsageRequest).await),
     ];
     let mut wanted = BTreeSet::new();
     for answer in answers {

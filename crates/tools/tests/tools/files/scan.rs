@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use strowger_tools::files::{Search, Usage};
+use strowger_tools::files::{FilesUsage, SearchRequest};
 
 use super::Office;
 
-fn search(text: &str) -> Search {
-    Search {
+fn search(text: &str) -> SearchRequest {
+    SearchRequest {
         text: Some(text.into()),
-        ..Search::default()
+        ..SearchRequest::default()
     }
 }
 
@@ -41,7 +41,7 @@ async fn a_search_that_is_cut_names_the_limit_and_what_helps() {
     for name in ["a", "b", "c"] {
         fs::write(office.root().join(name), "a long line\n").expect("a file");
     }
-    let cut = async |search: Search| {
+    let cut = async |search: SearchRequest| {
         let found = office.ask(search).await.expect("it is a directory");
         let remedy = found.remedy.expect("it is cut");
         (
@@ -56,7 +56,7 @@ async fn a_search_that_is_cut_names_the_limit_and_what_helps() {
     let (key, limit, remedy) = cut(search("long")).await;
     assert_eq!((&*key, limit), ("matches", 2));
     assert!(remedy.contains("--limit matches=N"), "{remedy}");
-    let most = Search {
+    let most = SearchRequest {
         most: Some(1),
         ..search("long")
     };
@@ -66,14 +66,14 @@ async fn a_search_that_is_cut_names_the_limit_and_what_helps() {
     for name in ["d", "e"] {
         fs::write(office.root().join(name), "").expect("a file");
     }
-    let names = Search {
+    let names = SearchRequest {
         names: Some("x".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     let (key, limit, remedy) = cut(names).await;
     assert_eq!((&*key, limit), ("scan", 4));
     assert!(remedy.contains("--limit scan=N"), "{remedy}");
-    let usage: Usage = office.ask(strowger_tools::files::GetUsage).await;
+    let usage: FilesUsage = office.ask(strowger_tools::files::FilesUsageRequest).await;
     assert_eq!(usage.looked, 3 * 3 + 4);
 }
 

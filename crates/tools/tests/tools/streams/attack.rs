@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use strowger::{ReadError, Reader};
-use strowger_tools::stream::{Follow, OpenStream, Piece, Put, Streams, StreamsSpec};
+use strowger_tools::stream::{
+    FollowStreamRequest, OpenStreamRequest, PutRequest, StreamPiece, Streams, StreamsSpec,
+};
 
 use super::{LONG, Office, error, next, text};
 
@@ -102,7 +104,7 @@ fn a_producer_that_dies_ends_its_stream_with_an_error() {
     // Any actor can be a producer.
     let producer = office.kit.spawn::<Streams>("producer", spec);
     office.kit.run(async {
-        let open = OpenStream::new("log").with_producer(producer.erase());
+        let open = OpenStreamRequest::new("log").with_producer(producer.erase());
         office
             .streams
             .ask(open)
@@ -131,13 +133,13 @@ fn a_producer_outside_that_goes_without_a_word_is_noticed() {
     let office = Office::open(|limits| limits.idle = Duration::from_secs(60));
     office.kit.run(async {
         office.begin("log").await;
-        let mut reader: Reader<Piece> = office.follow("log").await;
+        let mut reader: Reader<StreamPiece> = office.follow("log").await;
         office.put("log", "a").await.expect("there is room");
         assert_eq!(next(&mut reader).await, text("a"));
         // Twin: without the limit a reader waits as long as it likes.
         office
             .streams
-            .ask(OpenStream::new("kept"))
+            .ask(OpenStreamRequest::new("kept"))
             .await
             .expect("it answers")
             .expect("room");
@@ -166,12 +168,16 @@ fn a_flood_of_pieces_is_refused_and_not_kept() {
         office.begin("log").await;
         let _never = office
             .streams
-            .ask(Follow::new("log"))
+            .ask(FollowStreamRequest::new("log"))
             .await
             .expect("it answers");
         office.put("log", "a").await.expect("there is room");
         let soon = Duration::from_secs(1);
-        let flood = (0..100).map(|_| office.streams.ask_within(Put::text("log", "b"), soon));
+        let flood = (0..100).map(|_| {
+            office
+                .streams
+                .ask_within(PutRequest::text("log", "b"), soon)
+        });
         let mut refused = 0;
         for put in futures(flood).await {
             refused += usize::from(matches!(put, Ok(Err(_))));
