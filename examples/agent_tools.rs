@@ -10,7 +10,9 @@
 use std::time::Duration;
 
 use strowger::{ActorSystem, BoxError};
-use strowger_tools::{Change, Edit, Files, FilesSpec, Read, Search, Write};
+use strowger_tools::files::{
+    EditRequest, Files, FilesSpec, ReadRequest, SearchRequest, TextChange, WriteRequest,
+};
 use tokio::time::timeout;
 
 #[tokio::main]
@@ -18,33 +20,33 @@ pub(crate) async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     let system = ActorSystem::new("agent")?;
     let mut spec = FilesSpec::new(folder.path());
-    spec.limits.octets = 1_000_000;
+    spec.limits.bytes = 1_000_000;
     let watch = spec.watch.clone();
     let files = system.spawn::<Files>("files", spec)?;
 
     files
-        .ask(Write::new("plan.txt", "1. call back\n"))
+        .ask(WriteRequest::new("plan.txt", "1. call back\n"))
         .await??;
-    let edit = Edit {
+    let edit = EditRequest {
         path: "plan.txt".to_owned(),
-        changes: vec![Change {
+        changes: vec![TextChange {
             old: "call back".to_owned(),
             new: "write back".to_owned(),
             all: false,
         }],
         dry_run: false,
     };
-    println!("places changed: {}", files.ask(edit).await??.places);
+    println!("places changed: {}", files.ask(edit).await??.replacements);
 
-    let outside = files.ask(Read::new("../../etc/passwd")).await?;
+    let outside = files.ask(ReadRequest::new("../../etc/passwd")).await?;
     println!("{}", outside.expect_err("it is outside"));
-    let large = Write::new("large", vec![0; 2_000_000]);
+    let large = WriteRequest::new("large", vec![0; 2_000_000]);
     println!("{}", files.ask(large).await?.expect_err("it is too much"));
 
     // The agent loses its patience: the search is cancelled, and the actor carries on.
-    let search = Search {
+    let search = SearchRequest {
         text: Some("back".to_owned()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     let _ = timeout(Duration::ZERO, files.ask(search.clone())).await;
     let found = files.ask(search).await??;

@@ -11,8 +11,10 @@
 use std::time::Duration;
 
 use strowger::{ActorSystem, BoxError, Reader};
-use strowger_tools::{
-    Append, EndStream, Files, FilesSpec, Follow, OpenStream, Piece, Put, Read, Streams, StreamsSpec,
+use strowger_tools::files::{AppendRequest, Files, FilesSpec, ReadRequest};
+use strowger_tools::stream::{
+    EndStreamRequest, FollowStreamRequest, OpenStreamRequest, PutRequest, StreamPiece, Streams,
+    StreamsSpec,
 };
 
 #[tokio::main]
@@ -23,35 +25,37 @@ pub(crate) async fn main() -> Result<(), BoxError> {
     let streams = system.spawn::<Streams>("streams", StreamsSpec::default())?;
 
     streams
-        .ask(OpenStream::new("news").with_replay(2))
+        .ask(OpenStreamRequest::new("news").with_replay(2))
         .await??;
-    let mut printed = streams.ask(Follow::new("news")).await??;
+    let mut printed = streams.ask(FollowStreamRequest::new("news")).await??;
     let printer = tokio::spawn(async move {
         while let Some(piece) = printed.recv().await {
-            let Piece::Text(text) = piece? else { continue };
-            let line = Append {
+            let StreamPiece::Text(text) = piece? else {
+                continue;
+            };
+            let line = AppendRequest {
                 path: "news.txt".to_owned(),
-                octets: text.into(),
+                bytes: text.into(),
             };
             files.ask(line).await??;
         }
-        let octets = files.ask(Read::new("news.txt")).await??;
+        let octets = files.ask(ReadRequest::new("news.txt")).await??;
         Ok::<_, BoxError>(String::from_utf8(octets.into())?)
     });
 
     for line in ["one\n", "two\n", "three\n"] {
-        streams.ask(Put::text("news", line)).await??;
+        streams.ask(PutRequest::text("news", line)).await??;
     }
-    let late = streams.ask(Follow::new("news")).await??;
+    let late = streams.ask(FollowStreamRequest::new("news")).await??;
     let stream = "news".to_owned();
-    streams.ask(EndStream { stream }).await??;
+    streams.ask(EndStreamRequest { stream }).await??;
     println!("who came late got {} pieces", count(late).await?);
     print!("{}", printer.await??);
     system.shutdown(Duration::from_secs(5)).await;
     Ok(())
 }
 
-async fn count(mut reader: Reader<Piece>) -> Result<usize, BoxError> {
+async fn count(mut reader: Reader<StreamPiece>) -> Result<usize, BoxError> {
     let mut count = 0;
     while let Some(piece) = reader.recv().await {
         piece?;

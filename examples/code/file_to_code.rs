@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use strowger::{ActorRef, ActorSystem, BoxError};
-use strowger_tools::{
-    Code, CodeSpec, Execute, Files, FilesMessage, FilesSpec, FollowRun, Functions, Read, Told,
-    Write,
+use strowger_tools::code::{
+    Code, CodeSpec, ExecuteRequest, FollowRunRequest, GrantedFunctions, RunEvent,
 };
+use strowger_tools::files::{Files, FilesMessage, FilesSpec, ReadRequest, WriteRequest};
 use strowger_wasm::{Host, HostLimits};
 
 // The sandbox in which a node runs code: that of components, adapted to the code actor.
@@ -47,27 +47,31 @@ async fn main() -> Result<(), BoxError> {
     let watch = spec.watch.clone();
     let code = system.spawn::<Code>("code", spec)?;
 
-    let calls = Write::new("calls.csv", "Almon,120\nEmma,80\nAlmon,40\n");
+    let calls = WriteRequest::new("calls.csv", "Almon,120\nEmma,80\nAlmon,40\n");
     files.ask(calls).await??;
-    let report = Execute::new(REPORT)
+    let report = ExecuteRequest::new(REPORT)
         .typescript()
         .with_args(json!({ "from": "calls.csv", "to": "bill.txt" }))
         .with_functions(given(&files));
     let executed = code.ask_within(report, PATIENCE).await??;
     println!("{}", executed.output[0].text);
-    let bill = files.ask(Read::new("bill.txt")).await??;
+    let bill = files.ask(ReadRequest::new("bill.txt")).await??;
     print!("{}", String::from_utf8(bill.into())?);
 
     // Functions that are not given do not exist, and limits cannot be caught.
     for attempt in ["fetch('/')", "try { 'x'.repeat(2 ** 28) } catch {}"] {
-        let failed = code.ask_within(Execute::new(attempt), PATIENCE).await?;
+        let failed = code
+            .ask_within(ExecuteRequest::new(attempt), PATIENCE)
+            .await?;
         println!("{}", failed.expect_err("it is not granted"));
     }
 
     // When the caller stops listening, the run is cancelled, wherever it is.
-    let endless = Execute::new("console.log('round and round'); for (;;);");
-    let mut told = code.ask_within(FollowRun::new(endless), PATIENCE).await??;
-    if let Some(Ok(Told::Line(line))) = told.recv().await {
+    let endless = ExecuteRequest::new("console.log('round and round'); for (;;);");
+    let mut told = code
+        .ask_within(FollowRunRequest::new(endless), PATIENCE)
+        .await??;
+    if let Some(Ok(RunEvent::Line(line))) = told.recv().await {
         println!("{}", line.text);
     }
     drop(told);
@@ -87,16 +91,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Returns the functions given to the code. Its files are those of the actor, under the actor's
 /// rules.
-fn given(files: &ActorRef<FilesMessage>) -> Functions {
+fn given(files: &ActorRef<FilesMessage>) -> GrantedFunctions {
     let (reads, writes) = (files.clone(), files.clone());
-    Functions::new()
+    GrantedFunctions::new()
         .promise("read", move |values| {
             let files = reads.clone();
             async move {
                 let [path] = &*values else {
                     return Err("read(path)".to_owned());
                 };
-                let read = Read::new(path.as_str().unwrap_or_default());
+                let read = ReadRequest::new(path.as_str().unwrap_or_default());
                 let octets = files.ask(read).await.map_err(|error| error.to_string())?;
                 let octets = octets.map_err(|error| error.to_string())?;
                 String::from_utf8(octets.into()).map_err(|error| error.to_string())
@@ -109,7 +113,7 @@ fn given(files: &ActorRef<FilesMessage>) -> Functions {
                     return Err("write(path, text)".to_owned());
                 };
                 let [path, text] = [path, text].map(|value| value.as_str().unwrap_or_default());
-                let write = Write::new(path, text.to_owned());
+                let write = WriteRequest::new(path, text.to_owned());
                 let written = files.ask(write).await.map_err(|error| error.to_string())?;
                 written.map_err(|error| error.to_string())
             }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use rquickjs::{Context, Runtime as Engine};
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Case, Sample};
-use strowger_tools::{Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, Execute};
+use strowger_tools::code::{
+    Code, CodeBudget, CodeError, CodeLimit, CodeMessage, CodeSpec, ExecuteRequest,
+};
 use strowger_wasm::{Host, HostLimits};
 use tokio::runtime::Runtime;
 
@@ -90,7 +92,7 @@ impl Office {
         }
     }
 
-    fn run(&self, execute: Execute) -> u64 {
+    fn run(&self, execute: ExecuteRequest) -> u64 {
         let executed = self.runtime.block_on(self.code.ask(execute));
         let executed = executed.expect("it answers").expect("it runs");
         executed.value.as_u64().expect("a number")
@@ -102,7 +104,7 @@ impl Office {
         budget.time_ms = Some(LIMIT);
         let over = (0..runs).map(|run| {
             let code = format!("'{run}'; {}", ENDLESS[run % ENDLESS.len()]);
-            let execute = Execute::new(code).with_budget(budget);
+            let execute = ExecuteRequest::new(code).with_budget(budget);
             let began = Instant::now();
             let ended = self.runtime.block_on(self.code.ask(execute));
             let took = began.elapsed();
@@ -128,7 +130,10 @@ fn warm(office: Lazy) -> Case {
         timed(count, |_| {
             next += 1;
             let (code, wanted) = source(next);
-            assert_eq!(office.run(Execute::new(code).within("kept")), wanted);
+            assert_eq!(
+                office.run(ExecuteRequest::new(code).in_realm("kept")),
+                wanted
+            );
         })
     })
 }
@@ -140,7 +145,7 @@ fn cold(office: Lazy) -> Case {
         timed(count, |_| {
             next += 1;
             let (code, wanted) = source(next);
-            assert_eq!(office.run(Execute::new(code)), wanted);
+            assert_eq!(office.run(ExecuteRequest::new(code)), wanted);
         })
     })
 }

@@ -9,7 +9,10 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Case, Sample};
-use strowger_tools::{Delete, Files, FilesMessage, FilesSpec, List, Read, Write, WriteMode};
+use strowger_tools::files::{
+    DeleteRequest, Files, FilesMessage, FilesSpec, ListRequest, ReadRequest, WriteMode,
+    WriteRequest,
+};
 use tokio::runtime::Runtime;
 
 /// Number of files that take turns.
@@ -255,7 +258,9 @@ impl Actor {
 
 impl Subject for Actor {
     fn read(&mut self, name: &str) -> Vec<u8> {
-        let read = self.runtime.block_on(self.files.ask(Read::new(name)));
+        let read = self
+            .runtime
+            .block_on(self.files.ask(ReadRequest::new(name)));
         // The buffer is unique, so this does not copy it.
         read.expect("it answers").expect("it is there").into()
     }
@@ -263,12 +268,12 @@ impl Subject for Actor {
     fn write(&mut self, name: &str, octets: Vec<u8>) {
         let written = self
             .runtime
-            .block_on(self.files.ask(Write::new(name, octets)));
+            .block_on(self.files.ask(WriteRequest::new(name, octets)));
         written.expect("it answers").expect("there is room");
     }
 
     fn replace(&mut self, name: &str, octets: Vec<u8>) {
-        let mut write = Write::new(name, octets);
+        let mut write = WriteRequest::new(name, octets);
         write.mode = WriteMode::Atomic;
         let written = self.runtime.block_on(self.files.ask(write));
         written.expect("it answers").expect("there is room");
@@ -277,7 +282,7 @@ impl Subject for Actor {
     fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>> {
         self.runtime.block_on(async {
             let asks = names.iter().map(|name| {
-                let (files, read) = (self.files.clone(), Read::new(name));
+                let (files, read) = (self.files.clone(), ReadRequest::new(name));
                 tokio::spawn(async move { files.ask(read).await })
             });
             let asks: Vec<_> = asks.collect();
@@ -291,9 +296,9 @@ impl Subject for Actor {
     }
 
     fn list(&mut self, name: &str) -> usize {
-        let list = List {
+        let list = ListRequest {
             path: name.to_owned(),
-            ..List::default()
+            ..ListRequest::default()
         };
         let listed = self.runtime.block_on(self.files.ask(list));
         let listed = listed.expect("it answers").expect("it is there");
@@ -307,7 +312,7 @@ impl Subject for Actor {
     }
 
     fn delete(&mut self, name: &str) {
-        let delete = Delete {
+        let delete = DeleteRequest {
             path: name.to_owned(),
             recursive: false,
         };

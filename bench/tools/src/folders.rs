@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
 use strowger_bench::{Case, Counted, Plan};
-use strowger_tools::{Files, FilesSpec, Found, GetUsage, Search, Write, WriteMode};
+use strowger_tools::files::{
+    Files, FilesSpec, FilesUsageRequest, SearchRequest, SearchResults, WriteMode, WriteRequest,
+};
 use tokio::runtime::Runtime;
 
 /// Environment variable and default for the number of files in the folder of the first write.
@@ -110,11 +112,15 @@ fn first_write(at: &Path) -> Case {
             let files = system.spawn::<Files>("files", FilesSpec::new(&at));
             let files = files.expect("it starts");
             // Writes as agents do: the new file replaces the old one.
-            let write = Write::new(&name, name.clone()).with_mode(WriteMode::Atomic);
+            let write = WriteRequest::new(&name, name.clone()).with_mode(WriteMode::Atomic);
             let written = files.ask_within(write, PATIENCE).await;
             let took = began.elapsed();
             written.expect("it answers").expect("there is room");
-            let looked = files.ask(GetUsage).await.expect("it answers").looked;
+            let looked = files
+                .ask(FilesUsageRequest)
+                .await
+                .expect("it answers")
+                .scanned;
             assert!(looked <= 2 * EACH, "the folder was walked");
             took
         });
@@ -153,15 +159,15 @@ fn checked(took: Duration, found: u64, lines: u64) -> Counted {
 }
 
 /// Searches a folder, and returns the time that took.
-fn search(at: &Path) -> (Duration, Found) {
+fn search(at: &Path) -> (Duration, SearchResults) {
     let runtime = runtime();
     runtime.block_on(async {
         let system = ActorSystem::new("bench").expect("it starts");
         let files = system.spawn::<Files>("files", FilesSpec::new(at));
         let files = files.expect("it starts");
-        let search = Search {
+        let search = SearchRequest {
             text: Some(PATTERN.to_owned()),
-            ..Search::default()
+            ..SearchRequest::default()
         };
         let began = Instant::now();
         let found = files.ask_within(search, PATIENCE).await;

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Case, Counted, Sample, workers};
-use strowger_tools::{Perform, ProgramMessage, Programs, ProgramsMessage, ProgramsSpec, Publish};
+use strowger_tools::program::{
+    PerformRequest, ProgramMessage, Programs, ProgramsMessage, ProgramsSpec, PublishRequest,
+};
 use tokio::runtime::Runtime;
 
 use crate::code::realms;
@@ -68,7 +70,7 @@ struct Asked {
 impl Asked {
     async fn ask(&mut self, by: u64) {
         self.sum += by;
-        let answered = self.program.ask(Perform(json!(by))).await;
+        let answered = self.program.ask(PerformRequest(json!(by))).await;
         assert_eq!(answered.expect("it answers"), Ok(json!(self.sum)));
     }
 }
@@ -137,7 +139,7 @@ pub(super) async fn publish(
     name: &str,
     code: &str,
 ) -> ActorRef<ProgramMessage> {
-    let published = desk.ask(Publish::new(name, code)).await;
+    let published = desk.ask(PublishRequest::new(name, code)).await;
     published.expect("it answers").expect("it is well");
     let path = format!("{}/published/{name}/program", desk.path());
     let found = system.find(path.as_str());

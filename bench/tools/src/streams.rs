@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use strowger::{ActorRef, ActorSystem, Reader};
 use strowger_bench::{Case, Sample};
-use strowger_tools::{Follow, OpenStream, Piece, Put, Streams, StreamsMessage, StreamsSpec};
+use strowger_tools::stream::{
+    FollowStreamRequest, OpenStreamRequest, PutRequest, StreamPiece, Streams, StreamsMessage,
+    StreamsSpec,
+};
 
 /// Bytes of a piece.
 const PIECE: usize = 64 * 1024;
@@ -48,23 +51,31 @@ fn piece(number: u64, base: &[u8]) -> Bytes {
     octets.into()
 }
 
-fn number(piece: &Piece) -> u64 {
-    let Piece::Octets(octets) = piece else {
+fn number(piece: &StreamPiece) -> u64 {
+    let StreamPiece::Bytes(octets) = piece else {
         panic!("it was octets")
     };
     assert_eq!(octets.len(), PIECE);
     u64::from_be_bytes(octets[..8].try_into().expect("eight octets"))
 }
 
-async fn stream(readers: usize) -> (ActorSystem, ActorRef<StreamsMessage>, Vec<Reader<Piece>>) {
+async fn stream(
+    readers: usize,
+) -> (
+    ActorSystem,
+    ActorRef<StreamsMessage>,
+    Vec<Reader<StreamPiece>>,
+) {
     let system = ActorSystem::new("bench").expect("it starts");
     let spec = StreamsSpec::default();
     let streams = system.spawn::<Streams>("streams", spec).expect("it starts");
-    let open = streams.ask(OpenStream::new("bench").with_replay(0)).await;
+    let open = streams
+        .ask(OpenStreamRequest::new("bench").with_replay(0))
+        .await;
     open.expect("it answers").expect("there is room");
     let mut all = Vec::new();
     for _ in 0..readers {
-        let reader = streams.ask(Follow::new("bench")).await;
+        let reader = streams.ask(FollowStreamRequest::new("bench")).await;
         all.push(reader.expect("it answers").expect("there is room"));
     }
     (system, streams, all)
@@ -94,7 +105,7 @@ fn throughput() -> Case {
                 }
             });
             for number in first..first + count {
-                let put = Put::octets("bench", piece(number, &base));
+                let put = PutRequest::bytes("bench", piece(number, &base));
                 streams
                     .ask(put)
                     .await
@@ -139,7 +150,7 @@ fn latencies() -> Vec<Duration> {
             let mut octets = base.clone();
             let sent = start.elapsed().as_nanos() as u64;
             octets[..8].copy_from_slice(&sent.to_be_bytes());
-            let put = streams.ask(Put::octets("bench", octets)).await;
+            let put = streams.ask(PutRequest::bytes("bench", octets)).await;
             assert_eq!(put.expect("it answers"), Ok(READERS));
         }
         let mut all = Vec::new();

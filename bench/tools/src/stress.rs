@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use strowger::{ActorRef, ActorSystem};
 use strowger_bench::{Plan, Row, workers};
-use strowger_tools::{
-    Code, CodeMessage, CodeSpec, Execute, Files, FilesMessage, FilesSpec, Follow, OpenStream,
-    Perform, Piece, ProgramMessage, Programs, ProgramsSpec, Put, Read, Streams, StreamsMessage,
-    StreamsSpec, Write,
+use strowger_tools::code::{Code, CodeMessage, CodeSpec, ExecuteRequest};
+use strowger_tools::files::{Files, FilesMessage, FilesSpec, ReadRequest, WriteRequest};
+use strowger_tools::program::{PerformRequest, ProgramMessage, Programs, ProgramsSpec};
+use strowger_tools::stream::{
+    FollowStreamRequest, OpenStreamRequest, PutRequest, StreamPiece, Streams, StreamsMessage,
+    StreamsSpec,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
@@ -212,15 +214,17 @@ impl Office {
         }
         let streams = system.spawn::<Streams>("streams", StreamsSpec::default());
         let streams = streams.expect("it starts");
-        let open = streams.ask(OpenStream::new(STREAM).with_replay(0)).await;
+        let open = streams
+            .ask(OpenStreamRequest::new(STREAM).with_replay(0))
+            .await;
         open.expect("it answers").expect("there is room");
-        let reader = streams.ask(Follow::new(STREAM)).await;
+        let reader = streams.ask(FollowStreamRequest::new(STREAM)).await;
         let mut reader = reader.expect("it answers").expect("there is room");
         let arrivals = Arc::new(Arrivals::default());
         let told = Arc::clone(&arrivals);
         tokio::spawn(async move {
             while let Some(piece) = reader.recv().await {
-                let Piece::Octets(octets) = piece.expect("none is missed") else {
+                let StreamPiece::Bytes(octets) = piece.expect("none is missed") else {
                     panic!("it was octets")
                 };
                 let number = number_of(&octets, PIECE);
@@ -255,22 +259,25 @@ impl Office {
     async fn file(&self, turn: usize) {
         let name = (turn / 2 % EACH).to_string();
         if turn.is_multiple_of(2) {
-            let written = self.files.ask(Write::new(name, content(turn))).await;
+            let written = self.files.ask(WriteRequest::new(name, content(turn))).await;
             written.expect("it answers").expect("there is room");
         } else {
-            let octets = self.files.ask(Read::new(name)).await;
+            let octets = self.files.ask(ReadRequest::new(name)).await;
             number_of(&octets.expect("it answers").expect("it is there"), FILE);
         }
     }
 
     async fn code(&self, turn: usize) {
-        let execute = Execute::new(format!("({turn} + 7) * 2")).within((turn % EACH).to_string());
+        let execute =
+            ExecuteRequest::new(format!("({turn} + 7) * 2")).in_realm((turn % EACH).to_string());
         let executed = self.code.ask(execute).await.expect("it answers");
         assert_eq!(executed.expect("it runs").value, json!((turn + 7) * 2));
     }
 
     async fn program(&self, turn: usize) {
-        let answered = self.programs[turn % EACH].ask(Perform(json!(turn))).await;
+        let answered = self.programs[turn % EACH]
+            .ask(PerformRequest(json!(turn)))
+            .await;
         assert_eq!(answered.expect("it answers"), Ok(json!(turn * 2)));
     }
 
@@ -280,7 +287,7 @@ impl Office {
         self.expect(turn, sender);
         let mut octets = vec![7; PIECE];
         mark(&mut octets, turn);
-        let put = self.streams.ask(Put::octets(STREAM, octets)).await;
+        let put = self.streams.ask(PutRequest::bytes(STREAM, octets)).await;
         assert_eq!(put.expect("it answers"), Ok(1));
         arrived.await.expect("it came");
     }

@@ -1,5 +1,32 @@
 //! An actor that serves files below one directory.
 //!
+//! Each request of this module is sent to a [`Files`] actor and answered with a `Result` whose
+//! error is a [`FileError`]. Paths are relative to the root, or absolute and below it; a
+//! `file:///` URI is accepted in place of a path.
+//!
+//! ```
+//! use strowger::{ActorSystem, BoxError};
+//! use strowger_tools::files::{Files, FilesSpec, SearchRequest, WriteRequest};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let folder = tempfile::tempdir()?;
+//! let system = ActorSystem::new("office")?;
+//! let files = system.spawn::<Files>("files", FilesSpec::new(folder.path()))?;
+//! files.ask(WriteRequest::new("list.txt", "milk\nbread\n")).await??;
+//!
+//! let search = SearchRequest {
+//!     text: Some("^bread$".into()),
+//!     ..SearchRequest::default()
+//! };
+//! let results = files.ask(search).await??;
+//! assert_eq!((&*results.matches[0].path, results.matches[0].line), ("list.txt", Some(2)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Implementation
+//!
 //! ```text
 //! a path ─▶ path      checked: relative to the root, no NUL, not too long or deep
 //!           disk      opened through the root's handle: the kernel refuses to leave the root
@@ -9,12 +36,12 @@
 //!
 //! Short operations run on the worker: waking up a blocking thread takes longer than reading a
 //! page. Long operations run on blocking threads. The actor waits for those that write, but not for
-//! those that only look (lists, trees, searches).
+//! those that only read (lines, lists, trees, searches).
 
 mod disk;
-mod door;
 mod edit;
 mod error;
+mod export;
 mod lines;
 mod message;
 mod path;
@@ -34,12 +61,13 @@ use bytes::Bytes;
 use strowger::{Ask, BoxError, Context, Reply, handlers};
 
 use disk::{Disk, StopCheck};
-pub use door::files_door;
-pub use error::{FileError, Rule};
+pub use error::{FileError, FileRule};
 pub use message::{
-    Append, Change, Delete, Edit, Edited, Entry, EntryKind, Found, GetMedia, GetRoot, GetUsage,
-    List, ListOrder, Listing, Make, Match, Media, Read, ReadLines, ReadMany, Rename, Root, Search,
-    Skipped, SkippedPath, Stat, Tree, TreeCut, TreeEntry, Usage, VerbUsage, Write, WriteMode,
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditOutcome, EditRequest, EntryInfo,
+    EntryKind, FilesUsage, FilesUsageRequest, ListOrder, ListRequest, Listing, MediaFile,
+    ReadLinesRequest, ReadManyRequest, ReadMediaRequest, ReadRequest, RenameRequest, RootInfo,
+    RootRequest, SearchMatch, SearchRequest, SearchResults, SkipSummary, SkippedPath, StatRequest,
+    TextChange, TreeCut, TreeEntry, TreeRequest, VerbUsage, WriteMode, WriteRequest,
 };
 pub use path::{file_uri, path_of_file_uri, shown_path};
 pub use spec::{FileLimits, FilesSpec};
@@ -60,11 +88,11 @@ const MAX_INLINE_BYTES: u64 = 256 << 10;
 /// Number of directory entries to list on the worker before moving to a blocking thread.
 const MAX_INLINE_ENTRIES: usize = 512;
 
-/// The message that work running beside the actor sends when it ends: the record of an answered
-/// call, or `None` after a search for leftovers.
+/// The message that background work sends to the actor when it ends: the record of an answered
+/// call, or `None` after the removal of abandoned temporary files.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Beside(Option<CallRecord<'static>>);
+pub struct BackgroundDone(Option<CallRecord<'static>>);
 
 #[handlers]
 impl strowger::Actor for Files {
@@ -85,27 +113,28 @@ impl strowger::Actor for Files {
         Ok(Self { disk, recorder })
     }
 
-    async fn read(&mut self, ask: Ask<Read>) {
+    async fn read(&mut self, ask: Ask<ReadRequest>) {
         let Ask { request, reply } = ask;
         let outcome = self.read_file(&request).await;
         self.record_call(Verb::Read, &request.path, &outcome, |bytes| bytes.len());
         reply.send(outcome);
     }
 
-    async fn read_lines(&mut self, ask: Ask<ReadLines>, cx: &mut Context<Self>) {
+    async fn read_lines(&mut self, ask: Ask<ReadLinesRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.read_lines(&request, stop);
         let work = (work, Bytes::len as fn(&Bytes) -> usize);
-        self.run_beside(Verb::Read, path, work, reply, cx).await;
+        self.run_in_background(Verb::Read, path, work, reply, cx)
+            .await;
     }
 
-    async fn read_many(&mut self, ask: Ask<ReadMany>) {
+    async fn read_many(&mut self, ask: Ask<ReadManyRequest>) {
         let Ask { request, reply } = ask;
         let mut left = self.disk.limits.file;
         let mut outcomes = Vec::new();
         for path in &request.paths {
-            let most = Read {
+            let most = ReadRequest {
                 path: path.clone(),
                 offset: 0,
                 length: None,
@@ -117,8 +146,8 @@ impl strowger::Actor for Files {
                     None => {
                         outcome = Err(FileError::Limit {
                             path: path.clone(),
-                            rule: Rule::Size,
-                            most: self.disk.limits.file,
+                            rule: FileRule::Size,
+                            limit: self.disk.limits.file,
                             used: self.disk.limits.file - left,
                             wanted: bytes.len() as u64,
                         });
@@ -131,80 +160,88 @@ impl strowger::Actor for Files {
         reply.send(Ok(outcomes));
     }
 
-    async fn media(&mut self, ask: Ask<GetMedia>) {
+    async fn read_media(&mut self, ask: Ask<ReadMediaRequest>) {
         let Ask { request, reply } = ask;
-        let outcome = self.read_file(&Read::new(&request.path)).await;
+        let outcome = self.read_file(&ReadRequest::new(&request.path)).await;
         self.record_call(Verb::Read, &request.path, &outcome, |bytes| bytes.len());
         let mime = mime_guess::from_path(&request.path).first_or_octet_stream();
-        reply.send(outcome.map(|bytes| Media {
+        reply.send(outcome.map(|bytes| MediaFile {
             mime: mime.to_string(),
-            octets: bytes,
+            bytes,
         }));
     }
 
-    async fn write(&mut self, ask: Ask<Write>, cx: &mut Context<Self>) {
+    async fn write(&mut self, ask: Ask<WriteRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
-        let bytes = request.octets.len();
+        let bytes = request.bytes.len();
         let path = request.path.clone();
         let long = bytes as u64 > MAX_INLINE_BYTES || request.mode == WriteMode::Durable;
-        let outcome = self.change(long, move |disk| disk.write(&request)).await;
+        let outcome = self
+            .run_change(long, move |disk| disk.write(&request))
+            .await;
         self.record_call(Verb::Write, &path, &outcome, |()| bytes);
         reply.send(outcome);
-        self.sweep_temp_files(cx);
+        self.remove_leftovers(cx);
     }
 
-    async fn append(&mut self, ask: Ask<Append>) {
+    async fn append(&mut self, ask: Ask<AppendRequest>) {
         let Ask { request, reply } = ask;
-        let bytes = request.octets.len();
+        let bytes = request.bytes.len();
         let path = request.path.clone();
         let long = bytes as u64 > MAX_INLINE_BYTES;
-        let outcome = self.change(long, move |disk| disk.append(&request)).await;
+        let outcome = self
+            .run_change(long, move |disk| disk.append(&request))
+            .await;
         self.record_call(Verb::Append, &path, &outcome, |()| bytes);
         reply.send(outcome);
     }
 
-    async fn edit(&mut self, ask: Ask<Edit>, cx: &mut Context<Self>) {
+    async fn edit(&mut self, ask: Ask<EditRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
-        let outcome = self.change(true, move |disk| disk.edit(&request)).await;
+        let outcome = self.run_change(true, move |disk| disk.edit(&request)).await;
         self.record_call(Verb::Edit, &path, &outcome, |edited| edited.diff.len());
         reply.send(outcome);
-        self.sweep_temp_files(cx);
+        self.remove_leftovers(cx);
     }
 
-    async fn make(&mut self, ask: Ask<Make>) {
+    async fn create_directory(&mut self, ask: Ask<CreateDirectoryRequest>) {
         let Ask { request, reply } = ask;
-        let outcome = self.disk.make(&request);
+        let outcome = self.disk.create_directory(&request);
         self.record_call(Verb::Make, &request.path, &outcome, |()| 0);
         reply.send(outcome);
     }
 
-    async fn rename(&mut self, ask: Ask<Rename>) {
+    async fn rename(&mut self, ask: Ask<RenameRequest>) {
         let Ask { request, reply } = ask;
         let path = request.from.clone();
         // May take long: a directory is measured before it moves.
-        let outcome = self.change(true, move |disk| disk.rename(&request)).await;
+        let outcome = self
+            .run_change(true, move |disk| disk.rename(&request))
+            .await;
         self.record_call(Verb::Rename, &path, &outcome, |()| 0);
         reply.send(outcome);
     }
 
-    async fn delete(&mut self, ask: Ask<Delete>) {
+    async fn delete(&mut self, ask: Ask<DeleteRequest>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let long = request.recursive;
-        let outcome = self.change(long, move |disk| disk.delete(&request)).await;
+        let outcome = self
+            .run_change(long, move |disk| disk.delete(&request))
+            .await;
         self.record_call(Verb::Delete, &path, &outcome, |()| 0);
         reply.send(outcome);
     }
 
-    async fn stat(&mut self, ask: Ask<Stat>) {
+    async fn stat(&mut self, ask: Ask<StatRequest>) {
         let Ask { request, reply } = ask;
         let outcome = self.disk.stat(&request.path);
         self.record_call(Verb::Stat, &request.path, &outcome, |_| 0);
         reply.send(outcome);
     }
 
-    async fn list(&mut self, ask: Ask<List>, cx: &mut Context<Self>) {
+    async fn list(&mut self, ask: Ask<ListRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let begun = self.disk.list(&request).and_then(|mut lister| {
             let all = lister.step(MAX_INLINE_ENTRIES)?;
@@ -222,7 +259,7 @@ impl strowger::Actor for Files {
                     }
                     Ok(lister.finish())
                 };
-                self.run_beside(Verb::List, path, (work, no_bytes), reply, cx)
+                self.run_in_background(Verb::List, path, (work, no_bytes), reply, cx)
                     .await;
             }
             begun => {
@@ -233,33 +270,37 @@ impl strowger::Actor for Files {
         }
     }
 
-    async fn tree(&mut self, ask: Ask<Tree>, cx: &mut Context<Self>) {
+    async fn tree(&mut self, ask: Ask<TreeRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.tree(&request, stop);
-        self.run_beside(Verb::Tree, path, (work, no_bytes), reply, cx)
+        self.run_in_background(Verb::Tree, path, (work, no_bytes), reply, cx)
             .await;
     }
 
-    async fn search(&mut self, ask: Ask<Search>, cx: &mut Context<Self>) {
+    async fn search(&mut self, ask: Ask<SearchRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.search(&request, stop);
-        self.run_beside(Verb::Search, path, (work, no_bytes), reply, cx)
+        self.run_in_background(Verb::Search, path, (work, no_bytes), reply, cx)
             .await;
     }
 
-    async fn worked(&mut self, Beside(record): Beside, cx: &mut Context<Self>) {
+    async fn background_done(
+        &mut self,
+        BackgroundDone(record): BackgroundDone,
+        cx: &mut Context<Self>,
+    ) {
         match record {
             Some(record) => self.recorder.record(&record),
-            None => self.sweep_temp_files(cx),
+            None => self.remove_leftovers(cx),
         }
     }
 
-    async fn root(&mut self, ask: Ask<GetRoot>) {
-        let name = &self.disk.name;
-        let (path, uri) = read::named(name.as_os_str(), || name);
-        ask.reply.send(Ok(Root {
+    async fn root_info(&mut self, ask: Ask<RootRequest>) {
+        let name = &self.disk.root_path;
+        let (path, uri) = read::display_name(name.as_os_str(), || name);
+        ask.reply.send(Ok(RootInfo {
             path,
             uri,
             read_only: self.disk.read_only,
@@ -267,14 +308,14 @@ impl strowger::Actor for Files {
         }));
     }
 
-    async fn usage(&mut self, ask: Ask<GetUsage>) {
+    async fn usage(&mut self, ask: Ask<FilesUsageRequest>) {
         ask.reply.send(self.recorder.usage());
     }
 }
 
 impl Files {
     /// Reads a file; a long one is read on a blocking thread.
-    async fn read_file(&self, read: &Read) -> Result<Bytes, FileError> {
+    async fn read_file(&self, read: &ReadRequest) -> Result<Bytes, FileError> {
         let opened = self.disk.open_read(read)?;
         if opened.length <= MAX_INLINE_BYTES {
             return opened.read();
@@ -283,7 +324,7 @@ impl Files {
     }
 
     /// Performs an operation that changes something, while the actor waits.
-    async fn change<T, F>(&self, long: bool, work: F) -> Result<T, FileError>
+    async fn run_change<T, F>(&self, long: bool, work: F) -> Result<T, FileError>
     where
         T: Send + 'static,
         F: FnOnce(&Disk) -> Result<T, FileError> + Send + 'static,
@@ -295,30 +336,31 @@ impl Files {
         on_blocking_thread(move |_| work(&disk)).await
     }
 
-    /// Starts a search for leftovers of killed writers in a directory where a file was replaced. It
-    /// runs beside the actor, after the answer, and only if enough pipes are free for calls.
-    fn sweep_temp_files(&self, cx: &mut Context<Self>) {
+    /// Starts to remove temporary files of killed writers from a directory where a file was
+    /// replaced. Runs in the background, after the answer, and only if enough pipes are free for
+    /// calls.
+    fn remove_leftovers(&self, cx: &mut Context<Self>) {
         if cx.pipes() >= <Self as strowger::Actor>::PIPES / 2 {
             return; // The next write tries again.
         }
-        let Some(dir) = self.disk.sweeps.due() else {
+        let Some(dir) = self.disk.sweeps.take_due() else {
             return;
         };
         let disk = Arc::clone(&self.disk);
         let piped = cx.pipe(
-            on_blocking_thread(move |stop| disk.sweep(&dir, stop)),
-            |()| Beside(None),
+            on_blocking_thread(move |stop| disk.remove_abandoned(&dir, stop)),
+            |()| BackgroundDone(None),
         );
         debug_assert!(piped.is_ok(), "there was room for it");
     }
 
-    /// Performs a read-only operation while the actor goes on; it is cancelled when the caller goes
-    /// away.
+    /// Performs a read-only operation in the background, while the actor handles other messages.
+    /// The operation is cancelled when its caller stops waiting.
     #[expect(
         clippy::needless_pass_by_ref_mut,
         reason = "a shared borrow that is held while it waits would ask actors to be Sync"
     )]
-    async fn run_beside<T, F>(
+    async fn run_in_background<T, F>(
         &mut self,
         verb: Verb,
         path: String,
@@ -335,13 +377,13 @@ impl Files {
             let bytes = outcome.as_ref().map_or(0, bytes);
             let record = CallRecord::new(verb, path, &outcome, bytes);
             reply.send(outcome);
-            Beside(Some(record))
+            BackgroundDone(Some(record))
         });
         if cx.pipes() < <Self as strowger::Actor>::PIPES {
-            let piped = cx.pipe(job, |beside| beside);
+            let piped = cx.pipe(job, |done| done);
             debug_assert!(piped.is_ok(), "there was room for it");
         } else {
-            let Beside(record) = job.await;
+            let BackgroundDone(record) = job.await;
             record
                 .iter()
                 .for_each(|record| self.recorder.record(record));
@@ -366,18 +408,19 @@ fn no_bytes<T>(_: &T) -> usize {
     0
 }
 
-/// Runs `work` on a blocking thread. If the returned future is dropped, `work` is told to stop.
+/// Runs `work` on a blocking thread. If the returned future is dropped, `work` sees `true` from its
+/// stop check.
 async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce(StopCheck<'_>) -> T + Send + 'static,
 ) -> T {
-    struct Raise(Arc<AtomicBool>);
-    impl Drop for Raise {
+    struct StopOnDrop(Arc<AtomicBool>);
+    impl Drop for StopOnDrop {
         fn drop(&mut self) {
             self.0.store(true, Ordering::Relaxed);
         }
     }
-    let raise = Raise(Arc::new(AtomicBool::new(false)));
-    let stop = Arc::clone(&raise.0);
+    let stop_on_drop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+    let stop = Arc::clone(&stop_on_drop.0);
     let job = tokio::task::spawn_blocking(move || work(&|| stop.load(Ordering::Relaxed)));
     match job.await {
         Ok(done) => done,

@@ -1,5 +1,9 @@
 //! Programs: code that is published under an address and keeps state between messages.
 //!
+//! A [`PublishRequest`] to the registry, [`Programs`], starts a program; a [`PerformRequest`] to
+//! the program, found by [`Programs::find`], calls its function `handle`. Callers outside the
+//! process use its address, `@(programs/NAME)`.
+//!
 //! ```text
 //! Programs (the registry) ─ Publish ─▶ compiled once, checked against its schemas
 //! └─ NAME (supervisor)                 restarts the program; stops it after too many failures
@@ -10,7 +14,7 @@
 //! another program needs one, the program that has been idle for longest saves its `state` and
 //! drops its realm.
 
-mod door;
+mod export;
 mod message;
 mod realm_pool;
 mod registry;
@@ -24,16 +28,18 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use strowger::{ActorRef, Ask, BoxError, Context, Reply, handlers};
 
-pub use door::{program_door, programs_door};
 pub use message::{
-    ListPrograms, Perform, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
+    ListProgramsRequest, PerformRequest, ProgramError, ProgramInfo, ProgramState, PublishRequest,
+    SchemaSide, WithdrawRequest,
 };
 use realm_pool::{RealmPool, RealmSlot};
 pub use registry::{Programs, ProgramsMessage, ProgramsSpec};
 pub use stats::{ProgramsUsage, ProgramsWatch};
 
-use crate::code::run::{InternalOwner, RunOwner, run, value};
-use crate::code::{CodeError, CodeLimits, CodeRealm, CodeStep, Functions, Line, Sandbox};
+use crate::code::run::{InternalOwner, RunOwner, parse_value, run_step};
+use crate::code::{
+    CodeError, CodeLimits, CodeRealm, CodeStep, ConsoleLine, GrantedFunctions, Sandbox,
+};
 
 /// The arguments of a program, created by the registry.
 #[derive(Clone, Debug)]
@@ -48,7 +54,7 @@ struct ProgramRecord {
     code: Arc<str>,
     input: Option<Validator>,
     output: Option<Validator>,
-    functions: Functions,
+    functions: GrantedFunctions,
     limits: CodeLimits,
     /// The limits for all programs, before the budget of this one.
     base_limits: CodeLimits,
@@ -67,7 +73,7 @@ struct ProgramRecord {
 pub struct Program {
     record: Arc<ProgramRecord>,
     loaded: Option<LoadedProgram>,
-    me: ActorRef<ProgramMessage>,
+    self_ref: ActorRef<ProgramMessage>,
     path: String,
 }
 
@@ -85,18 +91,18 @@ impl Drop for LoadedProgram {
     }
 }
 
-/// The message that asks an idle program to drop its realm if others wait for room. The state is
-/// saved.
+/// The message that asks an idle program to save its state and drop its realm, if other programs
+/// wait for one.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub struct Rest;
+pub struct YieldRealm;
 
 /// The request to check that the program loads.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub struct Wake;
+pub struct CheckLoadsRequest;
 
-impl strowger::Request for Wake {
+impl strowger::Request for CheckLoadsRequest {
     type Reply = Result<(), ProgramError>;
 }
 
@@ -112,26 +118,26 @@ impl strowger::Actor for Program {
             *record.state.lock() = None;
         }
         Ok(Self {
-            me: cx.actor_ref(),
+            self_ref: cx.actor_ref(),
             path: cx.path().to_string(),
             record,
             loaded: None,
         })
     }
 
-    async fn wake(&mut self, ask: Ask<Wake>) -> Result<(), BoxError> {
+    async fn check_loads(&mut self, ask: Ask<CheckLoadsRequest>) -> Result<(), BoxError> {
         let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
         let woken = self.load(&internal).await.map(|_| ());
-        self.rest().await?;
+        self.mark_idle().await?;
         ask.reply.send(woken.map_err(ProgramError::Code));
         Ok(())
     }
 
-    async fn perform(&mut self, ask: Ask<Perform>) -> Result<(), BoxError> {
+    async fn perform(&mut self, ask: Ask<PerformRequest>) -> Result<(), BoxError> {
         let Ask { request, reply } = ask;
         let caller = Arc::new(ProgramCaller::new(reply, self.path.clone()));
         let outcome = self.answer(request.0, &caller).await;
-        let outcome = outcome.map_err(|error| error.within(&self.record.base_limits));
+        let outcome = outcome.map_err(|error| error.with_origin(&self.record.base_limits));
         self.record_call(&outcome);
         let lost = self
             .loaded
@@ -139,16 +145,16 @@ impl strowger::Actor for Program {
             .is_some();
         let failed = outcome.as_ref().err().map(ToString::to_string);
         // A cancelled call is not a failure of the program.
-        let given_up = matches!(outcome, Err(ProgramError::Code(CodeError::Cancelled)));
+        let cancelled = matches!(outcome, Err(ProgramError::Code(CodeError::Cancelled)));
         caller.answer(outcome);
         match failed {
-            Some(failed) if lost && !given_up => Err(failed.into()),
-            _ => self.rest().await,
+            Some(failed) if lost && !cancelled => Err(failed.into()),
+            _ => self.mark_idle().await,
         }
     }
 
-    async fn idle(&mut self, _: Rest) -> Result<(), BoxError> {
-        self.rest().await
+    async fn yield_realm(&mut self, _: YieldRealm) -> Result<(), BoxError> {
+        self.mark_idle().await
     }
 }
 
@@ -166,11 +172,11 @@ impl Program {
         let arguments = Value::from(vec![input]);
         let json = arguments.to_string();
         // Checked before a realm is used: an input that is too long is the caller's fault.
-        let (octets, limit) = (json.len() - "[]".len(), record.limits.result);
-        if octets > limit {
-            return Err(ProgramError::TooLong { octets, limit });
+        let (bytes, limit) = (json.len() - "[]".len(), record.limits.result);
+        if bytes > limit {
+            return Err(ProgramError::InputTooLong { bytes, limit });
         }
-        check_schema(Side::Input, record.input.as_ref(), &arguments[0])?;
+        check_schema(SchemaSide::Input, record.input.as_ref(), &arguments[0])?;
         let owner: Arc<dyn RunOwner> = Arc::<ProgramCaller>::clone(caller);
         let loaded = self.load(&owner).await?;
         let step = CodeStep::Call {
@@ -178,9 +184,9 @@ impl Program {
             arguments: &json,
         };
         let realm = &mut *loaded.realm;
-        let json = run(realm, step, &record.functions, &record.limits, &owner).await?;
-        let output = value(json)?;
-        check_schema(Side::Output, record.output.as_ref(), &output)?;
+        let json = run_step(realm, step, &record.functions, &record.limits, &owner).await?;
+        let output = parse_value(json)?;
+        check_schema(SchemaSide::Output, record.output.as_ref(), &output)?;
         Ok(output)
     }
 
@@ -204,7 +210,7 @@ impl Program {
                 },
             ];
             for step in steps {
-                run(&mut *realm, step, &record.functions, &record.limits, owner).await?;
+                run_step(&mut *realm, step, &record.functions, &record.limits, owner).await?;
             }
             record.resident.store(true, Ordering::Relaxed);
             let record = Arc::clone(&self.record);
@@ -216,15 +222,15 @@ impl Program {
         }
         let loaded = self.loaded.as_mut();
         let loaded = loaded
-            .ok_or_else(|| CodeError::Sandbox("the program did not reactivate".to_owned()))?;
-        loaded.slot.busy();
+            .ok_or_else(|| CodeError::SandboxFailed("the program did not reactivate".to_owned()))?;
+        loaded.slot.mark_busy();
         Ok(loaded)
     }
 
-    /// Marks the program as idle, and drops its realm if others wait for room.
-    async fn rest(&mut self) -> Result<(), BoxError> {
+    /// Marks the program as idle, and drops its realm if other programs wait for one.
+    async fn mark_idle(&mut self) -> Result<(), BoxError> {
         let loaded = self.loaded.as_mut();
-        match loaded.is_some_and(|loaded| loaded.slot.idle(&self.me)) {
+        match loaded.is_some_and(|loaded| loaded.slot.mark_idle(&self.self_ref)) {
             true => self.passivate().await,
             false => Ok(()),
         }
@@ -240,8 +246,9 @@ impl Program {
             name: "state",
             code: "state",
         };
-        let (none, internal): (_, Arc<dyn RunOwner>) = (Functions::new(), Arc::new(InternalOwner));
-        let state = run(&mut *loaded.realm, step, &none, &record.limits, &internal).await;
+        let (none, internal): (_, Arc<dyn RunOwner>) =
+            (GrantedFunctions::new(), Arc::new(InternalOwner));
+        let state = run_step(&mut *loaded.realm, step, &none, &record.limits, &internal).await;
         drop(loaded);
         match state {
             Ok(state) => {
@@ -259,7 +266,7 @@ impl Program {
             self.record.failed.fetch_add(1, Ordering::Relaxed);
         }
         let end = outcome.as_ref().err();
-        self.record.pool.watch.called(end);
+        self.record.pool.watch.record_call(end);
         tracing::info!(
             target: "strowger::audit",
             actor = %self.path,
@@ -274,14 +281,14 @@ impl Program {
 struct ProgramCaller {
     reply: Mutex<Option<Reply<Result<Value, ProgramError>>>>,
     /// `true` if the message was a tell: there is no reply to wait for from the start.
-    told: bool,
+    was_tell: bool,
     program: String,
 }
 
 impl ProgramCaller {
     fn new(reply: Reply<Result<Value, ProgramError>>, program: String) -> Self {
         Self {
-            told: !reply.is_waiting(),
+            was_tell: !reply.is_waiting(),
             reply: Mutex::new(Some(reply)),
             program,
         }
@@ -296,17 +303,21 @@ impl ProgramCaller {
 
 impl RunOwner for ProgramCaller {
     fn is_wanted(&self) -> bool {
-        self.told || self.reply.lock().as_ref().is_some_and(Reply::is_waiting)
+        self.was_tell || self.reply.lock().as_ref().is_some_and(Reply::is_waiting)
     }
 
-    fn print(&self, line: Line) {
+    fn print(&self, line: ConsoleLine) {
         let (program, level) = (&self.program, line.level);
         tracing::info!(target: "strowger::program", %program, ?level, "{}", line.text);
     }
 }
 
-/// Validates a value against a schema. The error tells where and why it does not match.
-fn check_schema(side: Side, schema: Option<&Validator>, value: &Value) -> Result<(), ProgramError> {
+/// Validates a value against a schema. The error has the place and the reason of the mismatch.
+fn check_schema(
+    side: SchemaSide,
+    schema: Option<&Validator>,
+    value: &Value,
+) -> Result<(), ProgramError> {
     let Some(Err(error)) = schema.map(|schema| schema.validate(value)) else {
         return Ok(());
     };
@@ -315,11 +326,11 @@ fn check_schema(side: Side, schema: Option<&Validator>, value: &Value) -> Result
         "" => error.to_string(),
         at => format!("{at}: {error}"),
     };
-    Err(ProgramError::Schema(side, short(&text)))
+    Err(ProgramError::SchemaMismatch(side, truncate(&text)))
 }
 
 /// Shortens text that quotes untrusted input, for error messages.
-fn short(text: &str) -> String {
+fn truncate(text: &str) -> String {
     const MOST: usize = 300;
     text.chars().take(MOST).collect()
 }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use strowger::{ActorRef, Fault, FaultCode};
 use strowger_gateway::access::{Caller, Operation};
 use strowger_gateway::mcp::{Tool, ToolContent, ToolOutput, ToolRequest, ToolSet};
-use strowger_tools::{
-    CodeBudget, CodeError, CodeMessage, Execute, Executed, FollowRun, Functions, Language, Level,
-    Line, Thrown, Told,
+use strowger_tools::code::{
+    CodeBudget, CodeError, CodeMessage, ConsoleLevel, ConsoleLine, ExecuteRequest,
+    FollowRunRequest, GrantedFunctions, Language, RunEvent, RunResult, ThrownValue,
 };
 
 use super::{ASK_TIMEOUT, a, list, object};
@@ -145,8 +145,8 @@ pub(super) fn given(
     granted: &ToolSet,
     names: Vec<String>,
     caller: &Caller,
-) -> Result<Functions, Fault> {
-    let mut functions = Functions::new();
+) -> Result<GrantedFunctions, Fault> {
+    let mut functions = GrantedFunctions::new();
     for name in names {
         if !granted.names().any(|known| known == name) {
             let text = format!("functions: no tool {name:?} that code can call");
@@ -192,7 +192,7 @@ async fn run(
     call.caller
         .check_address(&Operation::CALL_TOOL, "/tools/code")?;
     let params: CodeExecuteParams = call.parse_arguments()?;
-    let execute = Execute {
+    let execute = ExecuteRequest {
         code: params.code,
         language: params.language,
         args: params.args,
@@ -201,28 +201,30 @@ async fn run(
         budget: budget(params.time_ms, params.deadline_ms, params.memory),
     };
     let failed = |why: String| Fault::new(FaultCode::Failed, why);
-    let followed = code.ask_within(FollowRun::new(execute), ASK_TIMEOUT).await;
+    let followed = code
+        .ask_within(FollowRunRequest::new(execute), ASK_TIMEOUT)
+        .await;
     let followed = followed.map_err(|error| failed(error.to_string()))?;
     // A reader that stops, because the agent gave up, ends the run.
     let mut told = followed.map_err(|error| error.to_fault())?;
     let mut output = Vec::new();
     while let Some(next) = told.recv().await {
         match next.map_err(|error| failed(error.to_string()))? {
-            Told::Line(line) => {
+            RunEvent::Line(line) => {
                 output.push(line);
                 let (count, text) = (output.len() as f64, &output[output.len() - 1].text);
                 call.progress.report(count, None, text).await;
             }
             // The code was given no function that would be called back through this stream.
-            Told::Called(_) => {}
-            Told::Ended(outcome) => return Ok(answer(outcome, &output)),
+            RunEvent::Call(_) => {}
+            RunEvent::Ended(outcome) => return Ok(answer(outcome, &output)),
         }
     }
     Err(failed("the code ended without a result".to_owned()))
 }
 
 /// Returns a block with the output, if there is any, and a block with the result.
-fn answer(outcome: Result<Executed, CodeError>, output: &[Line]) -> ToolOutput {
+fn answer(outcome: Result<RunResult, CodeError>, output: &[ConsoleLine]) -> ToolOutput {
     let mut answer = ToolOutput::default();
     if !output.is_empty() {
         let lines: Vec<String> = output.iter().map(shown).collect();
@@ -230,7 +232,7 @@ fn answer(outcome: Result<Executed, CodeError>, output: &[Line]) -> ToolOutput {
     }
     let lines = output.len();
     match outcome {
-        Ok(Executed { value, fresh, .. }) => answer
+        Ok(RunResult { value, fresh, .. }) => answer
             .with_text(value.to_string())
             .with_structured(json!({ "lines": lines, "fresh": fresh }))
             .with_local_value(json!({ "value": value, "output": output, "fresh": fresh })),
@@ -243,10 +245,10 @@ fn answer(outcome: Result<Executed, CodeError>, output: &[Line]) -> ToolOutput {
 }
 
 /// Formats a line of the output.
-fn shown(line: &Line) -> String {
+fn shown(line: &ConsoleLine) -> String {
     let text = &line.text;
     match line.level {
-        Level::Log => text.clone(),
+        ConsoleLevel::Log => text.clone(),
         level => format!("[{}] {text}", level.name()),
     }
 }
@@ -266,7 +268,7 @@ fn told(error: &CodeError) -> String {
 /// Describes an error with its place.
 pub(super) fn said(error: &CodeError) -> String {
     match error {
-        CodeError::Thrown(thrown) => match thrown.place() {
+        CodeError::Thrown(thrown) => match thrown.location() {
             Some((line, column)) => format!("{error} (line {line}, column {column})"),
             None => error.to_string(),
         },
@@ -289,12 +291,12 @@ fn facts(error: &CodeError) -> Value {
                 .take(MAX_NAME)
                 .collect::<String>()
                 .into();
-            if let Some((line, column)) = thrown.place() {
+            if let Some((line, column)) = thrown.location() {
                 (facts["line"], facts["column"]) = (json!(line), json!(column));
             }
         }
         CodeError::Limit(passed) => {
-            facts["most"] = json!(passed.most);
+            facts["most"] = json!(passed.value);
             if let Some(used) = passed.used {
                 facts["used"] = json!(used);
             }
@@ -309,7 +311,7 @@ fn wrong(error: &CodeError) -> Value {
     let mut wrong = facts(error);
     wrong["message"] = json!(error.to_string());
     if let CodeError::Thrown(thrown) = error {
-        let Thrown { name, stack, .. } = thrown;
+        let ThrownValue { name, stack, .. } = thrown;
         (wrong["name"], wrong["stack"]) = (json!(name), json!(stack));
     }
     wrong

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, ActorSystem, Ask, Fault, FaultCode, Request};
 use strowger_gateway::access::Operation;
 use strowger_gateway::mcp::{Tool, ToolEffect, ToolOutput, ToolRequest, ToolSet};
-use strowger_tools::{
-    Language, ListPrograms, Perform, ProgramError, Programs, ProgramsMessage, Publish, Withdraw,
+use strowger_tools::code::Language;
+use strowger_tools::program::{
+    ListProgramsRequest, PerformRequest, ProgramError, Programs, ProgramsMessage, PublishRequest,
+    WithdrawRequest,
 };
 
 use super::code::{budget, given, said, terms};
@@ -149,7 +151,7 @@ async fn publish(
 ) -> Result<ToolOutput, Fault> {
     call.caller.check_address(&Operation::CALL_TOOL, ADDRESS)?;
     let params: ProgramPublishParams = call.parse_arguments()?;
-    let publish = Publish {
+    let publish = PublishRequest {
         functions: given(&granted, params.functions, &call.caller)?,
         name: params.name.clone(),
         code: params.code,
@@ -179,7 +181,7 @@ async fn perform(
         let text = format!("no program {name:?}; program_list lists the published programs");
         return Err(Fault::new(FaultCode::UnknownTarget, text));
     };
-    let output = ask(&program, Perform(input)).await?;
+    let output = ask(&program, PerformRequest(input)).await?;
     let output = output.map_err(|error| told(&error))?;
     Ok(ToolOutput::json(json!({ "output": output })))
 }
@@ -190,14 +192,14 @@ async fn all(programs: ProgramsRef, call: ToolRequest) -> Result<ToolOutput, Fau
     struct ProgramListParams {}
     let ProgramListParams {} = call.parse_arguments()?;
     call.caller.check_address(&Operation::CALL_TOOL, ADDRESS)?;
-    let programs = ask(&programs, ListPrograms).await?;
+    let programs = ask(&programs, ListProgramsRequest).await?;
     Ok(ToolOutput::json(json!({ "programs": programs })))
 }
 
 async fn remove(programs: ProgramsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let ProgramRemoveParams { name } = call.parse_arguments()?;
     call.caller.check_address(&Operation::CALL_TOOL, ADDRESS)?;
-    let removed = ask(&programs, Withdraw { name }).await?;
+    let removed = ask(&programs, WithdrawRequest { name }).await?;
     Ok(ToolOutput::structured(json!({ "removed": removed })))
 }
 

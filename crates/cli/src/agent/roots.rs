@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::access::{Caller, Operation};
-use strowger_tools::{FileError, FilesMessage, GetRoot, file_uri, path_of_file_uri, shown_path};
+use strowger_tools::files::{
+    FileError, FilesMessage, RootRequest, file_uri, path_of_file_uri, shown_path,
+};
 
 use super::ASK_TIMEOUT;
 use crate::compose::tools::Tools;
@@ -44,7 +46,7 @@ impl Roots {
     pub(crate) async fn of(tools: &Tools) -> Result<Self, Fault> {
         let mut roots = Vec::new();
         for root in tools.roots() {
-            let told = ask(&root.actor, GetRoot).await?;
+            let told = ask(&root.actor, RootRequest).await?;
             let given = std::path::absolute(&root.given);
             roots.push(Root {
                 name: root.name.clone(),

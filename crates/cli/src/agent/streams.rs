@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use strowger::{Accepts, ActorRef, Ask, Fault, FaultCode, Request};
 use strowger_gateway::access::Operation;
 use strowger_gateway::mcp::{Tool, ToolContent, ToolEffect, ToolOutput, ToolRequest, ToolSet};
-use strowger_tools::{
-    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamsMessage,
+use strowger_tools::stream::{
+    EndStreamRequest, FailStreamRequest, FollowStreamRequest, ListStreamsRequest,
+    OpenStreamRequest, PutRequest, StreamError, StreamPiece, StreamsMessage,
 };
 use tokio::time::timeout;
 
@@ -155,7 +156,7 @@ struct StreamReadParams {
 async fn begin(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let StreamOpenParams { stream, replay } = call.parse_arguments()?;
     let text = format!("Opened {stream}.");
-    let mut open = OpenStream::new(stream);
+    let mut open = OpenStreamRequest::new(stream);
     open.replay = replay;
     ask(&streams, open).await?;
     Ok(ToolOutput::text(text))
@@ -163,7 +164,7 @@ async fn begin(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fau
 
 async fn put(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let StreamWriteParams { stream, text } = call.parse_arguments()?;
-    let readers = ask(&streams, Put::text(stream, text)).await?;
+    let readers = ask(&streams, PutRequest::text(stream, text)).await?;
     Ok(ToolOutput::structured(json!({ "readers": readers })))
 }
 
@@ -171,8 +172,8 @@ async fn finish(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fa
     let StreamEndParams { stream, error } = call.parse_arguments()?;
     let text = format!("Closed {stream}.");
     match error {
-        Some(message) => ask(&streams, FailStream { stream, message }).await?,
-        None => ask(&streams, EndStream { stream }).await?,
+        Some(message) => ask(&streams, FailStreamRequest { stream, message }).await?,
+        None => ask(&streams, EndStreamRequest { stream }).await?,
     }
     Ok(ToolOutput::text(text))
 }
@@ -189,7 +190,7 @@ async fn take(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Faul
     } = call.parse_arguments()?;
     let most = most.unwrap_or(DEFAULT_PIECES).min(MAX_PIECES);
     let wait = Duration::from_millis(wait_ms.unwrap_or(1000));
-    let mut reader = ask(&streams, Follow::new(stream.clone())).await?;
+    let mut reader = ask(&streams, FollowStreamRequest::new(stream.clone())).await?;
     let (mut pieces, mut answer) = (Vec::new(), ToolOutput::default());
     let (mut ended, mut error) = (false, None);
     while pieces.len() < most && !ended {
@@ -223,9 +224,9 @@ async fn take(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Faul
 }
 
 /// Converts a piece to a block of an answer and to a value.
-fn shown(piece: Piece, stream: &str) -> (ToolContent, Value) {
+fn shown(piece: StreamPiece, stream: &str) -> (ToolContent, Value) {
     match piece {
-        Piece::Text(text) => {
+        StreamPiece::Text(text) => {
             let value = json!({ "text": text });
             (ToolContent::Text { text }, value)
         }
@@ -244,7 +245,7 @@ async fn all(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault
     #[serde(deny_unknown_fields)]
     struct StreamListParams {}
     let StreamListParams {} = call.parse_arguments()?;
-    let list = streams.ask_within(ListStreams, ASK_TIMEOUT).await;
+    let list = streams.ask_within(ListStreamsRequest, ASK_TIMEOUT).await;
     let list = list.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
     Ok(ToolOutput::json(json!({ "streams": list })))
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use strowger_tools::{CodeSpec, ProgramsSpec};
+use strowger_tools::code::CodeSpec;
+use strowger_tools::program::ProgramsSpec;
 use strowger_wasm::Host;
 
 use super::sandbox::{Realms, TYPESCRIPT};

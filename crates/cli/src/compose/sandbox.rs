@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use strowger_tools::{
-    Boxed, CallOutcome, CodeError, CodeHost, CodeLimit, CodeLimits, CodeRealm, CodeStep,
-    FunctionName, Level, PassedLimit, Sandbox, Thrown,
+use strowger_tools::code::{
+    BoxFuture, CallOutcome, CodeError, CodeHost, CodeLimit, CodeLimits, CodeRealm, CodeStep,
+    ConsoleLevel, ExceededLimit, FunctionDecl, Sandbox, ThrownValue,
 };
 use strowger_wasm::{
     Answering, Host, LoadError, Realm, RealmError, RunError, RunLimits, ScriptCaller,
@@ -50,19 +50,19 @@ impl Realms {
             let load = tokio::task::spawn_blocking(move || Scripts::load_blocking(&host, ENGINE));
             let loaded = load.await.map_err(|error| error.to_string());
             let loaded = loaded.and_then(|loaded| loaded.map_err(|error| error.to_string()));
-            loaded.map_err(CodeError::Sandbox)
+            loaded.map_err(CodeError::SandboxFailed)
         };
         self.scripts.get_or_try_init(load).await
     }
 }
 
 impl Sandbox for Realms {
-    fn realm(&self, memory: usize) -> Boxed<'_, Result<Box<dyn CodeRealm>, CodeError>> {
+    fn realm(&self, memory: usize) -> BoxFuture<'_, Result<Box<dyn CodeRealm>, CodeError>> {
         Box::pin(async move {
             let scripts = self.scripts().await?;
             let realm = scripts.realm(memory).await.map_err(|error| match error {
                 RealmError::Full(full) => CodeError::Full(full.to_string()),
-                error => CodeError::Sandbox(error.to_string()),
+                error => CodeError::SandboxFailed(error.to_string()),
             })?;
             let realm: Box<dyn CodeRealm> = Box::new(HostRealm(realm));
             Ok(realm)
@@ -78,10 +78,10 @@ impl CodeRealm for HostRealm {
     fn run<'a>(
         &'a mut self,
         step: CodeStep<'a>,
-        functions: &'a [FunctionName],
+        functions: &'a [FunctionDecl],
         limits: &'a CodeLimits,
         host: Box<dyn CodeHost>,
-    ) -> Boxed<'a, Result<Option<String>, CodeError>> {
+    ) -> BoxFuture<'a, Result<Option<String>, CodeError>> {
         Box::pin(async move {
             let functions = functions.iter().map(|function| ScriptFunction {
                 name: function.name.clone(),
@@ -133,14 +133,14 @@ fn within(limits: &CodeLimits) -> RunLimits {
 
 fn told(error: &RunError) -> CodeError {
     match error {
-        RunError::Thrown(json) => CodeError::Thrown(Thrown::of(json)),
-        RunError::Limit(passed) => match CodeLimit::named(passed.name) {
-            Some(limit) => CodeError::Limit(PassedLimit::new(limit, passed.most, passed.used)),
-            None => CodeError::Sandbox(error.to_string()),
+        RunError::Thrown(json) => CodeError::Thrown(ThrownValue::from_json(json)),
+        RunError::Limit(passed) => match CodeLimit::from_name(passed.name) {
+            Some(limit) => CodeError::Limit(ExceededLimit::new(limit, passed.most, passed.used)),
+            None => CodeError::SandboxFailed(error.to_string()),
         },
         RunError::Cancelled => CodeError::Cancelled,
         RunError::Unsettled => CodeError::Unsettled,
-        _ => CodeError::Sandbox(error.to_string()),
+        _ => CodeError::SandboxFailed(error.to_string()),
     }
 }
 
@@ -149,11 +149,11 @@ struct HostCaller(Box<dyn CodeHost>);
 
 impl ScriptCaller for HostCaller {
     fn print(&mut self, level: u32, text: String) {
-        self.0.print(Level::of(level), text);
+        self.0.print(ConsoleLevel::from_number(level), text);
     }
 
     fn call(&mut self, function: usize, arguments: String) -> Answering {
-        let called: Boxed<'static, CallOutcome> = self.0.call(function, arguments);
+        let called: BoxFuture<'static, CallOutcome> = self.0.call(function, arguments);
         called
     }
 

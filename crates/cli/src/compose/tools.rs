@@ -16,10 +16,10 @@ use strowger::{
     SupervisorRef,
 };
 use strowger_gateway::method::Methods;
-use strowger_tools::{
-    CodeMessage, Files, FilesMessage, FilesWatch, ProgramsMessage, StreamsMessage, Usage,
-    VerbUsage, files_door,
-};
+use strowger_tools::code::CodeMessage;
+use strowger_tools::files::{Files, FilesMessage, FilesUsage, FilesWatch, VerbUsage};
+use strowger_tools::program::ProgramsMessage;
+use strowger_tools::stream::StreamsMessage;
 
 use self::singleton::SingletonTools;
 pub(super) use self::stats::{LateTools, add_health};
@@ -74,7 +74,7 @@ pub(crate) async fn start(
     let supervisor = started.map_err(|error| not_started(&error))?;
     let mut roots = Vec::new();
     for (files, watch) in section.files.iter().zip(watches) {
-        let actor = opened(system, &supervisor, &files.name, files_door())?;
+        let actor = opened(system, &supervisor, &files.name, Files::export())?;
         roots.push(FilesRoot {
             name: files.name.clone(),
             actor,
@@ -197,7 +197,7 @@ impl Tools {
         };
         match self.at(path).map(|root| root.watch.usage()) {
             Some(usage) => vec![
-                row(("octets", usage.octets, usage.octets_limit)),
+                row(("octets", usage.bytes, usage.bytes_limit)),
                 row(("entries", usage.entries, usage.entries_limit)),
             ],
             None => self.0.singletons.quota(path).into_iter().map(row).collect(),
@@ -218,7 +218,7 @@ impl Tools {
     }
 
     /// Returns the usage of each directory's quota.
-    fn usages(&self) -> impl Iterator<Item = (&str, Usage)> {
+    fn usages(&self) -> impl Iterator<Item = (&str, FilesUsage)> {
         let roots = self.0.roots.iter();
         roots.map(|root| (root.name.as_str(), root.watch.usage()))
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_tools::{CodeLimits, CodeSpec, ProgramsSpec};
+use strowger_tools::code::{CodeLimits, CodeSpec};
+use strowger_tools::program::ProgramsSpec;
 
 use super::Problem;
 use super::limit::{self, LimitSet};

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_tools::{FileLimits, FilesSpec, StreamLimits, StreamsSpec};
+use strowger_tools::files::{FileLimits, FilesSpec};
+use strowger_tools::stream::{StreamLimits, StreamsSpec};
 
 use super::Problem;
 use super::code::{CodeSection, ProgramsSection};
@@ -152,7 +153,7 @@ fn default_name() -> String {
 
 /// The default limits of a root.
 mod defaults {
-    use strowger_tools::FileLimits;
+    use strowger_tools::files::FileLimits;
 
     macro_rules! limits {
         ($($key:ident: $kind:ty),+) => {
@@ -164,7 +165,6 @@ mod defaults {
 
     limits! {
         file: u64,
-        octets: u64,
         entries: u64,
         page: usize,
         scan: usize,
@@ -172,6 +172,10 @@ mod defaults {
         matches: usize,
         depth: usize,
         path: usize
+    }
+
+    pub(super) fn octets() -> u64 {
+        FileLimits::default().bytes
     }
 }
 
@@ -235,7 +239,7 @@ impl FilesSection {
             name: default_name(),
             read_only: false,
             file: limits.file,
-            octets: limits.octets,
+            octets: limits.bytes,
             entries: limits.entries,
             page: limits.page,
             scan: limits.scan,
@@ -272,7 +276,7 @@ impl FilesSection {
     fn limits(&self) -> FileLimits {
         let mut limits = FileLimits::default();
         limits.file = self.file;
-        limits.octets = self.octets;
+        limits.bytes = self.octets;
         limits.entries = self.entries;
         limits.page = self.page;
         limits.scan = self.scan;

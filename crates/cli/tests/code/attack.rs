@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strowger_tools::{CodeBudget, CodeError, CodeLimit, Execute, Functions};
+use strowger_tools::code::{CodeBudget, CodeError, CodeLimit, ExecuteRequest, GrantedFunctions};
 
 use super::{Office, PATIENCE, time};
 
@@ -13,7 +13,9 @@ async fn cut_off(code: &str, tight: impl FnOnce(&mut CodeBudget), limit: CodeLim
     let office = Office::open(|spec| spec.limits.time = PATIENCE);
     let mut budget = CodeBudget::default();
     tight(&mut budget);
-    let cut = office.run(Execute::new(code).with_budget(budget)).await;
+    let cut = office
+        .run(ExecuteRequest::new(code).with_budget(budget))
+        .await;
     let cut = cut.expect_err("it is cut off");
     assert_eq!(cut.limit(), Some(limit), "{code}");
     // The message names the limit, its value, and the setting that raises it.
@@ -36,7 +38,7 @@ async fn a_loop_ends_in_time() {
     assert_eq!(value.await, json!(2_000_000));
     let office = Office::open(|_| {});
     let endless = office
-        .run(Execute::new("while (1);").with_budget(time(20)))
+        .run(ExecuteRequest::new("while (1);").with_budget(time(20)))
         .await;
     assert_eq!(
         endless.expect_err("it has no end").limit(),
@@ -44,7 +46,9 @@ async fn a_loop_ends_in_time() {
     );
     // The code cannot catch any of this.
     let code = "for (;;) try { for (;;); } catch {} finally { for (;;); }";
-    let endless = office.run(Execute::new(code).with_budget(time(20))).await;
+    let endless = office
+        .run(ExecuteRequest::new(code).with_budget(time(20)))
+        .await;
     assert_eq!(
         endless.expect_err("it has no end").limit(),
         Some(CodeLimit::Time)
@@ -62,7 +66,7 @@ async fn a_long_string_is_refused() {
     let office = Office::open(|_| {});
     for code in ["'x'.repeat(2 ** 29)", "'x'.repeat(2 ** 30)"] {
         let failed = office
-            .run(Execute::new(code))
+            .run(ExecuteRequest::new(code))
             .await
             .expect_err("it is refused");
         let refused = failed.limit() == Some(CodeLimit::Memory)
@@ -77,7 +81,7 @@ async fn a_pattern_that_backtracks_ends_in_time() {
     let value = cut_off(code, |budget| budget.time_ms = Some(3), CodeLimit::Time);
     assert_eq!(value.await, json!(false));
     let office = Office::open(|_| {});
-    let endless = Execute::new("/^(a+)+$/.test('a'.repeat(60) + 'b')").with_budget(time(20));
+    let endless = ExecuteRequest::new("/^(a+)+$/.test('a'.repeat(60) + 'b')").with_budget(time(20));
     let endless = office.run(endless).await.expect_err("it has no end");
     assert_eq!(endless.limit(), Some(CodeLimit::Time));
 }
@@ -107,7 +111,7 @@ async fn recursion_ends() {
         "JSON.parse('['.repeat(1e5))",
     ] {
         let failed = office
-            .run(Execute::new(code))
+            .run(ExecuteRequest::new(code))
             .await
             .expect_err("it is deep");
         let ended = matches!(failed.limit(), Some(CodeLimit::Stack | CodeLimit::Time))
@@ -125,7 +129,9 @@ async fn a_storm_of_promises_ends() {
     assert_eq!(cut_off(code, tight, CodeLimit::Jobs).await, json!("calm"));
     let office = Office::open(|_| {});
     let storm = office
-        .run(Execute::new("for (;;) Promise.resolve().then(() => {})"))
+        .run(ExecuteRequest::new(
+            "for (;;) Promise.resolve().then(() => {})",
+        ))
         .await;
     assert_eq!(
         storm.expect_err("it is a storm").limit(),
@@ -133,7 +139,9 @@ async fn a_storm_of_promises_ends() {
     );
     // A promise chain that never ends is a loop.
     let chain = "const f = () => Promise.resolve().then(f); await f()";
-    let chain = office.run(Execute::new(chain).with_budget(time(20))).await;
+    let chain = office
+        .run(ExecuteRequest::new(chain).with_budget(time(20)))
+        .await;
     assert_eq!(
         chain.expect_err("it has no end").limit(),
         Some(CodeLimit::Time)
@@ -156,7 +164,7 @@ async fn memory_has_an_end() {
         "let all; for (;;) { const before = all; all = () => before }",
     ] {
         let failed = office
-            .run(Execute::new(code))
+            .run(ExecuteRequest::new(code))
             .await
             .expect_err("it is too much");
         assert_eq!(failed.limit(), Some(CodeLimit::Memory), "{code}");
@@ -180,7 +188,7 @@ async fn output_has_an_end() {
         "console.log('x'.repeat(2 ** 21))",
     ] {
         let flood = office
-            .run(Execute::new(code))
+            .run(ExecuteRequest::new(code))
             .await
             .expect_err("it is a flood");
         assert_eq!(flood.limit(), Some(CodeLimit::Output), "{code}");
@@ -198,11 +206,12 @@ async fn a_result_has_an_end() {
 #[tokio::test]
 async fn a_run_ends_with_whoever_wanted_it() {
     let office = Office::open(|spec| spec.limits.time = PATIENCE);
-    let waits = Functions::new().promise("wait", |_| std::future::pending::<Result<(), String>>());
+    let waits =
+        GrantedFunctions::new().promise("wait", |_| std::future::pending::<Result<(), String>>());
     for execute in [
-        Execute::new("for (;;);"),
-        Execute::new("await fns.wait()").with_functions(waits),
-        Execute::new("for (;;);").within("kept"),
+        ExecuteRequest::new("for (;;);"),
+        ExecuteRequest::new("await fns.wait()").with_functions(waits),
+        ExecuteRequest::new("for (;;);").in_realm("kept"),
     ] {
         let before = office.usage().await.cancelled;
         let mut asked = Box::pin(office.code.ask_within(execute, PATIENCE));
@@ -219,7 +228,7 @@ async fn a_run_ends_with_whoever_wanted_it() {
     assert_eq!(office.usage().await.realms, 0, "the realm went with it");
     // While a caller waits for it, it runs to its limit.
     let wanted = office
-        .run(Execute::new("for (;;);").with_budget(time(30)))
+        .run(ExecuteRequest::new("for (;;);").with_budget(time(30)))
         .await;
     assert_eq!(
         wanted.expect_err("it has no end").limit(),
@@ -230,10 +239,11 @@ async fn a_run_ends_with_whoever_wanted_it() {
 #[tokio::test]
 async fn a_run_that_waits_has_a_deadline() {
     let office = Office::open(|_| {});
-    let waits = Functions::new().waiting("wait", |_| std::future::pending::<Result<(), String>>());
+    let waits =
+        GrantedFunctions::new().waiting("wait", |_| std::future::pending::<Result<(), String>>());
     let mut budget = CodeBudget::default();
     budget.deadline_ms = Some(20);
-    let execute = Execute::new("fns.wait()")
+    let execute = ExecuteRequest::new("fns.wait()")
         .with_functions(waits)
         .with_budget(budget);
     let late = office.run(execute).await.expect_err("it waits for ever");
@@ -243,7 +253,7 @@ async fn a_run_that_waits_has_a_deadline() {
 #[tokio::test]
 async fn calls_have_an_end() {
     let office = Office::open(|spec| spec.limits.calls = 4);
-    let waits = Functions::new().promise("f", |_| async {
+    let waits = GrantedFunctions::new().promise("f", |_| async {
         tokio::task::yield_now().await;
         Ok::<_, String>(1)
     });
@@ -252,7 +262,7 @@ async fn calls_have_an_end() {
             "const all = await Promise.allSettled(Array.from({{length: {count}}}, () => fns.f()));\
              all.filter(one => one.status === 'fulfilled').length"
         );
-        Execute::new(code).with_functions(waits.clone())
+        ExecuteRequest::new(code).with_functions(waits.clone())
     };
     assert_eq!(office.value(run(4)).await, json!(4));
     assert_eq!(office.value(run(10)).await, json!(4));
@@ -264,7 +274,7 @@ async fn a_killed_run_leaves_nothing_behind() {
     // Other tests of this program use the host too: only the runs of this actor are counted.
     for _ in 0..50 {
         let killed = office
-            .run(Execute::new("for (;;);").with_budget(time(1)))
+            .run(ExecuteRequest::new("for (;;);").with_budget(time(1)))
             .await;
         assert_eq!(
             killed.expect_err("it has no end").limit(),
@@ -285,7 +295,7 @@ async fn a_crowd_waits_or_is_refused() {
     let asks: Vec<_> = (0..8)
         .map(|_| {
             let code = office.code.clone();
-            let execute = Execute::new("for (;;);").with_budget(time(20));
+            let execute = ExecuteRequest::new("for (;;);").with_budget(time(20));
             tokio::spawn(async move { code.ask_within(execute, PATIENCE).await })
         })
         .collect();

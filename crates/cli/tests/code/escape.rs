@@ -3,7 +3,7 @@
 //! the attack succeeds.
 
 use serde_json::{Value, json};
-use strowger_tools::{CodeError, CodeLimit, Execute, Functions};
+use strowger_tools::code::{CodeError, CodeLimit, ExecuteRequest, GrantedFunctions};
 
 use super::Office;
 
@@ -19,8 +19,8 @@ const GLOBALS: &str = "AggregateError Array ArrayBuffer AsyncDisposableStack Ato
     performance queueMicrotask undefined unescape";
 
 /// A function that only the code it is given to may reach.
-fn secret() -> Functions {
-    Functions::new().waiting("secret", |_| async { Ok::<_, String>("key") })
+fn secret() -> GrantedFunctions {
+    GrantedFunctions::new().waiting("secret", |_| async { Ok::<_, String>("key") })
 }
 
 #[tokio::test]
@@ -31,9 +31,9 @@ async fn constructors_lead_to_nothing() {
                   typeof all.fns.secret]";
     assert_eq!(office.js(attack).await, json!(vec!["undefined"; 5]));
     let found = "({}).constructor.constructor('return this')().fns.secret()";
-    let given = Execute::new(found).with_functions(secret());
+    let given = ExecuteRequest::new(found).with_functions(secret());
     assert_eq!(office.value(given).await, json!("key"));
-    let failed = office.run(Execute::new(found)).await;
+    let failed = office.run(ExecuteRequest::new(found)).await;
     assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
 }
 
@@ -51,7 +51,7 @@ async fn this_is_the_realm() {
     let known: Vec<_> = GLOBALS.split_whitespace().collect();
     let more: Vec<_> = names.filter(|name| !known.contains(name)).collect();
     assert_eq!(more, [""; 0], "globals that nobody meant to be there");
-    let given = Execute::new("this.fns.secret()").with_functions(secret());
+    let given = ExecuteRequest::new("this.fns.secret()").with_functions(secret());
     assert_eq!(office.value(given).await, json!("key"));
 }
 
@@ -67,14 +67,14 @@ async fn nothing_is_imported() {
         "data:text/javascript,1",
     ] {
         let attack = format!("await import({module:?})");
-        let failed = office.run(Execute::new(attack)).await;
+        let failed = office.run(ExecuteRequest::new(attack)).await;
         assert!(
             matches!(failed, Err(CodeError::Thrown(_))),
             "{module}: {failed:?}"
         );
     }
-    let given = Functions::new().promise("load", |_| async { Ok::<_, String>("a module") });
-    let loaded = Execute::new("await fns.load('fs')").with_functions(given);
+    let given = GrantedFunctions::new().promise("load", |_| async { Ok::<_, String>("a module") });
+    let loaded = ExecuteRequest::new("await fns.load('fs')").with_functions(given);
     assert_eq!(office.value(loaded).await, json!("a module"));
 }
 
@@ -87,9 +87,13 @@ async fn prototypes_are_of_one_run() {
     );
     office.js(attack).await;
     assert_eq!(office.js(look).await, json!("clean"));
-    office.value(Execute::new(attack).within("shared")).await;
+    office
+        .value(ExecuteRequest::new(attack).in_realm("shared"))
+        .await;
     assert_eq!(
-        office.value(Execute::new(look).within("shared")).await,
+        office
+            .value(ExecuteRequest::new(look).in_realm("shared"))
+            .await,
         json!(1)
     );
 }
@@ -101,9 +105,13 @@ async fn builtins_are_of_one_run() {
     let look = "[JSON.stringify({}), [1].map(x => x + 1)[0]]";
     office.js(attack).await;
     assert_eq!(office.js(look).await, json!(["{}", 2]));
-    office.value(Execute::new(attack).within("shared")).await;
+    office
+        .value(ExecuteRequest::new(attack).in_realm("shared"))
+        .await;
     assert_eq!(
-        office.value(Execute::new(look).within("shared")).await,
+        office
+            .value(ExecuteRequest::new(look).in_realm("shared"))
+            .await,
         json!(["forged", "forged"])
     );
 }
@@ -117,23 +125,25 @@ async fn results_are_not_forged() {
     assert_eq!(office.js(attack).await, json!(2));
     assert_eq!(office.js("({a: 1})").await, json!({"a": 1}));
     // In a shared realm, the replaced functions affect the next run.
-    let shared = |code: &str| Execute::new(code).within("shared");
+    let shared = |code: &str| ExecuteRequest::new(code).in_realm("shared");
     office
         .value(shared("Object.prototype.toJSON = () => 'forged'; 0"))
         .await;
     assert_eq!(office.value(shared("({a: 1})")).await, json!("forged"));
     // An error that looks like a limit is still an error that the code threw.
     let stack = "throw new RangeError('Maximum call stack size exceeded')";
-    let failed = office.run(Execute::new(stack)).await;
+    let failed = office.run(ExecuteRequest::new(stack)).await;
     assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
-    let failed = office.run(Execute::new("(function f() { f() })()")).await;
+    let failed = office
+        .run(ExecuteRequest::new("(function f() { f() })()"))
+        .await;
     assert_eq!(
         failed.expect_err("it is deep").limit(),
         Some(CodeLimit::Stack)
     );
     // Lines remain lines.
     let lines = office
-        .run(Execute::new("console.log('{\"ended\": 1}')"))
+        .run(ExecuteRequest::new("console.log('{\"ended\": 1}')"))
         .await
         .expect("it runs");
     assert_eq!((lines.value, lines.output.len()), (json!(null), 1));

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use strowger::{ActorRef, ActorSystem, BoxError, Context, Request, handlers};
-use strowger_tools::{
-    AnswerCall, Code, CodeBudget, CodeError, CodeLimit, CodeLimits, CodeMessage, CodeSpec,
-    CodeUsage, Execute, Executed, FollowRun, Forget, Functions, GetCodeUsage, Level, Told,
+use strowger_tools::code::{
+    AnswerCallRequest, Code, CodeBudget, CodeError, CodeLimit, CodeLimits, CodeMessage, CodeSpec,
+    CodeUsage, CodeUsageRequest, ConsoleLevel, ExecuteRequest, FollowRunRequest,
+    ForgetRealmRequest, GrantedFunctions, RunEvent, RunResult,
 };
 use strowger_wasm::{Host, HostLimits};
 
@@ -65,7 +66,7 @@ impl Office {
 
     /// Runs code while another actor answers as often as it can; that actor must answer at least
     /// once, unless the run ends at once.
-    async fn run(&self, execute: Execute) -> Result<Executed, CodeError> {
+    async fn run(&self, execute: ExecuteRequest) -> Result<RunResult, CodeError> {
         let beats = async {
             loop {
                 self.pulse.ask(Beat).await.expect("it answers");
@@ -86,16 +87,16 @@ impl Office {
         outcome
     }
 
-    async fn value(&self, execute: Execute) -> Value {
+    async fn value(&self, execute: ExecuteRequest) -> Value {
         self.run(execute).await.expect("it has a value").value
     }
 
     async fn js(&self, code: &str) -> Value {
-        self.value(Execute::new(code)).await
+        self.value(ExecuteRequest::new(code)).await
     }
 
     async fn usage(&self) -> CodeUsage {
-        self.code.ask(GetCodeUsage).await.expect("it answers")
+        self.code.ask(CodeUsageRequest).await.expect("it answers")
     }
 }
 
@@ -144,18 +145,18 @@ async fn an_expression_has_a_value() {
     assert_eq!(office.js("undefined").await, json!(null));
     assert_eq!(office.js("'\\ud83d\\ude00'").await, json!("😀"));
     assert_eq!(office.js("").await, json!(null));
-    let thrown = office.run(Execute::new("null.x")).await;
+    let thrown = office.run(ExecuteRequest::new("null.x")).await;
     let Err(CodeError::Thrown(thrown)) = thrown else {
         panic!("{thrown:?}");
     };
     assert_eq!(thrown.name, "TypeError");
     assert!(thrown.stack.contains("code:1"), "{}", thrown.stack);
-    let thrown = office.run(Execute::new("const = 3")).await;
+    let thrown = office.run(ExecuteRequest::new("const = 3")).await;
     assert!(
         matches!(&thrown, Err(CodeError::Thrown(t)) if t.name == "SyntaxError"),
         "{thrown:?}"
     );
-    let thrown = office.run(Execute::new("throw 'text'")).await;
+    let thrown = office.run(ExecuteRequest::new("throw 'text'")).await;
     assert_eq!(thrown.expect_err("it fails").to_string(), "threw text");
 }
 
@@ -171,11 +172,11 @@ async fn promises_work() {
                 all.push(x); all";
     assert_eq!(office.js(code).await, json!([1, 2]));
     let failed = office
-        .run(Execute::new("await Promise.reject(new Error('no'))"))
+        .run(ExecuteRequest::new("await Promise.reject(new Error('no'))"))
         .await;
     assert_eq!(failed.expect_err("it fails").to_string(), "Error: no");
     let failed = office
-        .run(Execute::new("await new Promise(() => {})"))
+        .run(ExecuteRequest::new("await new Promise(() => {})"))
         .await;
     assert_eq!(failed.expect_err("it fails"), CodeError::Unsettled);
 }
@@ -183,7 +184,7 @@ async fn promises_work() {
 #[tokio::test]
 async fn functions_are_called() {
     let office = Office::open(|_| {});
-    let functions = Functions::new()
+    let functions = GrantedFunctions::new()
         .waiting("add", |values| async move {
             let sum: i64 = values.iter().filter_map(Value::as_i64).sum();
             Ok(sum)
@@ -194,7 +195,7 @@ async fn functions_are_called() {
         })
         .promise("never", |_| async { Err::<(), _>("not today".to_owned()) })
         .waiting("no", |_| async { Err::<(), _>("not at all".to_owned()) });
-    let run = |code: &str| Execute::new(code).with_functions(functions.clone());
+    let run = |code: &str| ExecuteRequest::new(code).with_functions(functions.clone());
     assert_eq!(office.value(run("fns.add(1, 2, 3)")).await, json!(6));
     let code = "const [a, b] = await Promise.all([fns.later('x'), fns.later(7)]); [a, b]";
     assert_eq!(office.value(run(code)).await, json!([["x"], [7]]));
@@ -221,10 +222,12 @@ async fn types_are_taken_away() {
                 function twice<T extends number>(value: T): number { return value! * 2 }\n\
                 [twice<number>(point.x), Kind.B satisfies number]";
     assert_eq!(
-        office.value(Execute::new(code).typescript()).await,
+        office.value(ExecuteRequest::new(code).typescript()).await,
         json!([2, 1])
     );
-    let failed = office.run(Execute::new("let x: = 3").typescript()).await;
+    let failed = office
+        .run(ExecuteRequest::new("let x: = 3").typescript())
+        .await;
     assert!(
         matches!(&failed, Err(CodeError::Thrown(t)) if t.name == "SyntaxError"),
         "{failed:?}"
@@ -233,10 +236,10 @@ async fn types_are_taken_away() {
     let Err(CodeError::Thrown(thrown)) = failed else {
         unreachable!("it was looked at")
     };
-    assert_eq!(thrown.place(), Some((1, 8)), "{thrown:?}");
+    assert_eq!(thrown.location(), Some((1, 8)), "{thrown:?}");
     // A parser that recurses this deeply ends the run, and nothing else.
     let deep = format!("let x = {}1", "(".repeat(100_000));
-    let failed = office.run(Execute::new(deep).typescript()).await;
+    let failed = office.run(ExecuteRequest::new(deep).typescript()).await;
     let failed = failed.expect_err("it fails");
     assert_eq!(failed.limit(), Some(CodeLimit::Stack));
     assert!(
@@ -245,7 +248,7 @@ async fn types_are_taken_away() {
     );
     assert_eq!(
         office
-            .value(Execute::new("(1 as number)").typescript())
+            .value(ExecuteRequest::new("(1 as number)").typescript())
             .await,
         json!(1)
     );
@@ -272,12 +275,12 @@ async fn typescript_that_is_not_run_is_named() {
             (2, 3),
         ),
     ] {
-        let failed = office.run(Execute::new(code).typescript()).await;
+        let failed = office.run(ExecuteRequest::new(code).typescript()).await;
         let Err(CodeError::Thrown(thrown)) = failed else {
             panic!("{code}: {failed:?}")
         };
         assert_eq!(
-            (&*thrown.name, thrown.place()),
+            (&*thrown.name, thrown.location()),
             ("SyntaxError", Some(place)),
             "{code}"
         );
@@ -295,7 +298,7 @@ async fn typescript_that_is_not_run_is_named() {
         ),
     ] {
         assert_eq!(
-            office.value(Execute::new(code).typescript()).await,
+            office.value(ExecuteRequest::new(code).typescript()).await,
             value,
             "{code}"
         );
@@ -304,10 +307,11 @@ async fn typescript_that_is_not_run_is_named() {
 
 /// Runs that exceed a limit: the run, the limit, its value with the wanted amount, and `true` if
 /// that amount is known.
-fn too_much() -> Vec<(Execute, &'static str, &'static str, bool)> {
-    let never =
-        || Functions::new().waiting("never", |_| std::future::pending::<Result<(), String>>());
-    let given = |code: &str| Execute::new(code).with_functions(never());
+fn too_much() -> Vec<(ExecuteRequest, &'static str, &'static str, bool)> {
+    let never = || {
+        GrantedFunctions::new().waiting("never", |_| std::future::pending::<Result<(), String>>())
+    };
+    let given = |code: &str| ExecuteRequest::new(code).with_functions(never());
     vec![
         (given("for (;;);"), "time", "200 ms", false),
         (given("fns.never()"), "deadline", "300 ms", false),
@@ -392,7 +396,9 @@ async fn a_run_that_may_return_little_may_fail_at_length() {
     let office = Office::open(|_| {});
     let mut little = CodeBudget::default();
     little.result = Some(10);
-    let failed = office.run(Execute::new("null.x").with_budget(little)).await;
+    let failed = office
+        .run(ExecuteRequest::new("null.x").with_budget(little))
+        .await;
     let failed = failed.expect_err("it fails");
     assert!(
         matches!(&failed, CodeError::Thrown(t) if t.name == "TypeError"),
@@ -405,24 +411,28 @@ async fn half_of_a_pair_is_told_wherever_it_goes() {
     let office = Office::open(|_| {});
     let half = "\u{fffd}";
     let failed = office
-        .run(Execute::new("throw new Error('😀'.slice(0, 1))"))
+        .run(ExecuteRequest::new("throw new Error('😀'.slice(0, 1))"))
         .await;
     assert_eq!(
         failed.expect_err("it fails").to_string(),
         format!("Error: {half}")
     );
-    let failed = office.run(Execute::new("throw '😀'.slice(0, 1)")).await;
+    let failed = office
+        .run(ExecuteRequest::new("throw '😀'.slice(0, 1)"))
+        .await;
     assert_eq!(
         failed.expect_err("it fails").to_string(),
         format!("threw {half}")
     );
     let ran = office
-        .run(Execute::new("console.log('a', '😀'.slice(0, 1), '😀')"))
+        .run(ExecuteRequest::new(
+            "console.log('a', '😀'.slice(0, 1), '😀')",
+        ))
         .await;
     assert_eq!(ran.expect("it runs").output[0].text, format!("a {half} 😀"));
-    let echo =
-        Functions::new().waiting("echo", |values| std::future::ready(Ok::<_, String>(values)));
-    let run = Execute::new("fns.echo('😀'.slice(0, 1))").with_functions(echo);
+    let echo = GrantedFunctions::new()
+        .waiting("echo", |values| std::future::ready(Ok::<_, String>(values)));
+    let run = ExecuteRequest::new("fns.echo('😀'.slice(0, 1))").with_functions(echo);
     assert_eq!(office.value(run).await, json!([half]));
 }
 
@@ -447,11 +457,11 @@ async fn a_value_that_cannot_be_given_names_its_cause() {
     }
     let deep = "let deep = 1; for (let i = 0; i < 500; i++) deep = [deep]; deep";
     let failed = office
-        .run(Execute::new(deep))
+        .run(ExecuteRequest::new(deep))
         .await
         .expect_err("it is deep");
     assert!(
-        matches!(&failed, CodeError::Value(why) if why.contains("127")),
+        matches!(&failed, CodeError::InvalidValue(why) if why.contains("127")),
         "{failed:?}"
     );
     assert_eq!(failed.to_fault().to_json()["details"]["reason"], "value");
@@ -463,17 +473,23 @@ async fn a_value_that_cannot_be_given_names_its_cause() {
             "RangeError",
         ),
     ] {
-        let failed = office.run(Execute::new(code)).await.expect_err("it fails");
+        let failed = office
+            .run(ExecuteRequest::new(code))
+            .await
+            .expect_err("it fails");
         assert!(
             matches!(&failed, CodeError::Thrown(t) if t.name == name),
             "{code}: {failed:?}"
         );
     }
-    let echo = Functions::new().waiting("echo", |values| async move { Ok::<_, String>(values) });
-    let given = Execute::new("fns.echo('😀'[1])").with_functions(echo.clone());
+    let echo =
+        GrantedFunctions::new().waiting("echo", |values| async move { Ok::<_, String>(values) });
+    let given = ExecuteRequest::new("fns.echo('😀'[1])").with_functions(echo.clone());
     assert_eq!(office.value(given).await, json!([half]));
     let deep = format!("{deep}; try {{ fns.echo(deep) }} catch (error) {{ error.message }}");
-    let why = office.value(Execute::new(deep).with_functions(echo)).await;
+    let why = office
+        .value(ExecuteRequest::new(deep).with_functions(echo))
+        .await;
     assert!(why.as_str().is_some_and(|why| why.contains("127")), "{why}");
 }
 
@@ -514,7 +530,7 @@ fn the_page_has_the_limits_that_hold() {
 #[tokio::test]
 async fn a_kept_realm_keeps_its_state() {
     let office = Office::open(|spec| spec.realms = 2);
-    let run = |code: &str, realm: &str| Execute::new(code).within(realm);
+    let run = |code: &str, realm: &str| ExecuteRequest::new(code).in_realm(realm);
     let first = office
         .run(run("let n = 1; var m = 2; n", "a"))
         .await
@@ -540,7 +556,7 @@ async fn a_kept_realm_keeps_its_state() {
     assert!(office.run(run("0", "c")).await.expect("it runs").fresh);
     assert!(office.run(run("0", "b")).await.expect("it runs").fresh);
     assert!(!office.run(run("0", "c")).await.expect("it runs").fresh);
-    let forget = |realm: &str| Forget {
+    let forget = |realm: &str| ForgetRealmRequest {
         realm: realm.to_owned(),
     };
     assert!(office.code.ask(forget("c")).await.expect("it answers"));
@@ -551,7 +567,10 @@ async fn a_kept_realm_keeps_its_state() {
 async fn output_belongs_to_its_run() {
     let office = Office::open(|_| {});
     let code = "console.log('a', 1, {b: [2]}); console.warn(new Error('e').message); 5";
-    let executed = office.run(Execute::new(code)).await.expect("it runs");
+    let executed = office
+        .run(ExecuteRequest::new(code))
+        .await
+        .expect("it runs");
     let lines: Vec<_> = executed
         .output
         .iter()
@@ -559,19 +578,22 @@ async fn output_belongs_to_its_run() {
         .collect();
     assert_eq!(
         lines,
-        [(Level::Log, r#"a 1 {"b":[2]}"#), (Level::Warn, "e")]
+        [
+            (ConsoleLevel::Log, r#"a 1 {"b":[2]}"#),
+            (ConsoleLevel::Warn, "e")
+        ]
     );
-    let silent = office.run(Execute::new("5")).await.expect("it runs");
+    let silent = office.run(ExecuteRequest::new("5")).await.expect("it runs");
     assert!(silent.output.is_empty());
     // Work that a run defers is done before the run ends, and none of it in the next run.
     let late = "Promise.resolve().then(() => console.log('late')); 0";
     let executed = office
-        .run(Execute::new(late).within("a"))
+        .run(ExecuteRequest::new(late).in_realm("a"))
         .await
         .expect("it runs");
     assert_eq!(executed.output.len(), 1);
     let next = office
-        .run(Execute::new("0").within("a"))
+        .run(ExecuteRequest::new("0").in_realm("a"))
         .await
         .expect("it runs");
     assert!(next.output.is_empty());
@@ -582,13 +604,15 @@ async fn whoever_follows_a_run_answers_its_calls() {
     let office = Office::open(|spec| spec.limits.calls = 2);
     let code = "const all = await Promise.allSettled([fns.a(args.x), fns.b(2, 'y'), fns.a(3)]);
                 all.map(({ status, value, reason }) => value ?? reason?.message ?? status)";
-    let execute = Execute::new(code).with_args(json!({ "x": 1 }));
-    let follow = FollowRun::new(execute).with_call("a").with_call("b");
+    let execute = ExecuteRequest::new(code).with_args(json!({ "x": 1 }));
+    let follow = FollowRunRequest::new(execute)
+        .with_follower_function("a")
+        .with_follower_function("b");
     let told = office.code.ask_within(follow, PATIENCE).await;
     let mut told = told.expect("it answers").expect("a reader");
     let mut calls = Vec::new();
     while calls.len() < 2 {
-        let Some(Ok(Told::Called(called))) = told.recv().await else {
+        let Some(Ok(RunEvent::Call(called))) = told.recv().await else {
             panic!("it was to call");
         };
         calls.push(called);
@@ -604,7 +628,7 @@ async fn whoever_follows_a_run_answers_its_calls() {
     assert_ne!(calls[0].call, calls[1].call);
     let answer = |call: &str, outcome: Result<Value, String>| {
         let call = call.to_owned();
-        office.code.ask(AnswerCall { call, outcome })
+        office.code.ask(AnswerCallRequest { call, outcome })
     };
     // A guessed identifier is not accepted, and neither is a second answer.
     assert!(!answer("1", Ok(json!("forged"))).await.expect("it answers"));
@@ -617,7 +641,7 @@ async fn whoever_follows_a_run_answers_its_calls() {
     );
     let badly = answer(&calls[1].call, Err("not today".to_owned())).await;
     assert!(badly.expect("it answers"));
-    let Some(Ok(Told::Ended(Ok(ended)))) = told.recv().await else {
+    let Some(Ok(RunEvent::Ended(Ok(ended)))) = told.recv().await else {
         panic!("it was to end");
     };
     let [one, two, three] = ended.value.as_array().expect("a list").as_slice() else {
@@ -628,11 +652,11 @@ async fn whoever_follows_a_run_answers_its_calls() {
     assert!(three.as_str().is_some(), "{three}");
 
     // A call ends with its run: a later answer is ignored.
-    let execute = Execute::new("await fns.a()");
-    let follow = FollowRun::new(execute).with_call("a");
+    let execute = ExecuteRequest::new("await fns.a()");
+    let follow = FollowRunRequest::new(execute).with_follower_function("a");
     let told = office.code.ask_within(follow, PATIENCE).await;
     let mut told = told.expect("it answers").expect("a reader");
-    let Some(Ok(Told::Called(called))) = told.recv().await else {
+    let Some(Ok(RunEvent::Call(called))) = told.recv().await else {
         panic!("it was to call");
     };
     drop(told);
@@ -646,14 +670,18 @@ async fn whoever_follows_a_run_answers_its_calls() {
     );
     assert_eq!(office.usage().await.cancelled, 1);
     // A name can be given only once, no matter by which side.
-    let functions = Functions::new().promise("a", |_| async { Ok::<_, String>(1) });
-    let twice = FollowRun::new(Execute::new("1").with_functions(functions)).with_call("a");
+    let functions = GrantedFunctions::new().promise("a", |_| async { Ok::<_, String>(1) });
+    let twice = FollowRunRequest::new(ExecuteRequest::new("1").with_functions(functions))
+        .with_follower_function("a");
     let told = office.code.ask(twice).await.expect("it answers");
-    let Some(Ok(Told::Ended(ended))) = told.expect("a reader").recv().await else {
+    let Some(Ok(RunEvent::Ended(ended))) = told.expect("a reader").recv().await else {
         panic!("it was to end");
     };
     let name = "a".to_owned();
-    assert_eq!(ended.expect_err("it fails"), CodeError::Function(name));
+    assert_eq!(
+        ended.expect_err("it fails"),
+        CodeError::InvalidFunctionName(name)
+    );
 }
 
 #[tokio::test]
@@ -661,7 +689,7 @@ async fn output_is_told_while_it_is_written() {
     let office = Office::open(|_| {});
     let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     let receiver = Arc::new(parking_lot::Mutex::new(Some(receiver)));
-    let functions = Functions::new().promise("gate", move |_| {
+    let functions = GrantedFunctions::new().promise("gate", move |_| {
         let receiver = receiver.lock().take();
         async move {
             receiver
@@ -671,24 +699,24 @@ async fn output_is_told_while_it_is_written() {
         }
     });
     let code = "console.log('before'); await fns.gate(); console.log('after'); 1";
-    let execute = Execute::new(code).with_functions(functions);
+    let execute = ExecuteRequest::new(code).with_functions(functions);
     let told = office
         .code
-        .ask(FollowRun::new(execute))
+        .ask(FollowRunRequest::new(execute))
         .await
         .expect("it answers");
     let mut told = told.expect("a reader");
-    let Some(Ok(Told::Line(line))) = told.recv().await else {
+    let Some(Ok(RunEvent::Line(line))) = told.recv().await else {
         panic!("a line");
     };
     assert_eq!(line.text, "before");
     // It waits for the gate, which opens only now.
     sender.send(()).expect("it waits");
-    let Some(Ok(Told::Line(line))) = told.recv().await else {
+    let Some(Ok(RunEvent::Line(line))) = told.recv().await else {
         panic!("a line");
     };
     assert_eq!(line.text, "after");
-    let Some(Ok(Told::Ended(Ok(ended)))) = told.recv().await else {
+    let Some(Ok(RunEvent::Ended(Ok(ended)))) = told.recv().await else {
         panic!("an end");
     };
     assert_eq!(ended.value, json!(1));
@@ -698,13 +726,15 @@ async fn output_is_told_while_it_is_written() {
 #[tokio::test]
 async fn a_function_is_of_its_run() {
     let office = Office::open(|_| {});
-    let functions = Functions::new().waiting("secret", |_| async { Ok::<_, String>("key") });
-    let keep = Execute::new("globalThis.kept = fns.secret; kept()").within("a");
+    let functions = GrantedFunctions::new().waiting("secret", |_| async { Ok::<_, String>("key") });
+    let keep = ExecuteRequest::new("globalThis.kept = fns.secret; kept()").in_realm("a");
     assert_eq!(
         office.value(keep.with_functions(functions)).await,
         json!("key")
     );
-    let failed = office.run(Execute::new("kept()").within("a")).await;
+    let failed = office
+        .run(ExecuteRequest::new("kept()").in_realm("a"))
+        .await;
     let failed = failed.expect_err("it fails").to_string();
     assert_eq!(
         failed,
@@ -720,7 +750,7 @@ async fn what_is_refused_says_why() {
     });
     let failed = office
         .code
-        .ask(Execute::new("x".repeat(101)))
+        .ask(ExecuteRequest::new("x".repeat(101)))
         .await
         .expect("it answers");
     assert_eq!(
@@ -729,22 +759,22 @@ async fn what_is_refused_says_why() {
     );
     let failed = office
         .code
-        .ask(Execute::new("1").typescript())
+        .ask(ExecuteRequest::new("1").typescript())
         .await
         .expect("it answers");
     assert_eq!(
         failed.expect_err("no types").to_string(),
         "this actor does not run TypeScript"
     );
-    let twice = Functions::new()
+    let twice = GrantedFunctions::new()
         .waiting("f", |_| async { Ok::<_, String>(()) })
         .waiting("f", |_| async { Ok::<_, String>(()) });
     let failed = office
         .code
-        .ask(Execute::new("1").with_functions(twice))
+        .ask(ExecuteRequest::new("1").with_functions(twice))
         .await;
     let failed = failed.expect("it answers").expect_err("twice");
-    assert_eq!(failed, CodeError::Function("f".to_owned()));
+    assert_eq!(failed, CodeError::InvalidFunctionName("f".to_owned()));
     let usage = office.usage().await;
     assert_eq!((usage.runs, usage.failed, usage.running), (3, 2, 0));
     assert_eq!(usage.limits, [("source", 1)].into());

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{ActorRef, ActorSystem, AskError};
-use strowger_tools::{
-    CodeError, CodeLimit, ListPrograms, Perform, ProgramError, ProgramInfo, ProgramMessage,
-    ProgramState, Programs, ProgramsMessage, ProgramsSpec, Publish, Side, Withdraw,
+use strowger_tools::code::{CodeError, CodeLimit};
+use strowger_tools::program::{
+    ListProgramsRequest, PerformRequest, ProgramError, ProgramInfo, ProgramMessage, ProgramState,
+    Programs, ProgramsMessage, ProgramsSpec, PublishRequest, SchemaSide, WithdrawRequest,
 };
 
 use super::sandbox::{Realms, TYPESCRIPT};
@@ -33,7 +34,7 @@ impl Desk {
         Self { system, desk }
     }
 
-    pub(super) async fn publish(&self, publish: Publish) -> Result<(), ProgramError> {
+    pub(super) async fn publish(&self, publish: PublishRequest) -> Result<(), ProgramError> {
         let asked = self.desk.ask_within(publish, PATIENCE).await;
         asked.expect("it answers")
     }
@@ -45,12 +46,15 @@ impl Desk {
 
     async fn perform(&self, name: &str, input: Value) -> Result<Value, ProgramError> {
         let program = self.program(name).expect("it is published");
-        let asked = program.ask_within(Perform(input), PATIENCE).await;
+        let asked = program.ask_within(PerformRequest(input), PATIENCE).await;
         asked.expect("it answers")
     }
 
     async fn list(&self) -> Vec<ProgramInfo> {
-        self.desk.ask(ListPrograms).await.expect("it answers")
+        self.desk
+            .ask(ListProgramsRequest)
+            .await
+            .expect("it answers")
     }
 
     async fn one(&self, name: &str) -> ProgramInfo {
@@ -63,19 +67,20 @@ impl Desk {
 #[tokio::test]
 async fn a_program_keeps_its_state() {
     let desk = Desk::open(|_| {});
-    desk.publish(Publish::new("counter", COUNTER))
+    desk.publish(PublishRequest::new("counter", COUNTER))
         .await
         .expect("it is well");
     assert_eq!(desk.perform("counter", json!(2)).await, Ok(json!(2)));
     assert_eq!(desk.perform("counter", json!(3)).await, Ok(json!(5)));
-    let mut typed = Publish::new("typed", "async function handle(n: number) { return n * 2 }");
-    typed.language = strowger_tools::Language::TypeScript;
+    let mut typed =
+        PublishRequest::new("typed", "async function handle(n: number) { return n * 2 }");
+    typed.language = strowger_tools::code::Language::TypeScript;
     desk.publish(typed).await.expect("it is well");
     assert_eq!(desk.perform("typed", json!(21)).await, Ok(json!(42)));
     // A thrown error is an answer, and the state is unchanged.
     let code =
         "let n = 0; function handle(by) { if (!by) throw new TypeError('by'); return n += by }";
-    desk.publish(Publish::new("strict", code))
+    desk.publish(PublishRequest::new("strict", code))
         .await
         .expect("it is well");
     assert_eq!(desk.perform("strict", json!(1)).await, Ok(json!(1)));
@@ -90,7 +95,7 @@ async fn a_program_keeps_its_state() {
     assert_eq!(info.state, ProgramState::Resident);
     assert!(
         desk.desk
-            .ask(Withdraw {
+            .ask(WithdrawRequest {
                 name: "counter".into()
             })
             .await
@@ -100,7 +105,7 @@ async fn a_program_keeps_its_state() {
     assert!(
         !desk
             .desk
-            .ask(Withdraw {
+            .ask(WithdrawRequest {
                 name: "counter".into()
             })
             .await
@@ -111,14 +116,14 @@ async fn a_program_keeps_its_state() {
 #[tokio::test]
 async fn a_program_has_an_address() {
     let desk = Desk::open(|_| {});
-    desk.publish(Publish::new("counter", COUNTER))
+    desk.publish(PublishRequest::new("counter", COUNTER))
         .await
         .expect("it is well");
     let exposed = desk.system.exports();
     let addresses: Vec<_> = exposed.iter().map(|one| one.address.to_string()).collect();
     assert_eq!(addresses, ["@(programs/counter)"]);
     desk.desk
-        .ask(Withdraw {
+        .ask(WithdrawRequest {
             name: "counter".into(),
         })
         .await
@@ -129,16 +134,18 @@ async fn a_program_has_an_address() {
 #[tokio::test]
 async fn what_is_no_program_is_not_published() {
     let desk = Desk::open(|spec| spec.programs = 1);
-    let failed = desk.publish(Publish::new("a/b", COUNTER)).await;
-    assert_eq!(failed, Err(ProgramError::Name("a/b".to_owned())));
+    let failed = desk.publish(PublishRequest::new("a/b", COUNTER)).await;
+    assert_eq!(failed, Err(ProgramError::InvalidName("a/b".to_owned())));
     let failed = desk
-        .publish(Publish::new("bad", "function handle( {"))
+        .publish(PublishRequest::new("bad", "function handle( {"))
         .await;
     assert!(
         matches!(failed, Err(ProgramError::Code(CodeError::Thrown(_)))),
         "{failed:?}"
     );
-    let failed = desk.publish(Publish::new("endless", "for (;;);")).await;
+    let failed = desk
+        .publish(PublishRequest::new("endless", "for (;;);"))
+        .await;
     let failed = failed.expect_err("it has no end").to_string();
     for said in [
         "the limit `time` of 1000 ms",
@@ -147,7 +154,7 @@ async fn what_is_no_program_is_not_published() {
     ] {
         assert!(failed.contains(said), "{failed}");
     }
-    let mut tight = Publish::new("endless", "for (;;);");
+    let mut tight = PublishRequest::new("endless", "for (;;);");
     tight.budget.time_ms = Some(20);
     let failed = desk.publish(tight).await.expect_err("it has no end");
     let failed = failed.to_string();
@@ -155,35 +162,42 @@ async fn what_is_no_program_is_not_published() {
         failed.contains("of 20 ms") && failed.contains("raise the call's `time_ms`"),
         "{failed}"
     );
-    let schema = Publish::new("schema", COUNTER).with_schemas(Some(json!({"type": 7})), None);
+    let schema =
+        PublishRequest::new("schema", COUNTER).with_schemas(Some(json!({"type": 7})), None);
     let failed = desk.publish(schema).await;
     assert!(
-        matches!(failed, Err(ProgramError::BadSchema(Side::Input, _))),
+        matches!(
+            failed,
+            Err(ProgramError::InvalidSchema(SchemaSide::Input, _))
+        ),
         "{failed:?}"
     );
     let far = json!({"$ref": "https://example.org/schema.json"});
-    let far = Publish::new("far", COUNTER).with_schemas(None, Some(far));
+    let far = PublishRequest::new("far", COUNTER).with_schemas(None, Some(far));
     let failed = desk.publish(far).await;
     assert!(
-        matches!(failed, Err(ProgramError::BadSchema(Side::Output, _))),
+        matches!(
+            failed,
+            Err(ProgramError::InvalidSchema(SchemaSide::Output, _))
+        ),
         "{failed:?}"
     );
     assert!(desk.list().await.is_empty());
-    desk.publish(Publish::new("one", COUNTER))
+    desk.publish(PublishRequest::new("one", COUNTER))
         .await
         .expect("there is room");
     assert_eq!(
-        desk.publish(Publish::new("two", COUNTER)).await,
-        Err(ProgramError::Full(1))
+        desk.publish(PublishRequest::new("two", COUNTER)).await,
+        Err(ProgramError::TooManyPrograms(1))
     );
     // A new version replaces the program, with a state of its own.
     assert_eq!(desk.perform("one", json!(7)).await, Ok(json!(7)));
-    desk.publish(Publish::new("one", COUNTER))
+    desk.publish(PublishRequest::new("one", COUNTER))
         .await
         .expect("it is there already");
     assert_eq!(desk.perform("one", json!(1)).await, Ok(json!(1)));
     // A version that does not run leaves the previous one in place.
-    let bad = Publish::new("one", "throw new Error('no')");
+    let bad = PublishRequest::new("one", "throw new Error('no')");
     desk.publish(bad).await.expect_err("it throws");
     let answer = desk.perform("one", json!(1)).await;
     assert!(answer.is_ok(), "{answer:?}");
@@ -192,13 +206,13 @@ async fn what_is_no_program_is_not_published() {
 #[tokio::test]
 async fn a_draft_does_not_run() {
     let desk = Desk::open(|_| {});
-    desk.publish(Publish::new("plan", "for (;;);").draft())
+    desk.publish(PublishRequest::new("plan", "for (;;);").draft())
         .await
         .expect("it is not run");
     let failed = desk.perform("plan", json!(1)).await;
     assert_eq!(failed, Err(ProgramError::Draft("plan".to_owned())));
     assert_eq!(desk.one("plan").await.state, ProgramState::Draft);
-    desk.publish(Publish::new("plan", COUNTER))
+    desk.publish(PublishRequest::new("plan", COUNTER))
         .await
         .expect("it is well");
     assert_eq!(desk.perform("plan", json!(1)).await, Ok(json!(1)));
@@ -211,7 +225,7 @@ async fn schemas_are_enforced() {
         "properties": {"n": {"type": "integer", "minimum": 0}}});
     let code =
         "let seen = 0; function handle(input) { seen++; return input.n > 9 ? 'many' : seen }";
-    let publish = Publish::new("checked", code);
+    let publish = PublishRequest::new("checked", code);
     let publish = publish.with_schemas(Some(input), Some(json!({"type": "integer"})));
     desk.publish(publish).await.expect("it is well");
     assert_eq!(desk.perform("checked", json!({"n": 1})).await, Ok(json!(1)));
@@ -219,7 +233,9 @@ async fn schemas_are_enforced() {
         .perform("checked", json!({"n": -1}))
         .await
         .expect_err("it is negative");
-    assert!(matches!(&failed, ProgramError::Schema(Side::Input, why) if why.starts_with("/n")));
+    assert!(
+        matches!(&failed, ProgramError::SchemaMismatch(SchemaSide::Input, why) if why.starts_with("/n"))
+    );
     // The program did not see the invalid input.
     assert_eq!(desk.perform("checked", json!({"n": 2})).await, Ok(json!(2)));
     let failed = desk
@@ -227,12 +243,12 @@ async fn schemas_are_enforced() {
         .await
         .expect_err("it gives a text");
     assert!(
-        matches!(failed, ProgramError::Schema(Side::Output, _)),
+        matches!(failed, ProgramError::SchemaMismatch(SchemaSide::Output, _)),
         "{failed:?}"
     );
     assert_eq!(desk.one("checked").await.failed, 2);
     // The twin without schemas accepts and returns both.
-    desk.publish(Publish::new("free", code))
+    desk.publish(PublishRequest::new("free", code))
         .await
         .expect("it is well");
     assert_eq!(desk.perform("free", json!({"n": -1})).await, Ok(json!(1)));
@@ -250,10 +266,10 @@ async fn a_runaway_is_restarted_and_in_the_end_stopped() {
         spec.limits.time = Duration::from_millis(150);
         spec.restarts = 2;
     });
-    desk.publish(Publish::new("runaway", RUNAWAY))
+    desk.publish(PublishRequest::new("runaway", RUNAWAY))
         .await
         .expect("it is well");
-    desk.publish(Publish::new("neighbour", RUNAWAY))
+    desk.publish(PublishRequest::new("neighbour", RUNAWAY))
         .await
         .expect("it is well");
     let is_time = |failed: Result<Value, ProgramError>| match failed {
@@ -273,14 +289,14 @@ async fn a_runaway_is_restarted_and_in_the_end_stopped() {
     let program = desk.program("runaway").expect("it runs");
     assert!(is_time(desk.perform("runaway", json!("run")).await));
     program.stopped().await;
-    let asked = program.ask(Perform(json!(1))).await;
+    let asked = program.ask(PerformRequest(json!(1))).await;
     assert!(matches!(asked, Err(AskError::Closed)), "{asked:?}");
     while desk.one("runaway").await.state != ProgramState::Stopped {
         tokio::task::yield_now().await;
     }
     assert_eq!(desk.perform("neighbour", json!(1)).await, Ok(json!(1)));
     // Publishing a corrected version repairs it.
-    desk.publish(Publish::new("runaway", COUNTER))
+    desk.publish(PublishRequest::new("runaway", COUNTER))
         .await
         .expect("it is well");
     assert_eq!(desk.perform("runaway", json!(4)).await, Ok(json!(4)));
@@ -291,7 +307,7 @@ async fn the_idle_give_their_realm_up_and_keep_their_state() {
     let desk = Desk::open(|spec| spec.residents = 3);
     let names: Vec<_> = (0..12).map(|n| format!("counter-{n}")).collect();
     for name in &names {
-        desk.publish(Publish::new(name, COUNTER))
+        desk.publish(PublishRequest::new(name, COUNTER))
             .await
             .expect("there is room");
     }
@@ -314,7 +330,7 @@ async fn the_idle_give_their_realm_up_and_keep_their_state() {
     // All at the same time: they take turns.
     let asks = names.iter().map(|name| {
         let program = desk.program(name).expect("it is published");
-        tokio::spawn(async move { program.ask_within(Perform(json!(1)), PATIENCE).await })
+        tokio::spawn(async move { program.ask_within(PerformRequest(json!(1)), PATIENCE).await })
     });
     let asks: Vec<_> = asks.collect();
     for ask in asks {
@@ -330,11 +346,11 @@ async fn a_message_that_nobody_wants_ends_no_program() {
         spec.limits.time = PATIENCE;
         spec.restarts = 0;
     });
-    desk.publish(Publish::new("runaway", RUNAWAY))
+    desk.publish(PublishRequest::new("runaway", RUNAWAY))
         .await
         .expect("it is well");
     let program = desk.program("runaway").expect("it runs");
-    let mut asked = Box::pin(program.ask_within(Perform(json!("run")), PATIENCE));
+    let mut asked = Box::pin(program.ask_within(PerformRequest(json!("run")), PATIENCE));
     let begun = tokio::time::timeout(Duration::from_millis(20), &mut asked).await;
     assert!(begun.is_err(), "it has no end");
     drop(asked);

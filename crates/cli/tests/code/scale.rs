@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use strowger_tools::{ListPrograms, Perform, ProgramError, ProgramState, Publish};
+use strowger_tools::program::{
+    ListProgramsRequest, PerformRequest, ProgramError, ProgramState, PublishRequest,
+};
 use strowger_wasm::HostLimits;
 
 use super::programs::Desk;
@@ -14,7 +16,7 @@ const RESIDENTS: usize = 500;
 
 /// Number of programs that have a realm now.
 async fn residents(desk: &Desk) -> usize {
-    let listed = desk.desk.ask_within(ListPrograms, PATIENCE).await;
+    let listed = desk.desk.ask_within(ListProgramsRequest, PATIENCE).await;
     let listed = listed.expect("it answers");
     assert_eq!(listed.len(), PROGRAMS);
     let states = listed.iter().map(|info| info.state);
@@ -37,11 +39,14 @@ async fn ten_thousand_programs_share_five_hundred_realms() {
     }));
     for number in 0..PROGRAMS {
         let code = format!("state.n ??= {number}; function handle(by) {{ return state.n += by }}");
-        let publish = Publish::new(format!("program-{number}"), code);
+        let publish = PublishRequest::new(format!("program-{number}"), code);
         desk.publish(publish).await.expect("there is room");
     }
-    let full = Publish::new("one-more", "function handle() {}");
-    assert_eq!(desk.publish(full).await, Err(ProgramError::Full(PROGRAMS)));
+    let full = PublishRequest::new("one-more", "function handle() {}");
+    assert_eq!(
+        desk.publish(full).await,
+        Err(ProgramError::TooManyPrograms(PROGRAMS))
+    );
     assert_eq!(residents(&desk).await, RESIDENTS);
     // In the second round, all programs that are asked have been passivated, and come back with
     // their state.
@@ -52,7 +57,7 @@ async fn ten_thousand_programs_share_five_hundred_realms() {
                 for number in (half * step..PROGRAMS).step_by(2 * step) {
                     let program = desk.program(&format!("program-{number}"));
                     let asked = program.expect("it is published");
-                    let answered = asked.ask_within(Perform(json!(1)), PATIENCE).await;
+                    let answered = asked.ask_within(PerformRequest(json!(1)), PATIENCE).await;
                     let sum = number + round;
                     assert_eq!(answered.expect("it answers"), Ok(json!(sum)), "{number}");
                 }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::json::read_json;
-use super::sandbox::{Boxed, CallOutcome, FunctionName};
+use super::json::parse_json;
+use super::sandbox::{BoxFuture, CallOutcome, FunctionDecl};
 
-type FunctionBody = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> + Send + Sync;
+type FunctionBody = dyn Fn(Vec<Value>) -> BoxFuture<'static, Result<Value, String>> + Send + Sync;
 
 /// The functions that a run is granted; the code finds them in `fns`.
 ///
 /// ```
-/// use strowger_tools::Functions;
+/// use strowger_tools::code::GrantedFunctions;
 ///
-/// let fns = Functions::new()
+/// let fns = GrantedFunctions::new()
 ///     .waiting("add", |values| {
 ///         let sum: i64 = values.iter().filter_map(|value| value.as_i64()).sum();
 ///         std::future::ready(Ok::<_, String>(sum))
@@ -26,9 +26,9 @@ type FunctionBody = dyn Fn(Vec<Value>) -> Boxed<'static, Result<Value, String>> 
 /// assert_eq!(format!("{fns:?}"), r#"["add", "later"]"#);
 /// ```
 #[derive(Clone, Default)]
-pub struct Functions(Vec<(FunctionName, Arc<FunctionBody>)>);
+pub struct GrantedFunctions(Vec<(FunctionDecl, Arc<FunctionBody>)>);
 
-impl Functions {
+impl GrantedFunctions {
     /// Creates an empty set of functions.
     #[must_use]
     pub const fn new() -> Self {
@@ -46,7 +46,7 @@ impl Functions {
         F: Future<Output = Result<T, String>> + Send + 'static,
         T: Serialize,
     {
-        self.with(name, false, work)
+        self.add(name, false, work)
     }
 
     /// Adds a function that blocks the code until its answer arrives.
@@ -60,10 +60,10 @@ impl Functions {
         F: Future<Output = Result<T, String>> + Send + 'static,
         T: Serialize,
     {
-        self.with(name, true, work)
+        self.add(name, true, work)
     }
 
-    fn with<F, T>(
+    fn add<F, T>(
         mut self,
         name: &str,
         waits: bool,
@@ -73,11 +73,11 @@ impl Functions {
         F: Future<Output = Result<T, String>> + Send + 'static,
         T: Serialize,
     {
-        let name = FunctionName {
+        let name = FunctionDecl {
             name: name.to_owned(),
             waits,
         };
-        let work = move |values| -> Boxed<'static, Result<Value, String>> {
+        let work = move |values| -> BoxFuture<'static, Result<Value, String>> {
             let working = work(values);
             Box::pin(async move {
                 let value = working.await?;
@@ -89,7 +89,7 @@ impl Functions {
     }
 
     /// The names of the functions, in order.
-    pub(super) fn names(&self) -> Vec<FunctionName> {
+    pub(super) fn declarations(&self) -> Vec<FunctionDecl> {
         self.0.iter().map(|(name, _)| name.clone()).collect()
     }
 
@@ -104,13 +104,14 @@ impl Functions {
     }
 
     /// Calls a function by its index.
-    pub(super) fn call(&self, place: usize, arguments: &str) -> Boxed<'static, CallOutcome> {
-        let refused =
-            |why: String| -> Boxed<'static, CallOutcome> { Box::pin(std::future::ready(Err(why))) };
-        let Some((_, work)) = self.0.get(place) else {
+    pub(super) fn call(&self, index: usize, arguments: &str) -> BoxFuture<'static, CallOutcome> {
+        let refused = |why: String| -> BoxFuture<'static, CallOutcome> {
+            Box::pin(std::future::ready(Err(why)))
+        };
+        let Some((_, work)) = self.0.get(index) else {
             return refused("no such function".to_owned());
         };
-        let values = match read_json(arguments) {
+        let values = match parse_json(arguments) {
             Ok(values) => values,
             Err(why) => return refused(format!("the arguments cannot be passed: {why}")),
         };
@@ -119,7 +120,7 @@ impl Functions {
     }
 }
 
-impl fmt::Debug for Functions {
+impl fmt::Debug for GrantedFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
             .entries(self.0.iter().map(|(name, _)| &name.name))

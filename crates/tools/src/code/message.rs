@@ -5,8 +5,8 @@ use serde_json::Value;
 use strowger::Request;
 
 use super::error::CodeError;
-use super::functions::Functions;
-use super::sandbox::FunctionName;
+use super::functions::GrantedFunctions;
+use super::sandbox::FunctionDecl;
 use super::spec::CodeBudget;
 
 /// The language of a piece of code.
@@ -23,24 +23,28 @@ pub enum Language {
 }
 
 /// Runs code. The result is the value of the last expression, awaited if it is a promise.
+///
+/// Fails with [`CodeError::Thrown`] if the code throws or does not parse, with [`CodeError::Limit`]
+/// if it exceeds a limit, and with [`CodeError::Full`] if too many runs wait.
 #[derive(Debug, Clone, Default)]
-pub struct Execute {
+pub struct ExecuteRequest {
     /// The code.
     pub code: String,
     /// The language of the code.
     pub language: Language,
     /// The value of the global `args`. A named realm keeps it until a later run sets another.
     pub args: Option<Value>,
-    /// The name of the realm to run in, which is kept between runs; `None` runs in a fresh realm.
+    /// The name of the realm to run in, 1 to 64 bytes; the realm is kept between runs. `None` runs
+    /// in a fresh realm.
     pub realm: Option<String>,
     /// The functions that the run is granted, as `fns`.
-    pub functions: Functions,
+    pub functions: GrantedFunctions,
     /// Limits that are tighter than those of the actor.
     pub budget: CodeBudget,
 }
 
-impl Execute {
-    /// Runs JavaScript in a fresh realm that is granted nothing.
+impl ExecuteRequest {
+    /// Creates a request to run JavaScript in a fresh realm that is granted nothing.
     pub fn new(code: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -64,14 +68,14 @@ impl Execute {
 
     /// Runs the code in the realm with this name, which is kept between runs.
     #[must_use]
-    pub fn within(mut self, realm: impl Into<String>) -> Self {
+    pub fn in_realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
     /// Grants the run these functions.
     #[must_use]
-    pub fn with_functions(mut self, functions: Functions) -> Self {
+    pub fn with_functions(mut self, functions: GrantedFunctions) -> Self {
         self.functions = functions;
         self
     }
@@ -84,18 +88,19 @@ impl Execute {
     }
 }
 
-impl Request for Execute {
-    type Reply = Result<Executed, CodeError>;
+impl Request for ExecuteRequest {
+    type Reply = Result<RunResult, CodeError>;
 }
 
-/// The result of a successful run.
+/// The result of a successful run. The value has at most
+/// [`CodeLimits::result`](super::CodeLimits::result) bytes as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Executed {
+pub struct RunResult {
     /// The value; `null` if JSON cannot represent it.
     pub value: Value,
     /// The lines written to the console.
-    pub output: Vec<Line>,
+    pub output: Vec<ConsoleLine>,
     /// `true` if the realm is new, so state from earlier runs under its name, if any, is lost.
     pub fresh: bool,
 }
@@ -103,7 +108,7 @@ pub struct Executed {
 /// The severity of a line of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum ConsoleLevel {
     /// `console.debug`.
     Debug,
     /// `console.log`.
@@ -116,10 +121,10 @@ pub enum Level {
     Error,
 }
 
-impl Level {
+impl ConsoleLevel {
     /// Converts the number that a realm reports.
     #[must_use]
-    pub const fn of(number: u32) -> Self {
+    pub const fn from_number(number: u32) -> Self {
         match number {
             0 => Self::Debug,
             1 => Self::Log,
@@ -144,37 +149,39 @@ impl Level {
 
 /// A line that a run wrote to the console.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct ConsoleLine {
     /// The severity of the line.
-    pub level: Level,
+    pub level: ConsoleLevel,
     /// The text of the line.
     pub text: String,
 }
 
-/// Runs code, and streams its output while it runs.
+/// Runs code, and streams its output while it runs. A follower that does not read for the deadline
+/// of the run gets an incomplete stream.
 #[derive(Debug, Clone, Default)]
-pub struct FollowRun {
+pub struct FollowRunRequest {
     /// The run.
-    pub execute: Execute,
+    pub execute: ExecuteRequest,
     /// Names of functions that the follower implements; the code finds them in `fns` beside the
-    /// granted ones. Each call arrives as [`Told::Called`] and waits for its [`AnswerCall`].
-    pub calls: Vec<FunctionName>,
+    /// granted ones. Each call arrives as [`RunEvent::Called`] and waits for its
+    /// [`AnswerCallRequest`].
+    pub follower_functions: Vec<FunctionDecl>,
 }
 
-impl FollowRun {
+impl FollowRunRequest {
     /// Creates a request to follow a run, without functions of the follower.
     #[must_use]
-    pub const fn new(execute: Execute) -> Self {
+    pub const fn new(execute: ExecuteRequest) -> Self {
         Self {
             execute,
-            calls: Vec::new(),
+            follower_functions: Vec::new(),
         }
     }
 
     /// Adds a function that the follower answers; the code gets a promise.
     #[must_use]
-    pub fn with_call(mut self, name: impl Into<String>) -> Self {
-        self.calls.push(FunctionName {
+    pub fn with_follower_function(mut self, name: impl Into<String>) -> Self {
+        self.follower_functions.push(FunctionDecl {
             name: name.into(),
             waits: false,
         });
@@ -182,26 +189,26 @@ impl FollowRun {
     }
 }
 
-impl Request for FollowRun {
-    type Reply = Result<strowger::Reader<Told>, CodeError>;
+impl Request for FollowRunRequest {
+    type Reply = Result<strowger::Reader<RunEvent>, CodeError>;
 }
 
 /// An item in the stream of a run: output lines and calls, and the result as the last item.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum RunEvent {
     /// A line of output.
-    Line(Line),
+    Line(ConsoleLine),
     /// A call of a function that the follower implements.
-    Called(Called),
+    Call(FollowerCall),
     /// The result; its `output` is empty, because each line was sent before.
-    Ended(Result<Executed, CodeError>),
+    Ended(Result<RunResult, CodeError>),
 }
 
 /// A call of a function that the follower of a run implements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Called {
-    /// The identifier of the call, which nobody else can guess.
+pub struct FollowerCall {
+    /// The identifier of the call: 128 random bits, so other callers cannot guess it.
     pub call: String,
     /// The name of the function.
     pub name: String,
@@ -212,35 +219,35 @@ pub struct Called {
 /// Answers a call. The reply is `true` if the call was waiting; it is `false` if the call is
 /// already answered or its run has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AnswerCall {
+pub struct AnswerCallRequest {
     /// The identifier of the call.
     pub call: String,
     /// The return value of the function, or the message that the code sees thrown.
     pub outcome: Result<Value, String>,
 }
 
-impl Request for AnswerCall {
+impl Request for AnswerCallRequest {
     type Reply = bool;
 }
 
-/// Drops a named realm. The reply is `true` if the realm existed. A run in progress there completes
-/// first.
+/// Drops a named realm with its state. The reply is `true` if the realm existed. A run in progress
+/// there completes first.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Forget {
+pub struct ForgetRealmRequest {
     /// The name of the realm.
     pub realm: String,
 }
 
-impl Request for Forget {
+impl Request for ForgetRealmRequest {
     type Reply = bool;
 }
 
 /// Returns the stats of the code actor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct GetCodeUsage;
+pub struct CodeUsageRequest;
 
-impl Request for GetCodeUsage {
+impl Request for CodeUsageRequest {
     type Reply = CodeUsage;
 }
 
@@ -252,9 +259,9 @@ pub struct CodeUsage {
     pub runs: u64,
     /// Number of runs that failed other than by a limit or cancellation.
     pub failed: u64,
-    /// Number of runs that passed a limit, by the name of the limit.
+    /// Number of runs that exceeded a limit, by the name of the limit.
     pub limits: std::collections::BTreeMap<&'static str, u64>,
-    /// Number of runs that were cancelled because their caller went away.
+    /// Number of runs that were cancelled because their caller stopped waiting.
     pub cancelled: u64,
     /// Number of runs in progress.
     pub running: usize,

@@ -9,10 +9,10 @@ use serde_json::Value;
 use strowger::{Reply, SendError, Source};
 
 use super::error::{CodeError, CodeLimit};
-use super::functions::Functions;
-use super::json::read_json;
-use super::message::{Executed, Level, Line, Told};
-use super::sandbox::{Boxed, CallOutcome, CodeHost, CodeRealm, CodeStep};
+use super::functions::GrantedFunctions;
+use super::json::parse_json;
+use super::message::{ConsoleLevel, ConsoleLine, RunEvent, RunResult};
+use super::sandbox::{BoxFuture, CallOutcome, CodeHost, CodeRealm, CodeStep};
 use super::spec::CodeLimits;
 
 /// Interval at which a run that waits checks if its result is still wanted.
@@ -24,7 +24,7 @@ pub(crate) trait RunOwner: Send + Sync + 'static {
     fn is_wanted(&self) -> bool;
 
     /// Takes a line of output.
-    fn print(&self, line: Line);
+    fn print(&self, line: ConsoleLine);
 
     /// Forwards items that could not be sent before.
     fn flush(&self) {}
@@ -38,7 +38,7 @@ impl RunOwner for InternalOwner {
         true
     }
 
-    fn print(&self, _: Line) {}
+    fn print(&self, _: ConsoleLine) {}
 }
 
 /// The caller of a code actor.
@@ -48,41 +48,45 @@ pub(super) struct RunCaller(Mutex<ReplyChannel>);
 enum ReplyChannel {
     /// A single reply at the end.
     Reply {
-        reply: Option<Reply<Result<Executed, CodeError>>>,
-        output: Vec<Line>,
+        reply: Option<Reply<Result<RunResult, CodeError>>>,
+        output: Vec<ConsoleLine>,
         /// `true` if the run was requested by a tell: there is no reply to wait for from the start.
-        told: bool,
+        was_tell: bool,
     },
     /// A stream, with each line as it is written.
     Source {
         /// `Some` until everything was sent.
-        source: Option<Source<Told>>,
+        source: Option<Source<RunEvent>>,
         /// Items that the reader has no room for yet.
-        waiting: VecDeque<Told>,
+        waiting: VecDeque<RunEvent>,
     },
 }
 
 impl RunCaller {
-    pub(super) fn reply(reply: Reply<Result<Executed, CodeError>>) -> Arc<Self> {
-        let told = !reply.is_waiting();
+    pub(super) fn for_reply(reply: Reply<Result<RunResult, CodeError>>) -> Arc<Self> {
+        let was_tell = !reply.is_waiting();
         Arc::new(Self(Mutex::new(ReplyChannel::Reply {
             reply: Some(reply),
             output: Vec::new(),
-            told,
+            was_tell,
         })))
     }
 
-    pub(super) fn source(source: Source<Told>) -> Arc<Self> {
+    pub(super) fn for_stream(source: Source<RunEvent>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(ReplyChannel::Source {
             source: Some(source),
             waiting: VecDeque::new(),
         })))
     }
 
-    /// Sends the result of a run. Waits for a slow reader of a stream for at most `patience`.
-    pub(super) async fn end(&self, outcome: Result<(Value, bool), CodeError>, patience: Duration) {
+    /// Sends the result of a run. Waits for a slow reader of a stream for at most `max_wait`.
+    pub(super) async fn finish(
+        &self,
+        outcome: Result<(Value, bool), CodeError>,
+        max_wait: Duration,
+    ) {
         let finish = |output| {
-            outcome.map(|(value, fresh)| Executed {
+            outcome.map(|(value, fresh)| RunResult {
                 value,
                 output,
                 fresh,
@@ -97,15 +101,15 @@ impl RunCaller {
                 return;
             }
             ReplyChannel::Source { source, waiting } => {
-                waiting.push_back(Told::Ended(finish(Vec::new())));
-                flush(source, waiting);
+                waiting.push_back(RunEvent::Ended(finish(Vec::new())));
+                flush_events(source, waiting);
             }
         }
-        let checks = patience.as_millis() / CHECK_INTERVAL.as_millis();
+        let checks = max_wait.as_millis() / CHECK_INTERVAL.as_millis();
         for _ in 0..checks {
             let done = match &*self.0.lock() {
                 ReplyChannel::Source { source, waiting } => {
-                    waiting.is_empty() || readers(source) == 0
+                    waiting.is_empty() || reader_count(source) == 0
                 }
                 ReplyChannel::Reply { .. } => true,
             };
@@ -128,10 +132,10 @@ impl RunCaller {
 
 impl RunCaller {
     /// Sends an item to the follower of the run.
-    pub(super) fn tell(&self, told: Told) {
+    pub(super) fn send_event(&self, told: RunEvent) {
         if let ReplyChannel::Source { source, waiting } = &mut *self.0.lock() {
             waiting.push_back(told);
-            flush(source, waiting);
+            flush_events(source, waiting);
         }
     }
 }
@@ -139,23 +143,23 @@ impl RunCaller {
 impl RunOwner for RunCaller {
     fn is_wanted(&self) -> bool {
         match &*self.0.lock() {
-            ReplyChannel::Reply { reply, told, .. } => {
-                *told || reply.as_ref().is_some_and(Reply::is_waiting)
-            }
-            ReplyChannel::Source { source, .. } => readers(source) > 0,
+            ReplyChannel::Reply {
+                reply, was_tell, ..
+            } => *was_tell || reply.as_ref().is_some_and(Reply::is_waiting),
+            ReplyChannel::Source { source, .. } => reader_count(source) > 0,
         }
     }
 
-    fn print(&self, line: Line) {
+    fn print(&self, line: ConsoleLine) {
         if let ReplyChannel::Reply { output, .. } = &mut *self.0.lock() {
             return output.push(line);
         }
-        self.tell(Told::Line(line));
+        self.send_event(RunEvent::Line(line));
     }
 
     fn flush(&self) {
         if let ReplyChannel::Source { source, waiting } = &mut *self.0.lock() {
-            flush(source, waiting);
+            flush_events(source, waiting);
         }
     }
 }
@@ -171,11 +175,11 @@ async fn until_unwanted(owner: &dyn RunOwner) {
     }
 }
 
-fn readers(source: &Option<Source<Told>>) -> usize {
+fn reader_count(source: &Option<Source<RunEvent>>) -> usize {
     source.as_ref().map_or(0, |source| source.info().readers)
 }
 
-fn flush(source: &mut Option<Source<Told>>, waiting: &mut VecDeque<Told>) {
+fn flush_events(source: &mut Option<Source<RunEvent>>, waiting: &mut VecDeque<RunEvent>) {
     let Some(source) = source else { return };
     while let Some(told) = waiting.pop_front() {
         match source.try_send(told) {
@@ -193,15 +197,15 @@ fn flush(source: &mut Option<Source<Told>>, waiting: &mut VecDeque<Told>) {
 /// The host side of a run, as its realm sees it.
 struct RunHost {
     owner: Arc<dyn RunOwner>,
-    functions: Functions,
+    functions: GrantedFunctions,
 }
 
 impl CodeHost for RunHost {
-    fn print(&mut self, level: Level, text: String) {
-        self.owner.print(Line { level, text });
+    fn print(&mut self, level: ConsoleLevel, text: String) {
+        self.owner.print(ConsoleLine { level, text });
     }
 
-    fn call(&mut self, function: usize, arguments: String) -> Boxed<'static, CallOutcome> {
+    fn call(&mut self, function: usize, arguments: String) -> BoxFuture<'static, CallOutcome> {
         self.functions.call(function, &arguments)
     }
 
@@ -212,14 +216,14 @@ impl CodeHost for RunHost {
 
 /// Performs a step in a realm. The step is cancelled when its result is no longer wanted, and fails
 /// once the deadline has passed.
-pub(crate) async fn run(
+pub(crate) async fn run_step(
     realm: &mut dyn CodeRealm,
     step: CodeStep<'_>,
-    functions: &Functions,
+    functions: &GrantedFunctions,
     limits: &CodeLimits,
     owner: &Arc<dyn RunOwner>,
 ) -> Result<Option<String>, CodeError> {
-    let names = functions.names();
+    let names = functions.declarations();
     let host = Box::new(RunHost {
         owner: Arc::clone(owner),
         functions: functions.clone(),
@@ -229,14 +233,14 @@ pub(crate) async fn run(
         biased;
         outcome = running => outcome,
         () = until_unwanted(&**owner) => Err(CodeError::Cancelled),
-        () = tokio::time::sleep(limits.deadline) => Err(limits.passed(CodeLimit::Deadline, None)),
+        () = tokio::time::sleep(limits.deadline) => Err(limits.exceeded(CodeLimit::Deadline, None)),
     }
 }
 
 /// Parses the result of a step.
-pub(crate) fn value(json: Option<String>) -> Result<Value, CodeError> {
+pub(crate) fn parse_value(json: Option<String>) -> Result<Value, CodeError> {
     match json {
         None => Ok(Value::Null),
-        Some(json) => read_json(&json).map_err(CodeError::Value),
+        Some(json) => parse_json(&json).map_err(CodeError::InvalidValue),
     }
 }

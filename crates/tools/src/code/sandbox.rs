@@ -5,19 +5,19 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::error::CodeError;
-use super::message::Level;
+use super::message::ConsoleLevel;
 use super::spec::CodeLimits;
 
 /// A boxed future.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// An engine that runs untrusted code in isolated realms.
 ///
-/// An implementation must enforce its limits whatever the code does, leave nothing of a run behind
+/// An implementation must enforce its limits against hostile code, leave nothing of a run behind
 /// once the run has ended, and yield to other tasks while a run computes.
 pub trait Sandbox: fmt::Debug + Send + Sync + 'static {
     /// Creates a fresh realm with at most `memory` bytes of memory.
-    fn realm(&self, memory: usize) -> Boxed<'_, Result<Box<dyn CodeRealm>, CodeError>>;
+    fn realm(&self, memory: usize) -> BoxFuture<'_, Result<Box<dyn CodeRealm>, CodeError>>;
 }
 
 /// A realm: global variables and the state that code left in them.
@@ -26,10 +26,10 @@ pub trait CodeRealm: fmt::Debug + Send {
     fn run<'a>(
         &'a mut self,
         step: CodeStep<'a>,
-        functions: &'a [FunctionName],
+        functions: &'a [FunctionDecl],
         limits: &'a CodeLimits,
         host: Box<dyn CodeHost>,
-    ) -> Boxed<'a, Result<Option<String>, CodeError>>;
+    ) -> BoxFuture<'a, Result<Option<String>, CodeError>>;
 
     /// Returns `true` if a run was interrupted, so that the realm cannot be used again.
     fn is_lost(&self) -> bool;
@@ -66,7 +66,7 @@ pub enum CodeStep<'a> {
 
 /// A function that a run is granted, as described to its realm.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FunctionName {
+pub struct FunctionDecl {
     /// The name of the function in `fns`.
     pub name: String,
     /// `true` if a call blocks the code until its answer arrives; else it returns a promise.
@@ -76,11 +76,11 @@ pub struct FunctionName {
 /// The services that a realm needs from its host.
 pub trait CodeHost: Send + 'static {
     /// Takes a line of output.
-    fn print(&mut self, level: Level, text: String);
+    fn print(&mut self, level: ConsoleLevel, text: String);
 
     /// Calls the granted function at this index with a JSON array of arguments. The result is a
     /// value in JSON, or an error message.
-    fn call(&mut self, function: usize, arguments: String) -> Boxed<'static, CallOutcome>;
+    fn call(&mut self, function: usize, arguments: String) -> BoxFuture<'static, CallOutcome>;
 
     /// Returns `true` while the result is still wanted.
     fn is_wanted(&self) -> bool;

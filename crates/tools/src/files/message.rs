@@ -8,14 +8,16 @@ use strowger::Request;
 
 use super::error::FileError;
 
-/// Reads bytes of a file: all, or `length` bytes from `offset` on. Returns fewer at the end of the
-/// file.
+/// Reads bytes of a file: all, or `length` bytes from `offset` on. The answer is shorter at the end
+/// of the file.
+///
+/// A range of more than [`FileLimits::file`](super::FileLimits::file) bytes is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Read {
+pub struct ReadRequest {
     /// The path of the file.
     pub path: String,
-    /// Offset of the first byte.
+    /// Offset of the first byte, from 0.
     #[serde(default)]
     pub offset: u64,
     /// Maximum number of bytes; all if absent.
@@ -23,10 +25,14 @@ pub struct Read {
     pub length: Option<u64>,
 }
 
-/// Reads lines of a text file of any size: all, the first, the last, or a range.
+/// Reads lines of a text file of any size: all, the first, the last, or a range. The answer has the
+/// bytes of the lines with their line ends.
+///
+/// Lines of more than [`FileLimits::file`](super::FileLimits::file) bytes together are refused, as
+/// are `tail` with `from` or `head`, and a `from` of 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReadLines {
+pub struct ReadLinesRequest {
     /// The path of the file.
     pub path: String,
     /// Number of the first line to return, from 1.
@@ -40,11 +46,11 @@ pub struct ReadLines {
     pub tail: Option<u64>,
 }
 
-/// Reads several files. Each succeeds or fails on its own. Together they may have at most as many
-/// bytes as one file.
+/// Reads several files. Each succeeds or fails on its own. Together they have at most
+/// [`FileLimits::file`](super::FileLimits::file) bytes; a file beyond that is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReadMany {
+pub struct ReadManyRequest {
     /// The paths of the files, in the order of the replies.
     pub paths: Vec<String>,
 }
@@ -52,7 +58,7 @@ pub struct ReadMany {
 /// Reads a file together with its media type, which is guessed from its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GetMedia {
+pub struct ReadMediaRequest {
     /// The path of the file.
     pub path: String,
 }
@@ -60,11 +66,11 @@ pub struct GetMedia {
 /// A file and its media type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Media {
-    /// The media type, such as `image/png`; `application/octet-stream` if the name does not tell.
+pub struct MediaFile {
+    /// The media type, such as `image/png`; `application/octet-stream` if it is unknown.
     pub mime: String,
     /// The contents.
-    pub octets: Bytes,
+    pub bytes: Bytes,
 }
 
 /// The way to replace a file.
@@ -74,7 +80,7 @@ pub struct Media {
 pub enum WriteMode {
     /// Overwrites the file in place. A concurrent reader may see a partial write.
     #[default]
-    Inplace,
+    InPlace,
     /// Replaces the file with a new one: a concurrent reader sees either the old or the new
     /// contents.
     Atomic,
@@ -83,23 +89,26 @@ pub enum WriteMode {
 }
 
 /// Writes a whole file, which is created if necessary. Its directory must exist.
+///
+/// Contents of more than [`FileLimits::file`](super::FileLimits::file) bytes, and additions beyond
+/// the quota of bytes and entries, are refused; nothing is written then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Write {
+pub struct WriteRequest {
     /// The path of the file.
     pub path: String,
     /// The new contents.
-    pub octets: Bytes,
+    pub bytes: Bytes,
     /// The way to replace an existing file.
     pub mode: WriteMode,
 }
 
-impl Write {
+impl WriteRequest {
     /// Creates a request that writes in place.
-    pub fn new(path: impl Into<String>, octets: impl Into<Bytes>) -> Self {
+    pub fn new(path: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         Self {
             path: path.into(),
-            octets: octets.into(),
-            mode: WriteMode::Inplace,
+            bytes: bytes.into(),
+            mode: WriteMode::InPlace,
         }
     }
 
@@ -111,7 +120,7 @@ impl Write {
     }
 }
 
-impl Read {
+impl ReadRequest {
     /// Creates a request for the whole file.
     pub fn new(path: impl Into<String>) -> Self {
         Self {
@@ -121,25 +130,29 @@ impl Read {
     }
 }
 
-/// Appends to a file, which is created if necessary.
+/// Appends to a file of any size, which is created if necessary. The limits are those of a
+/// [`WriteRequest`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Append {
+pub struct AppendRequest {
     /// The path of the file.
     pub path: String,
     /// The bytes to append.
-    pub octets: Bytes,
+    pub bytes: Bytes,
 }
 
-/// Edits text in a file. Either all changes are applied, in order, or none; the file is replaced
-/// atomically.
+/// Edits text in a UTF-8 file. Either all changes are applied, in order, or none; the file is
+/// replaced atomically.
+///
+/// Fails with [`FileError::NotText`] or [`FileError::NotOnce`], or is refused if the file exceeds
+/// [`FileLimits::file`](super::FileLimits::file) bytes before or after the edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Edit {
+pub struct EditRequest {
     /// The path of the file.
     pub path: String,
     /// The changes, in order.
-    pub changes: Vec<Change>,
-    /// Only report what would change.
+    pub changes: Vec<TextChange>,
+    /// `true` to return the diff without changing the file.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -147,40 +160,44 @@ pub struct Edit {
 /// A replacement of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct TextChange {
     /// The text to replace. It must occur exactly once, unless `all` is set.
     pub old: String,
     /// The new text.
     pub new: String,
-    /// Replace every occurrence; there must be at least one.
+    /// `true` to replace every occurrence; there must be at least one.
     #[serde(default)]
     pub all: bool,
 }
 
-/// The result of an [`Edit`].
+/// The result of an [`EditRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Edited {
+pub struct EditOutcome {
     /// Number of replaced occurrences.
-    pub places: usize,
+    #[serde(rename = "places")]
+    pub replacements: usize,
     /// The changes as a unified diff.
     pub diff: String,
 }
 
-/// Lists a directory, one page at a time.
+/// Lists a directory, one page at a time. A directory with more than
+/// [`FileLimits::scan`](super::FileLimits::scan) entries is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub struct ListRequest {
     /// The path of the directory; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// Return only names after this one: the last name of the previous page, or its URI.
+    /// Last name of the previous page, or its URI: the page starts after it. Requires the order by
+    /// name.
     #[serde(default)]
     pub after: Option<String>,
-    /// Maximum number of entries; a full page if absent.
-    #[serde(default)]
-    pub most: Option<usize>,
-    /// Include sizes and times, which costs a system call per entry.
+    /// Maximum number of entries, up to [`FileLimits::page`](super::FileLimits::page), which is the
+    /// default.
+    #[serde(default, rename = "most")]
+    pub max_entries: Option<usize>,
+    /// `true` to include sizes and times, which costs a system call per entry.
     #[serde(default)]
     pub details: bool,
     /// The order of the entries.
@@ -188,7 +205,7 @@ pub struct List {
     pub order: ListOrder,
 }
 
-/// The order of a [`List`].
+/// The order of a [`ListRequest`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -205,7 +222,7 @@ pub enum ListOrder {
 #[non_exhaustive]
 pub struct Listing {
     /// The entries, in the requested order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<EntryInfo>,
     /// `true` if more entries follow the last one.
     pub more: bool,
 }
@@ -228,7 +245,7 @@ pub enum EntryKind {
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct EntryInfo {
     /// The name. If it is not UTF-8, it contains `�` and `uri` is set.
     pub name: String,
     /// The `file:` URI of the entry, if its name is not UTF-8 or has control characters. Every path
@@ -251,34 +268,36 @@ pub struct Entry {
 /// Describes an entry; links are followed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stat {
+pub struct StatRequest {
     /// The path of the entry; the root if empty.
     #[serde(default)]
     pub path: String,
 }
 
-/// Lists a directory recursively. Links are not followed.
+/// Lists a directory recursively. Links are not followed. A limit cuts the tree instead of failing
+/// the request; see [`TreeEntry::cuts`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tree {
+pub struct TreeRequest {
     /// The path of the directory; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// Number of levels; the maximum if absent.
+    /// Number of levels, up to [`FileLimits::depth`](super::FileLimits::depth), which is the
+    /// default.
     #[serde(default)]
     pub depth: Option<usize>,
-    /// Patterns to exclude, as in a [`Search`].
+    /// Patterns to exclude, as in a [`SearchRequest`].
     #[serde(default)]
     pub exclude: Vec<String>,
 }
 
-/// A directory or file in a [`Tree`].
+/// A directory or file in a [`TreeRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TreeEntry {
     /// The name; for the top entry, the path as requested.
     pub name: String,
-    /// The URI, as in [`Entry`].
+    /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// The kind of the entry.
@@ -297,7 +316,7 @@ pub struct TreeEntry {
     pub cut_by: Option<&'static str>,
 }
 
-/// A limit at which a [`Tree`] was cut.
+/// A limit at which a [`TreeRequest`] was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TreeCut {
@@ -312,10 +331,11 @@ pub struct TreeCut {
 /// Finds files by name, and lines in them by pattern, in files of any size.
 ///
 /// Links are not followed. A binary file is searched up to its first NUL and counted in
-/// [`Skipped::binary`].
+/// [`SkipSummary::binary`]. A limit ends the search early instead of failing the request; see
+/// [`SearchResults::cut`]. An invalid pattern fails with [`FileError::InvalidPattern`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub struct SearchRequest {
     /// The path of the directory to search; the root if empty.
     #[serde(default)]
     pub path: String,
@@ -323,29 +343,31 @@ pub struct Search {
     /// absent.
     #[serde(default)]
     pub names: Option<String>,
-    /// Files and directories to exclude, with everything below them: globs as in `names`, or names
-    /// without a slash, which match at every level.
+    /// Files and directories to exclude, with everything below them: at most 64 globs as in
+    /// `names`, or names without a slash, which match at every level.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// A regular expression for lines; if absent, files are found by name alone.
+    /// A regular expression for lines, in the syntax of the `regex` crate; if absent, files are
+    /// found by name alone.
     #[serde(default)]
     pub text: Option<String>,
-    /// Maximum number of matches; the limit of the actor if absent.
-    #[serde(default)]
-    pub most: Option<usize>,
+    /// Maximum number of matches, up to [`FileLimits::matches`](super::FileLimits::matches), which
+    /// is the default.
+    #[serde(default, rename = "most")]
+    pub max_matches: Option<usize>,
 }
 
-/// The result of a [`Search`].
+/// The result of a [`SearchRequest`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Found {
+pub struct SearchResults {
     /// The matches, by path, then by line.
-    pub matches: Vec<Match>,
+    pub matches: Vec<SearchMatch>,
     /// Number of files searched completely, or, in a search by name, of files with a matching name.
     pub files: u64,
     /// Files and directories that were not fully searched.
-    #[serde(skip_serializing_if = "Skipped::is_none")]
-    pub skipped: Skipped,
+    #[serde(skip_serializing_if = "SkipSummary::is_none")]
+    pub skipped: SkipSummary,
     /// The limit that ended the search early: `matches`, `scan` or `searched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
@@ -357,16 +379,17 @@ pub struct Found {
     pub remedy: Option<String>,
 }
 
-/// Counts of what a [`Search`] skipped without being told to exclude it.
+/// Files and directories that a [`SearchRequest`] did not search fully, although the request did
+/// not exclude them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkipSummary {
     /// Binary files, which were searched up to their first NUL.
     pub binary: u64,
     /// Files with lines longer than 1 MiB. Such lines are searched in pieces, and a match across
     /// pieces may be missed.
     pub long_lines: u64,
-    /// Directories that are deeper than [`depth`](crate::FileLimits::depth).
+    /// Directories that are deeper than [`depth`](super::FileLimits::depth).
     pub deep: u64,
     /// Files and directories that could not be opened or read.
     pub unreadable: u64,
@@ -374,7 +397,7 @@ pub struct Skipped {
     pub links: u64,
     /// FIFOs, sockets and devices.
     pub special: u64,
-    /// The first files and directories that were not fully searched.
+    /// The first 20 files and directories that were not fully searched.
     pub paths: Vec<SkippedPath>,
 }
 
@@ -384,14 +407,14 @@ pub struct Skipped {
 pub struct SkippedPath {
     /// The path, relative to the root.
     pub path: String,
-    /// The URI, as in [`Entry`].
+    /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// The field of [`Skipped`] that counts it.
+    /// The field of [`SkipSummary`] that counts it.
     pub why: &'static str,
 }
 
-impl Skipped {
+impl SkipSummary {
     /// Returns `true` if nothing was skipped.
     #[must_use]
     pub fn is_none(&self) -> bool {
@@ -402,63 +425,66 @@ impl Skipped {
 /// A matching file, or a matching line in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Match {
+pub struct SearchMatch {
     /// The path, relative to the root.
     pub path: String,
-    /// The URI, as in [`Entry`].
+    /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// Line number, from 1, in a search for text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The text of the line, cut if it is long.
+    /// The text of the line, cut to 300 bytes around the match if it is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// Creates a directory and its missing parents. An existing directory is left unchanged.
+/// Creates a directory and its missing parents. An existing directory is left unchanged. Fails with
+/// [`FileError::NotDirectory`] if a file is in the way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Make {
+pub struct CreateDirectoryRequest {
     /// The path of the directory.
     pub path: String,
 }
 
-/// Renames or moves a file or directory.
+/// Renames or moves a file or directory below the root. Fails with [`FileError::Exists`] if the new
+/// path exists and `replace` is not set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rename {
+pub struct RenameRequest {
     /// The current path.
     pub from: String,
     /// The new path.
     pub to: String,
-    /// Replace an existing entry at the new path.
+    /// `true` to replace an existing entry at the new path.
     #[serde(default)]
     pub replace: bool,
 }
 
-/// Removes a file, a link or a directory.
+/// Removes a file, a link or a directory. Fails with [`FileError::NotEmpty`] if a directory has
+/// contents and `recursive` is not set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Delete {
+pub struct DeleteRequest {
     /// The path of the entry.
     pub path: String,
-    /// Remove a directory together with its contents.
+    /// `true` to remove a directory together with its contents.
     #[serde(default)]
     pub recursive: bool,
 }
 
 /// Returns the root directory of the actor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct GetRoot;
+pub struct RootRequest;
 
 /// The root directory of a files actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Root {
+pub struct RootInfo {
     /// The absolute path. Paths in requests are relative to it, or begin with it.
     pub path: String,
-    /// The URI, as in [`Entry`].
+    /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// `true` if nothing may be written.
@@ -469,28 +495,31 @@ pub struct Root {
 
 /// Returns the stats of the actor and the use of its quota for additions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct GetUsage;
+pub struct FilesUsageRequest;
 
 /// The stats of a files actor and its additions below the root, over all incarnations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Usage {
+pub struct FilesUsage {
     /// Number of bytes added.
-    pub octets: u64,
+    #[serde(rename = "octets")]
+    pub bytes: u64,
     /// Maximum number of bytes to add.
-    pub octets_limit: u64,
+    #[serde(rename = "octets_limit")]
+    pub bytes_limit: u64,
     /// Number of entries added.
     pub entries: u64,
     /// Maximum number of entries to add.
     pub entries_limit: u64,
-    /// Number of directory entries looked at by lists, trees and searches, by removing and moving
-    /// directories, and by the search for leftovers. A read or a write looks at none.
-    pub looked: u64,
+    /// Number of directory entries scanned by lists, trees and searches, by removing and moving
+    /// directories, and by the removal of abandoned temporary files. A read or a write scans none.
+    #[serde(rename = "looked")]
+    pub scanned: u64,
     /// Calls by verb.
     pub verbs: BTreeMap<&'static str, VerbUsage>,
 }
 
-/// Number of calls of one verb.
+/// Number of calls of one verb. All tools report their calls in this form.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct VerbUsage {
@@ -501,7 +530,8 @@ pub struct VerbUsage {
     /// Calls that failed for other reasons.
     pub failed: u64,
     /// Bytes of files that were read or written.
-    pub octets: u64,
+    #[serde(rename = "octets")]
+    pub bytes: u64,
 }
 
 /// The outcome of a call.
@@ -516,20 +546,20 @@ macro_rules! replies {
 }
 
 replies! {
-    Read => FileResult<Bytes>,
-    ReadLines => FileResult<Bytes>,
-    ReadMany => FileResult<Vec<FileResult<Bytes>>>,
-    GetMedia => FileResult<Media>,
-    Write => FileResult<()>,
-    Append => FileResult<()>,
-    Edit => FileResult<Edited>,
-    List => FileResult<Listing>,
-    Stat => FileResult<Entry>,
-    Tree => FileResult<TreeEntry>,
-    Search => FileResult<Found>,
-    Make => FileResult<()>,
-    Rename => FileResult<()>,
-    Delete => FileResult<()>,
-    GetRoot => FileResult<Root>,
-    GetUsage => Usage,
+    ReadRequest => FileResult<Bytes>,
+    ReadLinesRequest => FileResult<Bytes>,
+    ReadManyRequest => FileResult<Vec<FileResult<Bytes>>>,
+    ReadMediaRequest => FileResult<MediaFile>,
+    WriteRequest => FileResult<()>,
+    AppendRequest => FileResult<()>,
+    EditRequest => FileResult<EditOutcome>,
+    ListRequest => FileResult<Listing>,
+    StatRequest => FileResult<EntryInfo>,
+    TreeRequest => FileResult<TreeEntry>,
+    SearchRequest => FileResult<SearchResults>,
+    CreateDirectoryRequest => FileResult<()>,
+    RenameRequest => FileResult<()>,
+    DeleteRequest => FileResult<()>,
+    RootRequest => FileResult<RootInfo>,
+    FilesUsageRequest => FilesUsage,
 }

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use super::error::{FileError, Rule};
+use super::error::{FileError, FileRule};
 use super::spec::FileLimits;
 
 /// A parsed path as a caller wrote it: text, or a `file:` URI, which can also name paths that are
@@ -37,9 +37,9 @@ const FILE_URI: &str = "file:///";
 /// ```
 /// use std::path::Path;
 ///
-/// let path = strowger_tools::path_of_file_uri("file:///srv/a%20b");
+/// let path = strowger_tools::files::path_of_file_uri("file:///srv/a%20b");
 /// assert_eq!(path.as_deref(), Some(Path::new("/srv/a b")));
-/// assert_eq!(strowger_tools::path_of_file_uri("srv/a%20b"), None);
+/// assert_eq!(strowger_tools::files::path_of_file_uri("srv/a%20b"), None);
 /// ```
 #[must_use]
 pub fn path_of_file_uri(text: &str) -> Option<PathBuf> {
@@ -64,7 +64,7 @@ pub fn path_of_file_uri(text: &str) -> Option<PathBuf> {
 /// Returns the `file:///` URI of an absolute path.
 ///
 /// ```
-/// let uri = strowger_tools::file_uri("/srv/a b".as_ref());
+/// let uri = strowger_tools::files::file_uri("/srv/a b".as_ref());
 /// assert_eq!(uri, "file:///srv/a%20b");
 /// ```
 #[must_use]
@@ -86,7 +86,7 @@ pub fn file_uri(path: &Path) -> String {
 /// in requests.
 ///
 /// ```
-/// use strowger_tools::shown_path;
+/// use strowger_tools::files::shown_path;
 ///
 /// assert_eq!(shown_path("/srv/a b".as_ref()), "/srv/a b");
 /// assert_eq!(shown_path("/srv/a\nb".as_ref()), "file:///srv/a%0Ab");
@@ -137,25 +137,25 @@ impl<'a> RootedPath<'a> {
         };
         let mut path: &Path = &given.path;
         let bytes = path.as_os_str().as_bytes();
-        let over_limit = |rule, most: usize, wanted: usize| {
+        let over_limit = |rule, limit: usize, wanted: usize| {
             Err(FileError::Limit {
                 path: shortened(text),
                 rule,
-                most: most as u64,
+                limit: limit as u64,
                 used: 0,
                 wanted: wanted as u64,
             })
         };
         if bytes.len() > limits.path {
-            return over_limit(Rule::Name, limits.path, bytes.len());
+            return over_limit(FileRule::Name, limits.path, bytes.len());
         }
         if bytes.contains(&0) {
-            return refused(Rule::Name);
+            return refused(FileRule::Name);
         }
         if path.is_absolute() {
             // Whole components are compared: `/data-secret` is not below `/data`.
             let Ok(below) = path.strip_prefix(root) else {
-                return refused(Rule::Absolute);
+                return refused(FileRule::Absolute);
             };
             path = below;
         }
@@ -164,7 +164,7 @@ impl<'a> RootedPath<'a> {
         }
         let levels = path.components().count();
         if levels > limits.depth {
-            return over_limit(Rule::Depth, limits.depth, levels);
+            return over_limit(FileRule::Depth, limits.depth, levels);
         }
         Ok(Self { given: text, path })
     }
@@ -180,9 +180,9 @@ impl<'a> RootedPath<'a> {
     /// replace an entry.
     pub(super) fn split(&self) -> Result<(&'a Path, &'a OsStr), FileError> {
         let rule = if self.is_root() {
-            Rule::Root
+            FileRule::Root
         } else {
-            Rule::Name
+            FileRule::Name
         };
         let Some(name) = self.path.file_name() else {
             return Err(self.refused(rule));
@@ -193,7 +193,7 @@ impl<'a> RootedPath<'a> {
     }
 
     /// Builds the error for a violation of a rule by this path.
-    pub(super) fn refused(&self, rule: Rule) -> FileError {
+    pub(super) fn refused(&self, rule: FileRule) -> FileError {
         FileError::Refused {
             path: self.given.to_owned(),
             rule,
@@ -201,11 +201,17 @@ impl<'a> RootedPath<'a> {
     }
 
     /// Builds the error for a violation of a limit by this path.
-    pub(super) fn over_limit(&self, rule: Rule, most: u64, used: u64, wanted: u64) -> FileError {
+    pub(super) fn over_limit(
+        &self,
+        rule: FileRule,
+        limit: u64,
+        used: u64,
+        wanted: u64,
+    ) -> FileError {
         FileError::Limit {
             path: self.given.to_owned(),
             rule,
-            most,
+            limit,
             used,
             wanted,
         }
@@ -214,13 +220,13 @@ impl<'a> RootedPath<'a> {
     /// Returns a function that converts errors of the system for this path.
     pub(super) fn failed(&self) -> impl Fn(std::io::Error) -> FileError + use<'a> {
         let given = self.given;
-        move |error| FileError::of(&error, given)
+        move |error| FileError::from_io(&error, given)
     }
 
     /// Like [`failed`](Self::failed), for errors of `rustix`.
     pub(super) fn failed_at(&self) -> impl Fn(rustix::io::Errno) -> FileError + use<'a> {
         let given = self.given;
-        move |error| FileError::of(&error.into(), given)
+        move |error| FileError::from_io(&error.into(), given)
     }
 }
 

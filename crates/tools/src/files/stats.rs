@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::disk::{Disk, QuotaAmount};
 use super::error::FileError;
-use super::message::{Usage, VerbUsage};
+use super::message::{FilesUsage, VerbUsage};
 
 /// An operation of a files actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl<'a> CallRecord<'a> {
 ///
 /// ```
 /// use strowger::{ActorSystem, BoxError};
-/// use strowger_tools::{Files, FilesSpec, Write};
+/// use strowger_tools::files::{Files, FilesSpec, WriteRequest};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), BoxError> {
@@ -112,9 +112,9 @@ impl<'a> CallRecord<'a> {
 /// let watch = spec.watch.clone();
 /// let system = ActorSystem::new("office")?;
 /// let files = system.spawn::<Files>("files", spec)?;
-/// files.ask(Write::new("today.txt", "call back")).await??;
+/// files.ask(WriteRequest::new("today.txt", "call back")).await??;
 /// let usage = watch.usage();
-/// assert_eq!((usage.octets, usage.verbs["write"].calls), (9, 1));
+/// assert_eq!((usage.bytes, usage.verbs["write"].calls), (9, 1));
 /// # Ok(())
 /// # }
 /// ```
@@ -126,8 +126,8 @@ struct FilesCounters {
     verbs: [VerbCounters; Verb::ALL.len()],
     /// The additions, over all incarnations.
     used: Arc<Mutex<QuotaAmount>>,
-    /// Number of directory entries that were looked at, over all incarnations.
-    looked: Arc<AtomicU64>,
+    /// Number of directory entries that were scanned, over all incarnations.
+    scanned: Arc<AtomicU64>,
     /// The disk of the running incarnation.
     disk: Mutex<Weak<Disk>>,
 }
@@ -146,26 +146,26 @@ impl FilesWatch {
         Arc::clone(&self.0.used)
     }
 
-    /// The counter of directory entries that were looked at.
-    pub(super) fn looked(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.0.looked)
+    /// The counter of directory entries that were scanned.
+    pub(super) fn scanned(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.0.scanned)
     }
 
     /// Returns the calls by verb and the use of the quota. Without a running incarnation the quota
     /// and its use are zero.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> FilesUsage {
         let verbs = Verb::ALL.iter().zip(&self.0.verbs);
         let verbs = verbs.map(|(verb, counts)| (verb.name(), counts.read()));
-        let mut usage = Usage {
-            looked: self.0.looked.load(Ordering::Relaxed),
+        let mut usage = FilesUsage {
+            scanned: self.0.scanned.load(Ordering::Relaxed),
             verbs: verbs.filter(|(_, usage)| usage.calls > 0).collect(),
-            ..Usage::default()
+            ..FilesUsage::default()
         };
         let disk = self.0.disk.lock().upgrade();
         if let Some(disk) = disk {
             let used = disk.used();
-            (usage.octets, usage.octets_limit) = (used.bytes, disk.limits.octets);
+            (usage.bytes, usage.bytes_limit) = (used.bytes, disk.limits.bytes);
             (usage.entries, usage.entries_limit) = (used.entries, disk.limits.entries);
         }
         usage
@@ -185,7 +185,7 @@ impl VerbCounters {
             calls: read(&self.calls),
             refused: read(&self.refused),
             failed: read(&self.failed),
-            octets: read(&self.bytes),
+            bytes: read(&self.bytes),
         }
     }
 }
@@ -204,7 +204,7 @@ impl CallRecorder {
         Self { actor, watch }
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> FilesUsage {
         self.watch.usage()
     }
 

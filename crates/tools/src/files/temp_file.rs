@@ -72,15 +72,15 @@ impl TempFileSweeps {
     }
 
     /// Takes a directory that is due for a search.
-    pub(super) fn due(&self) -> Option<PathBuf> {
+    pub(super) fn take_due(&self) -> Option<PathBuf> {
         self.0.lock().due.pop()
     }
 }
 
 impl Disk {
-    /// Removes files left by killed writers from a directory, looking at no more than
-    /// [`scan`](crate::FileLimits::scan) entries.
-    pub(super) fn sweep(&self, dir: &Path, stop: StopCheck<'_>) {
+    /// Removes files left by killed writers from a directory, scanning no more than
+    /// [`scan`](super::FileLimits::scan) entries.
+    pub(super) fn remove_abandoned(&self, dir: &Path, stop: StopCheck<'_>) {
         let Ok(dir) = self.root.open_dir(dir) else {
             return; // The directory was removed meanwhile.
         };
@@ -91,7 +91,7 @@ impl Disk {
             if stop() {
                 return;
             }
-            self.looked.fetch_add(1, Ordering::Relaxed);
+            self.scanned.fetch_add(1, Ordering::Relaxed);
             if is_abandoned(&entry) {
                 let _ = dir.remove_file(entry.file_name());
             }
@@ -119,7 +119,7 @@ mod tests {
     use super::{is_temp_name, temp_name};
 
     #[test]
-    fn only_names_that_are_made_here_are_leftovers() {
+    fn temp_names_are_recognized_exactly() {
         assert!(is_temp_name(temp_name().as_bytes()));
         assert!(is_temp_name(b".strowger-1-0") && is_temp_name(b".strowger-4194304-12"));
         let others = [

@@ -5,33 +5,35 @@ use serde_json::{Value, json};
 use strowger::{Fault, FaultCode, Request};
 use thiserror::Error;
 
-use crate::code::{CodeBudget, CodeError, CodeLimits, Functions, Language, LimitSetter};
+use crate::code::{CodeBudget, CodeError, CodeLimits, GrantedFunctions, Language, LimitOrigin};
 
 /// Publishes a program: code that defines a function `handle(input)`, which may be async.
 ///
 /// The program may keep state in the global `state`. The part of it that JSON can represent
-/// survives when the program is passivated.
+/// survives when the program is passivated. A program of the same name is replaced; it continues
+/// if the new one does not load.
 #[derive(Debug, Clone, Default)]
-pub struct Publish {
-    /// The name of the program; its address is `@(programs/NAME)`.
+pub struct PublishRequest {
+    /// The name of the program, 1 to 64 letters, digits, `-`, `_` and `.`, with no `.` at the
+    /// start; its address is `@(programs/NAME)`.
     pub name: String,
-    /// The code.
+    /// The code, at most [`CodeLimits::source`] bytes.
     pub code: String,
     /// The language of the code.
     pub language: Language,
-    /// The JSON schema of the input, if any.
+    /// The JSON schema of the input, if any, at most 64 KiB.
     pub input: Option<Value>,
-    /// The JSON schema of the output, if any.
+    /// The JSON schema of the output, if any, at most 64 KiB.
     pub output: Option<Value>,
     /// `true` if the program is a draft, which does not run.
     pub draft: bool,
     /// The functions that the program is granted, as `fns`.
-    pub functions: Functions,
+    pub functions: GrantedFunctions,
     /// Limits of each message that are tighter than those of all programs.
     pub budget: CodeBudget,
 }
 
-impl Publish {
+impl PublishRequest {
     /// Creates a request to publish JavaScript without schemas.
     pub fn new(name: impl Into<String>, code: impl Into<String>) -> Self {
         Self {
@@ -56,27 +58,27 @@ impl Publish {
     }
 }
 
-impl Request for Publish {
+impl Request for PublishRequest {
     type Reply = Result<(), ProgramError>;
 }
 
 /// Ends a program and frees its name. The reply is `true` if the program existed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Withdraw {
+pub struct WithdrawRequest {
     /// The name of the program.
     pub name: String,
 }
 
-impl Request for Withdraw {
+impl Request for WithdrawRequest {
     type Reply = bool;
 }
 
 /// Returns the published programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct ListPrograms;
+pub struct ListProgramsRequest;
 
-impl Request for ListPrograms {
+impl Request for ListProgramsRequest {
     type Reply = Vec<ProgramInfo>;
 }
 
@@ -111,11 +113,12 @@ pub enum ProgramState {
     Stopped,
 }
 
-/// A message for a program, with its input.
+/// Calls a program with an input of at most [`CodeLimits::result`] bytes as JSON. The reply is the
+/// output.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Perform(pub Value);
+pub struct PerformRequest(pub Value);
 
-impl Request for Perform {
+impl Request for PerformRequest {
     type Reply = Result<Value, ProgramError>;
 }
 
@@ -129,47 +132,47 @@ pub enum ProgramError {
     /// The name is invalid: it needs 1 to 64 letters, digits, `-`, `_` and `.`, with no `.` at the
     /// start.
     #[error("invalid program name `{0}`")]
-    Name(String),
+    InvalidName(String),
     /// The input is too long.
     #[error(
-        "the input is {octets} bytes, limit is {limit} (`result`): send less at a time, or raise \
+        "the input is {bytes} bytes, limit is {limit} (`result`): send less at a time, or raise \
          `result` in [tools.programs.limits], or with --limit code.result=N of strowger mcp"
     )]
-    TooLong {
+    InputTooLong {
         /// Size of the input as JSON, in bytes.
-        octets: usize,
+        bytes: usize,
         /// Maximum size, in bytes.
         limit: usize,
     },
     /// The input or output does not match its schema.
     #[error("the {0} does not match its schema: {1}")]
-    Schema(Side, String),
+    SchemaMismatch(SchemaSide, String),
     /// The schema itself is invalid.
     #[error("invalid schema of the {0}: {1}")]
-    BadSchema(Side, String),
+    InvalidSchema(SchemaSide, String),
     /// The maximum number of programs is published.
     #[error(
         "{0} programs, which is the limit `programs`: remove one, or raise it in [tools.programs]"
     )]
-    Full(usize),
-    /// The code failed, or passed a limit.
+    TooManyPrograms(usize),
+    /// The code failed, or exceeded a limit.
     #[error(transparent)]
     Code(#[from] CodeError),
     /// The programs are shutting down.
     #[error("programs are shutting down")]
-    Ended,
+    ShuttingDown,
 }
 
 /// The side of a program that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum SchemaSide {
     /// The input.
     Input,
     /// The output.
     Output,
 }
 
-impl std::fmt::Display for Side {
+impl std::fmt::Display for SchemaSide {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Input => "input",
@@ -179,10 +182,10 @@ impl std::fmt::Display for Side {
 }
 
 impl ProgramError {
-    /// Records who set the limit that was passed; see [`CodeError`].
-    pub(super) fn within(self, own: &CodeLimits) -> Self {
+    /// Records the origin of the exceeded limit; see [`CodeError`].
+    pub(super) fn with_origin(self, own: &CodeLimits) -> Self {
         match self {
-            Self::Code(error) => Self::Code(error.within(own, LimitSetter::Programs)),
+            Self::Code(error) => Self::Code(error.with_origin(own, LimitOrigin::Programs)),
             other => other,
         }
     }
@@ -192,14 +195,14 @@ impl ProgramError {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Draft(_) => "draft",
-            Self::Name(_) => "name",
-            Self::TooLong { .. } => "length",
-            Self::Schema(Side::Input, _) => "input",
-            Self::Schema(Side::Output, _) => "output",
-            Self::BadSchema(..) => "schema",
-            Self::Full(_) => "full",
+            Self::InvalidName(_) => "name",
+            Self::InputTooLong { .. } => "length",
+            Self::SchemaMismatch(SchemaSide::Input, _) => "input",
+            Self::SchemaMismatch(SchemaSide::Output, _) => "output",
+            Self::InvalidSchema(..) => "schema",
+            Self::TooManyPrograms(_) => "full",
             Self::Code(error) => error.name(),
-            Self::Ended => "ended",
+            Self::ShuttingDown => "ended",
         }
     }
 
@@ -208,13 +211,13 @@ impl ProgramError {
     pub fn to_fault(&self) -> Fault {
         let code = match self {
             Self::Code(error) => return error.to_fault(),
-            Self::Draft(_) | Self::TooLong { .. } => FaultCode::Refused,
-            Self::Name(_) | Self::BadSchema(..) | Self::Schema(Side::Input, _) => {
-                FaultCode::BadRequest
-            }
-            Self::Schema(Side::Output, _) => FaultCode::Failed,
-            Self::Full(_) => FaultCode::Full,
-            Self::Ended => FaultCode::UnknownTarget,
+            Self::Draft(_) | Self::InputTooLong { .. } => FaultCode::Refused,
+            Self::InvalidName(_)
+            | Self::InvalidSchema(..)
+            | Self::SchemaMismatch(SchemaSide::Input, _) => FaultCode::BadRequest,
+            Self::SchemaMismatch(SchemaSide::Output, _) => FaultCode::Failed,
+            Self::TooManyPrograms(_) => FaultCode::Full,
+            Self::ShuttingDown => FaultCode::UnknownTarget,
         };
         Fault::new(code, self.to_string()).with_details(json!({ "reason": self.name() }))
     }

@@ -1,8 +1,8 @@
 //! Slots for the realms of programs: a fixed number at a time, for the programs used most recently.
 //!
-//! For each program that waits for a slot, exactly one other leaves: the one that has been idle for
-//! longest, or the next to become idle if all are busy. A program that was told to leave but gets a
-//! message first stays, and another one leaves instead.
+//! For each program that waits for a slot, exactly one other is evicted: the one that has been idle
+//! for longest, or the next to become idle if all are busy. An evicted program that gets a message
+//! before it drops its realm keeps it, and another one is evicted instead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use strowger::ActorRef;
 use tokio::sync::oneshot;
 
 use super::stats::ProgramsWatch;
-use super::{ProgramMessage, Rest};
+use super::{ProgramMessage, YieldRealm};
 
 /// The limited slots for realms of programs.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub(super) struct RealmPool {
 #[derive(Debug)]
 struct PoolState {
     free: usize,
-    /// Idle programs that stay, least recently used first.
+    /// Idle programs that were not evicted, least recently used first.
     idle: BTreeMap<u64, ActorRef<ProgramMessage>>,
-    /// Number of programs that were told to leave and have not left yet.
+    /// Number of evicted programs that have not dropped their realm yet.
     leaving: usize,
     /// Programs that wait for a slot, longest waiting first.
     waiting: BTreeMap<u64, oneshot::Sender<RealmSlot>>,
@@ -39,7 +39,7 @@ struct PoolState {
 pub(super) struct RealmSlot {
     pool: Arc<RealmPool>,
     /// The key in the map of idle programs, unless the program is busy. A program whose key is not
-    /// in the map was told to leave.
+    /// in the map was evicted.
     number: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl RealmPool {
             }
             let number = state.next_number();
             state.waiting.insert(number, waiting);
-            state.evict();
+            state.evict_one();
             number
         };
         let _waits = PoolWaiter(self, number);
@@ -89,28 +89,28 @@ impl PoolState {
         self.last_number
     }
 
-    /// Returns `true` if another program has to leave.
-    fn is_short(&self) -> bool {
+    /// Returns `true` if another program must be evicted.
+    fn needs_eviction(&self) -> bool {
         self.waiting.len() > self.leaving
     }
 
-    /// Tells an idle program to leave, if one has to. If none is idle, the next program to become
-    /// idle finds out by itself.
-    fn evict(&mut self) {
-        if !self.is_short() {
+    /// Evicts an idle program, if one must go. If none is idle, the next program to become idle
+    /// evicts itself.
+    fn evict_one(&mut self) {
+        if !self.needs_eviction() {
             return;
         }
         // A program with a full mailbox is not idle, and one that has ended frees its slot anyway.
         let mut idle = self.idle.iter();
-        let evicted = idle.find(|(_, program)| program.try_tell(Rest).is_ok());
+        let evicted = idle.find(|(_, program)| program.try_tell(YieldRealm).is_ok());
         if let Some(number) = evicted.map(|(number, _)| *number) {
             self.idle.remove(&number);
             self.leaving += 1;
         }
     }
 
-    /// Removes a program from the idle ones, or from the count of those told to leave.
-    fn remove(&mut self, number: u64) {
+    /// Removes a program from the idle ones, or from the count of evicted ones.
+    fn forget(&mut self, number: u64) {
         if self.idle.remove(&number).is_none() {
             self.leaving -= 1;
         }
@@ -127,26 +127,26 @@ impl RealmSlot {
     }
 
     /// Marks the program as busy.
-    pub(super) fn busy(&mut self) {
+    pub(super) fn mark_busy(&mut self) {
         if let Some(number) = self.number.take() {
             let mut state = self.pool.state.lock();
-            state.remove(number);
-            state.evict();
+            state.forget(number);
+            state.evict_one();
         }
     }
 
-    /// Marks the program as idle. Returns `true` if it has to leave.
-    pub(super) fn idle(&mut self, program: &ActorRef<ProgramMessage>) -> bool {
+    /// Marks the program as idle. Returns `true` if it must drop its realm.
+    pub(super) fn mark_idle(&mut self, program: &ActorRef<ProgramMessage>) -> bool {
         let mut state = self.pool.state.lock();
         let number = match self.number {
             Some(number) => {
-                state.remove(number);
+                state.forget(number);
                 number
             }
             None => state.next_number(),
         };
         self.number = Some(number);
-        let leaves = state.is_short();
+        let leaves = state.needs_eviction();
         if leaves {
             state.leaving += 1;
         } else {
@@ -161,7 +161,7 @@ impl Drop for RealmSlot {
         self.pool.watch.slot_freed();
         let mut state = self.pool.state.lock();
         if let Some(number) = self.number {
-            state.remove(number);
+            state.forget(number);
         }
         let Some((_, waiting)) = state.waiting.pop_first() else {
             state.free += 1;

@@ -13,36 +13,37 @@ use strowger::{
     Supervisor, SupervisorRef, handlers,
 };
 
-use super::door::program_door;
 use super::message::{
-    ListPrograms, ProgramError, ProgramInfo, ProgramState, Publish, Side, Withdraw,
+    ListProgramsRequest, ProgramError, ProgramInfo, ProgramState, PublishRequest, SchemaSide,
+    WithdrawRequest,
 };
 use super::realm_pool::RealmPool;
 use super::stats::ProgramsWatch;
-use super::{Program, ProgramArgs, ProgramMessage, ProgramRecord, Wake, short};
+use super::{CheckLoadsRequest, Program, ProgramArgs, ProgramMessage, ProgramRecord, truncate};
 use crate::code::run::{InternalOwner, RunOwner};
 use crate::code::typescript::TypeStripper;
 use crate::code::{CodeError, CodeLimit, CodeLimits, Language, Sandbox};
 
-/// The configuration of a [`Programs`] actor.
+/// The configuration of a [`Programs`] actor, with its defaults in parentheses.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ProgramsSpec {
     /// The sandbox that runs the programs.
     pub sandbox: Arc<dyn Sandbox>,
-    /// A script that defines `strip`; see [`CodeSpec`](crate::CodeSpec).
+    /// A script that defines `strip`; see [`CodeSpec`](crate::code::CodeSpec).
     pub typescript: Option<Arc<str>>,
     /// The limits of each message.
     pub limits: CodeLimits,
-    /// Maximum number of published programs.
+    /// Maximum number of published programs (10 000).
     pub programs: usize,
-    /// Maximum number of programs with a realm at a time.
+    /// Maximum number of programs with a realm at a time (500).
     pub residents: usize,
-    /// Maximum number of messages in the mailbox of a program.
+    /// Maximum number of messages in the mailbox of a program (64).
     pub mailbox: usize,
-    /// Maximum number of restarts of a program within `period`; one more stops it permanently.
+    /// Maximum number of restarts of a program within `period` (3); one more stops it
+    /// permanently.
     pub restarts: u32,
-    /// The period over which restarts are counted.
+    /// The period over which restarts are counted (60 s).
     pub period: Duration,
     /// The handle that observes the stats of the programs.
     pub watch: ProgramsWatch,
@@ -80,7 +81,7 @@ pub struct Programs {
     pool: Arc<RealmPool>,
     system: ActorSystem,
     actor: String,
-    top: SupervisorRef,
+    programs_supervisor: SupervisorRef,
     published: BTreeMap<String, PublishedProgram>,
 }
 
@@ -101,14 +102,14 @@ impl strowger::Actor for Programs {
     type Error = BoxError;
 
     async fn pre_start(spec: ProgramsSpec, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let top = Supervisor::new(Strategy::OneForOne);
+        let programs_supervisor = Supervisor::new(Strategy::OneForOne);
         let sandbox = &spec.sandbox;
         let stripper = spec.typescript.clone();
-        spec.watch.begin();
+        spec.watch.reset();
         Ok(Self {
             stripper: stripper.map(|script| TypeStripper::new(Arc::clone(sandbox), script)),
             pool: RealmPool::new(spec.residents, spec.watch.clone()),
-            top: cx.supervise(PUBLISHED, top).await?,
+            programs_supervisor: cx.supervise(PUBLISHED, programs_supervisor).await?,
             system: cx.system(),
             actor: cx.path().to_string(),
             published: BTreeMap::new(),
@@ -116,13 +117,13 @@ impl strowger::Actor for Programs {
         })
     }
 
-    async fn publish(&mut self, ask: Ask<Publish>) {
+    async fn publish(&mut self, ask: Ask<PublishRequest>) {
         let Ask { request, reply } = ask;
         let name = request.name.clone();
         let own = self.spec.limits;
         let published = self.register(request).await;
-        let published = published.map_err(|error| error.within(&own));
-        self.spec.watch.published(self.published.len());
+        let published = published.map_err(|error| error.with_origin(&own));
+        self.spec.watch.set_published(self.published.len());
         tracing::info!(
             target: "strowger::audit",
             actor = %self.actor,
@@ -134,18 +135,21 @@ impl strowger::Actor for Programs {
         reply.send(published);
     }
 
-    async fn withdraw(&mut self, ask: Ask<Withdraw>) {
+    async fn withdraw(&mut self, ask: Ask<WithdrawRequest>) {
         let there = self.published.remove(&ask.request.name).is_some();
         if there {
-            // Fails if the program was stopped permanently, since its supervisor is then gone
-            // already.
-            drop(self.top.terminate_child(&ask.request.name).await);
+            // Fails if the program was stopped permanently: its supervisor has ended already.
+            drop(
+                self.programs_supervisor
+                    .terminate_child(&ask.request.name)
+                    .await,
+            );
         }
-        self.spec.watch.published(self.published.len());
+        self.spec.watch.set_published(self.published.len());
         ask.reply.send(there);
     }
 
-    async fn list(&mut self, _: ListPrograms) -> Vec<ProgramInfo> {
+    async fn list(&mut self, _: ListProgramsRequest) -> Vec<ProgramInfo> {
         self.published
             .values()
             .map(PublishedProgram::info)
@@ -165,70 +169,69 @@ impl Programs {
         system.find(path.as_str())?.downcast()
     }
 
-    async fn register(&mut self, publish: Publish) -> Result<(), ProgramError> {
+    async fn register(&mut self, publish: PublishRequest) -> Result<(), ProgramError> {
         let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let name = publish.name.clone();
         if !(1..=MAX_PROGRAM_NAME).contains(&name.len())
             || !name.chars().all(fit)
             || name.starts_with('.')
         {
-            return Err(ProgramError::Name(short(&name)));
+            return Err(ProgramError::InvalidName(truncate(&name)));
         }
         let is_new = !self.published.contains_key(&name);
         if is_new && self.published.len() >= self.spec.programs {
-            return Err(ProgramError::Full(self.spec.programs));
+            return Err(ProgramError::TooManyPrograms(self.spec.programs));
         }
-        let args = ProgramArgs(Arc::new(self.prepare(publish).await?));
+        let args = ProgramArgs(Arc::new(self.compile(publish).await?));
         let before = self.published.remove(&name);
         if before.is_some() {
-            // Fails if the program was stopped permanently, since its supervisor is then gone
-            // already.
-            drop(self.top.terminate_child(&name).await);
+            // Fails if the program was stopped permanently: its supervisor has ended already.
+            drop(self.programs_supervisor.terminate_child(&name).await);
         }
         let loaded = match self.start(&name, &args).await {
             Ok(actor) if args.0.draft => Ok(actor),
-            Ok(actor) => match actor.ask(Wake).await {
+            Ok(actor) => match actor.ask(CheckLoadsRequest).await {
                 Ok(loaded) => loaded.map(|()| actor),
-                Err(_) => Err(ProgramError::Ended),
+                Err(_) => Err(ProgramError::ShuttingDown),
             },
             Err(error) => Err(error),
         };
         match loaded {
             Ok(actor) => {
-                self.keep(name, args, actor);
+                self.add_published(name, args, actor);
                 Ok(())
             }
             Err(error) => {
-                drop(self.top.terminate_child(&name).await);
-                // The earlier version goes on from the state that it kept.
+                drop(self.programs_supervisor.terminate_child(&name).await);
+                // The earlier version continues from its saved state.
                 if let Some(PublishedProgram { args, .. }) = before
                     && let Ok(actor) = self.start(&name, &args).await
                 {
-                    self.keep(name, args, actor);
+                    self.add_published(name, args, actor);
                 }
                 Err(error)
             }
         }
     }
 
-    /// Lists a program that runs, and exposes it until its actor ends.
-    fn keep(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
+    /// Adds a running program to the published ones, and exposes it until its actor ends.
+    fn add_published(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
         let address = format!("programs/{name}");
         // The address is free: the actor that had it is terminated before another one starts.
-        drop(self.system.export_as(&address, &actor, program_door()));
+        drop(self.system.export_as(&address, &actor, Program::export()));
         self.published
             .insert(name, PublishedProgram { args, actor });
     }
 
     /// Prepares a program: compiles its code and its schemas.
-    async fn prepare(&self, publish: Publish) -> Result<ProgramRecord, ProgramError> {
-        let limits = self.spec.limits.within(&publish.budget);
+    async fn compile(&self, publish: PublishRequest) -> Result<ProgramRecord, ProgramError> {
+        let limits = self.spec.limits.tightened_by(&publish.budget);
         if publish.code.len() > limits.source {
             let length = publish.code.len() as u64;
-            return Err(limits.passed(CodeLimit::Source, Some(length)).into());
+            return Err(limits.exceeded(CodeLimit::Source, Some(length)).into());
         }
         if let Some(name) = publish.functions.invalid_name() {
-            return Err(CodeError::Function(name.to_owned()).into());
+            return Err(CodeError::InvalidFunctionName(name.to_owned()).into());
         }
         let code: Arc<str> = match (publish.language, &self.stripper) {
             (Language::JavaScript, _) => publish.code.into(),
@@ -236,11 +239,13 @@ impl Programs {
                 let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
                 stripper.strip(&publish.code, &internal).await?
             }
-            (Language::TypeScript, None) => return Err(CodeError::Language("TypeScript").into()),
+            (Language::TypeScript, None) => {
+                return Err(CodeError::UnsupportedLanguage("TypeScript").into());
+            }
         };
         Ok(ProgramRecord {
-            input: compile_schema(Side::Input, publish.input.as_ref())?,
-            output: compile_schema(Side::Output, publish.output.as_ref())?,
+            input: compile_schema(SchemaSide::Input, publish.input.as_ref())?,
+            output: compile_schema(SchemaSide::Output, publish.output.as_ref())?,
             name: publish.name,
             draft: publish.draft,
             code,
@@ -262,7 +267,7 @@ impl Programs {
         name: &str,
         args: &ProgramArgs,
     ) -> Result<ActorRef<ProgramMessage>, ProgramError> {
-        let ended = |_| ProgramError::Ended;
+        let ended = |_| ProgramError::ShuttingDown;
         let program = ChildSpec::new::<Program>(PROGRAM, args.clone())
             .restart(Restart::Transient)
             .mailbox(MailboxSpec::bounded(self.spec.mailbox));
@@ -270,12 +275,16 @@ impl Programs {
             .intensity(self.spec.restarts, self.spec.period)
             .child(program);
         let supervisor = ChildSpec::supervisor(name, supervisor).restart(Restart::Temporary);
-        let child = self.top.start_child(supervisor).await.map_err(ended)?;
+        let child = self
+            .programs_supervisor
+            .start_child(supervisor)
+            .await
+            .map_err(ended)?;
         let path = format!("{}/{PROGRAM}", child.path());
         let found = self.system.find(path.as_str());
         found
             .and_then(|program| program.downcast())
-            .ok_or(ProgramError::Ended)
+            .ok_or(ProgramError::ShuttingDown)
     }
 }
 
@@ -285,11 +294,14 @@ const PUBLISHED: &str = "published";
 const PROGRAM: &str = "program";
 
 /// Compiles a schema. It may not refer to other documents, and its patterns run in linear time.
-fn compile_schema(side: Side, schema: Option<&Value>) -> Result<Option<Validator>, ProgramError> {
+fn compile_schema(
+    side: SchemaSide,
+    schema: Option<&Value>,
+) -> Result<Option<Validator>, ProgramError> {
     let Some(schema) = schema else {
         return Ok(None);
     };
-    let bad = |why: String| ProgramError::BadSchema(side, short(&why));
+    let bad = |why: String| ProgramError::InvalidSchema(side, truncate(&why));
     if schema.to_string().len() > MAX_SCHEMA {
         return Err(bad(format!("larger than {MAX_SCHEMA} bytes")));
     }

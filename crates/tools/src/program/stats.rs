@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-use super::message::{ProgramError, Side};
+use super::message::{ProgramError, SchemaSide};
 use crate::files::VerbUsage;
 
 /// A handle that observes the stats of all programs of a registry. Clones share the same stats,
@@ -36,7 +36,7 @@ pub struct ProgramsUsage {
     /// Number of messages refused: the program is a draft, or the input is too long or does not
     /// match its schema.
     pub refused: u64,
-    /// Number of messages that failed for other reasons, such as a limit.
+    /// Number of messages that failed for other reasons, such as an exceeded limit.
     pub failed: u64,
 }
 
@@ -71,11 +71,11 @@ impl ProgramsWatch {
     }
 
     /// Starts an incarnation of the registry, without programs.
-    pub(super) fn begin(&self) {
-        self.published(0);
+    pub(super) fn reset(&self) {
+        self.set_published(0);
     }
 
-    pub(super) fn published(&self, programs: usize) {
+    pub(super) fn set_published(&self, programs: usize) {
         self.0.published.store(programs, Ordering::Relaxed);
     }
 
@@ -87,14 +87,14 @@ impl ProgramsWatch {
         self.0.resident.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(super) fn called(&self, error: Option<&ProgramError>) {
+    pub(super) fn record_call(&self, error: Option<&ProgramError>) {
         self.0.calls.fetch_add(1, Ordering::Relaxed);
         let count = match error {
             None => return,
             Some(
                 ProgramError::Draft(_)
-                | ProgramError::TooLong { .. }
-                | ProgramError::Schema(Side::Input, _),
+                | ProgramError::InputTooLong { .. }
+                | ProgramError::SchemaMismatch(SchemaSide::Input, _),
             ) => &self.0.refused,
             Some(_) => &self.0.failed,
         };

@@ -8,20 +8,20 @@ use thiserror::Error;
 /// A piece of a stream: text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Piece {
+pub enum StreamPiece {
     /// Text.
     Text(String),
     /// Bytes.
-    Octets(Bytes),
+    Bytes(Bytes),
 }
 
-impl Piece {
+impl StreamPiece {
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            Self::Octets(octets) => octets.len(),
+            Self::Bytes(bytes) => bytes.len(),
         }
     }
 
@@ -36,23 +36,28 @@ impl Piece {
     pub fn into_payload(self) -> Payload {
         match self {
             Self::Text(text) => Payload::new(ContentType::Text, text),
-            Self::Octets(octets) => Payload::new(ContentType::Bytes, octets),
+            Self::Bytes(bytes) => Payload::new(ContentType::Bytes, bytes),
         }
     }
 }
 
-/// Opens a stream.
+/// Opens a stream. Fails if the name is invalid or in use, or if [`StreamLimits::streams`] streams
+/// are open.
+///
+/// [`StreamLimits::streams`]: super::StreamLimits::streams
 #[derive(Debug, Clone, Default)]
-pub struct OpenStream {
-    /// The name of the stream: letters, digits and `-_.:/`.
+pub struct OpenStreamRequest {
+    /// The name of the stream: 1 to [`name`](super::StreamLimits::name) letters, digits and
+    /// `-_.:/`.
     pub stream: String,
-    /// Number of most recent pieces that a reader gets when it joins later; the maximum if absent.
+    /// Number of most recent pieces that a reader gets when it joins later, up to
+    /// [`replay`](super::StreamLimits::replay), which is the default.
     pub replay: Option<usize>,
     /// The producing actor; if it ends, the stream fails.
     pub producer: Option<AnyRef>,
 }
 
-impl OpenStream {
+impl OpenStreamRequest {
     /// Creates a request for a stream that replays as many pieces as the limit allows.
     pub fn new(stream: impl Into<String>) -> Self {
         Self {
@@ -77,29 +82,30 @@ impl OpenStream {
 }
 
 /// Sends a piece. The reply is the number of readers that get it, and arrives once all of them have
-/// room.
+/// room. Fails if the stream does not exist, the piece is longer than
+/// [`piece`](super::StreamLimits::piece) bytes, or too many pieces wait already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Put {
+pub struct PutRequest {
     /// The name of the stream.
     pub stream: String,
     /// The piece.
-    pub piece: Piece,
+    pub piece: StreamPiece,
 }
 
-impl Put {
+impl PutRequest {
     /// Creates a request to send text.
     pub fn text(stream: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             stream: stream.into(),
-            piece: Piece::Text(text.into()),
+            piece: StreamPiece::Text(text.into()),
         }
     }
 
     /// Creates a request to send bytes.
-    pub fn octets(stream: impl Into<String>, octets: impl Into<Bytes>) -> Self {
+    pub fn bytes(stream: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         Self {
             stream: stream.into(),
-            piece: Piece::Octets(octets.into()),
+            piece: StreamPiece::Bytes(bytes.into()),
         }
     }
 }
@@ -107,7 +113,7 @@ impl Put {
 /// Ends a stream normally: readers get all pieces sent before, then the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EndStream {
+pub struct EndStreamRequest {
     /// The name of the stream.
     pub stream: String,
 }
@@ -115,7 +121,7 @@ pub struct EndStream {
 /// Ends a stream with an error: readers get all pieces sent before, then the error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FailStream {
+pub struct FailStreamRequest {
     /// The name of the stream.
     pub stream: String,
     /// The error message.
@@ -125,15 +131,16 @@ pub struct FailStream {
 /// Reads a stream: the most recent pieces that it replays, then all that follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Follow {
+pub struct FollowStreamRequest {
     /// The name of the stream.
     pub stream: String,
-    /// Number of pieces that may be buffered for this reader, up to the limit.
+    /// Number of pieces that may be buffered for this reader, up to
+    /// [`window`](super::StreamLimits::window); 16 if absent.
     #[serde(default)]
     pub window: Option<u32>,
 }
 
-impl Follow {
+impl FollowStreamRequest {
     /// Creates a request to read with the default window.
     pub fn new(stream: impl Into<String>) -> Self {
         Self {
@@ -145,7 +152,7 @@ impl Follow {
 
 /// Returns the streams that have not ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct ListStreams;
+pub struct ListStreamsRequest;
 
 /// A stream that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -158,7 +165,8 @@ pub struct StreamInfo {
     /// Number of pieces sent.
     pub pieces: u64,
     /// Number of bytes sent.
-    pub octets: u64,
+    #[serde(rename = "octets")]
+    pub bytes: u64,
     /// Number of readers disconnected because they stalled.
     pub disconnected: u64,
     /// Number of pieces that wait for room.
@@ -183,18 +191,18 @@ pub enum StreamError {
     },
     /// The name is invalid.
     #[error("invalid stream name: use letters, digits and -_.:/")]
-    Name,
+    InvalidName,
     /// The piece is too long.
-    #[error("the item is {octets} bytes, limit is {limit}")]
-    TooLong {
+    #[error("the item is {bytes} bytes, limit is {limit}")]
+    PieceTooLong {
         /// Size of the piece, in bytes.
-        octets: usize,
+        bytes: usize,
         /// Maximum size, in bytes.
         limit: usize,
     },
     /// The maximum number of streams exists.
     #[error("{limit} streams open, which is the limit")]
-    TooMany {
+    TooManyStreams {
         /// Maximum number of streams.
         limit: usize,
     },
@@ -206,13 +214,13 @@ pub enum StreamError {
     },
     /// The maximum number of pieces waits for room.
     #[error("{limit} items wait for the slowest reader, which is the limit")]
-    Full {
+    TooManyWaiting {
         /// Maximum number of waiting pieces.
         limit: usize,
     },
-    /// The producer is gone.
+    /// The producer has exited, or was silent for too long.
     #[error("the producer has exited")]
-    Lost,
+    ProducerExited,
 }
 
 impl StreamError {
@@ -222,12 +230,12 @@ impl StreamError {
         match self {
             Self::NotFound { .. } => "not-found",
             Self::Exists { .. } => "exists",
-            Self::Name => "name",
-            Self::TooLong { .. } => "size",
-            Self::TooMany { .. } => "streams",
+            Self::InvalidName => "name",
+            Self::PieceTooLong { .. } => "size",
+            Self::TooManyStreams { .. } => "streams",
             Self::TooManyReaders { .. } => "readers",
-            Self::Full { .. } => "waiting",
-            Self::Lost => "lost",
+            Self::TooManyWaiting { .. } => "waiting",
+            Self::ProducerExited => "lost",
         }
     }
 
@@ -236,7 +244,7 @@ impl StreamError {
     pub const fn is_refusal(&self) -> bool {
         !matches!(
             self,
-            Self::NotFound { .. } | Self::Exists { .. } | Self::Lost
+            Self::NotFound { .. } | Self::Exists { .. } | Self::ProducerExited
         )
     }
 
@@ -244,11 +252,11 @@ impl StreamError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Name | Self::TooLong { .. } => FaultCode::Refused,
-            Self::TooMany { .. } | Self::TooManyReaders { .. } | Self::Full { .. } => {
-                FaultCode::Full
-            }
-            Self::NotFound { .. } | Self::Exists { .. } | Self::Lost => FaultCode::Failed,
+            Self::InvalidName | Self::PieceTooLong { .. } => FaultCode::Refused,
+            Self::TooManyStreams { .. }
+            | Self::TooManyReaders { .. }
+            | Self::TooManyWaiting { .. } => FaultCode::Full,
+            Self::NotFound { .. } | Self::Exists { .. } | Self::ProducerExited => FaultCode::Failed,
         };
         let details = serde_json::json!({ "reason": self.name() });
         Fault::new(code, self.to_string()).with_details(details)
@@ -257,26 +265,26 @@ impl StreamError {
 
 pub(super) type StreamResult<T> = Result<T, StreamError>;
 
-impl Request for OpenStream {
+impl Request for OpenStreamRequest {
     type Reply = StreamResult<()>;
 }
 
-impl Request for Put {
+impl Request for PutRequest {
     type Reply = StreamResult<usize>;
 }
 
-impl Request for EndStream {
+impl Request for EndStreamRequest {
     type Reply = StreamResult<()>;
 }
 
-impl Request for FailStream {
+impl Request for FailStreamRequest {
     type Reply = StreamResult<()>;
 }
 
-impl Request for Follow {
-    type Reply = StreamResult<Reader<Piece>>;
+impl Request for FollowStreamRequest {
+    type Reply = StreamResult<Reader<StreamPiece>>;
 }
 
-impl Request for ListStreams {
+impl Request for ListStreamsRequest {
     type Reply = Vec<StreamInfo>;
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::message::StreamError;
 use crate::files::VerbUsage;
 
-/// The configuration of a [`Streams`](crate::Streams) actor.
+/// The configuration of a [`Streams`](super::Streams) actor.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct StreamsSpec {
@@ -32,29 +32,30 @@ impl StreamsSpec {
     }
 }
 
-/// The limits of a streams actor. A stream holds at most `replay + window * readers + waiting`
-/// pieces; a piece that several readers share is held once.
+/// The limits of a streams actor, with their defaults in parentheses. A stream holds at most
+/// `replay + window * readers + waiting` pieces; a piece that several readers share is held once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamLimits {
-    /// Maximum number of streams.
+    /// Maximum number of streams (256).
     pub streams: usize,
-    /// Maximum number of readers per stream.
+    /// Maximum number of readers per stream (128).
     pub readers: usize,
-    /// Maximum size of a piece, in bytes.
+    /// Maximum size of a piece, in bytes (256 KiB).
     pub piece: usize,
-    /// Maximum number of pieces buffered for a reader.
+    /// Maximum number of pieces buffered for a reader (64).
     pub window: u32,
-    /// Maximum number of pieces to replay to readers that join later.
+    /// Maximum number of pieces to replay to readers that join later (16).
     pub replay: usize,
-    /// Maximum number of pieces that wait until the readers have room.
+    /// Maximum number of pieces that wait until the readers have room (16).
     pub waiting: usize,
-    /// Maximum length of a name, in bytes.
+    /// Maximum length of a name, in bytes (128).
     pub name: usize,
-    /// Time after which a reader that blocks the others is disconnected; it may take up to twice as
-    /// long.
+    /// Time after which a reader that blocks the others is disconnected (10 s); it may take up to
+    /// twice as long.
     pub stall: Duration,
-    /// Time after which a silent producer loses its stream; it may take up to twice as long.
+    /// Time after which the stream of a silent producer fails (5 minutes); it may take up to twice
+    /// as long.
     pub idle: Duration,
 }
 
@@ -90,7 +91,7 @@ pub struct StreamsWatch(Arc<StreamsCounters>);
 struct StreamsCounters {
     live: AtomicUsize,
     pieces: AtomicU64,
-    octets: AtomicU64,
+    bytes: AtomicU64,
     verbs: Mutex<BTreeMap<&'static str, VerbUsage>>,
 }
 
@@ -109,26 +110,26 @@ impl StreamsWatch {
         if pieces > 0 {
             let put = verbs.entry("put").or_default();
             put.calls += pieces;
-            put.octets = self.0.octets.load(Ordering::Relaxed);
+            put.bytes = self.0.bytes.load(Ordering::Relaxed);
         }
         verbs
     }
 
     /// Starts an incarnation, without streams.
-    pub(super) fn begin(&self) {
-        self.live(0);
+    pub(super) fn reset(&self) {
+        self.set_live(0);
     }
 
-    pub(super) fn live(&self, streams: usize) {
+    pub(super) fn set_live(&self, streams: usize) {
         self.0.live.store(streams, Ordering::Relaxed);
     }
 
-    pub(super) fn sent(&self, octets: u64) {
+    pub(super) fn record_piece(&self, bytes: u64) {
         self.0.pieces.fetch_add(1, Ordering::Relaxed);
-        self.0.octets.fetch_add(octets, Ordering::Relaxed);
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn called(&self, verb: &'static str, error: Option<&StreamError>) {
+    pub(super) fn record_call(&self, verb: &'static str, error: Option<&StreamError>) {
         let mut verbs = self.0.verbs.lock();
         let usage = verbs.entry(verb).or_default();
         usage.calls += 1;

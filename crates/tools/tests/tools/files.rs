@@ -4,25 +4,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use strowger::{ActorRef, ActorSystem, Request};
-use strowger_tools::{
-    Append, Change, Delete, Edit, EntryKind, FileError, FileLimits, Files, FilesMessage, FilesSpec,
-    GetMedia, GetRoot, GetUsage, List, Make, Read, ReadMany, Rename, Rule, Search, Stat, Tree,
-    Write, WriteMode,
+use strowger_tools::files::{
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, EntryKind, FileError,
+    FileLimits, FileRule, Files, FilesMessage, FilesSpec, FilesUsageRequest, ListRequest,
+    ReadManyRequest, ReadMediaRequest, ReadRequest, RenameRequest, RootRequest, SearchRequest,
+    StatRequest, TextChange, TreeRequest, WriteMode, WriteRequest,
 };
 use tempfile::TempDir;
 
 mod attack;
+mod external;
 mod folder;
 mod leftover;
 mod limit;
 mod naive;
 mod names;
-mod outside;
 mod protocol;
 mod scan;
 
 /// A files actor over a directory `data`, with a secret beside it.
-struct Office {
+struct Fixture {
     /// Contains `data`, and the secret that must not be reached.
     folder: TempDir,
     system: ActorSystem,
@@ -31,7 +32,7 @@ struct Office {
 
 const SECRET: &[u8] = b"the secret";
 
-impl Office {
+impl Fixture {
     fn open(change: impl FnOnce(&mut FilesSpec)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("data")).expect("the root");
@@ -70,16 +71,16 @@ impl Office {
     }
 
     async fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
-        self.ask(Read::new(path)).await.map(Vec::from)
+        self.ask(ReadRequest::new(path)).await.map(Vec::from)
     }
 
-    async fn write(&self, path: &str, octets: &str) -> Result<(), FileError> {
-        self.ask(Write::new(path, octets.to_owned())).await
+    async fn write(&self, path: &str, bytes: &str) -> Result<(), FileError> {
+        self.ask(WriteRequest::new(path, bytes.to_owned())).await
     }
 }
 
 /// The rule that refused the request.
-fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> Rule {
+fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> FileRule {
     match outcome {
         Err(FileError::Refused { rule, .. } | FileError::Limit { rule, .. }) => rule,
         other => panic!("{other:?} is not refused"),
@@ -87,97 +88,100 @@ fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> Rule {
 }
 
 #[tokio::test]
-async fn octets_come_back_as_they_were_written() {
-    let office = Office::open(|_| {});
-    let octets: Vec<u8> = (0..=255).cycle().take(700_000).collect();
-    for mode in [WriteMode::Inplace, WriteMode::Atomic, WriteMode::Durable] {
+async fn written_bytes_are_read_back() {
+    let fixture = Fixture::open(|_| {});
+    let bytes: Vec<u8> = (0..=255).cycle().take(700_000).collect();
+    for mode in [WriteMode::InPlace, WriteMode::Atomic, WriteMode::Durable] {
         for length in [700_000, 3, 0, 300_000] {
-            let part = octets[..length].to_vec();
-            let write = Write::new("octets", part.clone()).with_mode(mode);
-            office.ask(write).await.expect("there is room");
-            assert_eq!(office.read("octets").await.expect("it is there"), part);
+            let part = bytes[..length].to_vec();
+            let write = WriteRequest::new("octets", part.clone()).with_mode(mode);
+            fixture.ask(write).await.expect("there is room");
+            assert_eq!(fixture.read("octets").await.expect("it is there"), part);
         }
     }
-    let part = Read {
+    let part = ReadRequest {
         path: "octets".into(),
         offset: 257,
         length: Some(3),
     };
     assert_eq!(
-        office.ask(part.clone()).await.expect("it is there"),
+        fixture.ask(part.clone()).await.expect("it is there"),
         [1, 2, 3][..]
     );
-    let behind = Read {
+    let behind = ReadRequest {
         offset: 1 << 40,
         ..part
     };
     assert_eq!(
-        office.ask(behind).await.expect("nothing is no error"),
+        fixture.ask(behind).await.expect("nothing is no error"),
         b""[..]
     );
-    let left = fs::read_dir(office.root()).expect("a folder").count();
+    let left = fs::read_dir(fixture.root()).expect("a folder").count();
     assert_eq!(left, 1, "nothing is left beside the file");
 }
 
 #[tokio::test]
-async fn a_replaced_file_keeps_its_mode_and_what_a_link_leads_to() {
+async fn atomic_write_keeps_the_mode_and_follows_links() {
     use std::os::unix::fs::PermissionsExt as _;
-    let office = Office::open(|_| {});
-    let at = office.root().join("script");
+    let fixture = Fixture::open(|_| {});
+    let at = fixture.root().join("script");
     fs::write(&at, "old").expect("a file");
     fs::set_permissions(&at, fs::Permissions::from_mode(0o750)).expect("ours");
-    std::os::unix::fs::symlink("script", office.root().join("link")).expect("a link");
-    let write = Write::new("link", "new").with_mode(WriteMode::Atomic);
-    office
+    std::os::unix::fs::symlink("script", fixture.root().join("link")).expect("a link");
+    let write = WriteRequest::new("link", "new").with_mode(WriteMode::Atomic);
+    fixture
         .ask(write)
         .await
         .expect("it leads to a file below the root");
     assert_eq!(fs::read(&at).expect("it is there"), b"new");
     let mode = fs::metadata(&at).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o750);
-    assert!(office.root().join("link").is_symlink());
+    assert!(fixture.root().join("link").is_symlink());
 }
 
 #[tokio::test]
-async fn what_is_appended_comes_behind() {
-    let office = Office::open(|_| {});
+async fn append_adds_at_the_end() {
+    let fixture = Fixture::open(|_| {});
     for part in ["one, ", "two"] {
-        let append = Append {
+        let append = AppendRequest {
             path: "log".into(),
-            octets: part.into(),
+            bytes: part.into(),
         };
-        office.ask(append).await.expect("there is room");
+        fixture.ask(append).await.expect("there is room");
     }
-    assert_eq!(office.read("log").await.expect("it is there"), b"one, two");
+    assert_eq!(fixture.read("log").await.expect("it is there"), b"one, two");
 }
 
 #[tokio::test]
-async fn several_are_read_and_one_that_fails_spoils_no_other() {
-    let office = Office::limited(|limits| limits.file = 10);
-    office.write("a", "123456").await.expect("there is room");
-    office.write("b", "1234567").await.expect("there is room");
+async fn read_many_fails_per_file() {
+    let fixture = Fixture::limited(|limits| limits.file = 10);
+    fixture.write("a", "123456").await.expect("there is room");
+    fixture.write("b", "1234567").await.expect("there is room");
     let paths = ["a", "gone", "b", "../secret"].map(str::to_owned).to_vec();
-    let read = office.ask(ReadMany { paths }).await.expect("they are read");
+    let read = fixture
+        .ask(ReadManyRequest { paths })
+        .await
+        .expect("they are read");
     assert_eq!(read[0].as_deref(), Ok(&b"123456"[..]));
     assert!(matches!(read[1], Err(FileError::NotFound { .. })));
     assert_eq!(
         rule(read[2].clone()),
-        Rule::Size,
+        FileRule::Size,
         "both are more than one file may be"
     );
-    assert_eq!(rule(read[3].clone()), Rule::Outside);
+    assert_eq!(rule(read[3].clone()), FileRule::Outside);
 }
 
 #[tokio::test]
-async fn a_page_follows_the_one_before() {
-    let office = Office::limited(|limits| limits.page = 300);
+async fn list_pages_cover_the_directory() {
+    let fixture = Fixture::limited(|limits| limits.page = 300);
     for number in 0..1000 {
-        fs::write(office.root().join(format!("{number:04}")), "").expect("a file");
+        fs::write(fixture.root().join(format!("{number:04}")), "").expect("a file");
     }
-    let mut list = List::default();
+    let mut list = ListRequest::default();
     let mut names = Vec::new();
     loop {
-        let page = office.ask(list.clone()).await.expect("it is a directory");
+        let page = fixture.ask(list.clone()).await.expect("it is a directory");
         assert!(page.entries.len() <= 300);
         names.extend(page.entries.into_iter().map(|entry| entry.name));
         if !page.more {
@@ -190,20 +194,20 @@ async fn a_page_follows_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_list_says_what_entries_are() {
-    let office = Office::open(|_| {});
-    office.write("file", "four").await.expect("there is room");
-    let made = Make {
+async fn list_stat_and_tree_describe_entries() {
+    let fixture = Fixture::open(|_| {});
+    fixture.write("file", "four").await.expect("there is room");
+    let made = CreateDirectoryRequest {
         path: "deep/er".into(),
     };
-    office.ask(made.clone()).await.expect("there is room");
-    office.ask(made).await.expect("it is left as it is");
-    std::os::unix::fs::symlink("/etc", office.root().join("link")).expect("a link");
-    let list = List {
+    fixture.ask(made.clone()).await.expect("there is room");
+    fixture.ask(made).await.expect("it is left as it is");
+    std::os::unix::fs::symlink("/etc", fixture.root().join("link")).expect("a link");
+    let list = ListRequest {
         details: true,
-        ..List::default()
+        ..ListRequest::default()
     };
-    let entries = office.ask(list).await.expect("it is a directory").entries;
+    let entries = fixture.ask(list).await.expect("it is a directory").entries;
     let kinds: Vec<_> = entries
         .iter()
         .map(|entry| (&*entry.name, entry.kind))
@@ -215,45 +219,45 @@ async fn a_list_says_what_entries_are() {
     ];
     assert_eq!(kinds, wanted);
     assert_eq!(entries[1].size, Some(4));
-    let stat = office
-        .ask(Stat {
+    let stat = fixture
+        .ask(StatRequest {
             path: "file".into(),
         })
         .await
         .expect("it is there");
     assert_eq!(stat, entries[1]);
 
-    let tree = office
-        .ask(Tree::default())
+    let tree = fixture
+        .ask(TreeRequest::default())
         .await
         .expect("it is a directory");
     assert_eq!(tree.entries[0].entries[0].name, "er");
-    let shallow = Tree {
+    let shallow = TreeRequest {
         depth: Some(1),
-        ..Tree::default()
+        ..TreeRequest::default()
     };
-    let tree = office.ask(shallow).await.expect("it is a directory");
+    let tree = fixture.ask(shallow).await.expect("it is a directory");
     assert!(tree.entries[0].cut && tree.entries[0].entries.is_empty());
 }
 
 #[tokio::test]
-async fn changes_are_made_all_or_none() {
-    let office = Office::open(|_| {});
-    office
+async fn edit_applies_all_changes_or_none() {
+    let fixture = Fixture::open(|_| {});
+    fixture
         .write("poem", "roses are red\nviolets are red\n")
         .await
         .expect("there is room");
-    let change = |old: &str, new: &str, all| Change {
+    let change = |old: &str, new: &str, all| TextChange {
         old: old.into(),
         new: new.into(),
         all,
     };
-    let mut edit = Edit {
+    let mut edit = EditRequest {
         path: "poem".into(),
         changes: vec![change("violets are red", "violets are blue", false)],
         dry_run: true,
     };
-    let edited = office.ask(edit.clone()).await.expect("it is there once");
+    let edited = fixture.ask(edit.clone()).await.expect("it is there once");
     assert!(
         edited
             .diff
@@ -261,8 +265,8 @@ async fn changes_are_made_all_or_none() {
         "{}",
         edited.diff
     );
-    assert_eq!(edited.places, 1);
-    let text = office.read("poem").await.expect("it is there");
+    assert_eq!(edited.replacements, 1);
+    let text = fixture.read("poem").await.expect("it is there");
     assert_eq!(
         text, b"roses are red\nviolets are red\n",
         "it was to be said only"
@@ -270,7 +274,7 @@ async fn changes_are_made_all_or_none() {
 
     edit.dry_run = false;
     edit.changes.push(change("are", "were", false));
-    let twice = office
+    let twice = fixture
         .ask(edit.clone())
         .await
         .expect_err("it is there twice");
@@ -278,45 +282,51 @@ async fn changes_are_made_all_or_none() {
         twice.to_string(),
         "`poem`: edit 1 matches 2 times instead of once"
     );
-    assert_eq!(office.read("poem").await.expect("it is there"), text);
+    assert_eq!(fixture.read("poem").await.expect("it is there"), text);
     edit.changes[1].all = true;
-    assert_eq!(office.ask(edit).await.expect("all are meant").places, 3);
-    let text = office.read("poem").await.expect("it is there");
+    assert_eq!(
+        fixture.ask(edit).await.expect("all are meant").replacements,
+        3
+    );
+    let text = fixture.read("poem").await.expect("it is there");
     assert_eq!(text, b"roses were red\nviolets were blue\n");
 }
 
 #[tokio::test]
-async fn lines_are_found_by_pattern_and_files_by_name() {
-    let office = Office::open(|_| {});
-    office
-        .ask(Make {
+async fn search_finds_lines_by_pattern_and_files_by_name() {
+    let fixture = Fixture::open(|_| {});
+    fixture
+        .ask(CreateDirectoryRequest {
             path: "src/deep".into(),
         })
         .await
         .expect("there is room");
-    office
+    fixture
         .write("src/a.rs", "fn one() {}\nfn two() {}\n")
         .await
         .expect("there is room");
-    office
+    fixture
         .write("src/deep/b.rs", "// fn three\n")
         .await
         .expect("there is room");
-    office
+    fixture
         .write("src/c.txt", "fn four")
         .await
         .expect("there is room");
-    office
-        .ask(Write::new("src/x.rs", b"fn \0 \xff".to_vec()))
+    fixture
+        .ask(WriteRequest::new("src/x.rs", b"fn \0 \xff".to_vec()))
         .await
         .expect("there is room");
-    let search = Search {
+    let search = SearchRequest {
         path: "src".into(),
         names: Some("**/*.rs".into()),
         text: Some(r"^fn t".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
-    let found = office.ask(search.clone()).await.expect("it is a directory");
+    let found = fixture
+        .ask(search.clone())
+        .await
+        .expect("it is a directory");
     let hits: Vec<_> = found
         .matches
         .iter()
@@ -325,11 +335,11 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
     assert_eq!(hits, [("src/a.rs", Some(2))]);
     assert_eq!((found.files, found.skipped.binary, found.cut), (2, 1, None));
 
-    let by_name = Search {
+    let by_name = SearchRequest {
         text: None,
         ..search.clone()
     };
-    let found = office.ask(by_name).await.expect("it is a directory");
+    let found = fixture.ask(by_name).await.expect("it is a directory");
     let paths: Vec<_> = found.matches.iter().map(|hit| &*hit.path).collect();
     assert_eq!(paths, ["src/a.rs", "src/deep/b.rs", "src/x.rs"]);
 
@@ -340,32 +350,32 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
         (&["deep/b.rs", "src"], &["src/a.rs", "src/x.rs"]),
         (&["*"], &[]),
     ] {
-        let search = Search {
+        let search = SearchRequest {
             text: None,
             exclude: left_out.iter().map(|&pattern| pattern.to_owned()).collect(),
             ..search.clone()
         };
-        let found = office.ask(search).await.expect("it is a directory");
+        let found = fixture.ask(search).await.expect("it is a directory");
         let paths: Vec<_> = found.matches.iter().map(|hit| &*hit.path).collect();
         assert_eq!(paths, expected, "{left_out:?}");
     }
     for exclude in [vec!["[".to_owned()], vec!["x".to_owned(); 65]] {
-        let search = Search {
+        let search = SearchRequest {
             exclude,
             ..search.clone()
         };
-        let error = office.ask(search).await.expect_err("it is no pattern");
+        let error = fixture.ask(search).await.expect_err("it is no pattern");
         assert!(
             error.to_string().starts_with("invalid pattern `"),
             "{error}"
         );
     }
 
-    let wrong = Search {
+    let wrong = SearchRequest {
         text: Some("(".into()),
         ..search
     };
-    let error = office.ask(wrong).await.expect_err("it is no pattern");
+    let error = fixture.ask(wrong).await.expect_err("it is no pattern");
     assert!(
         error.to_string().starts_with("invalid pattern `(`"),
         "{error}"
@@ -373,91 +383,94 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
 }
 
 #[tokio::test]
-async fn a_rename_replaces_only_if_told() {
-    let office = Office::open(|_| {});
-    office.write("a", "a").await.expect("there is room");
-    office.write("b", "bb").await.expect("there is room");
-    let mut rename = Rename {
+async fn rename_replaces_only_on_request() {
+    let fixture = Fixture::open(|_| {});
+    fixture.write("a", "a").await.expect("there is room");
+    fixture.write("b", "bb").await.expect("there is room");
+    let mut rename = RenameRequest {
         from: "a".into(),
         to: "b".into(),
         replace: false,
     };
-    let there = office.ask(rename.clone()).await.expect_err("it is there");
+    let there = fixture.ask(rename.clone()).await.expect_err("it is there");
     assert_eq!(there, FileError::Exists { path: "b".into() });
     rename.replace = true;
-    office.ask(rename).await.expect("it was told to");
-    assert_eq!(office.read("b").await.expect("it is there"), b"a");
-    let usage = office.ask(GetUsage).await;
-    assert_eq!((usage.octets, usage.entries), (1, 1));
+    fixture.ask(rename).await.expect("it was told to");
+    assert_eq!(fixture.read("b").await.expect("it is there"), b"a");
+    let usage = fixture.ask(FilesUsageRequest).await;
+    assert_eq!((usage.bytes, usage.entries), (1, 1));
 }
 
 #[tokio::test]
-async fn a_directory_goes_with_what_is_in_it_only_if_told() {
-    let office = Office::open(|_| {});
-    office
-        .ask(Make { path: "a/b".into() })
+async fn delete_is_recursive_only_on_request() {
+    let fixture = Fixture::open(|_| {});
+    fixture
+        .ask(CreateDirectoryRequest { path: "a/b".into() })
         .await
         .expect("there is room");
-    office.write("a/b/c", "12345").await.expect("there is room");
-    assert_eq!(office.ask(GetUsage).await.entries, 3);
-    let mut delete = Delete {
+    fixture
+        .write("a/b/c", "12345")
+        .await
+        .expect("there is room");
+    assert_eq!(fixture.ask(FilesUsageRequest).await.entries, 3);
+    let mut delete = DeleteRequest {
         path: "a".into(),
         recursive: false,
     };
-    let full = office
+    let full = fixture
         .ask(delete.clone())
         .await
         .expect_err("there is something in it");
     assert_eq!(full, FileError::NotEmpty { path: "a".into() });
     delete.recursive = true;
-    office.ask(delete).await.expect("it was told to");
-    let usage = office.ask(GetUsage).await;
-    assert_eq!((usage.octets, usage.entries), (0, 0));
+    fixture.ask(delete).await.expect("it was told to");
+    let usage = fixture.ask(FilesUsageRequest).await;
+    assert_eq!((usage.bytes, usage.entries), (0, 0));
 }
 
 #[tokio::test]
-async fn a_file_says_what_it_holds_by_its_name() {
-    let office = Office::open(|_| {});
-    office
+async fn media_type_is_guessed_from_the_name() {
+    let fixture = Fixture::open(|_| {});
+    fixture
         .write("a.png", "pixels")
         .await
         .expect("there is room");
-    let media = office
-        .ask(GetMedia {
+    let media = fixture
+        .ask(ReadMediaRequest {
             path: "a.png".into(),
         })
         .await
         .expect("it is there");
     assert_eq!(
-        (&*media.mime, &media.octets[..]),
+        (&*media.mime, &media.bytes[..]),
         ("image/png", &b"pixels"[..])
     );
 }
 
 #[tokio::test]
-async fn each_call_is_counted() {
-    let office = Office::open(|_| {});
-    office.write("a", "123").await.expect("there is room");
-    office.read("a").await.expect("it is there");
-    office.read("gone").await.expect_err("it is not");
-    office.read("../secret").await.expect_err("it is outside");
-    office
-        .ask(Search::default())
+async fn usage_counts_each_call() {
+    let fixture = Fixture::open(|_| {});
+    fixture.write("a", "123").await.expect("there is room");
+    fixture.read("a").await.expect("it is there");
+    fixture.read("gone").await.expect_err("it is not");
+    fixture.read("../secret").await.expect_err("it is outside");
+    fixture
+        .ask(SearchRequest::default())
         .await
         .expect("it is a directory");
-    let usage = office.ask(GetUsage).await;
+    let usage = fixture.ask(FilesUsageRequest).await;
     let read = usage.verbs["read"];
     assert_eq!(
-        (read.calls, read.refused, read.failed, read.octets),
+        (read.calls, read.refused, read.failed, read.bytes),
         (3, 1, 1, 3)
     );
-    assert_eq!(usage.verbs["write"].octets, 3);
-    let root = office.ask(GetRoot).await.expect("there is one");
+    assert_eq!(usage.verbs["write"].bytes, 3);
+    let root = fixture.ask(RootRequest).await.expect("there is one");
     assert!(root.path.ends_with("/data") && !root.read_only);
 }
 
 #[tokio::test]
-async fn a_root_that_is_not_there_is_named() {
+async fn missing_root_is_named_in_the_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let system = ActorSystem::new("office").expect("it starts");
     let gone = folder.path().join("gone");

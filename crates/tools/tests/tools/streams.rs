@@ -4,21 +4,22 @@ use std::time::Duration;
 
 use strowger::testing::TestSystem;
 use strowger::{ActorRef, AskError, ReadError, Reader};
-use strowger_tools::{
-    EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,
-    StreamLimits, Streams, StreamsMessage, StreamsSpec,
+use strowger_tools::stream::{
+    EndStreamRequest, FailStreamRequest, FollowStreamRequest, ListStreamsRequest,
+    OpenStreamRequest, PutRequest, StreamError, StreamInfo, StreamLimits, StreamPiece, Streams,
+    StreamsMessage, StreamsSpec,
 };
 
 mod attack;
 
 /// A streams actor with a clock of its own.
-struct Office {
+struct Fixture {
     kit: TestSystem,
     streams: ActorRef<StreamsMessage>,
     spec: StreamsSpec,
 }
 
-impl Office {
+impl Fixture {
     fn open(change: impl FnOnce(&mut StreamLimits)) -> Self {
         let mut limits = StreamLimits::default();
         change(&mut limits);
@@ -29,39 +30,45 @@ impl Office {
     }
 
     async fn begin(&self, stream: &str) {
-        let opened = self.streams.ask(OpenStream::new(stream)).await;
+        let opened = self.streams.ask(OpenStreamRequest::new(stream)).await;
         opened.expect("it answers").expect("there is room");
     }
 
     async fn put(&self, stream: &str, text: &str) -> Result<usize, StreamError> {
-        let put = self.streams.ask_within(Put::text(stream, text), LONG).await;
+        let put = self
+            .streams
+            .ask_within(PutRequest::text(stream, text), LONG)
+            .await;
         put.expect("it answers")
     }
 
-    async fn follow(&self, stream: &str) -> Reader<Piece> {
-        let reader = self.streams.ask(Follow::new(stream)).await;
+    async fn follow(&self, stream: &str) -> Reader<StreamPiece> {
+        let reader = self.streams.ask(FollowStreamRequest::new(stream)).await;
         reader.expect("it answers").expect("there is room")
     }
 
     async fn list(&self) -> Vec<StreamInfo> {
-        self.streams.ask(ListStreams).await.expect("it answers")
+        self.streams
+            .ask(ListStreamsRequest)
+            .await
+            .expect("it answers")
     }
 }
 
 const LONG: Duration = Duration::from_secs(3600);
 
-fn text(text: &str) -> Piece {
-    Piece::Text(text.to_owned())
+fn text(text: &str) -> StreamPiece {
+    StreamPiece::Text(text.to_owned())
 }
 
 /// The next piece.
-async fn next(reader: &mut Reader<Piece>) -> Piece {
+async fn next(reader: &mut Reader<StreamPiece>) -> StreamPiece {
     let piece = reader.recv().await.expect("it goes on");
     piece.expect("nothing is missed")
 }
 
 /// The error that ended the stream.
-async fn error(reader: &mut Reader<Piece>) -> ReadError {
+async fn error(reader: &mut Reader<StreamPiece>) -> ReadError {
     loop {
         match reader.recv().await {
             Some(Ok(_)) => {}
@@ -72,29 +79,29 @@ async fn error(reader: &mut Reader<Piece>) -> ReadError {
 }
 
 #[test]
-fn pieces_reach_every_reader_in_order_and_then_the_end() {
-    let office = Office::open(|_| {});
-    office.kit.run(async {
-        office.begin("log").await;
-        let (mut one, mut other) = (office.follow("log").await, office.follow("log").await);
+fn readers_get_all_pieces_in_order_then_the_end() {
+    let fixture = Fixture::open(|_| {});
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let (mut one, mut other) = (fixture.follow("log").await, fixture.follow("log").await);
         for line in ["a", "b", "c"] {
-            assert_eq!(office.put("log", line).await, Ok(2));
+            assert_eq!(fixture.put("log", line).await, Ok(2));
         }
-        let octets = Put::octets("log", vec![0, 255]);
-        assert_eq!(office.streams.ask(octets).await.expect("it answers"), Ok(2));
-        let info = &office.list().await[0];
-        assert_eq!((info.readers, info.pieces, info.octets), (2, 4, 5));
+        let bytes = PutRequest::bytes("log", vec![0, 255]);
+        assert_eq!(fixture.streams.ask(bytes).await.expect("it answers"), Ok(2));
+        let info = &fixture.list().await[0];
+        assert_eq!((info.readers, info.pieces, info.bytes), (2, 4, 5));
         let stream = "log".to_owned();
-        let ended = office.streams.ask(EndStream { stream }).await;
+        let ended = fixture.streams.ask(EndStreamRequest { stream }).await;
         assert_eq!(ended.expect("it answers"), Ok(()));
         for reader in [&mut one, &mut other] {
             for line in ["a", "b", "c"] {
                 assert_eq!(next(reader).await, text(line));
             }
-            assert_eq!(next(reader).await, Piece::Octets(vec![0, 255].into()));
+            assert_eq!(next(reader).await, StreamPiece::Bytes(vec![0, 255].into()));
             assert!(reader.recv().await.is_none());
         }
-        let late = office.put("log", "d").await;
+        let late = fixture.put("log", "d").await;
         assert_eq!(
             late,
             Err(StreamError::NotFound {
@@ -102,52 +109,52 @@ fn pieces_reach_every_reader_in_order_and_then_the_end() {
             })
         );
         assert_eq!(
-            (office.spec.watch.streams(), office.list().await.len()),
+            (fixture.spec.watch.streams(), fixture.list().await.len()),
             (0, 0)
         );
-        assert_eq!(office.spec.watch.verbs()["put"].calls, 5);
+        assert_eq!(fixture.spec.watch.verbs()["put"].calls, 5);
     });
 }
 
 #[test]
-fn who_comes_later_gets_the_last_pieces() {
-    let office = Office::open(|limits| limits.replay = 2);
-    office.kit.run(async {
-        office.begin("log").await;
+fn late_reader_gets_the_replay() {
+    let fixture = Fixture::open(|limits| limits.replay = 2);
+    fixture.kit.run(async {
+        fixture.begin("log").await;
         for line in ["a", "b", "c"] {
-            assert_eq!(office.put("log", line).await, Ok(0));
+            assert_eq!(fixture.put("log", line).await, Ok(0));
         }
-        let mut reader = office.follow("log").await;
-        assert_eq!(office.put("log", "d").await, Ok(1));
+        let mut reader = fixture.follow("log").await;
+        assert_eq!(fixture.put("log", "d").await, Ok(1));
         for line in ["b", "c", "d"] {
             assert_eq!(next(&mut reader).await, text(line));
         }
-        let none = OpenStream::new("other").with_replay(0);
-        office
+        let none = OpenStreamRequest::new("other").with_replay(0);
+        fixture
             .streams
             .ask(none)
             .await
             .expect("it answers")
             .expect("there is room");
-        office.put("other", "a").await.expect("there is room");
-        let mut reader = office.follow("other").await;
-        office.put("other", "b").await.expect("there is room");
+        fixture.put("other", "a").await.expect("there is room");
+        let mut reader = fixture.follow("other").await;
+        fixture.put("other", "b").await.expect("there is room");
         assert_eq!(next(&mut reader).await, text("b"));
     });
 }
 
 #[test]
-fn an_error_reaches_readers_behind_what_was_sent() {
-    let office = Office::open(|_| {});
-    office.kit.run(async {
-        office.begin("log").await;
-        let mut reader = office.follow("log").await;
-        office.put("log", "a").await.expect("there is room");
-        let fail = FailStream {
+fn failure_arrives_after_the_pieces() {
+    let fixture = Fixture::open(|_| {});
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let mut reader = fixture.follow("log").await;
+        fixture.put("log", "a").await.expect("there is room");
+        let fail = FailStreamRequest {
             stream: "log".to_owned(),
             message: "out of paper".to_owned(),
         };
-        office
+        fixture
             .streams
             .ask(fail)
             .await
@@ -160,21 +167,21 @@ fn an_error_reaches_readers_behind_what_was_sent() {
 }
 
 #[test]
-fn a_producer_is_as_fast_as_its_slowest_reader() {
-    let office = Office::open(|limits| {
+fn slowest_reader_sets_the_pace() {
+    let fixture = Fixture::open(|limits| {
         limits.window = 2;
         limits.waiting = 1;
     });
-    office.kit.run(async {
-        office.begin("log").await;
-        let mut slow = office.follow("log").await;
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let mut slow = fixture.follow("log").await;
         for line in ["a", "b"] {
-            assert_eq!(office.put("log", line).await, Ok(1));
+            assert_eq!(fixture.put("log", line).await, Ok(1));
         }
-        let third = office.put("log", "c");
+        let third = fixture.put("log", "c");
         let read = async {
-            let full = office.put("log", "d").await;
-            assert_eq!(full, Err(StreamError::Full { limit: 1 }));
+            let full = fixture.put("log", "d").await;
+            assert_eq!(full, Err(StreamError::TooManyWaiting { limit: 1 }));
             for line in ["a", "b", "c"] {
                 assert_eq!(next(&mut slow).await, text(line));
             }
@@ -185,17 +192,20 @@ fn a_producer_is_as_fast_as_its_slowest_reader() {
 }
 
 #[test]
-fn a_piece_whose_producer_gave_up_is_not_sent() {
-    let office = Office::open(|limits| limits.window = 1);
-    office.kit.run(async {
-        office.begin("log").await;
-        let mut reader = office.follow("log").await;
-        office.put("log", "a").await.expect("there is room");
+fn abandoned_put_is_not_sent() {
+    let fixture = Fixture::open(|limits| limits.window = 1);
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let mut reader = fixture.follow("log").await;
+        fixture.put("log", "a").await.expect("there is room");
         let soon = Duration::from_secs(1);
-        let late = office.streams.ask_within(Put::text("log", "b"), soon).await;
+        let late = fixture
+            .streams
+            .ask_within(PutRequest::text("log", "b"), soon)
+            .await;
         assert!(matches!(late, Err(AskError::TimedOut)), "{late:?}");
         assert_eq!(next(&mut reader).await, text("a"));
-        office.put("log", "c").await.expect("there is room");
+        fixture.put("log", "c").await.expect("there is room");
         assert_eq!(
             next(&mut reader).await,
             text("c"),
@@ -205,38 +215,35 @@ fn a_piece_whose_producer_gave_up_is_not_sent() {
 }
 
 #[test]
-fn every_limit_says_what_it_is() {
-    let office = Office::open(|limits| {
+fn limit_errors_name_their_limit() {
+    let fixture = Fixture::open(|limits| {
         limits.streams = 1;
         limits.readers = 1;
         limits.piece = 4;
         limits.name = 5;
     });
-    office.kit.run(async {
-        let open = |name: &str| office.streams.ask(OpenStream::new(name));
+    fixture.kit.run(async {
+        let open = |name: &str| fixture.streams.ask(OpenStreamRequest::new(name));
         for name in ["", "a b", "../x\n", "longer"] {
             assert_eq!(
                 open(name).await.expect("it answers"),
-                Err(StreamError::Name),
+                Err(StreamError::InvalidName),
                 "{name:?}"
             );
         }
-        office.begin("log").await;
+        fixture.begin("log").await;
         let exists = StreamError::Exists {
             stream: "log".into(),
         };
         assert_eq!(open("log").await.expect("it answers"), Err(exists));
-        let full = StreamError::TooMany { limit: 1 };
+        let full = StreamError::TooManyStreams { limit: 1 };
         assert_eq!(open("other").await.expect("it answers"), Err(full));
-        let long = StreamError::TooLong {
-            octets: 5,
-            limit: 4,
-        };
-        assert_eq!(office.put("log", "12345").await, Err(long));
-        let reader = office.follow("log").await;
-        let second = office
+        let long = StreamError::PieceTooLong { bytes: 5, limit: 4 };
+        assert_eq!(fixture.put("log", "12345").await, Err(long));
+        let reader = fixture.follow("log").await;
+        let second = fixture
             .streams
-            .ask(Follow::new("log"))
+            .ask(FollowStreamRequest::new("log"))
             .await
             .expect("it answers");
         assert_eq!(
@@ -244,6 +251,6 @@ fn every_limit_says_what_it_is() {
             StreamError::TooManyReaders { limit: 1 }
         );
         drop(reader);
-        office.follow("log").await;
+        fixture.follow("log").await;
     });
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use strowger_tools::{Entry, EntryKind, Match, Skipped, SkippedPath};
+use strowger_tools::files::{EntryInfo, EntryKind, SearchMatch, SkipSummary, SkippedPath};
 
 use crate::command::pfcp::time::iso_second;
 
@@ -11,13 +11,13 @@ pub(super) trait Named {
     fn named(&self) -> (&str, Option<&str>);
 }
 
-impl Named for Entry {
+impl Named for EntryInfo {
     fn named(&self) -> (&str, Option<&str>) {
         (&self.name, self.uri.as_deref())
     }
 }
 
-impl Named for Match {
+impl Named for SearchMatch {
     fn named(&self) -> (&str, Option<&str>) {
         (&self.path, self.uri.as_deref())
     }
@@ -53,7 +53,7 @@ pub(super) fn line(text: &str) -> String {
 }
 
 /// Formats an entry of a list.
-pub(super) fn entry_line(entry: &Entry) -> String {
+pub(super) fn entry_line(entry: &EntryInfo) -> String {
     let kind = match entry.kind {
         EntryKind::File => "[FILE]",
         EntryKind::Directory => "[DIR]",
@@ -72,7 +72,7 @@ pub(super) fn entry_line(entry: &Entry) -> String {
 }
 
 /// Describes what a search skipped, if anything: counts, and the first paths.
-pub(super) fn not_searched(skipped: &Skipped) -> Option<String> {
+pub(super) fn not_searched(skipped: &SkipSummary) -> Option<String> {
     if skipped.is_none() {
         return None;
     }

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
 use strowger_gateway::mcp::{ProgressReporter, ToolContent, ToolOutput};
-use strowger_tools::{
-    Append, Change, Delete, Edit, GetMedia, List, ListOrder, Make, ReadLines, Rename, Search, Stat,
-    Tree, Write, WriteMode, file_uri, shown_path,
+use strowger_tools::files::{
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, ListOrder, ListRequest,
+    ReadLinesRequest, ReadMediaRequest, RenameRequest, SearchRequest, StatRequest, TextChange,
+    TreeRequest, WriteMode, WriteRequest, file_uri, shown_path,
 };
 
 use super::shown::{Named as _, entry_line, line, name, not_searched};
@@ -46,7 +47,11 @@ arguments! {
 }
 
 /// Reads lines of a text file.
-async fn text_of(below: &RootPath<'_>, said: &str, lines: ReadLines) -> Result<String, Fault> {
+async fn text_of(
+    below: &RootPath<'_>,
+    said: &str,
+    lines: ReadLinesRequest,
+) -> Result<String, Fault> {
     let octets = below.ask(lines).await?;
     String::from_utf8(octets.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -56,10 +61,10 @@ async fn text_of(below: &RootPath<'_>, said: &str, lines: ReadLines) -> Result<S
 }
 
 /// Returns a request for all lines of a text file.
-fn all(below: &RootPath<'_>) -> ReadLines {
-    ReadLines {
+fn all(below: &RootPath<'_>) -> ReadLinesRequest {
+    ReadLinesRequest {
         path: below.path.clone(),
-        ..ReadLines::default()
+        ..ReadLinesRequest::default()
     }
 }
 
@@ -69,7 +74,7 @@ pub(super) async fn read_text(
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
-    let lines = ReadLines {
+    let lines = ReadLinesRequest {
         from: args.from,
         head: args.head,
         tail: args.tail,
@@ -86,8 +91,8 @@ pub(super) async fn read_media(
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
-    let media = below.ask(GetMedia { path }).await?;
-    let (data, mime) = (STANDARD.encode(&media.octets), media.mime);
+    let media = below.ask(ReadMediaRequest { path }).await?;
+    let (data, mime) = (STANDARD.encode(&media.bytes), media.mime);
     let content = if mime.starts_with("image/") {
         ToolContent::Image { data, mime }
     } else if mime.starts_with("audio/") {
@@ -155,9 +160,9 @@ pub(super) async fn list_plain(
     args: Page,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
-    let list = List {
+    let list = ListRequest {
         after: args.after,
-        ..List::default()
+        ..ListRequest::default()
     };
     list_page(&roots, &args.path, list).await
 }
@@ -167,16 +172,16 @@ pub(super) async fn list_with_sizes(
     args: Sizes,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
-    let list = List {
+    let list = ListRequest {
         after: args.after,
         details: true,
         order: args.sort_by.unwrap_or_default(),
-        ..List::default()
+        ..ListRequest::default()
     };
     list_page(&roots, &args.path, list).await
 }
 
-async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<ToolOutput, Fault> {
+async fn list_page(roots: &Roots, path: &str, mut list: ListRequest) -> Result<ToolOutput, Fault> {
     let below = roots.find(path)?;
     list.path.clone_from(&below.path);
     let listing = below.ask(list).await?;
@@ -197,7 +202,7 @@ pub(super) async fn directory_tree(
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
-    let tree = Tree {
+    let tree = TreeRequest {
         path: below.path.clone(),
         depth: args.depth,
         exclude: args.exclude_patterns.unwrap_or_default(),
@@ -216,7 +221,7 @@ pub(super) async fn search_names(
         true => args.pattern,
         false => format!("**/*{}*", args.pattern),
     };
-    let change = |search: &mut Search| {
+    let change = |search: &mut SearchRequest| {
         search.names = Some(names);
         search.exclude = args.exclude_patterns.unwrap_or_default();
     };
@@ -228,10 +233,10 @@ pub(super) async fn search_text(
     args: Said,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
-    let change = |search: &mut Search| {
+    let change = |search: &mut SearchRequest| {
         search.names = args.names;
         search.text = Some(args.pattern);
-        search.most = args.most;
+        search.max_matches = args.most;
         search.exclude = args.exclude_patterns.unwrap_or_default();
     };
     search(&roots, &args.path, change).await
@@ -240,12 +245,12 @@ pub(super) async fn search_text(
 async fn search(
     roots: &Roots,
     path: &str,
-    change: impl FnOnce(&mut Search),
+    change: impl FnOnce(&mut SearchRequest),
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(path)?;
-    let mut search = Search {
+    let mut search = SearchRequest {
         path: below.path.clone(),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     change(&mut search);
     let mut found = below.ask(search).await?;
@@ -297,7 +302,7 @@ pub(super) async fn file_info(
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
-    let entry = below.ask(Stat { path }).await?;
+    let entry = below.ask(StatRequest { path }).await?;
     Ok(ToolOutput::structured(json!(entry)))
 }
 
@@ -333,7 +338,7 @@ pub(super) async fn write_file(
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let octets = args.content.len();
-    let write = Write::new(&below.path, args.content).with_mode(WriteMode::Atomic);
+    let write = WriteRequest::new(&below.path, args.content).with_mode(WriteMode::Atomic);
     below.ask(write).await?;
     Ok(written(&args.path, octets))
 }
@@ -345,9 +350,9 @@ pub(super) async fn append_file(
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let octets = args.content.len();
-    let append = Append {
+    let append = AppendRequest {
         path: below.path.clone(),
-        octets: args.content.into(),
+        bytes: args.content.into(),
     };
     below.ask(append).await?;
     Ok(written(&args.path, octets))
@@ -364,19 +369,19 @@ pub(super) async fn edit_file(
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
-    let changes = args.edits.into_iter().map(|edit| Change {
+    let changes = args.edits.into_iter().map(|edit| TextChange {
         old: edit.old_text,
         new: edit.new_text,
         all: edit.all.unwrap_or_default(),
     });
-    let edit = Edit {
+    let edit = EditRequest {
         path: below.path.clone(),
         changes: changes.collect(),
         dry_run: args.dry_run.unwrap_or_default(),
     };
     let edited = below.ask(edit).await?;
     Ok(ToolOutput::text(edited.diff.clone())
-        .with_structured(json!({ "places": edited.places }))
+        .with_structured(json!({ "places": edited.replacements }))
         .with_local_value(json!(edited)))
 }
 
@@ -387,7 +392,7 @@ pub(super) async fn create_directory(
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
-    below.ask(Make { path }).await?;
+    below.ask(CreateDirectoryRequest { path }).await?;
     Ok(ToolOutput::text(format!("Created {}.", args.path)))
 }
 
@@ -405,7 +410,7 @@ pub(super) async fn move_file(
         );
         return Err(Fault::new(FaultCode::Refused, text));
     }
-    let rename = Rename {
+    let rename = RenameRequest {
         from: from.path.clone(),
         to: to.path,
         replace: false,
@@ -421,7 +426,7 @@ pub(super) async fn delete_file(
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
-    let delete = Delete {
+    let delete = DeleteRequest {
         path: below.path.clone(),
         recursive: args.recursive.unwrap_or_default(),
     };

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use strowger::Fault;
 use strowger_gateway::access::Operation;
 use strowger_gateway::mcp::{Tool, ToolOutput, ToolRequest, ToolSet};
-use strowger_tools::{Append, Follow, Write};
+use strowger_tools::files::{AppendRequest, WriteRequest};
+use strowger_tools::stream::FollowStreamRequest;
 
 use super::{STREAMS, StreamsRef, a, ask, object};
 use crate::agent::roots::Roots;
@@ -59,9 +60,9 @@ async fn write(streams: StreamsRef, roots: Roots, call: ToolRequest) -> Result<T
     let roots = roots.within(&call.caller)?;
     let file = roots.find(&params.path)?;
     // Follow before writing anything: the stream may not exist.
-    let mut reader = ask(&streams, Follow::new(params.stream)).await?;
+    let mut reader = ask(&streams, FollowStreamRequest::new(params.stream)).await?;
     if !params.append {
-        file.ask(Write::new(&file.path, "")).await?;
+        file.ask(WriteRequest::new(&file.path, "")).await?;
     }
     let (mut pieces, mut octets, mut error) = (0_u64, 0, None);
     while let Some(piece) = reader.recv().await {
@@ -74,11 +75,7 @@ async fn write(streams: StreamsRef, roots: Roots, call: ToolRequest) -> Result<T
         };
         (pieces, octets) = (pieces + 1, octets + piece.len());
         let path = file.path.clone();
-        file.ask(Append {
-            path,
-            octets: piece,
-        })
-        .await?;
+        file.ask(AppendRequest { path, bytes: piece }).await?;
         let said = format!("{octets} bytes written");
         call.progress.report(pieces as f64, None, &said).await;
     }

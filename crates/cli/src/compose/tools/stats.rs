@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use strowger_gateway::health::HealthRegistry;
 use strowger_gateway::metrics::{MetricKind, MetricsPage};
-use strowger_tools::Usage;
+use strowger_tools::files::FilesUsage;
 
 use super::{Tools, VerbCounts};
 
@@ -33,18 +33,18 @@ pub(crate) fn add_health(health: HealthRegistry, tools: &LateTools) -> HealthReg
 }
 
 /// A metric of each root: its name, its description, and the function that reads it.
-type RootMetric = (&'static str, &'static str, fn(&Usage) -> u64);
+type RootMetric = (&'static str, &'static str, fn(&FilesUsage) -> u64);
 
 const EACH: [RootMetric; 4] = [
     (
         "strowger_tool_files_bytes",
         "Bytes added below the root of a tool.",
-        |usage| usage.octets,
+        |usage| usage.bytes,
     ),
     (
         "strowger_tool_files_bytes_max",
         "Limit of bytes added below the root of a tool.",
-        |usage| usage.octets_limit,
+        |usage| usage.bytes_limit,
     ),
     (
         "strowger_tool_files_entries",
@@ -80,13 +80,13 @@ fn calls(tools: &[(&str, VerbCounts)], page: &mut MetricsPage) {
     let mut octets = page.family("strowger_tool_bytes_total", MetricKind::Counter, help);
     for (tool, verbs) in tools {
         for (verb, counts) in verbs {
-            octets.sample(&[("tool", *tool), ("verb", verb)], counts.octets as f64);
+            octets.sample(&[("tool", *tool), ("verb", verb)], counts.bytes as f64);
         }
     }
 }
 
 /// Writes the usage of quotas.
-fn quotas(usages: &[(&str, Usage)], page: &mut MetricsPage) {
+fn quotas(usages: &[(&str, FilesUsage)], page: &mut MetricsPage) {
     for (name, help, read) in EACH {
         let mut family = page.family(name, MetricKind::Gauge, help);
         for (tool, usage) in usages {

@@ -547,6 +547,6 @@ fn refusals_have_the_rules_of_the_page() {
         .split_once("Every refusal names its rule: ")
         .expect("the rules");
     let (rules, _) = rules.split_once(". ").expect("their end");
-    let known = strowger_tools::Rule::ALL.map(strowger_tools::Rule::name);
+    let known = strowger_tools::files::FileRule::ALL.map(strowger_tools::files::FileRule::name);
     assert_eq!(code(rules), known);
 }

@@ -9,17 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
-use strowger_tools::{
-    Append, Delete, Edit, FileError, FilesSpec, GetMedia, List, Make, Read, Rename, Rule, Search,
-    Stat, Tree, Write, WriteMode,
+use strowger_tools::files::{
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, FileError, FileRule,
+    FilesSpec, ListRequest, ReadMediaRequest, ReadRequest, RenameRequest, SearchRequest,
+    StatRequest, TreeRequest, WriteMode, WriteRequest,
 };
 
-use super::{Office, SECRET, naive, rule};
+use super::{Fixture, SECRET, naive, rule};
 
 #[tokio::test]
-async fn dots_do_not_lead_out() {
-    let office = Office::open(|_| {});
-    fs::create_dir(office.root().join("a")).expect("a folder");
+async fn dot_dot_stays_below_the_root() {
+    let fixture = Fixture::open(|_| {});
+    fs::create_dir(fixture.root().join("a")).expect("a folder");
     for path in [
         "../secret",
         "a/../../secret",
@@ -27,152 +28,165 @@ async fn dots_do_not_lead_out() {
         "a/../../data/../secret",
     ] {
         assert_eq!(
-            naive::read(&office.root(), path).expect("it goes through"),
+            naive::read(&fixture.root(), path).expect("it goes through"),
             SECRET
         );
-        assert_eq!(rule(office.read(path).await), Rule::Outside, "{path}");
-        assert_eq!(rule(office.write(path, "x").await), Rule::Outside, "{path}");
+        assert_eq!(rule(fixture.read(path).await), FileRule::Outside, "{path}");
+        assert_eq!(
+            rule(fixture.write(path, "x").await),
+            FileRule::Outside,
+            "{path}"
+        );
     }
-    office
+    fixture
         .write("a/../b", "stays below")
         .await
         .expect("it is below the root");
     assert_eq!(
-        fs::read(office.outside().join("secret")).expect("it is there"),
+        fs::read(fixture.outside().join("secret")).expect("it is there"),
         SECRET
     );
 }
 
 #[tokio::test]
-async fn every_verb_stays_below() {
-    let office = Office::open(|_| {});
+async fn every_request_stays_below_the_root() {
+    let fixture = Fixture::open(|_| {});
     let path = || "../secret".to_owned();
-    office.write("own", "x").await.expect("there is room");
-    let append = Append {
+    fixture.write("own", "x").await.expect("there is room");
+    let append = AppendRequest {
         path: path(),
-        octets: "x".into(),
+        bytes: "x".into(),
     };
-    assert_eq!(rule(office.ask(append).await), Rule::Outside);
-    let edit = Edit {
+    assert_eq!(rule(fixture.ask(append).await), FileRule::Outside);
+    let edit = EditRequest {
         path: path(),
-        ..Edit::default()
+        ..EditRequest::default()
     };
-    assert_eq!(rule(office.ask(edit).await), Rule::Outside);
+    assert_eq!(rule(fixture.ask(edit).await), FileRule::Outside);
     assert_eq!(
-        rule(office.ask(GetMedia { path: path() }).await),
-        Rule::Outside
+        rule(fixture.ask(ReadMediaRequest { path: path() }).await),
+        FileRule::Outside
     );
-    assert_eq!(rule(office.ask(Stat { path: path() }).await), Rule::Outside);
+    assert_eq!(
+        rule(fixture.ask(StatRequest { path: path() }).await),
+        FileRule::Outside
+    );
     assert_eq!(
         rule(
-            office
-                .ask(Make {
+            fixture
+                .ask(CreateDirectoryRequest {
                     path: "../new".into()
                 })
                 .await
         ),
-        Rule::Outside
+        FileRule::Outside
     );
-    let list = List {
+    let list = ListRequest {
         path: "..".into(),
-        ..List::default()
+        ..ListRequest::default()
     };
-    assert_eq!(rule(office.ask(list).await), Rule::Outside);
-    let tree = Tree {
+    assert_eq!(rule(fixture.ask(list).await), FileRule::Outside);
+    let tree = TreeRequest {
         path: "..".into(),
-        ..Tree::default()
+        ..TreeRequest::default()
     };
-    assert_eq!(rule(office.ask(tree).await), Rule::Outside);
-    let search = Search {
+    assert_eq!(rule(fixture.ask(tree).await), FileRule::Outside);
+    let search = SearchRequest {
         path: "..".into(),
-        ..Search::default()
+        ..SearchRequest::default()
     };
-    assert_eq!(rule(office.ask(search).await), Rule::Outside);
-    let delete = Delete {
+    assert_eq!(rule(fixture.ask(search).await), FileRule::Outside);
+    let delete = DeleteRequest {
         path: path(),
         recursive: true,
     };
-    assert_eq!(rule(office.ask(delete).await), Rule::Outside);
+    assert_eq!(rule(fixture.ask(delete).await), FileRule::Outside);
     for (from, to) in [("own", "../own"), ("../secret", "mine")] {
-        let rename = Rename {
+        let rename = RenameRequest {
             from: from.into(),
             to: to.into(),
             replace: true,
         };
-        assert_eq!(rule(office.ask(rename).await), Rule::Outside);
+        assert_eq!(rule(fixture.ask(rename).await), FileRule::Outside);
     }
-    for mode in [WriteMode::Inplace, WriteMode::Atomic, WriteMode::Durable] {
-        let write = Write::new(path(), "x").with_mode(mode);
-        assert_eq!(rule(office.ask(write).await), Rule::Outside);
+    for mode in [WriteMode::InPlace, WriteMode::Atomic, WriteMode::Durable] {
+        let write = WriteRequest::new(path(), "x").with_mode(mode);
+        assert_eq!(rule(fixture.ask(write).await), FileRule::Outside);
     }
     assert_eq!(
-        fs::read(office.outside().join("secret")).expect("it is there"),
+        fs::read(fixture.outside().join("secret")).expect("it is there"),
         SECRET
     );
-    assert_eq!(fs::read_dir(office.outside()).expect("a folder").count(), 3);
+    assert_eq!(
+        fs::read_dir(fixture.outside()).expect("a folder").count(),
+        3
+    );
 }
 
 #[tokio::test]
-async fn what_comes_out_of_an_archive_stays_below() {
-    let office = Office::open(|_| {});
-    office
-        .ask(Make { path: "ok".into() })
+async fn archive_names_stay_below_the_root() {
+    let fixture = Fixture::open(|_| {});
+    fixture
+        .ask(CreateDirectoryRequest { path: "ok".into() })
         .await
         .expect("there is room");
     // Names as an archive contains them, each written verbatim.
     for name in ["../evil", "ok/../../evil", "/etc/evil-strowger"] {
-        let refused = rule(office.write(name, "evil").await);
+        let refused = rule(fixture.write(name, "evil").await);
         assert!(
-            matches!(refused, Rule::Outside | Rule::Absolute),
+            matches!(refused, FileRule::Outside | FileRule::Absolute),
             "{name}: {refused:?}"
         );
     }
-    naive::write(&office.root(), "../evil", b"evil").expect("it goes through");
-    assert!(office.outside().join("evil").exists());
+    naive::write(&fixture.root(), "../evil", b"evil").expect("it goes through");
+    assert!(fixture.outside().join("evil").exists());
 }
 
 #[tokio::test]
-async fn an_absolute_path_is_one_below_the_root_or_refused() {
-    let office = Office::open(|_| {});
-    office.write("own", "x").await.expect("there is room");
+async fn absolute_path_outside_the_root_is_refused() {
+    let fixture = Fixture::open(|_| {});
+    fixture.write("own", "x").await.expect("there is room");
     for path in ["/etc/passwd", "/", "/proc/self/root/etc/passwd"] {
-        assert_eq!(rule(office.read(path).await), Rule::Absolute, "{path}");
+        assert_eq!(rule(fixture.read(path).await), FileRule::Absolute, "{path}");
     }
-    let own = fs::canonicalize(office.root().join("own")).expect("it is there");
-    let read = office.read(own.to_str().expect("UTF-8")).await;
+    let own = fs::canonicalize(fixture.root().join("own")).expect("it is there");
+    let read = fixture.read(own.to_str().expect("UTF-8")).await;
     assert_eq!(read.expect("it is below the root"), b"x");
 }
 
 #[tokio::test]
-async fn a_sibling_of_the_same_beginning_is_another_directory() {
-    let office = Office::open(|_| {});
-    let root = fs::canonicalize(office.root()).expect("it is there");
+async fn sibling_with_the_same_prefix_is_outside() {
+    let fixture = Fixture::open(|_| {});
+    let root = fs::canonicalize(fixture.root()).expect("it is there");
     let path = format!("{}-secret/key", root.display());
     assert_eq!(naive::read(&root, &path).expect("it goes through"), SECRET);
-    assert_eq!(rule(office.read(&path).await), Rule::Absolute);
-    assert_eq!(rule(office.read("../data-secret/key").await), Rule::Outside);
+    assert_eq!(rule(fixture.read(&path).await), FileRule::Absolute);
+    assert_eq!(
+        rule(fixture.read("../data-secret/key").await),
+        FileRule::Outside
+    );
 }
 
 #[tokio::test]
-async fn a_name_with_a_nul_or_too_long_is_none() {
-    let office = Office::open(|_| {});
+async fn nul_and_long_names_are_refused() {
+    let fixture = Fixture::open(|_| {});
     let long = "x".repeat(5000);
     let part = "x".repeat(300);
     for path in ["secret\0.txt", &long, &part] {
-        assert_eq!(rule(office.read(path).await), Rule::Name);
-        assert_eq!(rule(office.write(path, "x").await), Rule::Name);
+        assert_eq!(rule(fixture.read(path).await), FileRule::Name);
+        assert_eq!(rule(fixture.write(path, "x").await), FileRule::Name);
     }
     let deep = "d/".repeat(100) + "file";
-    assert_eq!(rule(office.read(&deep).await), Rule::Depth);
+    assert_eq!(rule(fixture.read(&deep).await), FileRule::Depth);
 }
 
 #[tokio::test]
-async fn links_lead_nowhere_else() {
-    let office = Office::open(|_| {});
-    let at = |name: &str| office.root().join(name);
+async fn links_out_of_the_root_are_refused() {
+    let fixture = Fixture::open(|_| {});
+    let at = |name: &str| fixture.root().join(name);
     symlink("../secret", at("to-file")).expect("a link");
     symlink("..", at("to-directory")).expect("a link");
-    symlink(office.outside().join("secret"), at("absolute")).expect("a link");
+    symlink(fixture.outside().join("secret"), at("absolute")).expect("a link");
     symlink("to-directory", at("chain-1")).expect("a link");
     symlink("chain-1", at("chain-2")).expect("a link");
     for path in [
@@ -182,21 +196,25 @@ async fn links_lead_nowhere_else() {
         "chain-2/secret",
     ] {
         assert_eq!(
-            naive::read(&office.root(), path).expect("it goes through"),
+            naive::read(&fixture.root(), path).expect("it goes through"),
             SECRET,
             "{path}"
         );
-        assert_eq!(rule(office.read(path).await), Rule::Outside, "{path}");
-        assert_eq!(rule(office.write(path, "x").await), Rule::Outside, "{path}");
-        let atomic = Write::new(path, "x").with_mode(WriteMode::Atomic);
-        assert_eq!(rule(office.ask(atomic).await), Rule::Outside, "{path}");
+        assert_eq!(rule(fixture.read(path).await), FileRule::Outside, "{path}");
+        assert_eq!(
+            rule(fixture.write(path, "x").await),
+            FileRule::Outside,
+            "{path}"
+        );
+        let atomic = WriteRequest::new(path, "x").with_mode(WriteMode::Atomic);
+        assert_eq!(rule(fixture.ask(atomic).await), FileRule::Outside, "{path}");
     }
-    let search = Search {
+    let search = SearchRequest {
         text: Some("secret".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     assert!(
-        office
+        fixture
             .ask(search)
             .await
             .expect("it is a directory")
@@ -204,67 +222,70 @@ async fn links_lead_nowhere_else() {
             .is_empty()
     );
     symlink("round", at("round")).expect("a link");
-    assert_eq!(rule(office.read("round").await), Rule::Loop);
+    assert_eq!(rule(fixture.read("round").await), FileRule::Loop);
     assert_eq!(
-        fs::read(office.outside().join("secret")).expect("it is there"),
+        fs::read(fixture.outside().join("secret")).expect("it is there"),
         SECRET
     );
 }
 
 #[tokio::test]
-async fn a_link_to_the_roots_of_processes_leads_nowhere() {
-    let office = Office::open(|_| {});
-    symlink("/proc/self/root", office.root().join("proc")).expect("a link");
-    let path = format!("proc{}", office.outside().join("secret").display());
+async fn proc_root_link_is_refused() {
+    let fixture = Fixture::open(|_| {});
+    symlink("/proc/self/root", fixture.root().join("proc")).expect("a link");
+    let path = format!("proc{}", fixture.outside().join("secret").display());
     assert_eq!(
-        naive::read(&office.root(), &path).expect("it goes through"),
+        naive::read(&fixture.root(), &path).expect("it goes through"),
         SECRET
     );
-    assert_eq!(rule(office.read(&path).await), Rule::Outside);
+    assert_eq!(rule(fixture.read(&path).await), FileRule::Outside);
 }
 
 #[tokio::test]
-async fn the_root_may_be_reached_through_a_link() {
-    let office = Office::open(|_| {});
-    let link = office.outside().join("link");
+async fn root_may_be_reached_through_a_link() {
+    let fixture = Fixture::open(|_| {});
+    let link = fixture.outside().join("link");
     symlink("data", &link).expect("a link");
-    office.write("own", "x").await.expect("there is room");
+    fixture.write("own", "x").await.expect("there is room");
     let spec = FilesSpec::new(&link);
-    let files = office
+    let files = fixture
         .system
-        .spawn::<strowger_tools::Files>("linked", spec)
+        .spawn::<strowger_tools::files::Files>("linked", spec)
         .expect("it starts");
-    let own = files.ask(Read::new("own")).await.expect("it answers");
+    let own = files
+        .ask(ReadRequest::new("own"))
+        .await
+        .expect("it answers");
     assert_eq!(own.expect("it is there"), b"x"[..]);
 }
 
 #[tokio::test]
-async fn a_file_of_somebody_else_is_not_written_in_place() {
-    let office = Office::open(|_| {});
-    let secret = office.outside().join("secret");
-    fs::hard_link(&secret, office.root().join("mine")).expect("a link");
-    assert_eq!(office.read("mine").await.expect("it may be read"), SECRET);
-    assert_eq!(rule(office.write("mine", "x").await), Rule::Linked);
-    let append = Append {
+async fn hard_linked_file_is_not_written_in_place() {
+    let fixture = Fixture::open(|_| {});
+    let secret = fixture.outside().join("secret");
+    fs::hard_link(&secret, fixture.root().join("mine")).expect("a link");
+    assert_eq!(fixture.read("mine").await.expect("it may be read"), SECRET);
+    assert_eq!(rule(fixture.write("mine", "x").await), FileRule::Linked);
+    let append = AppendRequest {
         path: "mine".into(),
-        octets: "x".into(),
+        bytes: "x".into(),
     };
-    assert_eq!(rule(office.ask(append).await), Rule::Linked);
+    assert_eq!(rule(fixture.ask(append).await), FileRule::Linked);
     assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
     // A new file replaces the name and leaves the other file unchanged.
-    let atomic = Write::new("mine", "x").with_mode(WriteMode::Atomic);
-    office.ask(atomic).await.expect("it is another file then");
+    let atomic = WriteRequest::new("mine", "x").with_mode(WriteMode::Atomic);
+    fixture.ask(atomic).await.expect("it is another file then");
     assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
-    fs::remove_file(office.root().join("mine")).expect("ours");
-    fs::hard_link(&secret, office.root().join("mine")).expect("a link");
-    naive::write(&office.root(), "mine", b"x").expect("it goes through");
+    fs::remove_file(fixture.root().join("mine")).expect("ours");
+    fs::hard_link(&secret, fixture.root().join("mine")).expect("a link");
+    naive::write(&fixture.root(), "mine", b"x").expect("it goes through");
     assert_eq!(fs::read(&secret).expect("it is there"), b"x");
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_not_opened_and_holds_nobody_up() {
-    let office = Office::open(|_| {});
-    let at = office.root().join("pipe");
+async fn special_files_are_refused_without_blocking() {
+    let fixture = Fixture::open(|_| {});
+    let at = fixture.root().join("pipe");
     mknodat(CWD, &at, FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
     assert!(
         fs::metadata(&at)
@@ -272,86 +293,94 @@ async fn what_is_no_file_is_not_opened_and_holds_nobody_up() {
             .file_type()
             .is_fifo()
     );
-    let socket = std::os::unix::net::UnixListener::bind(office.root().join("socket"));
+    let socket = std::os::unix::net::UnixListener::bind(fixture.root().join("socket"));
     let _socket = socket.expect("a socket");
     for path in ["pipe", "socket"] {
-        assert_eq!(rule(office.read(path).await), Rule::Special, "{path}");
-        assert_eq!(rule(office.write(path, "x").await), Rule::Special, "{path}");
-        let atomic = Write::new(path, "x").with_mode(WriteMode::Atomic);
-        assert_eq!(rule(office.ask(atomic).await), Rule::Special, "{path}");
+        assert_eq!(rule(fixture.read(path).await), FileRule::Special, "{path}");
+        assert_eq!(
+            rule(fixture.write(path, "x").await),
+            FileRule::Special,
+            "{path}"
+        );
+        let atomic = WriteRequest::new(path, "x").with_mode(WriteMode::Atomic);
+        assert_eq!(rule(fixture.ask(atomic).await), FileRule::Special, "{path}");
     }
-    let search = Search {
+    let search = SearchRequest {
         text: Some(".".into()),
-        ..Search::default()
+        ..SearchRequest::default()
     };
     assert_eq!(
-        office.ask(search).await.expect("it is a directory").files,
+        fixture.ask(search).await.expect("it is a directory").files,
         0
     );
 }
 
 #[tokio::test]
-async fn a_device_is_not_read() {
-    let office = Office::open(|_| {});
+async fn devices_are_refused() {
+    let fixture = Fixture::open(|_| {});
     let device = rustix::fs::makedev(1, 5);
-    let at = office.root().join("zero");
+    let at = fixture.root().join("zero");
     if mknodat(CWD, &at, FileType::CharacterDevice, Mode::RWXU, device).is_err() {
         // Only root can create devices; a link to one is refused for everybody.
         symlink("/dev/zero", &at).expect("a link");
-        assert_eq!(rule(office.read("zero").await), Rule::Outside);
+        assert_eq!(rule(fixture.read("zero").await), FileRule::Outside);
         return;
     }
-    assert_eq!(rule(office.read("zero").await), Rule::Special);
-    assert_eq!(rule(office.write("zero", "x").await), Rule::Special);
+    assert_eq!(rule(fixture.read("zero").await), FileRule::Special);
+    assert_eq!(rule(fixture.write("zero", "x").await), FileRule::Special);
 }
 
 #[tokio::test]
-async fn the_root_itself_stays() {
-    let office = Office::open(|_| {});
+async fn root_is_neither_deleted_nor_replaced() {
+    let fixture = Fixture::open(|_| {});
     for path in ["", ".", "./."] {
-        let delete = Delete {
+        let delete = DeleteRequest {
             path: path.into(),
             recursive: true,
         };
-        assert_eq!(rule(office.ask(delete).await), Rule::Root);
-        assert_eq!(rule(office.write(path, "x").await), Rule::Root);
+        assert_eq!(rule(fixture.ask(delete).await), FileRule::Root);
+        assert_eq!(rule(fixture.write(path, "x").await), FileRule::Root);
     }
     assert_eq!(
         rule(
-            office
-                .ask(Delete {
+            fixture
+                .ask(DeleteRequest {
                     path: "a/..".into(),
                     recursive: true
                 })
                 .await
         ),
-        Rule::Name
+        FileRule::Name
     );
 }
 
 #[tokio::test]
-async fn nothing_is_written_below_a_read_only_root() {
-    let office = Office::open(|spec| spec.read_only = true);
-    fs::write(office.root().join("own"), "x").expect("a file");
-    assert_eq!(office.read("own").await.expect("it may be read"), b"x");
-    assert_eq!(rule(office.write("own", "y").await), Rule::ReadOnly);
+async fn read_only_root_refuses_changes() {
+    let fixture = Fixture::open(|spec| spec.read_only = true);
+    fs::write(fixture.root().join("own"), "x").expect("a file");
+    assert_eq!(fixture.read("own").await.expect("it may be read"), b"x");
+    assert_eq!(rule(fixture.write("own", "y").await), FileRule::ReadOnly);
     assert_eq!(
-        rule(office.ask(Make { path: "new".into() }).await),
-        Rule::ReadOnly
+        rule(
+            fixture
+                .ask(CreateDirectoryRequest { path: "new".into() })
+                .await
+        ),
+        FileRule::ReadOnly
     );
-    let delete = Delete {
+    let delete = DeleteRequest {
         path: "own".into(),
         recursive: false,
     };
-    assert_eq!(rule(office.ask(delete).await), Rule::ReadOnly);
-    let rename = Rename {
+    assert_eq!(rule(fixture.ask(delete).await), FileRule::ReadOnly);
+    let rename = RenameRequest {
         from: "own".into(),
         to: "other".into(),
         replace: false,
     };
-    assert_eq!(rule(office.ask(rename).await), Rule::ReadOnly);
+    assert_eq!(rule(fixture.ask(rename).await), FileRule::ReadOnly);
     assert_eq!(
-        fs::read(office.root().join("own")).expect("it is there"),
+        fs::read(fixture.root().join("own")).expect("it is there"),
         b"x"
     );
 }
@@ -402,9 +431,9 @@ impl Swaps {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_swapped_in_a_race_never_leads_out() {
-    let office = Office::open(|_| {});
-    let swaps = Swaps::begin(&office.root());
+async fn swapped_links_never_leave_the_root() {
+    let fixture = Fixture::open(|_| {});
+    let swaps = Swaps::begin(&fixture.root());
     // The twin checks the link and then opens the path: the swap happens in between.
     let mut leaked = 0_u64;
     let checked = |path: &Path| !path.parent().is_some_and(Path::is_symlink);
@@ -412,41 +441,41 @@ async fn a_link_swapped_in_a_race_never_leads_out() {
     let (mut ours, mut outside, mut neighbour) = (0_u64, 0_u64, 0_u64);
     while begun.elapsed() < RACE {
         for _ in 0..50 {
-            let path = office.root().join("place/key");
-            if checked(&path) && fs::read(&path).is_ok_and(|octets| octets == SECRET) {
+            let path = fixture.root().join("place/key");
+            if checked(&path) && fs::read(&path).is_ok_and(|bytes| bytes == SECRET) {
                 leaked += 1;
             }
         }
-        match office.read("place/key").await {
-            Ok(octets) => {
+        match fixture.read("place/key").await {
+            Ok(bytes) => {
                 assert!(
-                    b"ours".starts_with(&octets[..]),
-                    "{octets:?} is not below the root"
+                    b"ours".starts_with(&bytes[..]),
+                    "{bytes:?} is not below the root"
                 );
                 ours += 1;
             }
             Err(FileError::Refused { rule, .. }) => {
-                assert_eq!(rule, Rule::Outside);
+                assert_eq!(rule, FileRule::Outside);
                 outside += 1;
             }
             Err(_) => {}
         }
-        for mode in [WriteMode::Inplace, WriteMode::Atomic] {
-            let _ = office
-                .ask(Write::new("place/key", "ours").with_mode(mode))
+        for mode in [WriteMode::InPlace, WriteMode::Atomic] {
+            let _ = fixture
+                .ask(WriteRequest::new("place/key", "ours").with_mode(mode))
                 .await;
         }
-        office
+        fixture
             .write("neighbour", "goes on")
             .await
             .expect("nobody swaps it");
         neighbour += 1;
     }
     let swaps = swaps.end();
-    let key = fs::read(office.outside().join("data-secret/key")).expect("it is there");
+    let key = fs::read(fixture.outside().join("data-secret/key")).expect("it is there");
     assert_eq!(key, SECRET, "nothing was written outside");
     assert_eq!(
-        fs::read_dir(office.outside().join("data-secret"))
+        fs::read_dir(fixture.outside().join("data-secret"))
             .expect("it is there")
             .count(),
         1

@@ -6,15 +6,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 
 use strowger::{ActorSystem, ChildSpec, Strategy, Supervisor};
-use strowger_tools::{
-    Append, Delete, Files, FilesMessage, FilesSpec, GetUsage, List, ListOrder, Read, ReadLines,
-    Rename, Rule, Search, Stat, Tree, Write,
+use strowger_tools::files::{
+    AppendRequest, DeleteRequest, FileRule, Files, FilesMessage, FilesSpec, FilesUsageRequest,
+    ListOrder, ListRequest, ReadLinesRequest, ReadRequest, RenameRequest, SearchRequest,
+    StatRequest, TreeRequest, WriteRequest,
 };
 
-use super::{Office, rule};
+use super::{Fixture, rule};
 
 #[tokio::test]
-async fn what_the_user_has_does_not_count() {
+async fn existing_files_do_not_use_quota() {
     let folder = tempfile::tempdir().expect("a folder");
     for number in 0..20 {
         fs::write(folder.path().join(number.to_string()), "1234567890").expect("a file");
@@ -22,18 +23,18 @@ async fn what_the_user_has_does_not_count() {
     let sparse = File::create(folder.path().join("sparse")).expect("a file");
     sparse.set_len(1 << 40).expect("it takes no room");
     let mut spec = FilesSpec::new(folder.path());
-    spec.limits.octets = 10;
+    spec.limits.bytes = 10;
     spec.limits.entries = 3;
     let system = ActorSystem::new("office").expect("it starts");
     let files = system.spawn::<Files>("files", spec).expect("it starts");
     let ask = async |path: &str, text: &str| {
-        let write = Write::new(path, text.to_owned());
+        let write = WriteRequest::new(path, text.to_owned());
         files.ask(write).await.expect("it answers")
     };
     ask("new", "12345").await.expect("it is the first");
-    let longer = Append {
+    let longer = AppendRequest {
         path: "sparse".into(),
-        octets: "12345".into(),
+        bytes: "12345".into(),
     };
     let longer = files.ask(longer).await.expect("it answers");
     longer.expect("only what is added counts");
@@ -47,38 +48,41 @@ async fn what_the_user_has_does_not_count() {
     ask("0", "123").await.expect("it is shorter than before");
     ask("newer", "1").await.expect("there is room now");
     ask("newest", "").await.expect("there is room");
-    assert_eq!(rule(ask("one more", "").await), Rule::Entries);
-    let usage = files.ask(GetUsage).await.expect("it answers");
-    assert_eq!((usage.octets, usage.entries), (4, 3));
+    assert_eq!(rule(ask("one more", "").await), FileRule::Entries);
+    let usage = files.ask(FilesUsageRequest).await.expect("it answers");
+    assert_eq!((usage.bytes, usage.entries), (4, 3));
 }
 
 #[tokio::test]
-async fn what_has_other_names_makes_no_room() {
-    let office = Office::limited(|limits| limits.octets = 5);
-    fs::write(office.root().join("a"), "12345").expect("a file");
-    fs::hard_link(office.root().join("a"), office.root().join("b")).expect("another name");
-    office.write("new", "12345").await.expect("there is room");
-    let delete = |path: &str| Delete {
+async fn deleting_a_hard_link_frees_no_quota() {
+    let fixture = Fixture::limited(|limits| limits.bytes = 5);
+    fs::write(fixture.root().join("a"), "12345").expect("a file");
+    fs::hard_link(fixture.root().join("a"), fixture.root().join("b")).expect("another name");
+    fixture.write("new", "12345").await.expect("there is room");
+    let delete = |path: &str| DeleteRequest {
         path: path.into(),
         recursive: false,
     };
-    office.ask(delete("a")).await.expect("it is there");
-    assert_eq!(rule(office.write("newer", "12345").await), Rule::Octets);
+    fixture.ask(delete("a")).await.expect("it is there");
+    assert_eq!(rule(fixture.write("newer", "12345").await), FileRule::Bytes);
     // Now there is room.
-    office.ask(delete("b")).await.expect("it is there");
-    office.write("newer", "12345").await.expect("there is room");
+    fixture.ask(delete("b")).await.expect("it is there");
+    fixture
+        .write("newer", "12345")
+        .await
+        .expect("there is room");
 }
 
 #[tokio::test]
-async fn the_next_incarnation_does_not_begin_anew() {
+async fn quota_survives_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut spec = FilesSpec::new(folder.path());
-    spec.limits.octets = 10;
+    spec.limits.bytes = 10;
     let system = ActorSystem::new("office").expect("it starts");
     let tools = Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Files>("files", spec));
     let tools = system.supervise("tools", tools).await.expect("it starts");
     let files = tools.child::<FilesMessage>("files").expect("it is there");
-    let write = async |name: &str| files.ask(Write::new(name, "12345")).await;
+    let write = async |name: &str| files.ask(WriteRequest::new(name, "12345")).await;
     write("a")
         .await
         .expect("it answers")
@@ -94,35 +98,35 @@ async fn the_next_incarnation_does_not_begin_anew() {
             break outcome;
         }
     };
-    assert_eq!(rule(outcome), Rule::Octets);
+    assert_eq!(rule(outcome), FileRule::Bytes);
 }
 
 /// A text of ten thousand lines, with a much smaller limit.
-fn long() -> (Office, String) {
-    let office = Office::limited(|limits| limits.file = 1000);
+fn long() -> (Fixture, String) {
+    let fixture = Fixture::limited(|limits| limits.file = 1000);
     let lines = (1..=10_000).map(|number| format!("line {number}\n"));
     let text: String = lines.collect();
-    fs::write(office.root().join("long"), &text).expect("a file");
-    (office, text)
+    fs::write(fixture.root().join("long"), &text).expect("a file");
+    (fixture, text)
 }
 
 #[tokio::test]
-async fn lines_of_a_file_of_any_size_are_read() {
-    let (office, text) = long();
+async fn read_lines_accepts_files_of_any_size() {
+    let (fixture, text) = long();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let ask = async |from: Option<u64>, head: Option<u64>, tail: Option<u64>| {
         let path = "long".into();
-        let ask = ReadLines {
+        let ask = ReadLinesRequest {
             path,
             from,
             head,
             tail,
         };
-        let octets = office.ask(ask).await?;
-        Ok(String::from_utf8(octets.into()).expect("it is text"))
+        let bytes = fixture.ask(ask).await?;
+        Ok(String::from_utf8(bytes.into()).expect("it is text"))
     };
     let is = |outcome: Result<String, _>, lines: &[&str]| {
-        let outcome: Result<String, strowger_tools::FileError> = outcome;
+        let outcome: Result<String, strowger_tools::files::FileError> = outcome;
         assert_eq!(outcome.expect("they are few"), lines.concat());
     };
     is(ask(None, Some(3), None).await, &lines[..3]);
@@ -139,7 +143,7 @@ async fn lines_of_a_file_of_any_size_are_read() {
         (Some(1), None, None),
         (Some(2), None, None),
     ] {
-        assert_eq!(rule(ask(from, head, tail).await), Rule::Size);
+        assert_eq!(rule(ask(from, head, tail).await), FileRule::Size);
     }
     for (from, head, tail) in [
         (Some(1), None, Some(1)),
@@ -150,39 +154,45 @@ async fn lines_of_a_file_of_any_size_are_read() {
         assert_eq!(wrong.name(), "arguments");
     }
     // A last line without a line end counts as a line.
-    fs::write(office.root().join("long"), "a\nb").expect("a file");
+    fs::write(fixture.root().join("long"), "a\nb").expect("a file");
     is(ask(None, None, Some(1)).await, &["b"]);
     is(ask(None, None, Some(9)).await, &["a\n", "b"]);
     is(ask(Some(2), None, None).await, &["b"]);
 }
 
 #[tokio::test]
-async fn a_large_file_is_appended_to_and_read_in_parts() {
-    let (office, text) = long();
-    let append = Append {
+async fn large_file_is_appended_and_read_in_parts() {
+    let (fixture, text) = long();
+    let append = AppendRequest {
         path: "long".into(),
-        octets: "the end".into(),
+        bytes: "the end".into(),
     };
-    office.ask(append).await.expect("little is added");
-    let part = Read {
+    fixture.ask(append).await.expect("little is added");
+    let part = ReadRequest {
         path: "long".into(),
         offset: text.len() as u64,
         length: None,
     };
-    assert_eq!(office.ask(part).await.expect("it is short"), b"the end"[..]);
+    assert_eq!(
+        fixture.ask(part).await.expect("it is short"),
+        b"the end"[..]
+    );
 }
 
-fn search(text: &str) -> Search {
-    Search {
+fn search(text: &str) -> SearchRequest {
+    SearchRequest {
         text: Some(text.into()),
-        ..Search::default()
+        ..SearchRequest::default()
     }
 }
 
 #[tokio::test]
-async fn a_search_finds_what_is_in_large_files() {
-    let (office, _) = long();
-    let found = office.ask(search("line 9999$")).await.expect("it is found");
+async fn search_reads_large_files() {
+    let (fixture, _) = long();
+    let found = fixture
+        .ask(search("line 9999$"))
+        .await
+        .expect("it is found");
     let [hit] = &*found.matches else {
         panic!("{found:?}");
     };
@@ -194,9 +204,9 @@ async fn a_search_finds_what_is_in_large_files() {
 }
 
 #[tokio::test]
-async fn a_search_says_what_it_did_not_search() {
-    let office = Office::limited(|limits| limits.file = 1000);
-    let root = office.root();
+async fn search_reports_skipped_files() {
+    let fixture = Fixture::limited(|limits| limits.file = 1000);
+    let root = fixture.root();
     let sparse = File::create(root.join("sparse")).expect("a file");
     sparse.write_all_at(b"needle\n", 0).expect("it is ours");
     sparse.set_len(1 << 40).expect("it takes no room");
@@ -204,7 +214,7 @@ async fn a_search_says_what_it_did_not_search() {
     let wide = "x".repeat(2 << 20) + "needle\nneedle\n";
     fs::write(root.join("wide"), wide).expect("a file");
     std::os::unix::fs::symlink("latin", root.join("link")).expect("a link");
-    let found = office.ask(search("needle")).await.expect("it is found");
+    let found = fixture.ask(search("needle")).await.expect("it is found");
     let at: Vec<_> = found
         .matches
         .iter()
@@ -234,39 +244,39 @@ async fn a_search_says_what_it_did_not_search() {
 }
 
 #[tokio::test]
-async fn a_search_that_has_read_enough_says_so() {
-    let (office, text) = long();
+async fn search_reports_the_byte_limit() {
+    let (fixture, text) = long();
     for (limit, cut) in [
         (text.len() as u64, None),
         (text.len() as u64 - 1, Some("searched")),
     ] {
-        let office = Office::limited(|limits| limits.searched = limit);
-        fs::write(office.root().join("long"), &text).expect("a file");
-        let found = office.ask(search("line 1$")).await.expect("it is found");
+        let fixture = Fixture::limited(|limits| limits.searched = limit);
+        fs::write(fixture.root().join("long"), &text).expect("a file");
+        let found = fixture.ask(search("line 1$")).await.expect("it is found");
         assert_eq!((found.matches.len(), found.cut.as_deref()), (1, cut));
     }
-    drop(office);
+    drop(fixture);
 }
 
 #[tokio::test]
-async fn names_that_are_no_text_are_told_apart_and_reached() {
-    let office = Office::open(|_| {});
+async fn non_utf8_names_are_distinct_and_reachable() {
+    let fixture = Fixture::open(|_| {});
     let names: [&[u8]; 2] = [b"caf\xe9", b"caf\xe8"];
     for name in names {
-        let path = office.root().join(OsStr::from_bytes(name));
+        let path = fixture.root().join(OsStr::from_bytes(name));
         fs::write(path, name).expect("a file");
     }
-    fs::create_dir(office.root().join(OsStr::from_bytes(b"d\xff"))).expect("a directory");
-    let inner = office.root().join(OsStr::from_bytes(b"d\xff/in"));
+    fs::create_dir(fixture.root().join(OsStr::from_bytes(b"d\xff"))).expect("a directory");
+    let inner = fixture.root().join(OsStr::from_bytes(b"d\xff/in"));
     fs::write(inner, "in").expect("a file");
 
     let mut uris = Vec::new();
-    let mut page = List {
-        most: Some(1),
-        ..List::default()
+    let mut page = ListRequest {
+        max_entries: Some(1),
+        ..ListRequest::default()
     };
     loop {
-        let listing = office.ask(page.clone()).await.expect("it is listed");
+        let listing = fixture.ask(page.clone()).await.expect("it is listed");
         let uri = listing.entries[0].uri.clone().expect("it is no text");
         page.after = Some(uri.clone());
         uris.push(uri);
@@ -274,75 +284,78 @@ async fn names_that_are_no_text_are_told_apart_and_reached() {
             break;
         }
     }
-    let root = office.root().canonicalize().expect("it is there");
+    let root = fixture.root().canonicalize().expect("it is there");
     let uri = |name: &str| format!("file://{}/{name}", root.display());
     assert_eq!(uris, [uri("caf%E8"), uri("caf%E9"), uri("d%FF")]);
 
-    assert_eq!(office.read(&uris[1]).await.expect("it is there"), names[0]);
-    let stat = Stat {
+    assert_eq!(fixture.read(&uris[1]).await.expect("it is there"), names[0]);
+    let stat = StatRequest {
         path: uris[0].clone(),
     };
-    let stat = office.ask(stat).await.expect("it is there");
+    let stat = fixture.ask(stat).await.expect("it is there");
     assert_eq!(
         (stat.name.as_str(), stat.uri),
         ("caf\u{fffd}", Some(uris[0].clone()))
     );
-    let found = office.ask(search("in")).await.expect("it is found");
+    let found = fixture.ask(search("in")).await.expect("it is found");
     assert_eq!(found.matches[0].uri, Some(uri("d%FF/in")));
-    let tree = office.ask(Tree::default()).await.expect("it is listed");
+    let tree = fixture
+        .ask(TreeRequest::default())
+        .await
+        .expect("it is listed");
     assert_eq!(tree.entries[2].uri, Some(uri("d%FF")));
     assert_eq!(tree.entries[2].entries[0].name, "in");
-    let rename = Rename {
+    let rename = RenameRequest {
         from: uris[0].clone(),
         to: "cafe".into(),
         replace: false,
     };
-    office.ask(rename).await.expect("it is there");
+    fixture.ask(rename).await.expect("it is there");
     assert!(root.join("cafe").exists());
     // A URI reaches nothing that a path does not reach.
     let outside = uri("../secret");
-    assert_eq!(rule(office.read(&outside).await), Rule::Outside);
+    assert_eq!(rule(fixture.read(&outside).await), FileRule::Outside);
     assert_eq!(
-        rule(office.read("file:///etc/passwd").await),
-        Rule::Absolute
+        rule(fixture.read("file:///etc/passwd").await),
+        FileRule::Absolute
     );
-    assert_eq!(rule(office.read(&uri("a%00b")).await), Rule::Name);
+    assert_eq!(rule(fixture.read(&uri("a%00b")).await), FileRule::Name);
 }
 
 #[tokio::test]
-async fn the_largest_come_first_if_that_is_asked_for() {
-    let office = Office::open(|_| {});
+async fn list_by_size_starts_with_the_largest() {
+    let fixture = Fixture::open(|_| {});
     for (name, size) in [("a", 1), ("b", 3), ("c", 2), ("d", 3)] {
-        office
+        fixture
             .write(name, &"x".repeat(size))
             .await
             .expect("there is room");
     }
-    let mut list = List {
+    let mut list = ListRequest {
         order: ListOrder::Size,
-        most: Some(3),
-        ..List::default()
+        max_entries: Some(3),
+        ..ListRequest::default()
     };
-    let listing = office.ask(list.clone()).await.expect("it is listed");
+    let listing = fixture.ask(list.clone()).await.expect("it is listed");
     let names: Vec<_> = listing.entries.iter().map(|entry| &*entry.name).collect();
     assert_eq!((names.concat(), listing.more), ("bdc".to_owned(), true));
     list.after = Some("c".into());
-    let wrong = office.ask(list).await.expect_err("there is one page");
+    let wrong = fixture.ask(list).await.expect_err("there is one page");
     assert_eq!(wrong.name(), "arguments");
 }
 
 #[tokio::test]
-async fn a_tree_leaves_out_what_it_is_told() {
-    let office = Office::open(|_| {});
+async fn tree_applies_excludes() {
+    let fixture = Fixture::open(|_| {});
     for name in ["src/a", "target/b", "src/target/c"] {
-        let path = office.root().join(name);
+        let path = fixture.root().join(name);
         fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
         fs::write(path, "").expect("a file");
     }
-    let mut tree = Tree::default();
+    let mut tree = TreeRequest::default();
     for (exclude, left) in [("target", 2), ("src/target", 4), ("nothing", 6)] {
         tree.exclude = vec![exclude.into()];
-        let shown = office.ask(tree.clone()).await.expect("it is listed");
+        let shown = fixture.ask(tree.clone()).await.expect("it is listed");
         let text = serde_json::to_string(&shown).expect("it is JSON");
         assert_eq!(text.matches("\"name\"").count() - 1, left, "{text}");
     }

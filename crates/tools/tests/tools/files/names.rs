@@ -5,12 +5,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::Value;
-use strowger_tools::{
-    Append, Change, Edit, FileLimits, List, Make, Read, ReadMany, Search, Stat, Tree, Write,
+use strowger_tools::files::{
+    AppendRequest, CreateDirectoryRequest, EditRequest, FileLimits, ListRequest, ReadManyRequest,
+    ReadRequest, SearchRequest, StatRequest, TextChange, TreeRequest, WriteRequest,
     path_of_file_uri,
 };
 
-use super::Office;
+use super::Fixture;
 
 /// Names that forge lines, reverse the text direction, or are not UTF-8.
 const EVIL: [&[u8]; 6] = [
@@ -38,28 +39,37 @@ fn texts(value: &Value, key: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_uri_for_a_name_that_is_none() {
-    let office = Office::open(|_| {});
-    let root = office.root();
+async fn every_answer_has_uris_for_non_utf8_names() {
+    let fixture = Fixture::open(|_| {});
+    let root = fixture.root();
     for name in EVIL {
         fs::write(root.join(OsStr::from_bytes(name)), "needle").expect("a file");
     }
     let json = |value| serde_json::to_value(value).expect("it is JSON");
-    let search = |text: Option<&str>| Search {
+    let search = |text: Option<&str>| SearchRequest {
         text: text.map(Into::into),
-        ..Search::default()
+        ..SearchRequest::default()
     };
-    let listing = office.ask(List::default()).await.expect("it is listed");
-    let tree = office.ask(Tree::default()).await.expect("it is listed");
-    let by_name = office.ask(search(None)).await.expect("it is searched");
-    let by_text = office
+    let listing = fixture
+        .ask(ListRequest::default())
+        .await
+        .expect("it is listed");
+    let tree = fixture
+        .ask(TreeRequest::default())
+        .await
+        .expect("it is listed");
+    let by_name = fixture.ask(search(None)).await.expect("it is searched");
+    let by_text = fixture
         .ask(search(Some("need")))
         .await
         .expect("it is searched");
     for name in EVIL {
         fs::write(root.join(OsStr::from_bytes(name)), "needle\0").expect("a file");
     }
-    let skipped = office.ask(search(Some("x"))).await.expect("it is searched");
+    let skipped = fixture
+        .ask(search(Some("x")))
+        .await
+        .expect("it is searched");
     let answers = [
         serde_json::to_value(&listing),
         serde_json::to_value(&tree),
@@ -74,27 +84,27 @@ async fn every_answer_has_a_uri_for_a_name_that_is_none() {
         for (uri, name) in uris.iter().zip(EVIL) {
             let path = path_of_file_uri(uri).expect("it is one");
             assert_eq!(path, root.join(OsStr::from_bytes(name)));
-            let stat = office.ask(Stat { path: uri.clone() }).await;
+            let stat = fixture.ask(StatRequest { path: uri.clone() }).await;
             let stat = json(stat.expect("it leads there"));
             assert_eq!(texts(&stat, "uri"), [&**uri]);
-            office.read(uri).await.expect("it leads there");
+            fixture.read(uri).await.expect("it leads there");
         }
     }
     for uri in texts(&json(listing.entries[0].clone()), "uri") {
-        office.write(&uri, "old").await.expect("it leads there");
-        let change = Change {
+        fixture.write(&uri, "old").await.expect("it leads there");
+        let change = TextChange {
             old: "old".into(),
             new: "new".into(),
             all: false,
         };
         let raw = path_of_file_uri(&uri).expect("it is one");
         for path in [uri.clone(), raw.to_str().expect("it is text").to_owned()] {
-            let edit = Edit {
+            let edit = EditRequest {
                 path,
                 changes: vec![change.clone()],
                 dry_run: true,
             };
-            let diff = office.ask(edit).await.expect("it is there").diff;
+            let diff = fixture.ask(edit).await.expect("it is there").diff;
             assert!(
                 diff.starts_with(&format!("--- {uri}\n+++ {uri}\n")),
                 "{diff}"
@@ -105,60 +115,60 @@ async fn every_answer_has_a_uri_for_a_name_that_is_none() {
 
 /// Every refusal by a limit names its key and value, the requested or used amount, and the remedy.
 #[tokio::test]
-async fn every_refusal_by_a_limit_names_it_with_its_use_and_the_remedy() {
-    let office = Office::limited(|limits: &mut FileLimits| {
+async fn limit_errors_name_limit_use_and_remedy() {
+    let fixture = Fixture::limited(|limits: &mut FileLimits| {
         limits.file = 101;
-        limits.octets = 202;
+        limits.bytes = 202;
         limits.entries = 3;
         limits.scan = 4;
         limits.depth = 5;
         limits.path = 60;
     });
     for name in ["a", "b", "c", "d"] {
-        fs::write(office.root().join(name), [b'x'; 80]).expect("a file");
+        fs::write(fixture.root().join(name), [b'x'; 80]).expect("a file");
     }
-    fs::write(office.root().join("e"), [b'x'; 111]).expect("a file");
-    let append = Append {
+    fs::write(fixture.root().join("e"), [b'x'; 111]).expect("a file");
+    let append = AppendRequest {
         path: "a".into(),
-        octets: [b'x'; 99].as_slice().into(),
+        bytes: [b'x'; 99].as_slice().into(),
     };
-    office.ask(append.clone()).await.expect("there is room");
-    office.ask(append.clone()).await.expect("there is room");
-    let many = ReadMany {
+    fixture.ask(append.clone()).await.expect("there is room");
+    fixture.ask(append.clone()).await.expect("there is room");
+    let many = ReadManyRequest {
         paths: vec!["b".into(), "c".into()],
     };
-    let many = office.ask(many).await.expect("it answers");
-    let make = |path: &str| Make { path: path.into() };
-    office.ask(make("x/y/z")).await.expect("there is room");
+    let many = fixture.ask(many).await.expect("it answers");
+    let make = |path: &str| CreateDirectoryRequest { path: path.into() };
+    fixture.ask(make("x/y/z")).await.expect("there is room");
     let refusals = [
         (
             "file",
             "101",
             "111",
-            office.ask(Read::new("e")).await.map(drop),
+            fixture.ask(ReadRequest::new("e")).await.map(drop),
         ),
         (
             "file",
             "101",
             "102",
-            office.write("b", &"x".repeat(102)).await,
+            fixture.write("b", &"x".repeat(102)).await,
         ),
         ("file", "101", "80", many[1].clone().map(drop)),
-        ("octets", "202", "198", office.ask(append).await),
+        ("octets", "202", "198", fixture.ask(append).await),
         (
             "entries",
             "3",
             "1 more",
-            office.ask(Write::new("n", "")).await,
+            fixture.ask(WriteRequest::new("n", "")).await,
         ),
         (
             "scan",
             "4",
             "4",
-            office.ask(List::default()).await.map(drop),
+            fixture.ask(ListRequest::default()).await.map(drop),
         ),
-        ("depth", "5", "6", office.ask(make("a/b/c/d/e/f")).await),
-        ("path", "60", "61", office.ask(make(&"x".repeat(61))).await),
+        ("depth", "5", "6", fixture.ask(make("a/b/c/d/e/f")).await),
+        ("path", "60", "61", fixture.ask(make(&"x".repeat(61))).await),
     ];
     for (key, most, wanted, outcome) in refusals {
         let said = outcome.expect_err(key).to_string();

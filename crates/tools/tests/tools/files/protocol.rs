@@ -5,9 +5,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::Value;
-use strowger_tools::{GetRoot, GetUsage, List, Search, Tree, files_door};
+use strowger_tools::files::{
+    Files, FilesUsageRequest, ListRequest, RootRequest, SearchRequest, TreeRequest,
+};
 
-use super::Office;
+use super::Fixture;
 
 fn members(value: &Value, into: &mut BTreeSet<String>) {
     match value {
@@ -26,32 +28,37 @@ fn members(value: &Value, into: &mut BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn typescript_has_every_message_and_every_member() {
+async fn typescript_declares_every_message_and_member() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../packages/strowger/src/files/index.ts"
     );
     let protocol = fs::read_to_string(path).expect("the package is beside");
-    let office = Office::limited(|limits| limits.depth = 1);
-    let odd = office.root().join(std::ffi::OsStr::from_bytes(b"\xff"));
+    let fixture = Fixture::limited(|limits| limits.depth = 1);
+    let odd = fixture.root().join(std::ffi::OsStr::from_bytes(b"\xff"));
     fs::create_dir_all(odd.join("deep")).expect("a directory");
-    fs::write(office.root().join("binary"), "\0").expect("a file");
-    fs::write(office.root().join("text"), "needle\nneedle\n").expect("a file");
-    let search = Search {
+    fs::write(fixture.root().join("binary"), "\0").expect("a file");
+    fs::write(fixture.root().join("text"), "needle\nneedle\n").expect("a file");
+    let search = SearchRequest {
         text: Some("needle".into()),
-        most: Some(1),
-        ..Search::default()
+        max_matches: Some(1),
+        ..SearchRequest::default()
     };
-    let list = List {
+    let list = ListRequest {
         details: true,
-        ..List::default()
+        ..ListRequest::default()
     };
     let answers = [
-        serde_json::to_value(office.ask(list).await.expect("it is listed")),
-        serde_json::to_value(office.ask(Tree::default()).await.expect("it is listed")),
-        serde_json::to_value(office.ask(search).await.expect("it is searched")),
-        serde_json::to_value(office.ask(GetRoot).await.expect("it is there")),
-        serde_json::to_value(office.ask(GetUsage).await),
+        serde_json::to_value(fixture.ask(list).await.expect("it is listed")),
+        serde_json::to_value(
+            fixture
+                .ask(TreeRequest::default())
+                .await
+                .expect("it is listed"),
+        ),
+        serde_json::to_value(fixture.ask(search).await.expect("it is searched")),
+        serde_json::to_value(fixture.ask(RootRequest).await.expect("it is there")),
+        serde_json::to_value(fixture.ask(FilesUsageRequest).await),
     ];
     let mut wanted = BTreeSet::new();
     for answer in answers {
@@ -66,10 +73,10 @@ async fn typescript_has_every_message_and_every_member() {
         let has = [format!("{member}: "), format!("{member}?: ")];
         assert!(has.iter().any(|has| protocol.contains(has)), "{member}");
     }
-    let door = format!("{:?}", files_door());
-    let names = door.split('"').skip(1).step_by(2);
+    let export = format!("{:?}", Files::export());
+    let names = export.split('"').skip(1).step_by(2);
     let names: Vec<&str> = names.collect();
-    assert!(names.contains(&"read-lines"), "{door}");
+    assert!(names.contains(&"read-lines"), "{export}");
     for name in names {
         let has = [format!("\n  {name}: {{"), format!("\n  \"{name}\": {{")];
         assert!(has.iter().any(|has| protocol.contains(has)), "{name}");

@@ -12,56 +12,59 @@ use strowger::{
 };
 use tokio::sync::oneshot;
 
-use super::CodeMessage;
 use super::error::CodeError;
-use super::functions::Functions;
+use super::functions::GrantedFunctions;
 use super::message::{
-    AnswerCall, Execute, Executed, FollowRun, Forget, GetCodeUsage, Language, Told,
+    AnswerCallRequest, CodeUsageRequest, ExecuteRequest, FollowRunRequest, ForgetRealmRequest,
+    Language, RunEvent, RunResult,
 };
-use super::sandbox::FunctionName;
+use super::sandbox::FunctionDecl;
 use super::spec::CodeBudget;
+use super::{Code, CodeMessage};
 
-/// The messages that a [`FaultCode`](crate::Code) actor accepts from external callers.
-///
-/// | message | payload | answer |
-/// |---|---|---|
-/// | `execute` | `{code, language?, args?, realm?, fns?, limits?}` | `{value, output, fresh}` |
-/// | `follow` | the same, `calls?` | a stream: `{line}`, `{call}`; then `{ended}` or `{error}` |
-/// | `answer` | `{call, value?}` or `{call, error}` | `true` if the call was waiting for it |
-/// | `forget` | `{realm}` | `true` if the realm existed |
-/// | `usage` | none | runs, failures, limits passed, realms |
-///
-/// `language` is `js` or `ts`. `fns` names the functions that the code is granted: each sends a
-/// message to an exposed actor,
-/// `{"read": {"to": "@(tools/files)", "type": "read", "waits": false}}`, with its first argument as
-/// the payload. `calls` names functions that the follower implements,
-/// `{"price": {"waits": false}}`: each call is an item of the stream, `{call, name, arguments}`,
-/// and waits for its `answer`. `limits` may only tighten those of the actor: `time_ms`,
-/// `deadline_ms`, `memory`, `stack`, `jobs`, `output`, `result`.
-pub fn code_door(system: &ActorSystem) -> Export<CodeMessage> {
-    let (one, other) = (system.clone(), system.clone());
-    let execute = move |payload: &Payload| payload.decode::<RunPayload>()?.execute(&one);
-    let follow = move |payload: &Payload| payload.decode::<RunPayload>()?.follow(&other);
-    let answer = |payload: &Payload| payload.decode::<AnswerPayload>()?.answer();
-    let executed = |outcome: Result<Executed, CodeError>| {
-        Payload::from_json(&outcome.map_err(|error| error.to_fault())?)
-    };
-    let reader = |outcome: Result<strowger::Reader<Told>, CodeError>| {
-        outcome.map_err(|error| error.to_fault())
-    };
-    Export::new()
-        .ask_with::<Execute>("execute", execute, executed)
-        .stream_with::<FollowRun, Told>("follow", follow, reader, |told, _| {
-            Payload::from_json(&match told {
-                Told::Line(line) => json!({ "line": line }),
-                Told::Called(called) => json!({ "call": called }),
-                Told::Ended(Ok(executed)) => json!({ "ended": executed }),
-                Told::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
+impl Code {
+    /// The messages that the actor accepts from external callers.
+    ///
+    /// | message | payload | answer |
+    /// |---|---|---|
+    /// | `execute` | `{code, language?, args?, realm?, fns?, limits?}` | `{value, output, fresh}` |
+    /// | `follow` | the same, `calls?` | a stream: `{line}`, `{call}`; then `{ended}` or `{error}` |
+    /// | `answer` | `{call, value?}` or `{call, error}` | `true` if the call was waiting for it |
+    /// | `forget` | `{realm}` | `true` if the realm existed |
+    /// | `usage` | none | runs, failures, limits passed, realms |
+    ///
+    /// `language` is `js` or `ts`. `fns` names the functions that the code is granted: each sends a
+    /// message to an exposed actor,
+    /// `{"read": {"to": "@(tools/files)", "type": "read", "waits": false}}`, with its first
+    /// argument as the payload. `calls` names functions that the follower implements,
+    /// `{"price": {"waits": false}}`: each call is an item of the stream, `{call, name,
+    /// arguments}`, and waits for its `answer`. `limits` may only tighten those of the actor:
+    /// `time_ms`, `deadline_ms`, `memory`, `stack`, `jobs`, `output`, `result`.
+    pub fn export(system: &ActorSystem) -> Export<CodeMessage> {
+        let (one, other) = (system.clone(), system.clone());
+        let execute = move |payload: &Payload| payload.decode::<RunPayload>()?.execute(&one);
+        let follow = move |payload: &Payload| payload.decode::<RunPayload>()?.follow(&other);
+        let answer = |payload: &Payload| payload.decode::<AnswerPayload>()?.answer();
+        let executed = |outcome: Result<RunResult, CodeError>| {
+            Payload::from_json(&outcome.map_err(|error| error.to_fault())?)
+        };
+        let reader = |outcome: Result<strowger::Reader<RunEvent>, CodeError>| {
+            outcome.map_err(|error| error.to_fault())
+        };
+        Export::new()
+            .ask_with::<ExecuteRequest>("execute", execute, executed)
+            .stream_with::<FollowRunRequest, RunEvent>("follow", follow, reader, |told, _| {
+                Payload::from_json(&match told {
+                    RunEvent::Line(line) => json!({ "line": line }),
+                    RunEvent::Call(called) => json!({ "call": called }),
+                    RunEvent::Ended(Ok(executed)) => json!({ "ended": executed }),
+                    RunEvent::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
+                })
             })
-        })
-        .ask_with::<AnswerCall>("answer", answer, |waited| Payload::from_json(&waited))
-        .ask::<Forget>("forget")
-        .ask::<GetCodeUsage>("usage")
+            .ask_with::<AnswerCallRequest>("answer", answer, |waited| Payload::from_json(&waited))
+            .ask::<ForgetRealmRequest>("forget")
+            .ask::<CodeUsageRequest>("usage")
+    }
 }
 
 /// The JSON of a run request.
@@ -103,7 +106,7 @@ struct FollowerFunction {
 }
 
 impl RunPayload {
-    fn execute(self, system: &ActorSystem) -> Result<Execute, Fault> {
+    fn execute(self, system: &ActorSystem) -> Result<ExecuteRequest, Fault> {
         match self.calls.is_empty() {
             true => Ok(self.follow(system)?.execute),
             false => {
@@ -114,8 +117,8 @@ impl RunPayload {
         }
     }
 
-    fn follow(self, system: &ActorSystem) -> Result<FollowRun, Fault> {
-        let execute = Execute {
+    fn follow(self, system: &ActorSystem) -> Result<FollowRunRequest, Fault> {
+        let execute = ExecuteRequest {
             functions: granted_functions(self.fns, system)?,
             code: self.code,
             language: self.language,
@@ -124,10 +127,10 @@ impl RunPayload {
             budget: self.limits,
         };
         let calls = self.calls.into_iter();
-        let calls = calls.map(|(name, FollowerFunction { waits })| FunctionName { name, waits });
-        Ok(FollowRun {
+        let calls = calls.map(|(name, FollowerFunction { waits })| FunctionDecl { name, waits });
+        Ok(FollowRunRequest {
             execute,
-            calls: calls.collect(),
+            follower_functions: calls.collect(),
         })
     }
 }
@@ -144,7 +147,7 @@ struct AnswerPayload {
 }
 
 impl AnswerPayload {
-    fn answer(self) -> Result<AnswerCall, Fault> {
+    fn answer(self) -> Result<AnswerCallRequest, Fault> {
         let outcome = match (self.value, self.error) {
             (value, None) => Ok(value),
             (Value::Null, Some(error)) => Err(error),
@@ -154,7 +157,7 @@ impl AnswerPayload {
             }
         };
         let call = self.call;
-        Ok(AnswerCall { call, outcome })
+        Ok(AnswerCallRequest { call, outcome })
     }
 }
 
@@ -162,8 +165,8 @@ impl AnswerPayload {
 pub(crate) fn granted_functions(
     fns: BTreeMap<String, FunctionTarget>,
     system: &ActorSystem,
-) -> Result<Functions, Fault> {
-    let mut functions = Functions::new();
+) -> Result<GrantedFunctions, Fault> {
+    let mut functions = GrantedFunctions::new();
     for (name, target) in fns {
         let to: Address = target.to.parse()?;
         let (system, kind) = (system.clone(), Arc::<str>::from(target.kind));
@@ -171,7 +174,7 @@ pub(crate) fn granted_functions(
             let (system, to, kind) = (system.clone(), to.clone(), Arc::clone(&kind));
             async move {
                 let value = values.into_iter().next().unwrap_or(Value::Null);
-                let answer = ask(&system, &to, &kind, &value).await;
+                let answer = ask_exported(&system, &to, &kind, &value).await;
                 answer.map_err(|fault| fault.to_string())
             }
         };
@@ -201,7 +204,7 @@ impl CallSink for AnswerReceiver {
 }
 
 /// Asks an exposed actor and waits for its answer.
-async fn ask(
+async fn ask_exported(
     system: &ActorSystem,
     to: &Address,
     kind: &str,
@@ -221,7 +224,7 @@ async fn ask(
     };
     let gone = || Fault::new(FaultCode::UnknownTarget, format!("{to} has exited"));
     match answer.await.map_err(|_| gone())?? {
-        CallReply::Single(payload) => read(&payload),
+        CallReply::Single(payload) => payload_to_json(&payload),
         _ => {
             let text = format!("`{kind}` of {to} is a stream, which code cannot call");
             Err(Fault::new(FaultCode::BadRequest, text))
@@ -230,7 +233,7 @@ async fn ask(
 }
 
 /// Converts an answer to a JSON value: bytes become a string if they are UTF-8, else base64.
-fn read(payload: &Payload) -> Result<Value, Fault> {
+fn payload_to_json(payload: &Payload) -> Result<Value, Fault> {
     if payload.content != ContentType::Bytes {
         return payload.decode();
     }
@@ -238,8 +241,8 @@ fn read(payload: &Payload) -> Result<Value, Fault> {
         Ok(text) => Ok(Value::from(text)),
         Err(_) => {
             use base64::Engine as _;
-            let octets = base64::engine::general_purpose::STANDARD.encode(&payload.bytes);
-            Ok(json!({ "base64": octets }))
+            let bytes = base64::engine::general_purpose::STANDARD.encode(&payload.bytes);
+            Ok(json!({ "base64": bytes }))
         }
     }
 }

@@ -4,13 +4,13 @@ use std::sync::{Arc, mpsc};
 
 use serde_json::{Value, json};
 use strowger::{CallReply, CallSink, ContentType, Delivery, Fault, FaultCode, Payload};
-use strowger_tools::files_door;
+use strowger_tools::files::Files;
 
-use super::Office;
+use super::Fixture;
 
-struct Outside(mpsc::SyncSender<Result<CallReply, Fault>>);
+struct AnswerSender(mpsc::SyncSender<Result<CallReply, Fault>>);
 
-impl CallSink for Outside {
+impl CallSink for AnswerSender {
     fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
         let _ = self.0.send(result);
     }
@@ -20,10 +20,10 @@ impl CallSink for Outside {
     }
 }
 
-impl Office {
+impl Fixture {
     /// Asks as a connection does.
     async fn call(&self, name: &str, payload: Value) -> Result<Payload, Fault> {
-        let address = match self.system.export(&self.files, files_door()) {
+        let address = match self.system.export(&self.files, Files::export()) {
             Ok(address) => address,
             Err(_) => "@(files)".parse().expect("it is one"),
         };
@@ -32,7 +32,7 @@ impl Office {
         let put = entry.call(
             &Payload::from_json(&payload)?,
             1,
-            Arc::new(Outside(answers)),
+            Arc::new(AnswerSender(answers)),
         );
         if let Delivery::Settled(Err(fault)) = put {
             return Err(fault);
@@ -48,18 +48,18 @@ impl Office {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_in_json_is_read_as_octets() {
-    let office = Office::open(|_| {});
+async fn json_writes_are_read_as_bytes() {
+    let fixture = Fixture::open(|_| {});
     let write = json!({ "path": "a", "text": "hello", "mode": "atomic" });
-    assert_eq!(office.call("write", write).await, Ok(Payload::EMPTY));
+    assert_eq!(fixture.call("write", write).await, Ok(Payload::EMPTY));
     let more = json!({ "path": "a", "base64": "AP8=" });
-    office.call("append", more).await.expect("there is room");
-    let read = office
+    fixture.call("append", more).await.expect("there is room");
+    let read = fixture
         .call("read", json!({ "path": "a" }))
         .await
         .expect("it is there");
     assert_eq!(read, Payload::new(ContentType::Bytes, &b"hello\0\xff"[..]));
-    let many = office
+    let many = fixture
         .call("read-many", json!({ "paths": ["a", "b"] }))
         .await;
     let many: Value = many.and_then(|payload| payload.decode()).expect("a list");
@@ -68,7 +68,7 @@ async fn what_is_written_in_json_is_read_as_octets() {
         many[1]["error"]["details"],
         json!({ "reason": "not-found" })
     );
-    let list: Value = office
+    let list: Value = fixture
         .call("list", json!({}))
         .await
         .and_then(|p| p.decode())
@@ -80,9 +80,9 @@ async fn what_is_written_in_json_is_read_as_octets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_says_its_rule_and_a_mistake_what_is_wrong() {
-    let office = Office::open(|_| {});
-    let refused = office.call("read", json!({ "path": "../secret" })).await;
+async fn faults_name_the_rule_or_the_mistake() {
+    let fixture = Fixture::open(|_| {});
+    let refused = fixture.call("read", json!({ "path": "../secret" })).await;
     let refused = refused.expect_err("it is outside");
     assert_eq!(
         (refused.code, refused.details.as_deref()),
@@ -102,7 +102,7 @@ async fn a_refusal_says_its_rule_and_a_mistake_what_is_wrong() {
             "does not accept `mode`",
         ),
     ] {
-        let fault = office.call(name, payload).await.expect_err("it is wrong");
+        let fault = fixture.call(name, payload).await.expect_err("it is wrong");
         assert_eq!(fault.code, FaultCode::BadRequest);
         assert!(fault.message.contains(said), "{}", fault.message);
     }
