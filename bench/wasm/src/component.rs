@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use strowger::{ActorRef, ActorSystem, Strategy, Supervisor};
 use strowger_bench::{Counted, Sample};
+use strowger_wasm::component::Stage;
+use strowger_wasm::manifest::Caps;
+use strowger_wasm::message::{ComponentMsg, Event, Upgrade};
 use strowger_wasm::{
-    Caps, ComponentActor, ComponentArgs, ComponentMsg, Directory, Event, Host, HostLimits, Image,
-    Manifest, Message, Stage, Upgrade,
+    ComponentActor, ComponentArgs, Directory, Host, HostLimits, Image, Manifest, Message,
 };
 
 use crate::native::event;

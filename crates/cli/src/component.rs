@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use strowger_wasm::{Bound, Denied, HostLimits, LoadError, Manifest, ManifestError};
+use strowger_wasm::load::Denied;
+use strowger_wasm::manifest::{Bound, ManifestError};
+use strowger_wasm::{HostLimits, LoadError, Manifest};
 
 use crate::exit::{CliResult, Failure};
 use crate::file::read_plain;

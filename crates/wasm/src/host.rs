@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use crate::cache::{Cache, CodeDirectory};
 use crate::component::ComponentArgs;
+use crate::digest::Digest;
 use crate::directory::Directory;
-use crate::engine::{
-    Class, Engines, HostLimits, MAPS, ReserveError, Ticks, WAITING_MAPS, processors,
-};
+use crate::engine::{Class, Engines, MAPS, Ticks, WAITING_MAPS, processors};
+pub use crate::engine::{Excess, HostLimits, ReserveError};
 use crate::guest_threads::GuestThreads;
 use crate::kv::KvStore;
 use crate::lines::{LineLimiter, RATE};
@@ -200,7 +200,7 @@ impl Host {
         self.engines().reserve(&classes, self.limits())
     }
 
-    /// Like [`Host::reserve`], including the engine for [`Scripts`](crate::Scripts).
+    /// Like [`Host::reserve`], including the engine for [`Scripts`](crate::script::Scripts).
     ///
     /// # Errors
     /// [`ReserveError`], which says how many instances would fit.
@@ -282,7 +282,7 @@ impl Host {
 
     fn compiled(
         &self,
-        digest: crate::Digest,
+        digest: Digest,
         class: Class,
         bytes: &[u8],
     ) -> Result<Arc<Compiled>, LoadError> {

@@ -16,7 +16,8 @@
 //! - **Access is denied unless granted**: a component that imports more than its manifest grants is
 //!   not loaded, and the error names the missing grant.
 //! - **No version widens its own access**: a [`ComponentRegistry`] shows the difference at each
-//!   upgrade, and wider access has to be allowed. [`Caps`] and [`Trust`] bound what any manifest
+//!   upgrade, and wider access has to be allowed. [`Caps`](manifest::Caps) and
+//!   [`Trust`](signature::Trust) bound what any manifest
 //!   can ask for.
 //! - **A fault ends an incarnation, not the host**: a trap, a call that computes for too long, or
 //!   memory beyond the limit. The Store is dropped, and the supervisor gets a [`Fault`] that names
@@ -35,50 +36,36 @@
 
 mod bucket;
 mod cache;
-mod component;
+pub mod component;
 mod contract;
 mod digest;
-mod directory;
+pub mod directory;
 mod engine;
-mod fault;
+pub mod fault;
 #[cfg(unix)]
 mod files;
 mod guest;
 mod guest_threads;
-mod host;
-mod kv;
+pub mod host;
+pub mod kv;
 mod lines;
-mod load;
-mod manifest;
-mod message;
+pub mod load;
+pub mod manifest;
+pub mod message;
 mod metric;
-mod registry;
-mod script;
+pub mod registry;
+pub mod script;
 mod seeded_bug;
-mod signature;
+pub mod signature;
 mod sync;
 mod trust;
 mod usage;
 
-pub use component::{ComponentActor, ComponentArgs, ComponentInfo, Stage};
-pub use contract::Payload;
-pub use digest::Digest;
-pub use directory::{Directory, Door, Waiting};
-pub use engine::{Excess, HostLimits, ReserveError};
-pub use fault::{Fault, FaultKind, Phase};
-pub use host::{Full, Host, HostError, HostInfo, LoadStage};
-pub use kv::{KvError, KvStore};
-pub use load::{Denied, Image, Inspection, LoadError};
-pub use manifest::{
-    Bound, Caps, Change, ChangeKind, Excessive, FilesCaps, FilesGrant, Grant, Identity, KvCaps,
-    KvGrant, Limits, Manifest, ManifestError, Pattern, RestartKind, RestartRule, RunRule, Share,
-    StateMode, StateRule,
-};
-pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Open, Upgrade};
-pub use registry::{ComponentRegistry, Deployed, RegistryError, Widening};
-pub use script::{
-    Answering, Realm, RealmError, RunError, RunLimits, ScriptCaller, ScriptFunction, ScriptLimit,
-    Scripts, Task,
-};
-pub use signature::{Signature, Signer, SigningKey, Statement};
-pub use trust::Trust;
+pub use component::{ComponentActor, ComponentArgs};
+pub use directory::Directory;
+pub use fault::Fault;
+pub use host::{Host, HostLimits};
+pub use load::{Image, LoadError};
+pub use manifest::Manifest;
+pub use message::{Answer, Call, CallError, Message, Payload};
+pub use registry::ComponentRegistry;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::contract::{Exports, PACKAGE, VERSION};
-use crate::digest::Digest;
+pub use crate::digest::Digest;
 use crate::engine::Class;
 use crate::fault::printable;
 use crate::guest::{Guest, link};

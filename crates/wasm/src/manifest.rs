@@ -53,7 +53,7 @@ use crate::signature::{Signature, Signer, Statement};
 /// assert_eq!(manifest.component.name, "counter");
 /// assert_eq!(manifest.limits.memory, 1 << 20);
 /// assert!(manifest.grant.request.is_empty());
-/// # Ok::<(), strowger_wasm::ManifestError>(())
+/// # Ok::<(), strowger_wasm::manifest::ManifestError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strowger::{Accepts, Ask, Completion, Reader, Request};
 
 use crate::component::Item;
-use crate::contract::Payload;
+pub use crate::contract::Payload;
 use crate::fault::Fault;
 use crate::load::Image;
 

@@ -62,7 +62,7 @@ pub struct Deployed {
 /// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Widening {
-    /// The version is refused, unless [`Trust::widen`](crate::Trust::widen) allows it.
+    /// The version is refused, unless [`Trust::widen`](crate::signature::Trust::widen) allows it.
     Refused,
     /// The version is accepted: the caller grants the additional access.
     Granted,

@@ -15,6 +15,7 @@ pub use self::key::SigningKey;
 pub use self::statement::Statement;
 pub(crate) use self::statement::content_digest;
 use crate::digest::from_hex;
+pub use crate::trust::Trust;
 
 /// The public key of a signer of components.
 #[derive(Clone, Copy, PartialEq, Eq)]

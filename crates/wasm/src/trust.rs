@@ -22,8 +22,8 @@ pub struct Trust {
     /// them; otherwise a component needs a signature only if its own manifest says so.
     pub signers: BTreeMap<String, Signer>,
     /// Allows upgrades that widen access and limits without confirmation, as far as
-    /// [`Caps`](crate::Caps) allow it. It has an effect only with
-    /// [`Caps::grant`](crate::Caps::grant).
+    /// [`Caps`](crate::manifest::Caps) allow it. It has an effect only with
+    /// [`Caps::grant`](crate::manifest::Caps::grant).
     pub widen: bool,
 }
 

@@ -7,7 +7,8 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use strowger_wasm::{Digest, Directory, Host, HostLimits, LoadError, Manifest};
+use strowger_wasm::load::Digest;
+use strowger_wasm::{Directory, Host, HostLimits, LoadError, Manifest};
 
 /// Maximum length of a component; short, so that the limit is hit and compilations are quick.
 const LONGEST: usize = 64 << 10;

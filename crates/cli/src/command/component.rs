@@ -11,7 +11,9 @@ mod sign;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use strowger_wasm::{Caps, Host, HostLimits, LoadError, Manifest, Trust};
+use strowger_wasm::manifest::Caps;
+use strowger_wasm::signature::Trust;
+use strowger_wasm::{Host, HostLimits, LoadError, Manifest};
 
 use crate::component::{by_manifest, manifest, not_loaded, read_bytes};
 use crate::exit::{CliResult, Failure};

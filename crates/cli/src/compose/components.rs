@@ -37,10 +37,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use strowger::{ActorPath, ActorSystem};
 use strowger_gateway::RelaySpec;
-use strowger_wasm::{
-    Change, ComponentRegistry, Deployed, Event, Host, Image, LoadError, LoadStage, Manifest,
-    RegistryError, Widening,
-};
+use strowger_wasm::host::LoadStage;
+use strowger_wasm::manifest::Change;
+use strowger_wasm::message::Event;
+use strowger_wasm::registry::{Deployed, RegistryError, Widening};
+use strowger_wasm::{ComponentRegistry, Host, Image, LoadError, Manifest};
 
 use self::deployment::{Deployment, Deployments};
 pub(super) use self::method::register;

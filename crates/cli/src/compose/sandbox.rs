@@ -6,10 +6,10 @@ use strowger_tools::{
     Boxed, CallOutcome, CodeError, CodeHost, CodeLimit, CodeLimits, CodeRealm, CodeStep,
     FunctionName, Level, PassedLimit, Sandbox, Thrown,
 };
-use strowger_wasm::{
-    Answering, Host, LoadError, Realm, RealmError, RunError, RunLimits, ScriptCaller,
-    ScriptFunction, Scripts, Task,
+use strowger_wasm::script::{
+    Answering, Realm, RealmError, RunError, RunLimits, ScriptCaller, ScriptFunction, Scripts, Task,
 };
+use strowger_wasm::{Host, LoadError};
 use tokio::sync::OnceCell;
 
 /// The script engine, built from `components/quickjs`.

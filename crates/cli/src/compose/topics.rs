@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use strowger::{ActorSystem, StartError, Strategy, Supervisor};
 use strowger_gateway::{Audited, RelaySpec};
 use strowger_pfcp_node::{PeerRestartEvent, SessionEvent, UsageMeasurement, UsageReported};
-use strowger_wasm::Event;
+use strowger_wasm::message::Event;
 
 /// Relays `@(topic/n4/sessions)`, `@(topic/n4/usage)`, `@(topic/n4/restarts)`, the changes made by
 /// callers at `@(topic/doors/audit)`, and the topics of components.

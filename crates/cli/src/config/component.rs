@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_wasm::{Caps, Excess, Grant, HostLimits, Trust};
+use strowger_wasm::HostLimits;
+use strowger_wasm::host::Excess;
+use strowger_wasm::manifest::{Caps, Grant};
+use strowger_wasm::signature::Trust;
 
 use super::Problem;
 

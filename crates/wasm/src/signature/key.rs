@@ -10,12 +10,12 @@ use super::{Signature, Signer, Statement};
 /// The secret key of a signer.
 ///
 /// ```
-/// # use strowger_wasm::{SigningKey, Statement};
+/// # use strowger_wasm::signature::{SigningKey, Statement};
 /// let key = SigningKey::from_seed([7; 32]);
 /// let statement = Statement::of("[component]\nname = \"a\"", b"the component")?;
 /// let signature = key.sign(&statement);
 /// assert!(key.signer().vouches(&statement, &signature));
-/// # Ok::<(), strowger_wasm::ManifestError>(())
+/// # Ok::<(), strowger_wasm::manifest::ManifestError>(())
 /// ```
 #[derive(Clone)]
 pub struct SigningKey(ed25519_dalek::SigningKey);

@@ -13,7 +13,7 @@ use crate::manifest::ManifestError;
 /// Its text is what is signed, so any Ed25519 tool can sign it.
 ///
 /// ```
-/// # use strowger_wasm::Statement;
+/// # use strowger_wasm::signature::Statement;
 /// let statement = Statement::of("[component]\nname = \"a\"", b"the component")?;
 /// assert!(statement.to_string().starts_with("strowger component 1\nmanifest sha256 "));
 /// // The order of keys, spaces and comments say nothing; every value does.
@@ -21,7 +21,7 @@ use crate::manifest::ManifestError;
 /// assert_eq!(other, statement);
 /// let other = Statement::of("[component]\nname = \"a\"\n[grant]\nlog = true", b"the component")?;
 /// assert_ne!(other, statement);
-/// # Ok::<(), strowger_wasm::ManifestError>(())
+/// # Ok::<(), strowger_wasm::manifest::ManifestError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

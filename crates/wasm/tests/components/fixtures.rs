@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use strowger_wasm::{Call, CallError, ComponentArgs, Digest, Manifest, Phase, Upgrade};
+use strowger_wasm::fault::Phase;
+use strowger_wasm::load::Digest;
+use strowger_wasm::message::Upgrade;
+use strowger_wasm::{Call, CallError, ComponentArgs, Manifest};
 
 use crate::kit::{Stand, Started, octets, text};
 

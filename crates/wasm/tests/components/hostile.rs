@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Host, LoadError, Phase};
+use strowger_wasm::fault::Phase;
+use strowger_wasm::{Host, LoadError};
 
 use crate::kit::{Guest, Stand, counter, manifest, octets};
 use crate::limits::{Attack, SPIN, SPINS};

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use strowger::testing::TestSystem;
 use strowger::{ActorRef, Supervisor};
+use strowger_wasm::manifest::Caps;
+use strowger_wasm::message::ComponentMsg;
 use strowger_wasm::{
-    Answer, Call, Caps, ComponentArgs, ComponentMsg, Directory, Host, HostLimits, Image, Manifest,
-    Message, Payload,
+    Answer, Call, ComponentArgs, Directory, Host, HostLimits, Image, Manifest, Message, Payload,
 };
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
@@ -323,7 +324,7 @@ impl Stand {
         let actor = actor.and_then(|actor| actor.downcast::<ComponentMsg>());
         let actor = actor.expect("it was started");
         self.directory
-            .insert(name, strowger_wasm::Door::streaming(&actor));
+            .insert(name, strowger_wasm::directory::Door::streaming(&actor));
         Started { actor, args }
     }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Call, Host, KvStore, LoadError};
+use strowger_wasm::kv::KvStore;
+use strowger_wasm::{Call, Host, LoadError};
 
 use crate::kit::{Guest, Stand, Started, counter, manifest, text};
 

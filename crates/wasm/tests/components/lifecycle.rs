@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strowger_wasm::{CallError, FaultKind, Health, Phase, Stage, StateMode, Upgrade};
+use strowger_wasm::CallError;
+use strowger_wasm::component::Stage;
+use strowger_wasm::fault::{FaultKind, Phase};
+use strowger_wasm::manifest::StateMode;
+use strowger_wasm::message::{Health, Upgrade};
 
 use crate::kit::{Guest, Stand, Started, counter, octets, text};
 

@@ -1,7 +1,8 @@
 //! Hostile guests: each ends in its named fault, its neighbour is not affected, and with the limit
 //! raised the same guest succeeds.
 
-use strowger_wasm::{Full, Phase};
+use strowger_wasm::fault::Phase;
+use strowger_wasm::host::Full;
 
 use crate::kit::{Guest, Stand, octets};
 
@@ -66,7 +67,7 @@ impl Attack {
                 .find(place.as_str())
                 .expect("it was started");
             let actor = actor
-                .downcast::<strowger_wasm::ComponentMsg>()
+                .downcast::<strowger_wasm::message::ComponentMsg>()
                 .expect("it is one");
             drop(actor.try_tell(strowger_wasm::Message(octets("x"))));
             stand.system.run_until_idle();

@@ -4,7 +4,9 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use strowger_wasm::{Digest, LoadError, Manifest, ReserveError};
+use strowger_wasm::host::ReserveError;
+use strowger_wasm::load::Digest;
+use strowger_wasm::{LoadError, Manifest};
 
 use crate::kit::{Guest, Stand, host, manifest};
 
@@ -333,7 +335,8 @@ fn edited_octets_are_refused_or_run_within_their_limits() {
         if stand.system.run(top.start_child(args.child())).is_ok() {
             let place = format!("/top-{name}/{name}/guest");
             let actor = stand.system.system().find(place.as_str());
-            let actor = actor.and_then(|actor| actor.downcast::<strowger_wasm::ComponentMsg>());
+            let actor =
+                actor.and_then(|actor| actor.downcast::<strowger_wasm::message::ComponentMsg>());
             let call = strowger_wasm::Call(crate::kit::octets("x"));
             // Its answer does not matter here.
             if let Some(actor) = actor {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use strowger::{Actor, Ask, Context};
-use strowger_wasm::{Answer, Call, CallError, Event, Message, Payload};
+use strowger_wasm::message::Event;
+use strowger_wasm::{Answer, Call, CallError, Message, Payload};
 
 use crate::kit::{Guest, Stand, octets, text};
 
@@ -414,7 +415,7 @@ fn a_subscription_is_that_of_one_life() {
     let one = stand.start(&guest, "one", SUBSCRIBE);
     assert_eq!(publish(&stand, "orders/new", "tea"), 1);
     assert_eq!(noted.drain(), ["4TEA"]);
-    let upgrade = strowger_wasm::Upgrade::to(stand.image(&guest, "one", SUBSCRIBE));
+    let upgrade = strowger_wasm::message::Upgrade::to(stand.image(&guest, "one", SUBSCRIBE));
     let upgraded = stand
         .system
         .run(one.actor.ask(upgrade))
@@ -422,7 +423,7 @@ fn a_subscription_is_that_of_one_life() {
     assert_eq!(upgraded, Ok(()));
     assert_eq!(publish(&stand, "orders/new", "tea"), 1);
     assert_eq!(noted.drain(), ["4TEA"]);
-    let silent = strowger_wasm::Upgrade::to(stand.image(&Guest::new(), "one", SUBSCRIBE));
+    let silent = strowger_wasm::message::Upgrade::to(stand.image(&Guest::new(), "one", SUBSCRIBE));
     let upgraded = stand
         .system
         .run(one.actor.ask(silent))
@@ -437,7 +438,7 @@ fn an_upgrade_that_fails_leaves_the_subscriptions_of_the_old_version() {
     let noted = shouter(&stand);
     let one = stand.start(&subscriber(), "one", SUBSCRIBE);
     let ill = subscriber().health("(call $fail (i32.const 0) (i32.const 0))");
-    let upgrade = strowger_wasm::Upgrade::to(stand.image(&ill, "one", SUBSCRIBE));
+    let upgrade = strowger_wasm::message::Upgrade::to(stand.image(&ill, "one", SUBSCRIBE));
     let upgraded = stand
         .system
         .run(one.actor.ask(upgrade))

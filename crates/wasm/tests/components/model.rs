@@ -5,7 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use strowger::{ActorSystem, Event, Strategy as Supervise, Supervisor};
-use strowger_wasm::{Call, ComponentArgs, Directory, Host, Message, Upgrade};
+use strowger_wasm::message::Upgrade;
+use strowger_wasm::{Call, ComponentArgs, Directory, Host, Message};
 
 use crate::kit::{Guest, Stand, Started, counter, host, manifest};
 

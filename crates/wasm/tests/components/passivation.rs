@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Health, Host, Message, Stage, Upgrade};
+use strowger_wasm::component::Stage;
+use strowger_wasm::message::{Health, Upgrade};
+use strowger_wasm::{Host, Message};
 
 use crate::kit::{Guest, Stand, Started, counter, octets, text};
 
@@ -140,10 +142,13 @@ fn an_event_wakes_who_subscribed_and_is_handled_once() {
     let stand = Stand::new();
     let more = format!("{REST}[grant]\nsubscribe = [\"news\"]");
     let listener = stand.start(&listener(), "listener", &more);
-    let topic = stand.system.system().topic::<strowger_wasm::Event>("news");
+    let topic = stand
+        .system
+        .system()
+        .topic::<strowger_wasm::message::Event>("news");
     let topic = topic.expect("it is a name");
     let publish = || {
-        let event = strowger_wasm::Event {
+        let event = strowger_wasm::message::Event {
             topic: "news".into(),
             payload: octets("x"),
         };

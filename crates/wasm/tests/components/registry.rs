@@ -1,6 +1,7 @@
 //! Components by name: deployed, upgraded, rolled back, removed.
 
-use strowger_wasm::{Call, ComponentRegistry, Message, RegistryError, Widening};
+use strowger_wasm::registry::{RegistryError, Widening};
+use strowger_wasm::{Call, ComponentRegistry, Message};
 
 use crate::kit::{Guest, Stand, counter, octets};
 

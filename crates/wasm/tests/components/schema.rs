@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use strowger_wasm::{Manifest, ManifestError};
+use strowger_wasm::Manifest;
+use strowger_wasm::manifest::ManifestError;
 
 const SCHEMA: &str = include_str!("../../../../wit/manifest.schema.json");
 

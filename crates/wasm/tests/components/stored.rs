@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use strowger_wasm::KvStore;
+use strowger_wasm::kv::KvStore;
 
 use crate::kit::{counter, text};
 use crate::kv::{KV, keeper, stand};

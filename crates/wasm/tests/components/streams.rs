@@ -3,7 +3,9 @@
 use std::task::Poll;
 
 use strowger::{Actor, Ask, Completion, Context, ReadError, Reader, Source, SourceSpec};
-use strowger_wasm::{Call, CallError, Door, LoadError, Message, Open, Payload};
+use strowger_wasm::directory::Door;
+use strowger_wasm::message::Open;
+use strowger_wasm::{Call, CallError, LoadError, Message, Payload};
 
 use crate::kit::{Guest, Stand, Started, manifest, octets};
 

@@ -1,9 +1,9 @@
 //! Required signers, caps on grants, and upgrades that ask for more.
 
-use strowger_wasm::{
-    Caps, ComponentRegistry, Host, LoadError, Manifest, RegistryError, SigningKey, Statement,
-    Trust, Widening,
-};
+use strowger_wasm::manifest::Caps;
+use strowger_wasm::registry::{RegistryError, Widening};
+use strowger_wasm::signature::{SigningKey, Statement, Trust};
+use strowger_wasm::{ComponentRegistry, Host, LoadError, Manifest};
 
 use crate::audit::audited;
 use crate::kit::{Guest, Stand, counter, host, limits};

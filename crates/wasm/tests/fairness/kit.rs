@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Caps, HostLimits, Manifest, Payload};
+use strowger_wasm::manifest::Caps;
+use strowger_wasm::{HostLimits, Manifest, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use strowger_wasm::{Caps, Host, HostLimits, LoadError, Phase};
+use strowger_wasm::fault::Phase;
+use strowger_wasm::manifest::Caps;
+use strowger_wasm::{Host, HostLimits, LoadError};
 
 use crate::hogs::{hogs, spinner};
 use crate::kit::{Guest, limits, manifest};

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, Context, Request};
-use strowger_wasm::{
-    Answer, Call, ComponentInfo, ComponentMsg, ComponentRegistry, Host, HostLimits, Image, Message,
-};
+use strowger_wasm::component::ComponentInfo;
+use strowger_wasm::message::ComponentMsg;
+use strowger_wasm::{Answer, Call, ComponentRegistry, Host, HostLimits, Image, Message};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::hogs::threads;

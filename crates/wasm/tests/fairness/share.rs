@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use strowger_wasm::{CallError, Excess};
+use strowger_wasm::CallError;
+use strowger_wasm::host::Excess;
 
 use crate::hogs::{hog, hogs, spinner};
 use crate::kit::{Guest, limits};

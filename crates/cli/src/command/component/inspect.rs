@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use strowger_wasm::{Caps, Trust};
+use strowger_wasm::manifest::Caps;
+use strowger_wasm::signature::Trust;
 
 use super::{ComponentFileArgs, host, refused};
 use crate::component::foreign;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, Strategy, Supervisor};
-use strowger_wasm::{Call, Caps, ComponentArgs, Directory, Trust};
+use strowger_wasm::manifest::Caps;
+use strowger_wasm::signature::Trust;
+use strowger_wasm::{Call, ComponentArgs, Directory};
 
 use super::{ComponentFileArgs, host, refused};
 use crate::command::observe::readable;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use strowger_wasm::{Manifest, Signature, Signer, SigningKey, Statement, Trust};
+use strowger_wasm::Manifest;
+use strowger_wasm::signature::{Signature, Signer, SigningKey, Statement, Trust};
 
 use crate::component::{not_loaded, read, read_bytes, text};
 use crate::config::Config;

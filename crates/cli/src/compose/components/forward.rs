@@ -16,7 +16,8 @@ use strowger::{
     ContentType, Context, Delivery, DeliveryHandle, Fault, MailboxSpec, MessagePattern, Overflow,
     Payload, RemoteEntry, Reply, Request, StartError, Strategy, Supervisor,
 };
-use strowger_wasm::{Call, CallError, Directory, Door, Message};
+use strowger_wasm::directory::Door;
+use strowger_wasm::{Call, CallError, Directory, Message};
 
 use super::export::to_bytes;
 

@@ -1,6 +1,7 @@
 //! The memory that all components need at the same time, checked against what the machine has.
 
-use strowger_wasm::{Host, ReserveError};
+use strowger_wasm::Host;
+use strowger_wasm::host::ReserveError;
 
 use crate::config::{ComponentsSection, Config};
 use crate::exit::{CliResult, Failure};

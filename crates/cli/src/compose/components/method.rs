@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strowger::{Fault, FaultCode};
 use strowger_gateway::{Answer, Methods};
-use strowger_wasm::{Change, Widening};
+use strowger_wasm::manifest::Change;
+use strowger_wasm::registry::Widening;
 
 use super::deployment::CallerGuard;
 use super::stats::milliseconds;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
-use strowger_wasm::Deployed;
+use strowger_wasm::registry::Deployed;
 
 use super::Components;
 
