@@ -1,10 +1,9 @@
 //! The actor that runs a component.
 
-mod cell;
-
+mod backlog;
 mod incarnation;
-mod leftovers;
 mod passivation;
+mod shared;
 mod streams;
 mod upgrade;
 
@@ -15,11 +14,11 @@ use std::time::Duration;
 
 use strowger::{Actor, Ask, Completion, Context, Exit, Reply};
 
-use self::cell::ComponentCell;
-pub use self::cell::{ComponentArgs, ComponentInfo, Stage};
+use self::backlog::{Affected, FailedMessage, Leftover};
 use self::incarnation::{Incarnation, unless_killed};
-use self::leftovers::{Affected, FailedMessage, Leftover};
 use self::passivation::IdleTracker;
+use self::shared::ComponentCell;
+pub use self::shared::{ComponentArgs, ComponentInfo, Stage};
 pub(crate) use self::streams::{Item, Opening};
 use crate::contract::{Answered, Envelope, MessageKind, Payload, Reason};
 use crate::fault::{Fault, FaultKind, Phase, printable};

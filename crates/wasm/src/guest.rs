@@ -1,9 +1,9 @@
 //! The host's data of a running component, kept in its Store.
 
+mod cpu_meter;
 mod handles;
 mod imports;
 mod memory;
-mod stopwatch;
 mod streams;
 mod tick;
 
@@ -15,15 +15,14 @@ use rustc_hash::FxHashMap;
 use strowger::{ActorPath, ActorRef, ActorSystem, ReplyLane, Subscription, TimerKey, TopicError};
 use tokio::time::Instant;
 
+use self::cpu_meter::Stopwatch;
+pub(crate) use self::cpu_meter::{Bounds, Spent, ThreadInstant};
 use self::handles::Handles;
 pub(crate) use self::imports::link;
 use self::memory::MemoryLimiter;
-use self::stopwatch::Stopwatch;
-pub(crate) use self::stopwatch::{Bounds, Spent, ThreadInstant};
 use self::streams::Streams;
 use self::tick::CallState;
 pub(crate) use self::tick::{CallPlace, is_worker};
-use crate::bucket::Bucket;
 use crate::contract::Refusal;
 use crate::directory::Directory;
 use crate::fault::printable;
@@ -32,10 +31,11 @@ use crate::files::GrantedDir;
 use crate::guest_threads::TurnClock;
 use crate::host::Host;
 use crate::kv::Space;
-use crate::lines::LogLimits;
 use crate::load::Image;
+use crate::log_limit::LogLimits;
 use crate::message::{Answer, ComponentMsg, Event, TaggedEvent, TimerDue};
 use crate::metric::{self, AUDIT};
+use crate::token_bucket::Bucket;
 use crate::usage::Usage;
 
 /// The data of a component's Store. Each incarnation has one Store.

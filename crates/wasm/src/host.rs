@@ -17,8 +17,8 @@ use crate::engine::{Class, Engines, MAPS, Ticks, WAITING_MAPS, processors};
 pub use crate::engine::{Excess, HostLimits, ReserveError};
 use crate::guest_threads::GuestThreads;
 use crate::kv::KvStore;
-use crate::lines::{LineLimiter, RATE};
 use crate::load::{self, Compiled, Image, Inspection, LoadError};
+use crate::log_limit::{LineLimiter, RATE};
 use crate::manifest::Manifest;
 use crate::metric;
 

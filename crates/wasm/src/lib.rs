@@ -34,7 +34,6 @@
 //! The contract is `wit/component.wit`. The guide to components describes how to write, run and
 //! upgrade one.
 
-mod bucket;
 mod cache;
 pub mod component;
 mod contract;
@@ -48,8 +47,8 @@ mod guest;
 mod guest_threads;
 pub mod host;
 pub mod kv;
-mod lines;
 pub mod load;
+mod log_limit;
 pub mod manifest;
 pub mod message;
 mod metric;
@@ -58,6 +57,7 @@ pub mod script;
 mod seeded_bug;
 pub mod signature;
 mod sync;
+mod token_bucket;
 mod trust;
 mod usage;
 

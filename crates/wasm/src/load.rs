@@ -12,7 +12,7 @@ use crate::engine::Class;
 use crate::fault::printable;
 use crate::guest::{Guest, link};
 use crate::host::Host;
-use crate::lines::RATE;
+use crate::log_limit::RATE;
 use crate::manifest::{Excessive, Manifest, ManifestError, StateMode};
 use crate::metric::{self, AUDIT};
 use crate::signature::Signer;

@@ -7,10 +7,10 @@
 mod amounts;
 mod caps;
 mod change;
+mod compare;
 mod grant;
 mod path;
 mod range;
-mod reach;
 mod share;
 mod signed_text;
 

@@ -24,7 +24,7 @@ use self::budget::Budget;
 use self::placement::Placement;
 pub(crate) use self::placement::SLICE;
 use crate::engine::{Excess, HostLimits};
-use crate::lines::LogLimits;
+use crate::log_limit::LogLimits;
 use crate::manifest::Limits;
 use crate::metric;
 use crate::seeded_bug::{Bug, seeded};

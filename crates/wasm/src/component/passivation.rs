@@ -11,8 +11,8 @@ use strowger::Context;
 use tokio::time::Instant;
 
 use super::ComponentActor;
+use super::backlog::Affected;
 use super::incarnation::Incarnation;
-use super::leftovers::Affected;
 use crate::contract::Reason;
 use crate::fault::Fault;
 use crate::message::{CheckIdle, MsgBody};

@@ -6,7 +6,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use wasmtime::UpdateDeadline;
 
 use super::Guest;
-use super::stopwatch::{Bounds, Remaining, ThreadInstant};
+use super::cpu_meter::{Bounds, Remaining, ThreadInstant};
 use crate::guest_threads::TURN;
 use crate::seeded_bug::{Bug, seeded};
 use crate::usage::SLICE;

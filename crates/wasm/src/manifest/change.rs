@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::caps::{Caps, size};
-use super::reach::{WiderPart, listed};
+use super::compare::{WiderPart, listed};
 use super::{Limits, Manifest, RestartRule};
 use crate::trust::Trust;
 

@@ -8,8 +8,8 @@
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::bucket::Bucket;
 use crate::metric::AUDIT;
+use crate::token_bucket::Bucket;
 
 /// Maximum number of lines per second about denied operations of one component, and also about its
 /// faults; and about what is denied before a component is loaded, for all components together.
@@ -162,7 +162,7 @@ mod tests {
     /// Calls without a rate limit, by file: no component can repeat them.
     const FREE: [(&str, usize, &str); 7] = [
         ("cache/disk.rs", 3, "once for each component that is loaded"),
-        ("guest/imports/plain.rs", 4, "its own lines, behind `own`"),
+        ("guest/imports/basics.rs", 4, "its own lines, behind `own`"),
         (
             "guest_threads.rs",
             2,
@@ -179,7 +179,7 @@ mod tests {
             3,
             "ten seconds, or a stay on guest threads, apart",
         ),
-        ("lines.rs", 3, "what was omitted"),
+        ("log_limit.rs", 3, "what was omitted"),
     ];
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
                     calls += 1;
                     // `LineLimiter::take` is the only source of this number, so the line is within
                     // the rate.
-                    if !call.contains("omitted") || name == "lines.rs" {
+                    if !call.contains("omitted") || name == "log_limit.rs" {
                         *free.entry(name.clone()).or_insert(0) += 1;
                     }
                 }

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use strowger::{ActorRef, AnyRef, ChildSpec, MailboxSpec, Shutdown, Strategy, Supervisor};
 use tokio::time::Instant;
 
+use super::backlog::{Affected, Leftover, Leftovers, LostMessages};
 use super::incarnation::{SavedState, StartParams};
-use super::leftovers::{Affected, Leftover, Leftovers, LostMessages};
 use super::{ComponentActor, over_share};
 use crate::contract::{Reason, Refusal};
 use crate::digest::Digest;
