@@ -6,30 +6,35 @@ use tokio::time::Instant;
 
 /// A token bucket: at most `rate` per second, and as many at once after a second of silence.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     /// Time that one token costs; `None` if the rate is 0.
-    each: Option<Duration>,
+    interval: Option<Duration>,
     /// Time until which all tokens are spent.
-    spent: Option<Instant>,
+    empty_until: Option<Instant>,
 }
 
-const SECOND: Duration = Duration::from_secs(1);
+const BURST_WINDOW: Duration = Duration::from_secs(1);
 
-impl Bucket {
+impl TokenBucket {
     pub(crate) fn new(rate: u32) -> Self {
         Self {
-            each: SECOND.checked_div(rate),
-            spent: None,
+            interval: BURST_WINDOW.checked_div(rate),
+            empty_until: None,
         }
     }
 
     /// Takes one token; returns `false` if none is left.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
-        let Some(each) = self.each else { return false };
-        let spent = self.spent.map_or(now, |spent| spent.max(now)) + each;
-        let left = spent.duration_since(now) <= SECOND;
+        let Some(interval) = self.interval else {
+            return false;
+        };
+        let empty_until = self
+            .empty_until
+            .map_or(now, |empty_until| empty_until.max(now))
+            + interval;
+        let left = empty_until.duration_since(now) <= BURST_WINDOW;
         if left {
-            self.spent = Some(spent);
+            self.empty_until = Some(empty_until);
         }
         left
     }
@@ -40,17 +45,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_the_rate_at_once_and_then_one_by_one() {
-        let mut bucket = Bucket::new(4);
+    fn burst_of_the_rate_then_one_by_one() {
+        let mut bucket = TokenBucket::new(4);
         let start = Instant::now();
-        let taken = |bucket: &mut Bucket, at| (0..10).filter(|_| bucket.take(start + at)).count();
+        let taken =
+            |bucket: &mut TokenBucket, at| (0..10).filter(|_| bucket.take(start + at)).count();
         assert_eq!(taken(&mut bucket, Duration::ZERO), 4);
-        assert_eq!(taken(&mut bucket, SECOND / 4), 1);
-        assert_eq!(taken(&mut bucket, SECOND * 3), 4);
+        assert_eq!(taken(&mut bucket, BURST_WINDOW / 4), 1);
+        assert_eq!(taken(&mut bucket, BURST_WINDOW * 3), 4);
     }
 
     #[test]
-    fn a_rate_of_nothing_gives_nothing() {
-        assert!(!Bucket::new(0).take(Instant::now()));
+    fn zero_rate_allows_nothing() {
+        assert!(!TokenBucket::new(0).take(Instant::now()));
     }
 }

@@ -11,8 +11,8 @@ mod sign;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use strowger_wasm::manifest::Caps;
-use strowger_wasm::signature::Trust;
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::signature::TrustPolicy;
 use strowger_wasm::{Host, HostLimits, LoadError, Manifest};
 
 use crate::component::{by_manifest, manifest, not_loaded, read_bytes};
@@ -93,7 +93,7 @@ impl ComponentFileArgs {
 
 /// Returns a host for one component, whose manifest may ask for up to `caps` and must satisfy
 /// `trust`.
-fn host(caps: Caps, trust: Trust) -> CliResult<Host> {
+fn host(caps: ManifestCaps, trust: TrustPolicy) -> CliResult<Host> {
     let mut limits = HostLimits::default();
     (limits.caps, limits.trust) = (caps, trust);
     (limits.instances, limits.waiting) = (4, 4);

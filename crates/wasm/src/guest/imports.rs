@@ -9,12 +9,12 @@ mod streams;
 
 use wasmtime::component::Linker;
 
-use super::Guest;
+use super::StoreData;
 use crate::contract::interface;
 
 /// Adds every interface of the host to a linker; those that wait only if the component waits.
 /// Grants need no check here: they are checked before a component is linked.
-pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<()> {
+pub(crate) fn link(linker: &mut Linker<StoreData>, waits: bool) -> wasmtime::Result<()> {
     messaging::link(&mut linker.instance(&interface("messaging"))?)?;
     if waits {
         messaging::link_rpc(&mut linker.instance(&interface("rpc"))?)?;

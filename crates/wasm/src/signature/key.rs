@@ -5,7 +5,7 @@ use std::io;
 
 use ed25519_dalek::Signer as _;
 
-use super::{Signature, Signer, Statement};
+use super::{Signature, SignerKey, Statement};
 
 /// The secret key of a signer.
 ///
@@ -14,7 +14,7 @@ use super::{Signature, Signer, Statement};
 /// let key = SigningKey::from_seed([7; 32]);
 /// let statement = Statement::of("[component]\nname = \"a\"", b"the component")?;
 /// let signature = key.sign(&statement);
-/// assert!(key.signer().vouches(&statement, &signature));
+/// assert!(key.signer().verifies(&statement, &signature));
 /// # Ok::<(), strowger_wasm::manifest::ManifestError>(())
 /// ```
 #[derive(Clone)]
@@ -45,8 +45,8 @@ impl SigningKey {
 
     /// Returns the public key.
     #[must_use]
-    pub fn signer(&self) -> Signer {
-        Signer(self.0.verifying_key().to_bytes())
+    pub fn signer(&self) -> SignerKey {
+        SignerKey(self.0.verifying_key().to_bytes())
     }
 
     /// Signs a statement.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger_gateway::{Exposition, MetricKind, Usage, Vitals};
-use strowger_wasm::registry::Deployed;
+use strowger_wasm::registry::DeploymentStatus;
 
 use super::Components;
 
@@ -28,7 +28,12 @@ pub(crate) fn add_health(health: Vitals, components: &LateComponents) -> Vitals 
 }
 
 /// A metric of each component: its name, its kind, its description, and the function that reads it.
-type ComponentMetric = (&'static str, MetricKind, &'static str, fn(&Deployed) -> f64);
+type ComponentMetric = (
+    &'static str,
+    MetricKind,
+    &'static str,
+    fn(&DeploymentStatus) -> f64,
+);
 
 const EACH: [ComponentMetric; 10] = [
     (
@@ -47,7 +52,7 @@ const EACH: [ComponentMetric; 10] = [
         "strowger_component_lives_total",
         MetricKind::Counter,
         "Incarnations of a component.",
-        |one| f64::from(one.info.lives),
+        |one| f64::from(one.info.incarnations),
     ),
     (
         "strowger_component_cpu_seconds_total",
@@ -93,7 +98,7 @@ const EACH: [ComponentMetric; 10] = [
     ),
 ];
 
-fn write(list: &[Deployed], page: &mut Exposition) {
+fn write(list: &[DeploymentStatus], page: &mut Exposition) {
     for (name, kind, help, read) in EACH {
         let mut family = page.family(name, kind, help);
         for one in list {
@@ -109,7 +114,7 @@ pub(super) fn milliseconds(span: Duration) -> u64 {
 
 impl Components {
     /// Returns the row of a component in a listing.
-    pub(super) fn row(&self, one: &Deployed) -> Value {
+    pub(super) fn row(&self, one: &DeploymentStatus) -> Value {
         let info = &one.info;
         json!({
             "name": &*info.name,
@@ -119,7 +124,7 @@ impl Components {
             "calls": info.calls,
             "refused": info.refused,
             "faults": info.faults,
-            "lives": info.lives,
+            "lives": info.incarnations,
             "memory": info.memory,
             "cpu_ms": milliseconds(info.cpu),
             "heavy": info.heavy,
